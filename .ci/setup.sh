@@ -85,7 +85,7 @@ system_packages() {
 
 # --- the environment ---------------------------------------------------------------------------
 
-lock_sum() { cat "$1" pyproject.toml .ci/setup.sh | sha256sum | cut -d' ' -f1; }
+lock_sum() { cat "$1" pyproject.toml setup.py .ci/setup.sh | sha256sum | cut -d' ' -f1; }
 
 works() {
   # One that cannot make environments, verify TLS or load C code is no use to us.
@@ -181,7 +181,8 @@ kernels() {
   say "compiling what changed of the kernels (from nothing about three minutes)"
   .venv/bin/python -m windtunnel.harness.warm_up >build/kernels-harness.log 2>&1 &
   local harness=$!
-  if .venv/bin/python -m windtunnel.driver.warm_up >build/kernels-driver.log 2>&1 && wait "$harness" \
+  if .venv/bin/python -m windtunnel.driver.warm_up >build/kernels-driver.log 2>&1 \
+    && wait "$harness" \
     && .venv/bin/python -m windtunnel.harness.simulator warm-up >build/kernels-simulator.log 2>&1 \
     && .venv/bin/python -m windtunnel.reports.analysis.warm_up >build/kernels-reports.log 2>&1; then
     printf '%s\n' "$sum" >"$kernel_stamp"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Makes windtunnel/base:local from Debian packages, for machines that can pull no public image, and
-# writes its name to .env, where compose.yaml finds it. Needs root, debootstrap and a Debian mirror
-# (WINDTUNNEL_DEBIAN_MIRROR, else debootstrap's own default).
+# Builds windtunnel/base:local from Debian packages, for machines that cannot pull a public image,
+# and writes its name to .env, which compose.yaml reads. Needs root, debootstrap and a Debian mirror
+# (WINDTUNNEL_DEBIAN_MIRROR, else debootstrap's default).
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -23,19 +23,22 @@ if docker image inspect "$image" >/dev/null 2>&1; then
   exit 0
 fi
 if [ "$(id -u)" != 0 ]; then
-  say "only root can make it. Please type: sudo make base-image"
+  say "building the base image needs root; run: sudo make base-image"
   exit 1
 fi
 if ! command -v debootstrap >/dev/null; then
   DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends \
     debootstrap debian-archive-keyring >build/apt.log 2>&1 \
-    || { say "debootstrap is missing: apt-get install debootstrap debian-archive-keyring"; exit 1; }
+    || {
+      say "debootstrap is not installed; run: apt-get install debootstrap debian-archive-keyring"
+      exit 1
+    }
 fi
 
-# Not below build/, which may lie on a file system that allows no device nodes.
+# Not below build/, whose file system may not allow device nodes.
 root=$(mktemp -d "${TMPDIR:-/var/tmp}/windtunnel-base.XXXXXX")
 trap 'rm -rf "$root"' EXIT
-say "making $image from Debian $suite packages (half a minute)"
+say "building $image from Debian $suite packages (half a minute)"
 debootstrap --variant=minbase --include="$packages" "$suite" "$root" \
   ${WINDTUNNEL_DEBIAN_MIRROR:+"$WINDTUNNEL_DEBIAN_MIRROR"} >build/debootstrap.log 2>&1 \
   || {

@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Builds an image, if it is missing or was made from another lock file. `docker compose build` does
-# the same where the public base image can be pulled.
+# Builds an image if it is missing or was built from another lock file. `docker compose build` does
+# the same if the public base image can be pulled.
 #
-#   docker/build.sh          windtunnel:local, for the lab in containers
-#   docker/build.sh spark    windtunnel-spark:local, on top of it, for the profile spark
+#   docker/build.sh          windtunnel:local, for the lab of containers
+#   docker/build.sh spark    windtunnel-spark:local, based on it, for the profile spark
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -16,18 +16,18 @@ authorities=${WINDTUNNEL_CA_BUNDLE:-/etc/ssl/certs/ca-certificates.crt}
 
 say() { printf 'image: %s\n' "$*" >&2; }
 
-made_from() {
+recipe_of() {
   docker image inspect --format '{{index .Config.Labels "windtunnel.recipe"}}' "$1" 2>/dev/null
 }
 
 has_buildkit() {
-  # Old command lines bring it along, newer ones ask for a plugin.
+  # Included in old versions of the docker command; newer ones need a plugin.
   docker buildx version >/dev/null 2>&1 && return
   [ "$(docker version --format '{{.Client.Version}}' | cut -d. -f1)" -lt 23 ]
 }
 
 fetch() {
-  # Wheels for the Python of the base image, fetched by the host, which knows its own proxy.
+  # Downloads wheels for the Python of the base image on the host, which has the proxy settings.
   local version machine
   version=$(docker run --rm "$base" python3 -c \
     'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null || echo 3.13)
@@ -44,12 +44,12 @@ fill_wheelhouse() {
     fetch -r requirements.lock
     return
   fi
-  # Spark comes as source only; pip has kept the wheel that it built for .venv, and knows its hash.
+  # Spark is distributed as source only; pip has cached the wheel that it built for .venv.
   awk '/^pyspark==/ { found = 1; print; next } found && !/^ / { exit } found' $spark_lock \
     >docker/wheelhouse/pyspark.txt
   .venv/bin/python -m pip wheel --quiet --disable-pip-version-check --require-hashes --no-deps \
     --no-build-isolation --wheel-dir docker/wheelhouse -r docker/wheelhouse/pyspark.txt
-  awk '/^[a-z]/ { wanted = !/^pyspark==/ } wanted' $spark_lock >docker/wheelhouse/others.txt
+  awk '/^[a-z]/ { other = !/^pyspark==/ } other' $spark_lock >docker/wheelhouse/others.txt
   fetch --no-deps -r docker/wheelhouse/others.txt
   rm docker/wheelhouse/*.txt
 }
@@ -63,7 +63,7 @@ build() {
     [ -f "$authorities" ] && options+=(--secret "id=ca_bundle,src=$authorities")
     DOCKER_BUILDKIT=1 docker build "${options[@]}" --file "$file" .
   else
-    # The classic builder knows no mounts, so it gets the wheels with its context.
+    # The classic builder has no mounts, so the wheels are part of its context.
     fill_wheelhouse "$image"
     sed '/^ *--mount=/d; s/^RUN --mount=.*/RUN \\/' "$file" >docker/wheelhouse/Dockerfile
     DOCKER_BUILDKIT=0 docker build "${options[@]}" --file docker/wheelhouse/Dockerfile .
@@ -72,8 +72,8 @@ build() {
 }
 
 ensure() {
-  # As `build`, but only if the image is not of this recipe.
-  [ "$(made_from "$1")" = "$3" ] && return
+  # Builds the image unless it has this recipe.
+  [ "$(recipe_of "$1")" = "$3" ] && return
   say "building $1"
   build "$@" >"build/image.log" 2>&1 || {
     tail -n 15 build/image.log >&2
@@ -86,16 +86,16 @@ ensure() {
 recipe() { cat "$@" | sha256sum | cut -d' ' -f1; }
 
 lab_image() {
-  local made
-  made=$(recipe requirements.lock docker/Dockerfile)
-  [ "$(made_from $lab)" = "$made" ] && return
+  local expected
+  expected=$(recipe requirements.lock docker/Dockerfile)
+  [ "$(recipe_of $lab)" = "$expected" ] && return
   if ! docker image inspect "$base" >/dev/null 2>&1 \
     && ! docker pull --quiet "$base" >/dev/null 2>&1; then
-    say "cannot pull $base: making a base of our own"
+    say "cannot pull $base: building windtunnel/base:local instead"
     docker/base-image.sh
     base=windtunnel/base:local
   fi
-  ensure $lab docker/Dockerfile "$made" --build-arg "BASE_IMAGE=$base"
+  ensure $lab docker/Dockerfile "$expected" --build-arg "BASE_IMAGE=$base"
 }
 
 mkdir -p build
@@ -103,8 +103,8 @@ case ${1:-lab} in
   lab) lab_image ;;
   spark)
     lab_image
-    made=$(recipe requirements.lock docker/Dockerfile $spark_lock docker/spark.Dockerfile)
-    ensure $spark docker/spark.Dockerfile "$made" --build-arg "LAB_IMAGE=$lab"
+    expected=$(recipe requirements.lock docker/Dockerfile $spark_lock docker/spark.Dockerfile)
+    ensure $spark docker/spark.Dockerfile "$expected" --build-arg "LAB_IMAGE=$lab"
     ;;
   *) say "usage: docker/build.sh [spark]"; exit 64 ;;
 esac

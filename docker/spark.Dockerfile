@@ -1,10 +1,10 @@
-# The image of Spark: that of the lab, with Java and Spark in it. The profile `spark` of compose
-# runs a master, two workers and the analysis from it; docker/README.md says how.
+# The Spark image: the image of the lab with Java and Spark, for the master, the workers and the
+# analysis of the profile `spark` of compose; see docker/README.md.
 
 ARG LAB_IMAGE=windtunnel:local
 
 FROM ${LAB_IMAGE} AS java
-# Its alternatives want the folder of manuals, which the base may lack.
+# Java's alternatives need the folder of manual pages, which the base image may lack.
 RUN command -v java >/dev/null \
     || { mkdir -p /usr/share/man/man1 \
       && apt-get update -qq \
@@ -14,7 +14,7 @@ RUN command -v java >/dev/null \
 
 FROM java AS packages
 COPY docker/requirements-spark.lock docker/wheelhouse /build/
-# Wheels from the host were checked there; that of Spark was built there, so no lock knows its hash.
+# Wheels from the host were verified there. That of Spark was built there and has no locked hash.
 RUN --mount=type=secret,id=ca_bundle \
     --mount=type=cache,target=/var/cache/pip \
     set -e; \

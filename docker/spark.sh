@@ -1,9 +1,9 @@
 #!/bin/sh
-# A part of the Spark profile of compose.yaml.
+# Entry point of the services of the profile spark in compose.yaml.
 #
 #   docker/spark.sh master | worker | analyze [ARGUMENTS OF windtunnel analyze]
 #
-# Exit code of `analyze`: that of `windtunnel analyze`; 3 if the image does not fit the clone.
+# Exit code of `analyze`: that of `windtunnel analyze`; 3 if the image does not match the clone.
 set -u
 
 master=spark://spark-master:7077
@@ -14,24 +14,24 @@ daemon() {
 }
 
 if ! cmp -s docker/requirements-spark.lock /opt/spark/requirements-spark.lock; then
-  echo "spark: the image was built from another requirements-spark.lock; type: make spark-image" >&2
+  echo "spark: the image was built from another requirements-spark.lock; run: make spark-image" >&2
   exit 3
 fi
-what=${1:?usage: docker/spark.sh master|worker|analyze}
+role=${1:?usage: docker/spark.sh master|worker|analyze}
 shift
-case $what in
+case $role in
   master) daemon master.Master --port 7077 --webui-port 8080 ;;
   worker)
-    # Without a number of cores each worker takes all that the machine has.
+    # By default each worker uses all cores of the machine.
     set -- --memory 2g ${WINDTUNNEL_WORKER_CORES:+--cores "$WINDTUNNEL_WORKER_CORES"}
     daemon worker.Worker --webui-port 8081 --work-dir /tmp/spark "$@" "$master"
     ;;
   analyze)
-    # Compiled here, once, lest all workers do it at the same time.
+    # Compiled once here, so that the workers do not all compile at the same time.
     python -m windtunnel.reports.analysis.warm_up
     python -m windtunnel.harness analyze --master "$master" "$@"
     status=$?
-    # What root wrote belongs to whoever owns the clone.
+    # The files that root wrote are given to the owner of the clone.
     chown -R --reference=compose.yaml runs
     exit "$status"
     ;;

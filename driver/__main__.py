@@ -1,40 +1,40 @@
-"""The process `windtunnel-driver`: settings in, a media driver until a signal or a client ends it.
+"""Process `windtunnel-driver`: runs a media driver until a signal or a client terminates it.
 
-It stands where `aeronmd` stands and reads the same settings. Exit codes: 0 after an orderly stop,
-1 when it could not start or an agent failed.
+It replaces `aeronmd` and reads the same settings. Exit codes: 0 after an orderly shutdown, 1 if it
+could not start or an agent failed.
 """
 
 import os
 import sys
 from collections.abc import Sequence
 
-LOOK_INTERVAL_S = 1.0
-"""A signal wakes the main thread at once, unless it comes as that is about to sleep."""
+WAIT_INTERVAL_S = 1.0
+"""Longest wait of the main thread. A signal ends the wait, unless it arrives just before it."""
 
 USAGE = """\
 usage: windtunnel-driver [-h] [-v] [--settings [--json]] [--dir DIRECTORY] [-Dname=value ...]
                          [PROPERTIES_FILE ...]
 
 An Aeron media driver. Settings come from the environment (AERON_DIR, AERON_THREADING_MODE, ...),
-from property files (aeron.dir=...) and from -D options; of the command line, the later wins. It
-stops in good order on SIGINT and SIGTERM.
+from property files (aeron.dir=...) and from -D options; a later argument overrides an
+earlier one. The driver shuts down in an orderly way on SIGINT and SIGTERM.
 
   -h, --help     show this text
   -v, --version  show the version
-  --settings     list every setting with its default and its bounds; with --json for machines
-  --dir DIR      where the driver's files live (AERON_DIR)
+  --settings     list every setting with its default and its bounds; --json prints JSON
+  --dir DIR      directory of the driver's files (AERON_DIR)
   -Dname=value   a setting by the name of its Java property (-Daeron.mtu.length=8k)
 
 examples:
   windtunnel-driver --dir /dev/shm/one
   AERON_THREADING_MODE=SHARED windtunnel-driver -Daeron.term.buffer.length=64k driver.properties
 
-Exit codes: 0 after an orderly stop, 1 when it could not start or an agent failed.
+Exit codes: 0 after an orderly shutdown, 1 if it could not start or an agent failed.
 """
 
 
-def _show(arguments: Sequence[str]) -> str | None:
-    """The text that an option asks for instead of a driver."""
+def _information(arguments: Sequence[str]) -> str | None:
+    """Return the text that an option such as --help prints, or None to run a driver."""
     if "-h" in arguments or "--help" in arguments:
         return USAGE
     if "-v" in arguments or "--version" in arguments:
@@ -51,16 +51,16 @@ def _show(arguments: Sequence[str]) -> str | None:
 
 
 def main() -> int:
-    """Run the driver until it is told to stop."""
+    """Run the driver until it is shut down. Returns the exit code."""
     arguments = sys.argv[1:]
-    shown = _show(arguments)
-    if shown is not None:
-        print(shown, end="")
+    information = _information(arguments)
+    if information is not None:
+        print(information, end="")
         return 0
-    return _drive(arguments)
+    return _run_driver(arguments)
 
 
-def _drive(arguments: Sequence[str]) -> int:
+def _run_driver(arguments: Sequence[str]) -> int:
     from windtunnel.driver.base.errors import DriverError
     from windtunnel.driver.base.shutdown_signal import ShutdownSignal
     from windtunnel.driver.media_driver import settings_table
@@ -68,20 +68,20 @@ def _drive(arguments: Sequence[str]) -> int:
     from windtunnel.driver.media_driver.media_driver import MediaDriver
     from windtunnel.driver.media_driver.settings import command_line
 
-    # Heard from the first moment on: a driver still being made ends as soon as it stands.
-    note = ShutdownSignal.on_signals()
+    # Install it first: a signal during startup then stops the driver as soon as it has started.
+    shutdown = ShutdownSignal.on_signals()
     try:
-        told = command_line.read_given(os.environ, arguments)
-        context = from_environment(told.texts, shared=told.shared())
+        settings = command_line.read_given(os.environ, arguments)
+        context = from_environment(settings.texts, shared=settings.environment_variables())
         if context.print_configuration:
-            print(settings_table.configuration(context, told.origin_of), end="", flush=True)
-        driver = MediaDriver(context, stopping=note)
+            print(settings_table.configuration(context, settings.origin_of), end="", flush=True)
+        driver = MediaDriver(context, shutdown_signal=shutdown)
     except (DriverError, OSError) as error:
         print(f"windtunnel-driver: {error}", file=sys.stderr)
         return 1
     with driver:
         print(f"driver ready pid={os.getpid()} dir={context.dir}", flush=True)
-        while not driver.wait(LOOK_INTERVAL_S):
+        while not driver.wait(WAIT_INTERVAL_S):
             pass
     if driver.failure is not None:
         print(f"windtunnel-driver: an agent failed: {driver.failure!r}", file=sys.stderr)

@@ -1,10 +1,10 @@
-"""Every kernel of driver, client and archive into the cache, once: no stream waits for a compiler.
+"""Compiles every kernel of driver, client and archive into the cache, before a stream needs it.
 
     python -m windtunnel.driver.warm_up [--mode SHARED ...] [--patience SECONDS]
 
-Makes a driver of each threading mode, or of those named, and sends streams to itself through all
-ways of the API, and records and replays one. Prints one line per part with the seconds it took; a
-second run only loads, in a few seconds.
+Starts a driver in each threading mode, or in those given, sends streams to itself through all
+methods of the API, and records and replays a stream. Prints one line per part with its duration in
+seconds. A second run only loads the kernels, in a few seconds.
 """
 
 import argparse
@@ -38,18 +38,18 @@ from windtunnel.driver.media_driver.media_driver import MediaDriver
 
 STREAM_ID = 1001
 MODES = (INVOKER, SHARED, SHARED_NETWORK, DEDICATED)
-PATIENCE_S = 60.0
-"""How long a step may take, unless told otherwise; a step may compile."""
+TIMEOUT_S = 60.0
+"""Default timeout of a step, which may include compilation."""
 IDLE_S = 0.0002
 LONG_MESSAGE_BYTES = 5_000
-"""More than one fragment."""
+"""Longer than one fragment."""
 
 Until = Callable[[str, Callable[[], object]], None]
 """Waits for a condition, or raises WarmUpError with the name of the step."""
 
 
 class WarmUpError(Exception):
-    """The stream to itself did not work; the text says at which step."""
+    """A step did not finish within its timeout; the message names the step."""
 
 
 @contextmanager
@@ -59,11 +59,11 @@ def _part(name: str) -> Iterator[None]:
     print(f"{time.monotonic() - started_s:6.1f} s  {name}", flush=True)
 
 
-def _until(patience_s: float, what: str, condition: Callable[[], object]) -> None:
-    deadline_s = time.monotonic() + patience_s
+def _until(timeout_s: float, step: str, condition: Callable[[], object]) -> None:
+    deadline_s = time.monotonic() + timeout_s
     while not condition():
         if time.monotonic() > deadline_s:
-            raise WarmUpError(f"{what}: not within {patience_s:g} s")
+            raise WarmUpError(f"{step}: timed out after {timeout_s:g} s")
         time.sleep(IDLE_S)
 
 
@@ -74,7 +74,7 @@ def _free_port() -> int:
 
 
 def _context(folder: Path, mode: str) -> Context:
-    # Sleeping agents leave a machine with few cores to the compiler.
+    # Sleeping agents leave more CPU time to the compiler.
     return Context(
         dir=folder / mode.lower(), threading_mode=mode, shared_idle_strategy="sleep-ns",
         shared_idle_init_args="50us", term_buffer_length=65_536, timer_interval_ns=50_000_000,
@@ -84,7 +84,7 @@ def _context(folder: Path, mode: str) -> Context:
 
 
 def _write(publication: Publication, until: Until) -> int:
-    """One message by each way of writing. Returns how many."""
+    """Write one message with each method. Returns the number of messages."""
     long = np.zeros(LONG_MESSAGE_BYTES, np.uint8)
     parts = np.zeros(30, np.uint8)
 
@@ -98,7 +98,7 @@ def _write(publication: Publication, until: Until) -> int:
     def batch() -> int:
         return publication.offer_batch(parts, np.array([10, 20], np.int64))[0]
 
-    ways: list[Callable[[], int]] = [
+    methods: list[Callable[[], int]] = [
         lambda: publication.offer(b"bytes"),
         lambda: publication.offer(bytearray(10)),
         lambda: publication.offer(memoryview(b"view")),
@@ -108,16 +108,16 @@ def _write(publication: Publication, until: Until) -> int:
         batch,
         claim,
     ]
-    for number, way in enumerate(ways):
-        until(f"way {number} of writing", partial(_is_written, way))
+    for number, method in enumerate(methods):
+        until(f"write method {number}", partial(_is_written, method))
     aborted = publication.try_claim(10)
     if isinstance(aborted, Claim):
         aborted.abort()
-    return len(ways) + 1
+    return len(methods) + 1
 
 
-def _read(image: Image, wanted: int, way: int, until: Until) -> None:
-    """All messages by one way of reading; a block or a frame may hold anything."""
+def _read(image: Image, message_count: int, method: int, until: Until) -> None:
+    """Read all messages with one method; blocks and frames may contain several messages."""
     seen: list[int] = []
     batch = FragmentBatch()
     assembler = FragmentAssembler(lambda payload, header: seen.append(header.position))
@@ -133,8 +133,8 @@ def _read(image: Image, wanted: int, way: int, until: Until) -> None:
         poll_batch,
         lambda: image.block_poll(lambda *block: seen.append(block[3]), 65_536),
     )
-    enough = wanted if way < 3 else 1
-    until(f"way {way} of reading", lambda: polls[way]() >= 0 and len(seen) >= enough)
+    expected = message_count if method < 3 else 1
+    until(f"poll method {method}", lambda: polls[method]() >= 0 and len(seen) >= expected)
 
 
 def _exchange(driver: MediaDriver, until: Until, *, is_exclusive: bool) -> None:
@@ -147,12 +147,12 @@ def _exchange(driver: MediaDriver, until: Until, *, is_exclusive: bool) -> None:
         until("images", lambda: all(each.images for each in subscriptions))
         count = _write(publication, until)
         assert publication.position <= publication.position_limit
-        for way, subscription in enumerate(subscriptions):
-            _read(subscription.images[0], count, way, until)
+        for method, subscription in enumerate(subscriptions):
+            _read(subscription.images[0], count, method, until)
         publication.close()
         for image in [image for each in subscriptions for image in each.images]:
             until("the end of the stream", partial(_is_drained, image))
-        # What the driver's conductor calls only when a stream has ended is compiled here.
+        # The driver's conductor calls (and compiles) some kernels only after the end of a stream.
         logs = driver.context.dir / "publications"
         until("the end of the publication", lambda: not any(logs.iterdir()))
 
@@ -163,8 +163,8 @@ def _record(driver: MediaDriver, folder: Path, until: Until) -> None:
         archive_warm_up.warm_up(aeron, folder, until)
 
 
-def _is_written(way: Callable[[], int]) -> bool:
-    return way() > 0
+def _is_written(method: Callable[[], int]) -> bool:
+    return method() > 0
 
 
 def _is_drained(image: Image) -> bool:
@@ -177,12 +177,14 @@ def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument(
         "--mode", action="append", choices=MODES, help="threading mode; default all"
     )
-    parser.add_argument("--patience", type=float, default=PATIENCE_S, help="seconds for a step")
+    parser.add_argument(
+        "--patience", type=float, default=TIMEOUT_S, help="timeout of a step in seconds"
+    )
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compile everything. Returns the exit code."""
+    """Compile all kernels. Returns the exit code."""
     given = _arguments(argv)
     until: Until = partial(_until, given.patience)
     started_s = time.monotonic()

@@ -1,15 +1,15 @@
-"""Build a world of hosts and links, disturb it, watch it, judge it.
+"""The test harness: builds hosts and links, applies faults, records each run and judges it.
 
-The rooms, from the ground up; a room may use only what lies below it:
+The main layers, top to bottom; a package may import only packages on lower lines:
 
     cli                 the command line
-    orchestrate         the only room that starts processes, namespaces and containers
-    verdict             pure functions of what a run left behind
-    capture             which packets and counters are recorded
+    orchestrate         starts and stops processes, namespaces and containers; nothing else does
+    verdict             pure functions of the files that a run has written
+    capture, inspect    packet captures and counter samples; a driver's files
     middlebox           the fault rules and the relay that applies them
-    topology, dissect   who talks to whom; the judge's own reading of bytes
-    scenario, artifact  what a run is asked to do; what it leaves behind
-    kernel              the harness's own door to machine code
+    topology, dissect   addresses and links; independent parsers of Aeron's formats
+    scenario, artifact  the description of a run; the files of a run folder
 
-`workload` runs inside a host and is the one room that uses `driver`; nobody imports it.
+`workload` runs inside a host and `simulator` stands in for hosts; only these two use driver code
+other than the JIT wrappers in `driver.kernels`.
 """

@@ -1,10 +1,10 @@
-"""Process entry of the `windtunnel` command; everything it does is in `windtunnel.harness.cli`."""
+"""Entry point of the `windtunnel` command, which is implemented in `windtunnel.harness.cli`."""
 
 import sys
 
 if __name__ == "__main__" and not __package__:
-    # Started as a file, as spark-submit does: this folder would come first on the path, and its
-    # modules would hide those of the same name in the standard library.
+    # When this file is run by path, as spark-submit does, its folder comes first on sys.path, and
+    # its modules would shadow standard library modules of the same name.
     del sys.path[0]
 
 from windtunnel.harness.cli.root import main

@@ -1,4 +1,4 @@
-"""Where Windtunnel is installed: a checkout, or the folder `windtunnel` of an installed wheel.
+"""The location of Windtunnel's files: a checkout, or the folder `windtunnel` of an installed wheel.
 
 checkout      ROOT/driver  ROOT/harness  ROOT/reports  ROOT/scenarios  ROOT/compose.yaml ...
 wheel         the same without compose.yaml, docker/ and tests/
@@ -7,12 +7,12 @@ wheel         the same without compose.yaml, docker/ and tests/
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-"""The directory that holds `driver/`, `harness/`, `reports/` and `scenarios/`."""
+"""The directory that contains `driver/`, `harness/`, `reports/` and `scenarios/`."""
 
 SCENARIOS = ROOT / "scenarios"
 COMPOSE_FILE = ROOT / "compose.yaml"
 
 
 def is_checkout() -> bool:
-    """Whether the files that are not part of a wheel are there."""
+    """Return whether Windtunnel runs from a checkout, which has files that a wheel lacks."""
     return COMPOSE_FILE.is_file()

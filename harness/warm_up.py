@@ -1,9 +1,9 @@
-"""Every kernel of the relay and of the judge into the cache, once, so that no run waits for it.
+"""Compiles every kernel of the relay and of the judge into the cache, so that no run waits for it.
 
     python -m windtunnel.harness.warm_up
 
-Prints one line per part with the seconds it took. Needs no privileges: the relay turns once over a
-pair of sockets that nobody writes to, the judge's readers get the smallest files there are.
+Prints one line per part with the seconds it took. Needs no privileges: the relay runs one iteration
+on a pair of idle sockets, and the judge's readers get minimal files.
 """
 
 import socket
@@ -44,7 +44,7 @@ def _part(name: str) -> Iterator[None]:
 
 
 def _case() -> Case:
-    """A case that asks for nothing; what it holds decides no kernel's types."""
+    """Build a case without checks; its contents do not affect the kernels' types."""
     traffic = TrafficCase(
         id="one", ordinal=0, stream_id=1001, from_host="a", to_host="b", publication="exclusive",
         channel="", receive="", port=PORT, reliable=True, term_length=65_536, mtu=1_408,
@@ -66,7 +66,7 @@ def _case() -> Case:
 
 
 def relay() -> None:
-    """One turn of the relay, which holds every kernel of the middlebox."""
+    """Run one iteration of the relay, which compiles every kernel of the middlebox."""
     left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with left, right:
         mac = bytes(6)
@@ -76,7 +76,8 @@ def relay() -> None:
 
 
 def judge(folder: Path) -> None:
-    """The readers of captures and logs, and the comparisons, on files as the judge maps them."""
+    """Run the readers of captures and logs, and the comparisons, on files as the judge maps
+    them."""
     capture = folder / "a.pcap"
     capture.write_bytes(PCAP_HEADER)
     read_capture(capture, (PORT,))
@@ -94,7 +95,7 @@ def judge(folder: Path) -> None:
 
 
 def analysis(folder: Path) -> None:
-    """The reader of captures of any size."""
+    """Run the reader of captures of any size."""
     capture = folder / "b.pcap"
     capture.write_bytes(PCAP_HEADER + bytes(40))
     with capture.open("rb") as file:

@@ -1,10 +1,10 @@
-"""Draw what a run left behind, and tell what captures hold.
+"""Reports: the pages of runs, suites and matrices, and the analysis of captures.
 
     run folder -> counter_lines, marks -> series -> charts ---+
                   verdict.json, run.json, ledger -> tables ---+--> page -> report.html
 
-A report is made from run folders alone: it starts nothing, judges nothing and changes nothing. What
-is missing or damaged is said on the page; it never stops the page.
+Reports are made from run folders alone: they start nothing, judge nothing and change nothing.
+Missing or damaged files are reported on the page, which is written in any case.
 """
 
 from collections.abc import Iterable, Sequence
@@ -23,18 +23,18 @@ def analyze(
     ports: Iterable[int] = (),
     checksums: bool = False,
     messages: bool = False,
-    fates_to: Path | None = None,
+    outcomes_dir: Path | None = None,
     spark: "SparkSession | None" = None,
 ) -> "Tables":
-    """What captures tell, as Arrow tables: `reports.analyze(["a.pcap"]).flows.to_pandas()`.
+    """Analyse captures, and return Arrow tables: `reports.analyze(["a.pcap"]).flows.to_pandas()`.
 
-    `checksums` works out the CRC-32 of all messages of a flow, `messages` tells each of them,
-    `fates_to` is a folder for a row of each frame. With a Spark session its workers do the work,
-    and `reports.analysis.engines.spark.sql.register` makes views of the tables. Needs the extra
-    `spark`; raises as `windtunnel.reports.analysis.analyze` does.
+    `checksums` computes the CRC-32 of all messages of a flow, `messages` returns a row per message,
+    and `outcomes_dir` is a folder for the table `fates`, with a row per frame. With a Spark
+    session, its workers do the work; `reports.analysis.engines.spark.sql.register` creates views of
+    the tables. Needs the extra `spark`; raises the errors of `windtunnel.reports.analysis.analyze`.
     """
-    from windtunnel.reports.analysis.analyze import AnalysisOptions
     from windtunnel.reports.analysis.analyze import analyze as analyze_captures
+    from windtunnel.reports.analysis.options import AnalysisOptions
 
-    wanted = AnalysisOptions(checksums=checksums, messages=messages, fates_to=fates_to)
-    return analyze_captures(paths, ports=ports, wanted=wanted, spark=spark)
+    options = AnalysisOptions(checksums=checksums, messages=messages, outcomes_dir=outcomes_dir)
+    return analyze_captures(paths, ports=ports, options=options, spark=spark)

@@ -1,7 +1,7 @@
-"""calibration.html: requested beside delivered, a chart and a table, offline in one file.
+"""calibration.html: requested and measured impairments as a chart and a table, viewable offline.
 
-Delivered values are drawn as a ratio to what was asked for, with their 99.9 % interval, so that
-shares, lengths and times fit on one axis; what is perfect lies on 1.
+The chart shows measured values relative to the requested ones, with 99.9 % intervals, so that
+ratios, lengths and times share one axis; 1 is exact.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any
 
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.calibration import Calibration, Measure
-from windtunnel.reports.html import Markup, element, joined, table
+from windtunnel.reports.html import element, joined, table
 from windtunnel.reports.page import plotly_script
 
 NAME = "calibration.html"
@@ -18,11 +18,11 @@ _HEADS = (
     ("impairment", ""),
     ("quantity", ""),
     ("unit", ""),
-    ("asked", "num"),
-    ("delivered", "num"),
+    ("requested", "num"),
+    ("measured", "num"),
     ("99.9 % interval", "num"),
     ("samples", "num"),
-    ("floor", ""),
+    ("tolerance", ""),
     ("", ""),
 )
 _STYLE = """
@@ -44,7 +44,8 @@ def _page(found: Calibration) -> str:
     title = f"Calibration of {found.backend}"
     summary = (
         f"kernel {found.kernel}, at most {found.packets_per_s} packets/s, seed {found.seed}; "
-        f"{sum(not each.holds for each in found.measures)} floors missed, {len(found.voids)} void"
+        f"{sum(not each.holds for each in found.measures)} outside tolerance, "
+        f"{len(found.voids)} invalid"
     )
     body = joined(
         [
@@ -52,10 +53,10 @@ def _page(found: Calibration) -> str:
             element("p", summary),
             element("div", "", id="chart", style="height: 36rem"),
             table(_HEADS, [_row(each) for each in found.measures]),
-            joined(element("p", f"void: {text}", class_="missed") for text in found.voids),
+            joined(element("p", f"invalid: {text}", class_="missed") for text in found.voids),
         ]
     )
-    # The script of a JSON text must not be able to end its element.
+    # The JSON text must not end the script element.
     drawing = json.dumps(figure(found)).replace("</", "<\\/")
     script = plotly_script().decode("utf-8").replace("</script", "<\\/script")
     return (
@@ -68,9 +69,9 @@ def _page(found: Calibration) -> str:
 
 
 def _row(measure: Measure) -> list[object]:
-    word: object = ""
+    result: object = ""
     if measure.floor:
-        word = "holds" if measure.holds else Markup(element("span", "missed", class_="missed"))
+        result = "ok" if measure.holds else element("span", "missed", class_="missed")
     return [
         measure.impairment,
         measure.quantity,
@@ -80,12 +81,12 @@ def _row(measure: Measure) -> list[object]:
         f"{measure.low:.3f} .. {measure.high:.3f}",
         measure.samples,
         measure.floor,
-        word,
+        result,
     ]
 
 
 def figure(found: Calibration) -> dict[str, Any]:
-    """The chart as plotly takes it: ratios of delivered to asked, with intervals."""
+    """Return the plotly figure: ratios of measured to requested values, with intervals."""
     drawn = [each for each in found.measures if each.asked]
     ratios = [_ratios(each) for each in drawn]
     return {
@@ -102,14 +103,14 @@ def figure(found: Calibration) -> dict[str, Any]:
                     "arrayminus": [ratio - low for ratio, low, _ in ratios],
                 },
                 "text": [
-                    f"asked {each.asked:.3f}, delivered {each.delivered:.3f} {each.unit}"
+                    f"requested {each.asked:.3f}, measured {each.delivered:.3f} {each.unit}"
                     for each in drawn
                 ],
                 "marker": {"color": ["#1b6ef3" if each.holds else "#b3261e" for each in drawn]},
             }
         ],
         "layout": {
-            "xaxis": {"title": {"text": "delivered / asked"}},
+            "xaxis": {"title": {"text": "measured / requested"}},
             "yaxis": {"automargin": True, "autorange": "reversed"},
             "shapes": [
                 {

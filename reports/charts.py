@@ -1,7 +1,7 @@
-"""A run's series as the document that the page's chart script draws.
+"""The chart document of a run: its series in the form that the page's chart script draws.
 
-Times become milliseconds since the run's first event. Long lines are thinned to what a page can
-carry; marks beyond the bound are left out evenly, and the page tells how many there were.
+Times are milliseconds since the first event of the run. Long lines and large sets of marks are
+thinned out; the page shows the full number of marks.
 """
 
 from typing import Any
@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from windtunnel.reports.counter_lines import Line
-from windtunnel.reports.decimate import keep
+from windtunnel.reports.decimate import kept_indices
 from windtunnel.reports.marks import KINDS, Marks
 from windtunnel.reports.series import RunSeries, StreamSeries
 
@@ -19,20 +19,20 @@ NS_PER_MS = 1e6
 
 
 def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
-    """The document of one run's chart; numpy arrays in it are packed as columns."""
+    """Return the chart document of a run; its numpy arrays are packed as columns."""
     start_ns = series.start_ns
     return {
         "start_ns": str(start_ns),
         "duration_ms": (series.end_ns - start_ns) / NS_PER_MS,
-        "calm": _delivered_all(series),
+        "is_delivered": _is_delivered(series),
         "active_ms": [(each - start_ns) / NS_PER_MS for each in series.active_ns],
         "rules": rule_names,
         "streams": [_stream(stream, start_ns, series.end_ns) for stream in series.streams],
     }
 
 
-def _delivered_all(series: RunSeries) -> bool:
-    """Whether every stream was read to where it was sent: then its idle end needs no look."""
+def _is_delivered(series: RunSeries) -> bool:
+    """Return whether every stream was consumed up to where it was sent."""
     for stream in series.streams:
         last = {line.name: int(line.value[-1]) for line in stream.lines}
         if last.get("snd-pos") is None or last.get("snd-pos") != last.get("sub-pos"):
@@ -55,8 +55,8 @@ def _stream(stream: StreamSeries, start_ns: int, end_ns: int) -> dict[str, Any]:
 
 
 def _line(line: Line, start_ns: int, end_ns: int) -> dict[str, Any]:
-    kept = keep(line.value, POINTS_PER_LINE_MAX)
-    # The last value holds to the end of the run: a sample is only written on change.
+    kept = kept_indices(line.value, POINTS_PER_LINE_MAX)
+    # The last value holds until the end of the run: samples are written on change only.
     time_ns = np.append(line.time_ns[kept], end_ns)
     value = np.append(line.value[kept], line.value[-1])
     return {"name": line.name, "t": (time_ns - start_ns) / NS_PER_MS, "v": value}

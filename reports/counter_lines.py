@@ -1,16 +1,16 @@
-"""Positions over time, as the drivers' counters told them.
+"""Lines of positions over time, from the drivers' counters.
 
-    snd-lmt  ..............----------     how far the receiver's window lets the sender go
-    pub-lmt  ........--------             how far the publisher may go
+    snd-lmt  ..............----------     limit of the receiver's window for the sender
+    pub-lmt  ........--------             limit of the publisher
     snd-pos  ....------                   sent
     rcv-hwm  ...-----                     highest byte received
-    rcv-pos  ..----                       received without a hole
+    rcv-pos  ..----                       received without a gap
     sub-pos  .---                         read by the subscriber
 
-A sample is written when a value has changed since the last look, so a value is known to hold until
-one interval of the sampler before the next sample, and to have moved within that interval. A line
-is drawn so: level, then straight to the next sample. Both hosts share one clock, but are looked at
-a little apart; straight stretches keep that from showing as leaps in the distance between hosts.
+The sampler writes a sample when a value has changed since its last poll. So a value holds until one
+polling interval before the next sample, and changes within that interval. A line is drawn this way:
+level, then straight to the next sample. Both hosts share one clock, but are polled at slightly
+different times; the sloped segments avoid jumps in the distance between hosts.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ Positions = NDArray[np.int64]
 
 SENDER_COUNTERS: dict[int, str] = {1: "pub-lmt", 9: "snd-lmt", 2: "snd-pos"}
 RECEIVER_COUNTERS: dict[int, str] = {3: "rcv-hwm", 5: "rcv-pos", 4: "sub-pos"}
-"""Aeron's counter type ids; the judge's own reading of the specification, section 8.2."""
+"""Aeron's counter type ids, from section 8.2 of the specification."""
 
 _KEY_STREAM_ID = slice(12, 16)
 
@@ -46,7 +46,7 @@ class Line:
 
 
 def stream_lines(host: HostDir, stream_id: int, names: dict[int, str]) -> list[Line]:
-    """The lines of a stream that one host's driver kept, in the order of `names`."""
+    """Return the lines of a stream from the counters of one host, in the order of `names`."""
     samples = read_samples(host.counter_samples)
     counters = read_counters(host.counters)
     if samples is None or counters is None:
@@ -55,24 +55,25 @@ def stream_lines(host: HostDir, stream_id: int, names: dict[int, str]) -> list[L
     lines = []
     for type_id, name in names.items():
         mine = [each for each in counters if each.type_id == type_id and _stream(each) == stream_id]
-        picked = _picked(samples, mine)
+        picked = _samples_of(samples, mine)
         if len(picked):
             line = Line(name, picked["time_ns"].copy(), picked["value"].copy())
-            lines.append(held(line, interval_ns))
+            lines.append(with_plateaus(line, interval_ns))
     return lines
 
 
 def sampling_interval_ns(samples: Records) -> int:
-    """How long the sampler waited between two looks, judged by those that found a change.
+    """Estimate the polling interval of the sampler from the times of its samples.
 
-    Many looks find none, so the short waits tell it; the very shortest are late looks catching up.
+    Polls without a change leave no sample, so short intervals are the reliable ones. The shortest
+    follow late polls; the 10th percentile excludes them.
     """
-    looks = np.unique(samples["time_ns"])
-    return int(np.quantile(np.diff(looks), 0.1)) if len(looks) > 2 else 0
+    polls = np.unique(samples["time_ns"])
+    return int(np.quantile(np.diff(polls), 0.1)) if len(polls) > 2 else 0
 
 
-def held(line: Line, interval_ns: int) -> Line:
-    """The line with one more point before each change that came after a pause."""
+def with_plateaus(line: Line, interval_ns: int) -> Line:
+    """Return the line with an additional point before each change that follows a pause."""
     ends = line.time_ns[1:] - interval_ns
     paused = ends > line.time_ns[:-1] + interval_ns // 2
     after = np.flatnonzero(paused) + 1
@@ -88,8 +89,8 @@ def _stream(counter: CounterFacts) -> int | None:
     return int.from_bytes(key, "little", signed=True) if len(key) == 4 else None
 
 
-def _picked(samples: Records, counters: list[CounterFacts]) -> Records:
-    """The samples of these counters; an id alone may have belonged to several in turn."""
+def _samples_of(samples: Records, counters: list[CounterFacts]) -> Records:
+    """Return the samples of these counters; registration ids distinguish reused counter ids."""
     chosen = np.zeros(len(samples), dtype=np.bool_)
     for counter in counters:
         chosen |= (samples["counter_id"] == counter.counter_id) & (
@@ -100,7 +101,7 @@ def _picked(samples: Records, counters: list[CounterFacts]) -> Records:
 
 
 def value_at(line: Line, time_ns: Times) -> Positions:
-    """The line's value at each time, level before its first point and after its last."""
+    """Return the value at each time; constant before the first point and after the last."""
     begin = line.time_ns[0]
     values = np.interp(time_ns - begin, line.time_ns - begin, line.value)
     whole: Positions = np.rint(values).astype(np.int64)
@@ -108,7 +109,7 @@ def value_at(line: Line, time_ns: Times) -> Positions:
 
 
 def difference(name: str, upper: Line, lower: Line) -> Line:
-    """How far one line is above another, wherever either of them has a point and both exist."""
+    """Return the difference of two lines, at the points of either while both exist."""
     begin = max(int(upper.time_ns[0]), int(lower.time_ns[0]))
     time_ns = np.union1d(upper.time_ns, lower.time_ns)
     time_ns = time_ns[time_ns >= begin]
@@ -119,15 +120,15 @@ DISTANCES: tuple[tuple[str, str, str], ...] = (
     ("window left", "snd-lmt", "snd-pos"),
     ("unread", "rcv-pos", "sub-pos"),
     ("in flight", "snd-pos", "rcv-pos"),
-    ("hole", "rcv-hwm", "rcv-pos"),
+    ("gap", "rcv-hwm", "rcv-pos"),
 )
-"""What a person wants to see of two lines that lie close together: name, upper, lower.
+"""Differences of lines that are close together: name, upper line, lower line.
 
-The last is drawn on top of the others."""
+The last is drawn on top."""
 
 
 def distances(lines: list[Line]) -> list[Line]:
-    """The distances between those lines that there are."""
+    """Return the differences whose lines both exist."""
     by_name = {line.name: line for line in lines}
     return [
         difference(name, by_name[upper], by_name[lower])

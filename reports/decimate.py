@@ -1,9 +1,9 @@
-"""Fewer points, same picture.
+"""Decimation of lines: fewer points with the same shape.
 
     bucket   | . .  '. | .. ' .|       of each bucket the first, lowest, highest and last point stay
     kept     | .     . | .  ' .|       so no peak, however short, is lost
 
-The page thins out again for its own width at each zoom; this bounds what is put into the page.
+The page decimates again for its width at each zoom; this bounds the size of the page.
 """
 
 import numpy as np
@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 KEPT_PER_BUCKET = 4
 
 
-def keep(value: NDArray[np.int64], point_count_max: int) -> NDArray[np.int64]:
-    """Indices, ascending, of the points that must stay for at most `point_count_max` of them."""
+def kept_indices(value: NDArray[np.int64], point_count_max: int) -> NDArray[np.int64]:
+    """Return ascending indices of the points to keep, at most `point_count_max`."""
     count = len(value)
     if count <= point_count_max:
         return np.arange(count)

@@ -1,25 +1,28 @@
-"""What the documents of a run say, for a reader who must never fail.
+"""The documents of a run folder, read for a report.
 
-Each document may be missing or damaged; then its place is empty and a note says so.
+A missing or damaged document is left empty and noted; reading never fails.
 """
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
-from windtunnel.harness.artifact.documents import Document, read_document
+from windtunnel.harness.artifact.document_values import ValueTypeError, parse
+from windtunnel.harness.artifact.documents import Document, DocumentError, read_document
 from windtunnel.harness.artifact.middlebox.ledger import Ledger
 from windtunnel.harness.artifact.regular_file import read_text
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
+from windtunnel.harness.artifact.run.verdict import read_verdict
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
+from windtunnel.harness.scenario.resolved.case import Case
 
 _Read = TypeVar("_Read")
 
 UNJUDGED = "INCONCLUSIVE"
 ANALYSIS_SCHEMA = "windtunnel-run-analysis/1"
 KNOWN = "KNOWN"
-"""In suite.json: the run failed as it is known to."""
+"""Outcome in suite.json of a run that failed with a known failure."""
 
 
 @dataclass
@@ -30,17 +33,17 @@ class RunDocuments:
     manifest: Manifest | None = None
     verdict: Document = field(default_factory=dict)
     ledger: Ledger | None = None
-    case: Document = field(default_factory=dict)
+    case: Case | None = None
     repro: str = ""
-    captures_say: list[str] = field(default_factory=list)
-    "What an analysis of its captures told, in plain words; empty if there was none."
+    capture_summary: list[str] = field(default_factory=list)
+    "Summary lines of the analysis of its captures; empty if there is no analysis."
     summary: SuiteRun | None = None
     "The run's line in suite.json."
     notes: list[str] = field(default_factory=list)
 
     @property
     def outcome(self) -> str:
-        """The judge's outcome; what the suite noted where the judge said nothing or it is known."""
+        """The outcome of the verdict; that of suite.json if there is no verdict or it is KNOWN."""
         noted = self.summary.outcome if self.summary else UNJUDGED
         if noted == KNOWN:
             return noted
@@ -48,7 +51,7 @@ class RunDocuments:
 
     @property
     def reason(self) -> str:
-        noted = self.summary.reason if self.summary else "there is no verdict"
+        noted = self.summary.reason if self.summary else "no verdict was written"
         if self.summary and self.summary.outcome == KNOWN:
             return noted
         return str(self.verdict.get("reason", noted))
@@ -67,7 +70,7 @@ class RunDocuments:
 
     @property
     def subjects(self) -> str:
-        """Who was tested, host by host; empty where nobody noted it."""
+        """The drivers under test, by host; empty if they were not recorded."""
         found = self.manifest.subjects if self.manifest else {}
         return " · ".join(
             f"{each.side} on {host}: {each.peer} {each.version}".rstrip()
@@ -76,9 +79,9 @@ class RunDocuments:
 
     @property
     def duration_s(self) -> float | None:
-        """How long the run took, as its suite tells; of a run by itself, all its phases together.
+        """Duration of the run from suite.json; without it, the sum of its phases.
 
-        A simulated run's phases lie on two clocks, so only their lengths can be added up.
+        The phases of a simulated run are on two clocks, so only their durations can be summed.
         """
         if self.summary:
             return (self.summary.ended_ns - self.summary.started_ns) / 1e9
@@ -87,16 +90,16 @@ class RunDocuments:
         return sum(each.ended_ns - each.started_ns for each in self.manifest.phases) / 1e9
 
     def findings(self, kind: str) -> list[Document]:
-        """The verdict's `gates` or `checks`."""
+        """Return the `gates` or `checks` of the verdict."""
         found = self.verdict.get(kind, [])
         return [each for each in found if isinstance(each, dict)]
 
     def rule_names(self) -> list[str]:
-        return [str(each.get("id", "")) for each in self.case.get("faults", [])]
+        return [each.id for each in self.case.faults] if self.case else []
 
 
 def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
-    """Read all documents of a run folder, whatever state it is in."""
+    """Read all documents of a run folder; missing and damaged ones are noted."""
     documents = RunDocuments(run, summary=summary)
 
     def attempt(read: Callable[[], _Read | None], what: str) -> _Read | None:
@@ -112,31 +115,44 @@ def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
         return found
 
     documents.manifest = attempt(lambda: Manifest.read(run.manifest), run.manifest.name)
-    documents.verdict = attempt(lambda: read_document(run.verdict), run.verdict.name) or {}
+    documents.verdict = attempt(lambda: read_verdict(run.verdict), run.verdict.name) or {}
     documents.ledger = attempt(lambda: Ledger.read(run.ledger), run.ledger.name)
-    documents.case = attempt(lambda: read_document(run.case), run.case.name) or {}
+    documents.case = attempt(lambda: Case.read(run.case), run.case.name)
     if run.analysis.is_file():
-        read = attempt(lambda: read_document(run.analysis, ANALYSIS_SCHEMA), run.analysis.name)
-        documents.captures_say = [str(line) for line in (read or {}).get("summary", [])]
+        summary_lines = attempt(lambda: _summary(run), run.analysis.name)
+        documents.capture_summary = summary_lines or []
     documents.repro = attempt(lambda: read_text(run.repro).strip(), run.repro.name) or ""
     return documents
 
 
-def read_suite(suite_dir: SuiteDir) -> tuple[Suite | None, list[RunDocuments]]:
-    """The suite and its runs in the order made; runs that suite.json does not name come last."""
+def _summary(run: RunDir) -> list[str] | None:
+    """Return the summary lines of the analysis of the captures."""
+    document = read_document(run.analysis, ANALYSIS_SCHEMA)
+    if document is None:
+        return None
     try:
-        suite = Suite.read(suite_dir.document)
-    except (OSError, ValueError):
-        suite = None
+        return parse(list[str], document.get("summary", []), "summary")
+    except ValueTypeError as error:
+        raise DocumentError(f"{run.analysis.name}: {error}") from error
+
+
+def read_suite(suite_dir: SuiteDir) -> tuple[Suite | None, list[RunDocuments]]:
+    """Read a suite and its runs in the order of suite.json; other run folders come last."""
+    try:
+        suite, why = Suite.read(suite_dir.document), ""
+    except (OSError, ValueError) as error:
+        suite, why = None, str(error)
     named = {each.folder: each for each in suite.runs} if suite else {}
     folders = list(named)
     folders += [run.path.name for run in suite_dir.runs() if run.path.name not in named]
     runs = [read_run(RunDir(suite_dir.path / folder), named.get(folder)) for folder in folders]
+    if why and runs:
+        runs[0].notes.insert(0, why)
     return suite, runs
 
 
 def worst(outcomes: list[str]) -> str:
-    """The outcome of a suite: the worst of its runs, and INCONCLUSIVE of none."""
+    """Return the worst outcome of a suite's runs; INCONCLUSIVE without any."""
     order: tuple[Any, ...] = (
         *("FAIL", "HARNESS", "CANCELLED", "INCONCLUSIVE"),
         *("KNOWN", "PASS", "UNSUPPORTED"),

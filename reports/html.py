@@ -1,4 +1,4 @@
-"""The few pieces of HTML that all parts of the page are built from; every text is escaped here."""
+"""HTML elements for all pages; all text is escaped here."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -8,44 +8,44 @@ ABSENT = "-"
 
 
 class Markup(str):
-    """Text that is HTML already."""
+    """A string that is HTML already, and is not escaped again."""
 
     __slots__ = ()
 
 
 def text(value: object) -> Markup:
-    """The value as HTML: markup as it is, anything else escaped, None as a dash."""
+    """Return a value as HTML: markup unchanged, None as a dash, anything else escaped."""
     if isinstance(value, Markup):
         return value
     return Markup(ABSENT if value is None else escape(str(value)))
 
 
 def element(tag: str, content: object = "", **attributes: object) -> Markup:
-    """One element; `class_` and the like lose their underscore, `data_x` becomes `data-x`."""
+    """Return an element; `class_` becomes the attribute `class`, `data_x` becomes `data-x`."""
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
     inside = "".join(f' {name}="{escape(str(value))}"' for name, value in names.items())
     return Markup(f"<{tag}{inside}>{text(content)}</{tag}>")
 
 
 def joined(parts: Iterable[object]) -> Markup:
-    """The parts one after the other."""
+    """Concatenate parts."""
     return Markup("".join(text(part) for part in parts))
 
 
 def number(value: int | float | None, digits: int = 0) -> str | None:
-    """1234567 -> 1 234 567, with thin spaces."""
+    """Format a number with thin spaces: 1234567 -> 1 234 567."""
     return None if value is None else f"{value:,.{digits}f}".replace(",", THIN_SPACE)
 
 
 def badge(outcome: str, size: str = "") -> Markup:
-    """An outcome in its colour."""
+    """Return an outcome as a coloured badge."""
     return element("span", outcome, class_=f"badge {size} {outcome}".replace("  ", " "))
 
 
 def table(
     heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[object]], class_: str = ""
 ) -> Markup:
-    """A table that scrolls by itself where it is too wide; heads are (name, column's class)."""
+    """Return a table in a scrolling container; heads are (name, class of the column)."""
     top = joined(element("th", name, class_=kind) for name, kind in heads)
     body = joined(
         element(
@@ -61,7 +61,7 @@ def table(
 
 
 def details(summary: object, remark: object, content: object, is_open: bool = False) -> Markup:
-    """A part that opens at a click."""
+    """Return a collapsible section."""
     head = element("summary", joined([summary, element("span", remark, class_="where")]))
     mark = " open" if is_open else ""
     return Markup(f"<details{mark}>{head}{text(content)}</details>")

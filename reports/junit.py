@@ -1,8 +1,8 @@
-"""JUnit XML, which CI systems read: a test suite a scenario, a test case a run.
+"""JUnit XML for CI systems: one test suite per scenario, one test case per run.
 
 PASS                                  a test case
 FAIL                                  with <failure>
-HARNESS, INCONCLUSIVE, CANCELLED      with <error>: nothing is said of the driver
+HARNESS, INCONCLUSIVE, CANCELLED      with <error>: no statement about the driver
 UNSUPPORTED                           with <skipped>
 """
 
@@ -22,11 +22,11 @@ ELEMENT_OF = {
 COUNT_OF = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that no XML may hold, such as those that a dying process may print."""
+"""Characters that XML does not allow, which a crashing process may print."""
 
 
 def junit_xml(outcomes: Outcomes) -> bytes:
-    """The document, in UTF-8."""
+    """Return the document in UTF-8."""
     root = Tree.Element("testsuites", {"name": outcomes.title, **_counts(outcomes.rows)})
     for scenario in outcomes.scenarios():
         name = _clean(scenario)
@@ -42,8 +42,8 @@ def junit_xml(outcomes: Outcomes) -> bytes:
 def _counts(rows: tuple[Row, ...]) -> dict[str, str]:
     kinds = [ELEMENT_OF.get(row.outcome) for row in rows]
     counts = {name: str(kinds.count(kind)) for kind, name in COUNT_OF.items()}
-    lasted_s = sum(row.lasted_s for row in rows)
-    return {"tests": str(len(rows)), **counts, "time": f"{lasted_s:.3f}"}
+    duration_s = sum(row.duration_s for row in rows)
+    return {"tests": str(len(rows)), **counts, "time": f"{duration_s:.3f}"}
 
 
 def _case(suite: Tree.Element, row: Row, folder: Path) -> None:
@@ -52,7 +52,7 @@ def _case(suite: Tree.Element, row: Row, folder: Path) -> None:
         "testcase",
         classname=_clean(row.scenario.replace("/", ".")),
         name=_clean(f"{row.pair}, seed {row.seed}"),
-        time=f"{row.lasted_s:.3f}",
+        time=f"{row.duration_s:.3f}",
     )
     kind = ELEMENT_OF.get(row.outcome)
     if kind is not None:

@@ -1,6 +1,6 @@
-"""A summary in markdown, for the page that a CI system shows of a job.
+"""Markdown summary for a CI job page.
 
-verdict      scenario x pair: worst verdict, passes of runs      what did not pass, and why
+total outcome    table: scenario x pair, worst verdict, passed/total    list of failures
 """
 
 from windtunnel.reports.evidence import worst
@@ -14,19 +14,19 @@ MARKS = {
     "CANCELLED": "⏹",
     "UNSUPPORTED": "⬜",
 }
-TOLD_MAX = 50
-"""Rows of the list; a CI system cuts a summary that is too long."""
+ROWS_MAX = 50
+"""Maximum rows of the list; CI systems truncate long summaries."""
 
 REASON_LENGTH_MAX = 400
 
 
 def summary(outcomes: Outcomes) -> str:
-    """The summary, ending in a line feed."""
+    """Return the summary, ending in a line feed."""
     parts = [f"## {MARKS.get(outcomes.outcome, '')} {outcomes.title}: {outcomes.outcome}", ""]
     parts += [_counts(outcomes), "", *_table(outcomes)]
     bad = [row for row in outcomes.rows if row.outcome != "PASS"]
     if bad:
-        parts += ["", "### What did not pass", "", *_list(bad)]
+        parts += ["", "### Not passed", "", *_list(bad)]
     return "\n".join(parts) + "\n"
 
 
@@ -65,15 +65,15 @@ def _list(rows: list[Row]) -> list[str]:
         f"- {MARKS.get(row.outcome, '')} **{row.outcome}** {_escaped(row.scenario)}, "
         f"{_escaped(row.pair)}, seed {row.seed}: {_escaped(row.reason[:REASON_LENGTH_MAX])} "
         f"({_code(row.folder)})"
-        for row in ranked[:TOLD_MAX]
+        for row in ranked[:ROWS_MAX]
     ]
-    if len(ranked) > TOLD_MAX:
-        lines.append(f"- and {len(ranked) - TOLD_MAX} more")
+    if len(ranked) > ROWS_MAX:
+        lines.append(f"- and {len(ranked) - ROWS_MAX} more")
     return lines + _unsupported([row for row in rows if row.outcome == "UNSUPPORTED"])
 
 
 def _unsupported(rows: list[Row]) -> list[str]:
-    """What cannot be had, once a reason."""
+    """Return one line per reason why runs are unsupported."""
     reasons = [row.reason for row in rows]
     return [
         f"- {MARKS['UNSUPPORTED']} **UNSUPPORTED** {reasons.count(reason)} of the runs: "
@@ -83,7 +83,7 @@ def _unsupported(rows: list[Row]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Text that is to be read as it stands, in a table too."""
+    """Escape text for Markdown, including tables."""
     for mark in ("\\", "|", "`", "*", "_", "<", "[", "#"):
         text = text.replace(mark, f"\\{mark}")
     return text

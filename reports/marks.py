@@ -1,14 +1,14 @@
-"""Single events of a stream: what the middlebox did, and what the two drivers did about it.
+"""Marks: single events of a stream, at the middlebox and in the two drivers.
 
-    dropped, held, swapped, duplicated    decision log: frames of the stream that have a position
-    lost in weather                       captures: left, was not dropped by order, never came
-    feedback lost                         decision log: SM, NAK and other frames without one
-    NAK                                   capture at the receiver: the missing range it asks for
-    retransmit                            capture at the sender: a position that left before
+    dropped, held, swapped, duplicated    decision log: frames of the stream with a position
+    lost to impairment                    captures: sent, not dropped by a rule, never received
+    feedback lost                         decision log: SM, NAK and other frames without position
+    NAK                                   capture at the receiver: the missing range it requests
+    retransmit                            capture at the sender: a position that was sent before
     gap fill                              subscriber's frames: a PAD that the publisher never sent
 
-Each event is a time, a position and a length; `detail` holds one more number (the attempt of a
-lost frame, the rule of a lost feedback frame, the times a position was sent).
+Each event has a time, a position and a length; `detail` is one more number (the attempt of a lost
+frame, the frame type of a lost feedback frame, how often a position has been sent).
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ Column = NDArray[np.int64]
 
 KINDS = (
     "dropped",
-    "lost in weather",
+    "lost to impairment",
     "NAK",
     "retransmit",
     "gap fill",
@@ -35,32 +35,32 @@ KINDS = (
     "duplicated",
     "feedback lost",
 )
-LOSSES = ("dropped", "lost in weather")
-"""Kinds that take a frame of a stream away."""
+LOSSES = ("dropped", "lost to impairment")
+"""Kinds of marks for lost frames of a stream."""
 
 
 @dataclass(frozen=True)
 class Marks:
-    """All events of one kind on one stream, in order of time."""
+    """All events of one kind on one stream, in time order."""
 
     kind: str
     time_ns: Column
     position: Column
-    "Of the first byte; -1 for a frame without a position."
+    "Position of the first byte; -1 for a frame without one."
     length: Column
     detail: Column
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """What turns term ids into positions."""
+    """Initial term id and term length, which convert term ids to positions."""
 
     initial_term_id: int
     term_length: int
 
 
 def decision_marks(decisions: Records, stream_id: int) -> list[Marks]:
-    """What the middlebox did to a stream."""
+    """Return the actions of the middlebox on a stream."""
     mine = decisions[decisions["stream_id"] == stream_id]
     with_position = mine["position"] != NO_POSITION
     kinds = {"dropped": DROP, "held": HOLD, "swapped": SWAP, "duplicated": DUPLICATE}
@@ -78,14 +78,14 @@ def _of_decisions(kind: str, rows: Records, detail: str) -> Marks:
 
 
 def nak_marks(frames: Records, geometry: Geometry) -> Marks:
-    """What a receiver asked for, from the frames of the stream captured at its host."""
+    """Return the NAKs of a receiver, from the frames of the stream captured at its host."""
     naks = frames[frames["frame_type"] == NAK]
     at = positions(naks, geometry.initial_term_id, geometry.term_length)
     return _marks("NAK", naks["time_ns"], at, naks["nak_length"], np.zeros(len(naks), np.int64))
 
 
 def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
-    """What a sender sent again, from the frames of the stream captured at its host."""
+    """Return the retransmits of a sender, from the frames of the stream captured at its host."""
     sent = positional(frames)
     at = positions(sent, geometry.initial_term_id, geometry.term_length)
     nth = _nth_occurrence(at)
@@ -94,60 +94,63 @@ def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
     return _marks("retransmit", sent["time_ns"][again], at[again], lengths[again], nth[again])
 
 
-def weather_marks(
+def impairment_marks(
     sent: Records, received: Records, decisions: Records, geometry: Geometry
 ) -> Marks:
-    """What left a sender and neither arrived nor was dropped by order, on one way.
+    """Return frames lost on one link direction, apart from those dropped by a rule.
 
-    `sent` and `received` are the frames of the stream captured at its two ends on one clock, the
-    decisions those about it on this way. An arrival belongs to the last departure before it, so of
-    a frame that was held until it had been sent again, the wrong one of two passages may be named.
+    `sent` and `received` are the frames of the stream captured at both hosts on one clock;
+    `decisions` are those about the stream on this direction. An arrival is matched with the last
+    transmission before it, so for a frame that was held until its retransmit had been sent, the
+    wrong one of the two transmissions may be marked.
     """
-    left, came = positional(sent), positional(received)
-    left_at = positions(left, geometry.initial_term_id, geometry.term_length)
-    came_at = positions(came, geometry.initial_term_id, geometry.term_length)
+    departures, arrivals = positional(sent), positional(received)
+    sent_at = positions(departures, geometry.initial_term_id, geometry.term_length)
+    received_at = positions(arrivals, geometry.initial_term_id, geometry.term_length)
     dropped = decisions[decisions["action"] == DROP]
-    nth = _nth_occurrence(left_at)
-    lost = np.zeros(len(left), dtype=np.bool_)
-    names, counts = np.unique(left_at, return_counts=True)
+    nth = _nth_occurrence(sent_at)
+    lost = np.zeros(len(departures), dtype=np.bool_)
+    names, counts = np.unique(sent_at, return_counts=True)
     arrived = np.bincount(
-        np.searchsorted(names, came_at[np.isin(came_at, names)]), None, len(names)
+        np.searchsorted(names, received_at[np.isin(received_at, names)]), None, len(names)
     )
     for position in names[arrived < counts].tolist():
-        rows = np.flatnonzero(left_at == position)
-        struck = dropped["attempt"][dropped["position"] == position]
-        waiting = [row for row in rows.tolist() if nth[row] not in struck]
-        for time_ns in np.sort(came["time_ns"][came_at == position]).tolist():
-            earlier = [row for row in waiting if left["time_ns"][row] <= time_ns]
+        rows = np.flatnonzero(sent_at == position)
+        attempts_dropped = dropped["attempt"][dropped["position"] == position]
+        waiting = [row for row in rows.tolist() if nth[row] not in attempts_dropped]
+        for time_ns in np.sort(arrivals["time_ns"][received_at == position]).tolist():
+            earlier = [row for row in waiting if departures["time_ns"][row] <= time_ns]
             if earlier:
                 waiting.remove(earlier[-1])
         lost[waiting] = True
-    lengths = aligned_lengths(left["frame_length"])
-    columns = left["time_ns"], left_at, lengths, nth
-    return _marks("lost in weather", *(each[lost] for each in columns))
+    lengths = aligned_lengths(departures["frame_length"])
+    columns = departures["time_ns"], sent_at, lengths, nth
+    return _marks("lost to impairment", *(each[lost] for each in columns))
 
 
 def gap_fill_marks(seen: Records, sent: Records | None, geometry: Geometry) -> Marks:
-    """Holes that a receiver filled with padding, from the frames its subscriber saw.
+    """Return gaps that a receiver filled with padding, from the frames its subscriber saw.
 
-    `sent` are the frames of the stream captured at the sender: the PADs among them end terms and
-    are no gap fills.
+    `sent` are the frames of the stream captured at the sender: PADs among them end terms, and are
+    not gap fills.
     """
     head = headers(seen)
     pads = seen[head["type"] == PAD]
     lengths = aligned_lengths(head["frame_length"][head["type"] == PAD])
     if sent is None:
-        own = np.zeros(len(pads), dtype=np.bool_)
+        is_sent = np.zeros(len(pads), dtype=np.bool_)
     else:
         sent_pads = sent[sent["frame_type"] == PAD]
         at = positions(sent_pads, geometry.initial_term_id, geometry.term_length)
-        own = np.isin(pads["position"], at)
-    zero = np.zeros(int((~own).sum()), np.int64)
-    return _marks("gap fill", pads["time_ns"][~own], pads["position"][~own], lengths[~own], zero)
+        is_sent = np.isin(pads["position"], at)
+    zero = np.zeros(int((~is_sent).sum()), np.int64)
+    return _marks(
+        "gap fill", pads["time_ns"][~is_sent], pads["position"][~is_sent], lengths[~is_sent], zero
+    )
 
 
 def _nth_occurrence(values: Column) -> Column:
-    """For each value, how many times it has occurred up to and including this one."""
+    """Return for each value how often it has occurred so far, counted from 1."""
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     first = np.ones(len(values), dtype=np.bool_)

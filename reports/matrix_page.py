@@ -1,11 +1,10 @@
-"""matrix.html: a row a scenario, a column a pair; it opens anywhere, offline.
+"""matrix.html: one row per scenario, one column per pair of drivers; viewable offline.
 
     header: the matrix, its drivers and their versions
-    cells:  worst verdict, passes of runs, a small square a run         -> reports of the pairs
-    what did not pass, and why; what could not be had stands apart
+    cells:  worst verdict, passed/total, a small square per run         -> reports of the pairs
+    lists:  cells that did not pass, with reasons; unsupported cells separately
 
-A link leads to the report of the cell's pair beside this file, at its worst run; a square leads to
-the folder of its run.
+A cell links to the report of its pair, at the worst run; a square links to the folder of its run.
 """
 
 from datetime import UTC, datetime
@@ -28,22 +27,22 @@ UNSUPPORTED = "UNSUPPORTED"
 
 
 def write_matrix_page(matrix_dir: Path) -> Path:
-    """Write the page, and the reports of all pairs that made a run; return the page's path.
+    """Write the page and the reports of all pairs with runs; return the path of the page.
 
-    Raises DocumentError if there is no matrix, or none that can be understood.
+    Raises DocumentError if matrix.json is missing or malformed.
     """
     folder = MatrixDir(matrix_dir)
     matrix = Matrix.read(folder.document)
     if matrix is None:
-        raise DocumentError(f"{matrix_dir}: no {folder.document.name} in it")
-    for name in dict.fromkeys(cell.suite for cell in matrix.cells if _was_made(cell)):
+        raise DocumentError(f"{matrix_dir}: {folder.document.name} not found")
+    for name in dict.fromkeys(cell.suite for cell in matrix.cells if _has_runs(cell)):
         if folder.suite(name).document.is_file():
             write_suite_report(folder.suite(name).path)
     replace_file(folder.page, _page(folder, matrix))
     return folder.page
 
 
-def _was_made(cell: MatrixCell) -> bool:
+def _has_runs(cell: MatrixCell) -> bool:
     return any(run.outcome != UNSUPPORTED for run in cell.runs)
 
 
@@ -58,12 +57,12 @@ def _page(folder: MatrixDir, matrix: Matrix) -> str:
                     [
                         element("section", _grid(folder, matrix), class_="card", id="cells"),
                         _findings(folder, matrix),
-                        _missing(matrix),
+                        _unsupported(matrix),
                         element("section", _peers(matrix), class_="card", id="drivers"),
                     ]
                 ),
             ),
-            element("footer", "Windtunnel · drawn from the documents beside this file"),
+            element("footer", "Windtunnel · generated from the documents next to this file"),
         ]
     )
     style = "\n".join((ASSETS / name).read_text(encoding="utf-8") for name in STYLES)
@@ -86,12 +85,12 @@ def _header(matrix: Matrix, outcome: str) -> Markup:
     run_count = sum(len(cell.runs) for cell in matrix.cells)
     facts = [
         matrix.matrix_id,
-        f"{len(matrix.cells)} cells, {run_count} runs, {matrix.jobs} at once",
+        f"{len(matrix.cells)} cells, {run_count} runs, {matrix.jobs} parallel",
         matrix.fidelity,
         f"{started:%Y-%m-%d %H:%M:%S} UTC",
     ]
     if matrix.exit_code is None:
-        facts.append("not come to its end")
+        facts.append("not finished")
     else:
         facts.append(f"{(matrix.ended_ns - matrix.started_ns) / 1e9:.1f} s")
         facts.append(f"exit code {matrix.exit_code}")
@@ -102,7 +101,13 @@ def _header(matrix: Matrix, outcome: str) -> Markup:
                 element("h1", "Windtunnel matrix"),
                 badge(outcome),
                 element("span", class_="grow"),
-                element("button", "dark", id="theme", type="button", title="change colours"),
+                element(
+                    "button",
+                    "dark",
+                    id="theme",
+                    type="button",
+                    title="switch between light and dark",
+                ),
                 element("p", " · ".join(facts), class_="facts"),
             ]
         ),
@@ -111,7 +116,7 @@ def _header(matrix: Matrix, outcome: str) -> Markup:
 
 
 def _grid(folder: MatrixDir, matrix: Matrix) -> Markup:
-    """Publishers above, subscribers below them, scenarios at the side."""
+    """Return the table of cells: publishers and subscribers as columns, scenarios as rows."""
     width = len(matrix.subscribers)
     cells = {(each.scenario, each.publisher, each.subscriber): each for each in matrix.cells}
     top = [element("th", "publisher")]
@@ -140,7 +145,7 @@ def _cell(folder: MatrixDir, cell: MatrixCell | None) -> Markup:
     if cell is None:
         return element("td", "")
     if not cell.runs:
-        return element("td", element("span", "not made", class_="where"))
+        return element("td", element("span", "not run", class_="where"))
     inside = element("b", cell.outcome.lower() if cell.outcome == UNSUPPORTED else cell.outcome)
     if cell.outcome == UNSUPPORTED:
         return element(
@@ -168,13 +173,13 @@ def _cell(folder: MatrixDir, cell: MatrixCell | None) -> Markup:
 
 
 def _report_of(folder: MatrixDir, cell: MatrixCell) -> str:
-    """The place in the pair's report of the run that decided the cell."""
+    """Return the link to the run that decided the cell, in the report of its pair."""
     suite = folder.suite(cell.suite)
     try:
-        made = Suite.read(suite.document)
+        found = Suite.read(suite.document)
     except (OSError, ValueError):
-        made = None
-    folders = [run.folder for run in made.runs] if made else []
+        found = None
+    folders = [run.folder for run in found.runs] if found else []
     decided = _decisive(cell)
     at = f"#run-{folders.index(decided.folder)}" if decided.folder in folders else ""
     return f"{quote(cell.suite)}/{suite.report.name}{at}"
@@ -185,7 +190,7 @@ def _decisive(cell: MatrixCell) -> SuiteRun:
 
 
 def _findings(folder: MatrixDir, matrix: Matrix) -> Markup:
-    """Cells that did not pass, with their reasons."""
+    """Return the cells that did not pass, with their reasons."""
     heads = [("verdict", ""), ("scenario", "text"), ("pair", "text"), ("reason", "text")]
     rows = [
         [
@@ -204,12 +209,12 @@ def _findings(folder: MatrixDir, matrix: Matrix) -> Markup:
     ]
     if not rows:
         return Markup("")
-    inside = joined([element("h2", "What did not pass"), table(heads, rows)])
+    inside = joined([element("h2", "Not passed"), table(heads, rows)])
     return element("section", inside, class_="card", id="findings")
 
 
-def _missing(matrix: Matrix) -> Markup:
-    """Once a reason, what could not be had."""
+def _unsupported(matrix: Matrix) -> Markup:
+    """Return the unsupported cells, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for cell in matrix.cells:
         if cell.outcome == UNSUPPORTED:
@@ -222,11 +227,11 @@ def _missing(matrix: Matrix) -> Markup:
         for reason, cells in reasons.items()
     ]
     heads = [("cells", "number"), ("reason", "text")]
-    inside = joined([element("h2", "What could not be had here"), table(heads, rows)])
+    inside = joined([element("h2", "Not supported here"), table(heads, rows)])
     return element("section", inside, class_="card", id="missing")
 
 
 def _peers(matrix: Matrix) -> Markup:
-    heads = [("driver", "text mono"), ("what it says of its build", "text")]
-    rows = [[each.name, each.version or each.missing or "nothing"] for each in matrix.peers]
+    heads = [("driver", "text mono"), ("version", "text")]
+    rows = [[each.name, each.version or each.missing or "unknown"] for each in matrix.peers]
     return joined([element("h2", "Drivers"), table(heads, rows)])

@@ -1,4 +1,4 @@
-"""The runs of a suite or of a matrix as plain rows: what JUnit and markdown are written from."""
+"""The runs of a suite or a matrix as plain rows, for JUnit XML and Markdown."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,9 +20,9 @@ class Row:
     seed: int
     outcome: str
     reason: str
-    lasted_s: float
+    duration_s: float
     folder: str
-    """Of the run, from the folder of the suite or the matrix."""
+    """Run folder, relative to the folder of the suite or the matrix."""
 
     @property
     def pair(self) -> str:
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """All runs of one command, and who they were between."""
+    """All runs of one command."""
 
     title: str
     outcome: str
@@ -49,18 +49,18 @@ class Outcomes:
 
 
 def pair_name(publisher: str, subscriber: str) -> str:
-    """Who sends, and who reads."""
+    """Return the display name of a pair of drivers."""
     return f"{publisher} → {subscriber}"
 
 
 def of_suite(folder: Path, suite: Suite) -> Outcomes:
-    """The rows of a suite."""
+    """Return the rows of a suite."""
     rows = tuple(_row(each, suite.publisher, suite.subscriber, "") for each in suite.runs)
     return Outcomes("Windtunnel", worst([row.outcome for row in rows]), folder, rows)
 
 
 def of_matrix(folder: Path, matrix: Matrix) -> Outcomes:
-    """The rows of a matrix: scenario by scenario, pair by pair, seed by seed."""
+    """Return the rows of a matrix, ordered by scenario, pair and seed."""
     rows = tuple(
         _row(run, cell.publisher, cell.subscriber, f"{cell.suite}/")
         for cell in matrix.cells
@@ -77,6 +77,6 @@ def _row(run: SuiteRun, publisher: str, subscriber: str, parent: str) -> Row:
         seed=run.seed,
         outcome=run.outcome,
         reason=" ".join(run.reason.split()),
-        lasted_s=(run.ended_ns - run.started_ns) / NS_PER_S,
+        duration_s=(run.ended_ns - run.started_ns) / NS_PER_S,
         folder=parent + run.folder,
     )

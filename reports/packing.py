@@ -1,9 +1,9 @@
-"""A run's chart as one compressed text that the page unpacks by itself.
+"""Packing of chart documents as compressed text, which a script on the page unpacks.
 
     base64( gzip( | header length u32 | header: JSON | zeros to 8 | float64 column | ... | ) )
 
-The header is any JSON document in which an array stands as {"at": first, "count": n}, counted in
-columns' values. Numbers are float64, exact up to 2^53: positions fit for any stream of our time.
+The header is a JSON document in which an array is replaced by {"at": first, "count": n}, in units
+of column values. Numbers are float64, exact up to 2^53.
 """
 
 import base64
@@ -19,26 +19,26 @@ WORD_BYTES = 8
 
 
 def pack(document: dict[str, Any]) -> str:
-    """Pack a document whose numpy arrays become columns of float64."""
+    """Pack a document; its numpy arrays become columns of float64."""
     columns: list[np.ndarray[Any, Any]] = []
-    header = json.dumps(_with_columns_apart(document, columns), separators=(",", ":")).encode()
+    header = json.dumps(_extract_columns(document, columns), separators=(",", ":")).encode()
     head = struct.pack("<I", len(header)) + header
     head += bytes(-len(head) % WORD_BYTES)
     return compress(head + b"".join(column.astype("<f8").tobytes() for column in columns))
 
 
 def compress(content: bytes) -> str:
-    """Text of the alphabet of base64; equal for equal content."""
+    """Compress content to base64 text; deterministic."""
     return base64.b64encode(gzip.compress(content, COMPRESSION_LEVEL, mtime=0)).decode("ascii")
 
 
-def _with_columns_apart(value: Any, columns: list[np.ndarray[Any, Any]]) -> Any:
+def _extract_columns(value: Any, columns: list[np.ndarray[Any, Any]]) -> Any:
     if isinstance(value, np.ndarray):
         at = sum(len(column) for column in columns)
         columns.append(value)
         return {"at": at, "count": len(value)}
     if isinstance(value, dict):
-        return {key: _with_columns_apart(each, columns) for key, each in value.items()}
+        return {key: _extract_columns(each, columns) for key, each in value.items()}
     if isinstance(value, (list, tuple)):
-        return [_with_columns_apart(each, columns) for each in value]
+        return [_extract_columns(each, columns) for each in value]
     return value

@@ -1,13 +1,14 @@
-"""report.html: one file a suite, which opens anywhere, offline, with nothing beside it.
+"""report.html: the report of a suite as one self-contained file, viewable offline.
 
     header, suite table
-    run: verdict, numbers, chart, checks, gates, ledger, facts     (once a run)
-    library and series, compressed                                 (unpacked by the page itself)
+    run: verdict, numbers, chart, checks, gates, ledger, facts     (per run)
+    library and series, compressed                                 (unpacked by a script)
 
-The chart library is plotly's, taken from its Python package as it is installed.
+The chart library is plotly.js, taken from the installed Python package `plotly`.
 """
 
 import os
+import shlex
 from datetime import UTC, datetime
 from importlib.util import find_spec
 from pathlib import Path
@@ -28,19 +29,20 @@ from windtunnel.reports.series import RunSeries, read_series
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = ("thin.js", "chart.js", "page.js")
 CHARTS_MAX = 12
-"""Runs that get a chart: a page of more would be slow to load; what went wrong comes first."""
+"""Maximum number of runs with a chart, to keep the page small; failed runs come first."""
 
 
 def write_suite_report(suite_dir: Path) -> Path:
     """Write the report of a suite and return its path.
 
-    Works on whatever a suite left; raises DocumentError only if there is no suite at all.
+    Incomplete suites are reported too. Raises DocumentError if the folder has neither a suite nor
+    runs.
     """
     folder = SuiteDir(suite_dir)
     suite, runs = read_suite(folder)
     if suite is None and not runs:
         raise DocumentError(f"{suite_dir}: neither a suite nor a run folder in it")
-    with_chart = {each.run.path.name for each in sorted(runs, key=_needs_no_look)[:CHARTS_MAX]}
+    with_chart = {each.run.path.name for each in sorted(runs, key=_is_uneventful)[:CHARTS_MAX]}
     drawn = [
         (run, read_series(run.run) if run.run.path.name in with_chart else None, f"run-{index}")
         for index, run in enumerate(runs)
@@ -49,7 +51,7 @@ def write_suite_report(suite_dir: Path) -> Path:
 
 
 def write_run_report(run_dir: Path) -> Path:
-    """Write the report of one run alone, into its own folder, and return its path."""
+    """Write the report of a single run into its own folder, and return its path."""
     run = read_run(RunDir(run_dir))
     return _write(SuiteDir(run_dir), None, [(run, read_series(run.run), "run-0")])
 
@@ -63,7 +65,7 @@ def _write(
     return folder.report
 
 
-def _needs_no_look(run: RunDocuments) -> bool:
+def _is_uneventful(run: RunDocuments) -> bool:
     return run.outcome == "PASS"
 
 
@@ -88,7 +90,7 @@ def _page(
                     ]
                 ),
             ),
-            element("footer", "Windtunnel · drawn from the run folders beside this file"),
+            element("footer", "Windtunnel · generated from the run folders next to this file"),
             _packed("library", compress(plotly_script())) if runs else "",
         ]
     )
@@ -110,10 +112,10 @@ def _page(
 
 
 def plotly_script() -> bytes:
-    """The chart library, without importing the Python package that carries it."""
+    """Return plotly.js, without importing the Python package that contains it."""
     found = find_spec("plotly")
     if found is None or found.origin is None:
-        raise OSError("the Python package plotly is not installed, so no chart can be drawn")
+        raise OSError("no charts can be drawn: the Python package plotly is not installed")
     return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_bytes()
 
 
@@ -132,7 +134,7 @@ def _header(folder: SuiteDir, suite: Suite | None, runs: list[RunDocuments]) -> 
                 f"exit code {suite.exit_code}",
             ]
         else:
-            facts.append("not come to its end")
+            facts.append("not finished")
     return element(
         "header",
         joined(
@@ -140,7 +142,13 @@ def _header(folder: SuiteDir, suite: Suite | None, runs: list[RunDocuments]) -> 
                 element("h1", "Windtunnel"),
                 badge(worst([run.outcome for run in runs])),
                 element("span", class_="grow"),
-                element("button", "dark", id="theme", type="button", title="change colours"),
+                element(
+                    "button",
+                    "dark",
+                    id="theme",
+                    type="button",
+                    title="switch between light and dark",
+                ),
                 element("p", " · ".join(facts), class_="facts"),
             ]
         ),
@@ -184,29 +192,42 @@ def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
     if series is None:
         return element(
             "p",
-            f"Charts are drawn for {CHARTS_MAX} runs of a suite; to see this one alone: "
-            f"windtunnel report {run.run.path.name}",
+            joined(
+                [
+                    f"Only {CHARTS_MAX} runs of a suite have charts. For this run: ",
+                    element("code", _command("report", run)),
+                ]
+            ),
             class_="hint",
         )
     if not series.streams:
         return Markup("")
     document = chart_document(series, run.rule_names())
     document["frame_names"] = {str(code): name for code, name in NAMES.items()}
-    place = element("div", "drawing …", class_="chart", data_series=f"series-{anchor}")
+    place = element("div", "loading chart …", class_="chart", data_series=f"series-{anchor}")
     return joined([place, _packed(f"series-{anchor}", pack(document))])
 
 
 def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:
-    """What the captures tell of losses and repairs, if they were asked, or how to ask them."""
-    if not run.captures_say:
+    """Return the analysis of the captures, or the command that creates it."""
+    if not run.capture_summary:
         if not any(run.run.captures.glob("*.pcap")):
             return Markup("")
-        command = f"windtunnel analyze --report {run.run.path.name}"
-        return element("p", f"What its captures tell of loss and repair: {command}", class_="hint")
+        command = element("code", _command("analyze --report", run))
+        return element(
+            "p", joined(["Analyse loss and repair in the captures: ", command]), class_="hint"
+        )
     page = quote(os.path.relpath(run.run.analysis_page, folder.path))
-    link = element("a", "its captures", href=page) if run.run.analysis_page.is_file() else ""
-    lines = element("ul", joined(element("li", line) for line in run.captures_say), class_="told")
-    return joined([element("h3", joined(["Told by ", link or "its captures"])), lines])
+    link = element("a", "Captures", href=page) if run.run.analysis_page.is_file() else ""
+    lines = element(
+        "ul", joined(element("li", line) for line in run.capture_summary), class_="capture-summary"
+    )
+    return joined([element("h3", link or "Captures"), lines])
+
+
+def _command(verb: str, run: RunDocuments) -> str:
+    """Return a command about a run; its absolute path is valid in every working directory."""
+    return f"windtunnel {verb} {shlex.quote(str(run.run.path.resolve()))}"
 
 
 def _repro(run: RunDocuments) -> Markup:

@@ -1,6 +1,6 @@
-"""Everything that a run's chart shows, read from its run folder.
+"""The series of a run's chart, read from its run folder.
 
-A part that is missing leaves a note and an emptier chart. Knows nothing of how a chart looks.
+A missing part is left out of the chart and noted. All times are epoch nanoseconds of one clock.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,9 @@ from windtunnel.reports.marks import (
     Marks,
     decision_marks,
     gap_fill_marks,
+    impairment_marks,
     nak_marks,
     retransmit_marks,
-    weather_marks,
 )
 
 _Part = TypeVar("_Part")
@@ -52,7 +52,7 @@ class StreamSeries:
     marks: list[Marks] = field(default_factory=list)
 
     def count(self, kind: str) -> int:
-        """How many events of a kind there are."""
+        """Return the number of events of a kind."""
         return sum(len(each.time_ns) for each in self.marks if each.kind == kind)
 
     @property
@@ -69,7 +69,7 @@ class RunSeries:
 
     streams: list[StreamSeries] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
-    "What could not be read, one line each."
+    "Files that could not be read, one line each."
 
     @property
     def start_ns(self) -> int:
@@ -83,15 +83,15 @@ class RunSeries:
 
     @property
     def active_ns(self) -> tuple[int, int]:
-        """From the first to the last time at which anything happened; the whole run if nothing."""
-        happened = [
+        """First and last time of any activity; the whole run if there is none."""
+        active = [
             line.time_ns[np.flatnonzero(np.diff(line.value)) + 1]
             for stream in self.streams
             for line in stream.lines
             if line.name in ("snd-pos", "sub-pos")
         ]
-        happened += [marks.time_ns for stream in self.streams for marks in stream.marks]
-        times = np.concatenate([np.empty(0, np.int64), *happened])
+        active += [marks.time_ns for stream in self.streams for marks in stream.marks]
+        times = np.concatenate([np.empty(0, np.int64), *active])
         return (int(times.min()), int(times.max())) if len(times) else (self.start_ns, self.end_ns)
 
     def _ends(self, index: int) -> list[int]:
@@ -107,7 +107,7 @@ class RunSeries:
 
 
 def read_series(run: RunDir) -> RunSeries:
-    """Read the series of a run; never raises for what a broken run left, but notes it."""
+    """Read the series of a run; missing and damaged files are noted, and raise no errors."""
     series = RunSeries()
     case = _attempt(series, "case.json", Case.read, run.case)
     if case is None:
@@ -125,7 +125,7 @@ def read_series(run: RunDir) -> RunSeries:
 def _attempt(
     series: RunSeries, what: str, read: Callable[..., _Part | None], *arguments: object
 ) -> _Part | None:
-    """What `read` returns; None, and a note, when there is nothing or it cannot be understood."""
+    """Call `read`; return None and add a note if the file is missing or malformed."""
     try:
         found = read(*arguments)
     except (OSError, ValueError, KeyError, IndexError) as error:
@@ -153,8 +153,8 @@ def _stream(
     decisions: Records | None,
     captures: dict[str, Records | None],
 ) -> StreamSeries:
-    """One stream on its way from one host to another."""
-    way = case.address(traffic.from_host), case.address(traffic.to_host)
+    """Read the series of one stream from one host to another."""
+    path = case.address(traffic.from_host), case.address(traffic.to_host)
     link = case.link_between(traffic.from_host, traffic.to_host)
     lines: list[Line] = []
     for host, names in ((traffic.from_host, SENDER_COUNTERS), (traffic.to_host, RECEIVER_COUNTERS)):
@@ -164,8 +164,8 @@ def _stream(
         )
     sent = _of_stream(captures.get(traffic.from_host), traffic.stream_id)
     if sent is not None:
-        # What the host sends to others is theirs, and what they answer.
-        sent = sent[between(sent, *way) | between(sent, *way[::-1])]
+        # Frames to and from other receivers of the stream belong to other series.
+        sent = sent[between(sent, *path) | between(sent, *path[::-1])]
     received = _of_stream(captures.get(traffic.to_host), traffic.stream_id)
     geometry = _geometry(series, run, traffic, sent)
     marks = []
@@ -174,7 +174,7 @@ def _stream(
         decisions = decisions[decisions["stream_id"] == traffic.stream_id]
         marks = decision_marks(decisions, traffic.stream_id)
         if sent is not None and received is not None and geometry is not None:
-            marks += _lost_in_weather(case, link, sent, received, decisions, geometry)
+            marks += _impairment_losses(case, link, sent, received, decisions, geometry)
     if geometry is not None:
         marks += _frame_marks(series, run, traffic, geometry, sent, received)
     return StreamSeries(
@@ -196,26 +196,26 @@ def _of_stream(frames: Records | None, stream_id: int) -> Records | None:
 def _geometry(
     series: RunSeries, run: RunDir, traffic: TrafficCase, sent: Records | None
 ) -> Geometry | None:
-    """Where the stream's positions begin: the case says it, or the publisher, or its SETUP."""
+    """Return the stream's geometry, from the case, the publisher's facts or its SETUP frames."""
     if traffic.initial_term_id is not None:
         return Geometry(traffic.initial_term_id, traffic.term_length)
     path = run.host(traffic.from_host).publisher(traffic.id).document
-    facts = _attempt(series, f"the word of publisher {traffic.id}", PublisherFacts.read, path)
+    facts = _attempt(series, f"the facts of publisher {traffic.id}", PublisherFacts.read, path)
     if facts is not None:
         return Geometry(facts.initial_term_id, facts.term_length)
     setups = [] if sent is None else list(learn_streams(sent).values())
     return Geometry(setups[0].initial_term_id, setups[0].term_length) if setups else None
 
 
-def _lost_in_weather(
+def _impairment_losses(
     case: Case, link: int, sent: Records, received: Records, decisions: Records, geometry: Geometry
 ) -> list[Marks]:
-    """What a link direction lost besides what was ordered; nothing where it has no weather."""
-    if link < 0 or case.weather_of(case.link_names[link]) is None:
+    """Return frames that a link direction lost to impairments; none if it has no impairments."""
+    if link < 0 or case.impairments_of(case.link_names[link]) is None:
         return []
-    way = [case.address(host) for host in case.directions[link]]
-    sent, received = (each[between(each, *way)] for each in (sent, received))
-    return [weather_marks(sent, received, decisions[decisions["link"] == link], geometry)]
+    path = [case.address(host) for host in case.directions[link]]
+    sent, received = (each[between(each, *path)] for each in (sent, received))
+    return [impairment_marks(sent, received, decisions[decisions["link"] == link], geometry)]
 
 
 def _frame_marks(

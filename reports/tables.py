@@ -1,4 +1,4 @@
-"""The page's tables: the suite at a glance; a run's checks, gates, ledger and facts."""
+"""Tables of the report: the suite overview; checks, gates, ledger and facts of a run."""
 
 from windtunnel.harness.artifact.documents import Document
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
@@ -9,17 +9,17 @@ from windtunnel.reports.marks import LOSSES
 from windtunnel.reports.series import RunSeries
 
 MEGABYTE = 1e6
-_TOLD = ("PASS", "UNSUPPORTED")
-"""Outcomes whose findings need no attention, so they are folded."""
+_QUIET_OUTCOMES = ("PASS", "UNSUPPORTED")
+"""Outcomes whose findings are collapsed."""
 
 
 def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Markup:
-    """One row a run; the third of each is the anchor of its section."""
+    """Return one row per run; the third item of each is the anchor of its section."""
     heads = [
         ("verdict", ""),
         ("scenario", "text"),
         ("seed", "number"),
-        ("took", "number"),
+        ("duration", "number"),
         ("delivered", "number"),
         ("lost", "number"),
         ("NAKs", "number"),
@@ -36,8 +36,8 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
                 badge(run.outcome),
                 element("a", run.scenario, href=f"#{anchor}"),
                 run.seed,
-                took(run),
-                delivered(series),
+                duration_text(run),
+                delivered_text(series),
                 *counts,
                 run.reason,
             ]
@@ -46,33 +46,33 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
 
 
 def scenario_table(suite: Suite | None) -> Markup:
-    """One row a scenario that was run more than once, and what should be known of known failures.
+    """Return one row per scenario with several runs, a limit or a known failure, and remarks.
 
-    Nothing if there is nothing to say.
+    Empty if there are none.
     """
-    told = [
+    shown = [
         each
         for each in (suite.scenarios if suite else [])
         if each.runs > 1 or each.limit is not None or each.known
     ]
-    heads = [("together", ""), ("scenario", "text"), ("how many failed", "text")]
-    rows = [[badge(each.outcome), each.scenario, each.text] for each in told]
+    heads = [("total", ""), ("scenario", "text"), ("failure rate", "text")]
+    rows = [[badge(each.outcome), each.scenario, each.text] for each in shown]
     remarks = [element("p", f"Note: {remark}") for remark in (suite.remarks if suite else [])]
     return joined([table(heads, rows, class_="suite") if rows else "", *remarks])
 
 
 def count(series: RunSeries | None, *kinds: str) -> int | None:
-    """Events of some kinds on all streams."""
+    """Return the number of events of some kinds on all streams."""
     if series is None:
         return None
     return sum(stream.count(kind) for stream in series.streams for kind in kinds)
 
 
-def took(run: RunDocuments) -> str | None:
+def duration_text(run: RunDocuments) -> str | None:
     return None if run.duration_s is None else f"{run.duration_s:.1f} s"
 
 
-def delivered(series: RunSeries | None) -> str | None:
+def delivered_text(series: RunSeries | None) -> str | None:
     if series is None or not series.streams:
         return None
     total = sum(stream.delivered_bytes for stream in series.streams)
@@ -80,15 +80,15 @@ def delivered(series: RunSeries | None) -> str | None:
 
 
 def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
-    """The run in a few large numbers."""
+    """Return the key figures of a run."""
     facts: list[tuple[str, object]] = [
         ("seed", run.seed),
-        ("took", took(run)),
-        ("log bytes delivered", delivered(series)),
+        ("duration", duration_text(run)),
+        ("log bytes delivered", delivered_text(series)),
     ]
     names = (
         ("frames dropped", "dropped"),
-        ("frames lost in weather", "lost in weather"),
+        ("frames lost to impairment", "lost to impairment"),
         ("feedback frames lost", "feedback lost"),
         ("frames held", "held"),
         ("frames swapped", "swapped"),
@@ -108,19 +108,19 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
 
 
 def findings(run: RunDocuments) -> Markup:
-    """Gates and checks; open where something needs attention."""
+    """Return checks and gates; expanded if any did not pass."""
     parts = []
     for kind, title in (("checks", "Checks"), ("gates", "Gates")):
         found = run.findings(kind)
-        bad = [each for each in found if each.get("outcome") not in _TOLD]
-        remark = f"{len(found) - len(bad)} of {len(found)} hold" if found else "none were made"
+        bad = [each for each in found if each.get("outcome") not in _QUIET_OUTCOMES]
+        remark = f"{len(found) - len(bad)} of {len(found)} passed" if found else "none"
         parts.append(details(title, remark, _finding_table(found), is_open=bool(bad)))
     return joined(parts)
 
 
 def _finding_table(found: list[Document]) -> Markup:
-    heads = [("", ""), ("name", ""), ("about", ""), ("what was found", "text")]
-    ranked = sorted(found, key=lambda each: each.get("outcome") in _TOLD)
+    heads = [("", ""), ("name", ""), ("subject", ""), ("finding", "text")]
+    ranked = sorted(found, key=lambda each: each.get("outcome") in _QUIET_OUTCOMES)
     rows = [
         [
             badge(str(each.get("outcome")), "small"),
@@ -134,7 +134,7 @@ def _finding_table(found: list[Document]) -> Markup:
 
 
 def _pointers(finding: Document) -> Markup:
-    """Where to look: message, byte, position, files."""
+    """Return the location of a finding: message, byte, position, files."""
     keys = (("message", "message"), ("byte_offset", "byte"), ("position", "position"))
     parts = [f"{word} {finding[key]}" for key, word in keys if finding.get(key) is not None]
     parts += [str(each) for each in finding.get("evidence", [])]
@@ -142,13 +142,13 @@ def _pointers(finding: Document) -> Markup:
 
 
 def ledger(run: RunDocuments) -> Markup:
-    """What came in, what was done to it, what left."""
+    """Return the ledger: datagrams and frames in, out, dropped, added and held."""
     if run.ledger is None:
         return Markup("")
     links = run.ledger.links
-    left_over = sum(link.unaccounted for link in links.values())
-    remark = "every datagram accounted for" if left_over == 0 else f"{left_over} unaccounted"
-    heads = [("link", ""), ("what", "")] + [
+    unaccounted = sum(link.unaccounted for link in links.values())
+    remark = "all datagrams accounted for" if unaccounted == 0 else f"{unaccounted} unaccounted"
+    heads = [("link", ""), ("unit", "")] + [
         (name, "number")
         for name in ("in", "out", "dropped", "added", "held", "swapped", "unaccounted")
     ]
@@ -183,7 +183,7 @@ def _datagrams(name: str, link: LinkAccount) -> list[object]:
 
 
 def facts(run: RunDocuments) -> Markup:
-    """Versions, machine, phases and processes."""
+    """Return versions, machine, phases and processes."""
     manifest = run.manifest
     if manifest is None:
         return Markup("")
@@ -201,4 +201,4 @@ def facts(run: RunDocuments) -> Markup:
         for each in manifest.processes
     ]
     remark = ", ".join(f"{name} {value}" for name, value in manifest.versions.items())
-    return details("Facts", remark, table([("what", ""), ("value", "text mono")], rows))
+    return details("Facts", remark, table([("fact", ""), ("value", "text mono")], rows))

@@ -18,7 +18,7 @@ settings.register_profile(
 settings.load_profile("windtunnel")
 
 HERE = Path(__file__).parent
-SHARING = ("property", "scenarios", "sim", "tidy", "unit")
+SHARING = ("package", "property", "scenarios", "sim", "tidy", "unit")
 """Folders of tests that may run beside each other, but for those with these marks."""
 ALONE = ("browser", "docker", "netns", "peer", "uml")
 

@@ -1,19 +1,19 @@
-"""The archive: recordings of streams, kept in files and sent again.
+"""The archive: records streams into files and replays them.
 
-    protocol    what archive and clients say to each other
-    storage     catalog, segment files, mark file: what lies in an archive's directory
-    recording   from an image into segment files
-    replay      from segment files to a publication
-    settings    what an archive was told
-    observation what it shows of itself
-    control     conversations with clients: bytes in, requests out, answers back
-    operation   what it does when it is asked to
-    replication copying recordings from other archives
-    conductor   which request is whose, and everybody's turns
-    running     an archive as a whole
-    tool        the command line: be an archive, look into its directory, mend it
+    protocol     the messages between an archive and its clients
+    storage      the files of an archive directory: catalog, segment files, mark file
+    settings     the settings of an archive
+    observation  counters and error log
+    control      control sessions: requests from clients in, responses out
+    recording    records images into segment files
+    replay       replays segment files on publications
+    operation    the other requests: listings, queries, truncation, segments, migration
+    replication  copies recordings from other archives
+    conductor    dispatches requests and runs the conductor's duty cycle
+    server       assembles, starts and stops an archive
+    tool         the command line: runs an archive, inspects and repairs its directory
+    client       the client of an archive, ours or Aeron's
 
-An archive is a client of a media driver like any other: it never meets the driver but in shared
-memory. Its directory and its messages are those of Aeron 1.53; either can be exchanged for the
-other's.
+An archive is a client of a media driver like any other and shares only memory with it. Its
+directory and its messages are those of Aeron 1.53, and each archive can replace the other.
 """

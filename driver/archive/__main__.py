@@ -1,4 +1,4 @@
-"""`python -m windtunnel.driver.archive`: the tools, which `windtunnel archive` starts."""
+"""`python -m windtunnel.driver.archive`: the command line that `windtunnel archive` runs."""
 
 import sys
 

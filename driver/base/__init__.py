@@ -1,1 +1,1 @@
-"""Memory, machine code, system calls and time: the ground floor, which knows nothing of Aeron."""
+"""Memory access, intrinsics, system calls and clocks, independent of Aeron."""

@@ -1,7 +1,7 @@
-"""Where a driver lives, and where a client looks for one, unless told otherwise.
+"""The default directory of a driver and its clients.
 
-Both must come to the same answer, in whatever environment each of them runs. Source: spec 10.1 and
-the C driver of Aeron 1.53, which trusts USER before the password file.
+Driver and clients must compute the same path, also in different environments. Source: spec 10.1 and
+the C driver of Aeron 1.53, which prefers USER to the password file.
 """
 
 import os
@@ -15,7 +15,7 @@ SHARED_MEMORY = Path("/dev/shm")
 def default_directory(
     environment: Mapping[str, str] | None = None, shared_memory: Path = SHARED_MEMORY
 ) -> Path:
-    """`aeron-<user>` in shared memory; where there is none, among the temporary files."""
+    """Return `aeron-<user>` in shared memory, or in the temporary directory if there is none."""
     environment = os.environ if environment is None else environment
     temporary = Path(environment.get("TMPDIR") or "/tmp")
     parent = shared_memory if shared_memory.is_dir() else temporary
@@ -26,5 +26,5 @@ def _name_of_user() -> str:
     try:
         return pwd.getpwuid(os.getuid()).pw_name or "default"
     except KeyError:
-        # A container may run under a number that has no name.
+        # In a container the uid may have no entry in the password file.
         return "default"

@@ -1,4 +1,4 @@
-"""Integer arithmetic that behaves alike in a kernel and in plain Python."""
+"""Integer arithmetic with the same results in a kernel and in plain Python."""
 
 from windtunnel.driver.kernels.jit import kernel
 
@@ -10,9 +10,9 @@ I64_MIN = -I64_MAX - 1
 
 @kernel
 def wrap_i32(value):
-    """Reduce to 32 bits, read as signed: how term ids move past the largest int.
+    """Wrap to a signed 32-bit integer, as term ids do on overflow.
 
-    A cast would do this in a kernel but warn in Python; masking does it in both.
+    A cast would warn in plain Python; masking works in both.
     """
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
@@ -30,7 +30,7 @@ def is_power_of_two(value):
 
 @kernel
 def bits_to_shift(power):
-    """The exponent of a power of two: 65536 gives 16."""
+    """Return the exponent of a power of two: 16 for 65536."""
     bits = 0
     while (1 << bits) < power:
         bits += 1

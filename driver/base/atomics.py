@@ -1,8 +1,7 @@
-"""Typed access to bytes: plain, ordered and locked, usable from kernels and from Python alike.
+"""Typed memory access: plain, ordered and atomic, for kernels and plain Python.
 
-`buf` is a contiguous uint8 array and `at` a byte offset into it. A bare name is a plain access;
-an ordered one carries its order in its name, so that it can be seen at every call site. All
-integers come back as int64.
+`buf` is a contiguous uint8 array and `at` a byte offset into it. A function without a suffix is a
+plain access; an ordered access has the ordering as its suffix. All integers are returned as int64.
 
     get_i32, get_i64, get_u16, get_u8              plain load, any alignment
     put_i32, put_i64, put_u16, put_u8              plain store, any alignment
@@ -10,8 +9,8 @@ integers come back as int64.
     cas_i32, cas_i64 -> bool                       compare and set, full order
     add_i32, add_i64 -> value before               fetch and add, full order
 
-With `NUMBA_BOUNDSCHECK=1` every access asserts its range; otherwise the caller has checked the
-frame at the door.
+With `NUMBA_BOUNDSCHECK=1` every access asserts its range; otherwise the caller must have validated
+the frame.
 """
 
 import numpy as np
@@ -188,5 +187,5 @@ def full_fence():
 
 
 def address_of(array: np.ndarray) -> int:
-    """The absolute address of an array's first byte, for `bytes_at` and for system calls."""
+    """Return the absolute address of an array's first byte, for `bytes_at` and system calls."""
     return int(array.__array_interface__["data"][0])

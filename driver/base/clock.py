@@ -1,8 +1,8 @@
-"""Time as values: a clock is something with two readings, so that a test can move it by hand.
+"""Clocks: the system clock and a manual clock for tests.
 
-Nothing below a process's shell reads a clock; it is told the time. Monotonic nanoseconds measure
-intervals and are private to a process; epoch milliseconds are what clients and drivers show each
-other.
+Only the outermost layer of a process reads a clock; all else takes the time as an argument.
+Monotonic nanoseconds measure intervals within a process. Epoch milliseconds are exchanged between
+clients and drivers.
 """
 
 from dataclasses import dataclass
@@ -12,13 +12,13 @@ from windtunnel.driver.base import system
 
 
 class Clock(Protocol):
-    """The two readings that agents need."""
+    """A monotonic and an epoch clock."""
 
     def now_ns(self) -> int:
-        """Monotonic nanoseconds."""
+        """Return monotonic nanoseconds."""
 
     def now_ms(self) -> int:
-        """Milliseconds since the epoch."""
+        """Return milliseconds since the epoch."""
 
 
 class SystemClock:
@@ -33,7 +33,7 @@ class SystemClock:
 
 @dataclass
 class ManualClock:
-    """A clock that stands still until it is moved."""
+    """A clock that advances only by calls of `advance`."""
 
     monotonic_ns: int = 1_000_000_000
     epoch_ms: int = 1_600_000_000_000
@@ -45,7 +45,7 @@ class ManualClock:
         return self.epoch_ms
 
     def advance(self, duration_ns: int) -> None:
-        """Move both readings forward, the epoch in whole milliseconds."""
+        """Advance both clocks, the epoch clock in whole milliseconds."""
         before_ms = self.monotonic_ns // system.NS_PER_MS
         self.monotonic_ns += duration_ns
         self.epoch_ms += self.monotonic_ns // system.NS_PER_MS - before_ms

@@ -1,22 +1,22 @@
-"""The exception tree of the driver, client and archive.
+"""The exception hierarchy of the driver, client and archive.
 
-Three roads lead out of trouble. A mistake of ours is an `assert`. A peer's mistake is a status
-code, counted and dropped. Only the world's mistakes (files, sockets, settings, commands) travel
-as exceptions, and each text names the value, its limit and the setting it came from.
+A programming error is an `assert`. An invalid frame of a peer is a status code: it is counted and
+dropped. Errors of the environment (files, sockets, settings, commands) are exceptions; the text
+names the value, its limit and the setting that it came from.
 """
 
 
 class DriverError(Exception):
-    """Anything that the world did to us and that a caller may want to catch."""
+    """Base class of all errors of the environment."""
 
 
 class ConfigurationError(DriverError):
-    """A setting is unknown, malformed or out of its bounds."""
+    """A setting is unknown, malformed or out of bounds."""
 
 
 class StorageError(DriverError):
-    """A file cannot be created, mapped, grown or trusted."""
+    """A file cannot be created, mapped or grown, or is not trustworthy."""
 
 
 class ActiveDriverError(DriverError):
-    """Another driver is alive in the directory that was asked for."""
+    """Another driver is active in the requested directory."""

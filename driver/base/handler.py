@@ -1,7 +1,7 @@
-"""Kernels that take another compiled function as their first argument.
+"""Kernels with a compiled function as their first argument.
 
-Such a kernel is compiled for each function anew and in each process, since a function has no name
-that would find its build again; so nothing is written to the cache.
+Such a kernel is compiled again for each function and in each process, without a cache on disk:
+a function argument has no stable key by which a cached build could be found.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
 def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function whose first argument is a handler: without the GIL, not cached."""
+    """Compile a function whose first argument is a handler, without GIL and without cache."""
     if JIT_DISABLED:
         return function
     compile_lazily: Any = numba.njit(nogil=True)
@@ -22,5 +22,5 @@ def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_compiled(function: object) -> bool:
-    """Whether kernels can call it: numba compiled it, or runs everything as Python."""
+    """Return whether a kernel can call the function: numba compiled it, or the JIT is disabled."""
     return JIT_DISABLED or hasattr(function, "py_func")

@@ -1,13 +1,13 @@
-"""A queue between two threads of one process: one puts, one takes, nobody waits.
+"""A wait-free single-producer single-consumer queue between two threads of one process.
 
     0        64        128       192             192 + i * 192
     +--------+---------+---------+---------------+--------------
     | head   | tail    | (pad)   | record 0      | record 1 ...
     +--------+---------+---------+---------------+--------------
 
-Head and tail count records for ever and sit on cache lines of their own. A record is 24 words of
-64 bits; word 0 says what it is about and the two ends agree on the rest. The conductor hands its
-agents their work through such queues, and they report back through others.
+Head and tail are total record counts on separate cache lines. A record is 24 words of 64 bits;
+word 0 is the operation or event type, which defines the other words. The conductor sends commands
+to each agent through one queue; the agent returns events through another.
 """
 
 import numpy as np
@@ -23,21 +23,21 @@ _FIRST = 192
 
 
 def make_queue(capacity: int = 1024) -> np.ndarray:
-    """An empty queue of `capacity` records, as uint8[192 + capacity * 192]."""
+    """Make an empty queue of `capacity` records, as uint8[192 + capacity * 192]."""
     return np.zeros(_FIRST + capacity * RECORD_LENGTH, dtype=np.uint8)
 
 
 def make_record() -> np.ndarray:
-    """A blank record, int64[24], to fill for `put` or to receive from `take`."""
+    """Make a zeroed record, int64[24], for `put` or `take`."""
     return np.zeros(WORDS, dtype=np.int64)
 
 
 @kernel
 def put(queue, record):
-    """Append a copy of `record` (int64[24]); only the one producer may call this.
+    """Append a copy of `record` (int64[24]). Only the producer may call this.
 
     Memory:  the release of the tail publishes the record
-    Returns: False when the queue is full
+    Returns: False if the queue is full
     """
     capacity = (queue.size - _FIRST) // RECORD_LENGTH
     tail = get_i64(queue, _TAIL)
@@ -52,10 +52,10 @@ def put(queue, record):
 
 @kernel
 def take(queue, record):
-    """Move the oldest record into `record`; only the one consumer may call this.
+    """Move the oldest record into `record`. Only the consumer may call this.
 
     Memory:  the acquire of the tail makes the record visible
-    Returns: False when the queue is empty
+    Returns: False if the queue is empty
     """
     head = get_i64(queue, _HEAD)
     if head >= get_i64_acquire(queue, _TAIL):
@@ -69,13 +69,13 @@ def take(queue, record):
 
 
 @kernel
-def room(queue):
-    """How many records the producer can put without waiting, at least."""
+def free_record_count(queue):
+    """Return how many records the producer can put, at least."""
     capacity = (queue.size - _FIRST) // RECORD_LENGTH
     return capacity - (get_i64(queue, _TAIL) - get_i64_acquire(queue, _HEAD))
 
 
 @kernel
 def is_empty(queue):
-    """Whether nothing waits; cheap enough for every turn of a run loop."""
+    """Return whether the queue is empty; cheap enough for every duty cycle."""
     return get_i64_acquire(queue, _HEAD) >= get_i64_acquire(queue, _TAIL)

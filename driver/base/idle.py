@@ -1,8 +1,8 @@
-"""What an agent does with a turn that found no work: spin, yield, then sleep ever longer.
+"""Idle strategies of agents: spin, yield, sleep, or back off through all three.
 
-The state of a strategy is one length-1 record array, so that an agent's run loop can idle without
-leaving its kernel. Source of the defaults: Aeron 1.53 back-off idle strategy, 10 spins, 20
-yields, park 1 us doubling to 1 ms.
+The state of a strategy is a record array of length 1, so that an agent can idle without leaving its
+kernel. Source of the defaults: Aeron 1.53 backoff idle strategy, 10 spins, 20 yields, park 1 us
+doubling to 1 ms.
 """
 
 import numpy as np
@@ -22,8 +22,8 @@ IDLE = np.dtype(
         ("yields_max", "i8"),
         ("park_ns_min", "i8"),
         ("park_ns_max", "i8"),
-        ("misses", "i8"),  # turns without work since the last that had some
-        ("park_ns", "i8"),  # how long the next sleep will be
+        ("misses", "i8"),  # consecutive duty cycles without work
+        ("park_ns", "i8"),  # length of the next sleep
     ]
 )
 
@@ -36,7 +36,7 @@ def make_idle(
     park_ns_min: int = 1_000,
     park_ns_max: int = 1_000_000,
 ) -> np.recarray:
-    """A fresh idle strategy; `park_ns_min` is also the length of a SLEEP."""
+    """Make an idle strategy; `park_ns_min` is also the sleep duration of SLEEP."""
     state = np.zeros(1, dtype=IDLE).view(np.recarray)
     state[0] = (mode, spins_max, yields_max, park_ns_min, park_ns_max, 0, park_ns_min)
     return state
@@ -44,7 +44,7 @@ def make_idle(
 
 @kernel
 def after_turn(state, work_count):
-    """Back off when the turn found nothing; start over when it did."""
+    """Idle after a duty cycle without work; reset after one with work."""
     rec = state[0]
     if work_count > 0:
         rec.misses = 0

@@ -1,11 +1,11 @@
-"""Loads, stores and locked instructions as LLVM sees them, each with a plain-Python twin.
+"""LLVM intrinsics for loads, stores, fences and atomics, each with a pure Python equivalent.
 
-Nothing but `atomics` calls these; they check nothing. Two guards live in the typing: only a
-contiguous one-dimensional uint8 array is accepted, and a store into a read-only array is refused
-when the caller is compiled, because at run time it would kill the process.
+Only `atomics` calls these; they do no checks at run time. The types are checked at compile time:
+only a contiguous one-dimensional uint8 array is accepted, and a store into a read-only array is
+refused, because at run time it would be a segmentation fault.
 
-When the JIT is off, numba cannot run intrinsics, so the twins (over `struct`, which range-checks)
-take their names.
+With the JIT disabled numba cannot run intrinsics. The Python equivalents (over `struct`, which
+checks ranges) replace them then.
 """
 
 import ctypes
@@ -174,12 +174,12 @@ def _make_fence(ordering):
 
 
 def bytes_at(address: int, length: int) -> np.ndarray:
-    """The bytes at an absolute address as an array, made without copying or allocating.
+    """Return the bytes at an absolute address as an array, without a copy or an allocation.
 
-    For kernels that walk many mappings: their records hold addresses, since numba has no array of
-    arrays. Whoever stores an address must outlive every kernel that may still read it.
+    For kernels that access many mappings: their records hold addresses, since numba has no array of
+    arrays. The mapping must outlive every kernel that may still use its address.
     """
-    return _twin_bytes_at(address, length)
+    return _python_bytes_at(address, length)
 
 
 _BYTES = types.Array(types.uint8, 1, "C")
@@ -197,7 +197,7 @@ def _type_bytes_at(context):
 
 @lower_builtin(bytes_at, types.Integer, types.Integer)
 def _lower_bytes_at(context, builder, signature, args):
-    """An array that nobody counts references of: it is only a place and a length."""
+    """Build an array without reference counting from an address and a length."""
     wide = context.cast(builder, args[0], signature.args[0], types.intp)
     length = context.cast(builder, args[1], signature.args[1], types.intp)
     array = arrayobj.make_array(_BYTES)(context, builder)
@@ -213,24 +213,24 @@ def _lower_bytes_at(context, builder, signature, args):
     return array._getvalue()
 
 
-_twin_lock = threading.Lock()
+_python_lock = threading.Lock()
 
 
-def _twin_load(kind):
+def _python_load(kind):
     return lambda buf, at: struct.unpack_from(_FORMATS[kind], buf, at)[0]
 
 
-def _twin_store(kind):
+def _python_store(kind):
     mask = (1 << _BITS[kind]) - 1
     unsigned = {"u8": "<B", "u16": "<H", "i32": "<I", "i64": "<Q"}[kind]
     return lambda buf, at, value: struct.pack_into(unsigned, buf, at, int(value) & mask)
 
 
-def _twin_compare_and_set(kind):
-    load, store = _twin_load(kind), _twin_store(kind)
+def _python_compare_and_set(kind):
+    load, store = _python_load(kind), _python_store(kind)
 
     def compare_and_set(buf, at, expected, desired):
-        with _twin_lock:
+        with _python_lock:
             if load(buf, at) != expected:
                 return False
             store(buf, at, desired)
@@ -239,11 +239,11 @@ def _twin_compare_and_set(kind):
     return compare_and_set
 
 
-def _twin_fetch_add(kind):
-    load, store = _twin_load(kind), _twin_store(kind)
+def _python_fetch_add(kind):
+    load, store = _python_load(kind), _python_store(kind)
 
     def fetch_add(buf, at, delta):
-        with _twin_lock:
+        with _python_lock:
             before = load(buf, at)
             store(buf, at, before + delta)
             return before
@@ -251,30 +251,30 @@ def _twin_fetch_add(kind):
     return fetch_add
 
 
-def _twin_move(target, target_at, source, source_at, length):
+def _python_move(target, target_at, source, source_at, length):
     assert 0 <= target_at and target_at + length <= target.size
     assert 0 <= source_at and source_at + length <= source.size
     target[target_at : target_at + length] = source[source_at : source_at + length].copy()
 
 
-def _twin_fill_zero(target, target_at, length):
+def _python_fill_zero(target, target_at, length):
     assert 0 <= target_at and target_at + length <= target.size
     target[target_at : target_at + length] = 0
 
 
-def _twin_bytes_at(address, length):
+def _python_bytes_at(address, length):
     return np.ctypeslib.as_array((ctypes.c_uint8 * int(length)).from_address(int(address)))
 
 
 if JIT_DISABLED:
-    load_of = {(kind, order): _twin_load(kind) for kind in _BITS for order in (None, "acquire")}
-    store_of = {(kind, order): _twin_store(kind) for kind in _BITS for order in (None, "release")}
-    compare_and_set_of = {kind: _twin_compare_and_set(kind) for kind in ("i32", "i64")}
-    fetch_add_of = {kind: _twin_fetch_add(kind) for kind in ("i32", "i64")}
-    move, fill_zero = _twin_move, _twin_fill_zero
+    load_of = {(kind, order): _python_load(kind) for kind in _BITS for order in (None, "acquire")}
+    store_of = {(kind, order): _python_store(kind) for kind in _BITS for order in (None, "release")}
+    compare_and_set_of = {kind: _python_compare_and_set(kind) for kind in ("i32", "i64")}
+    fetch_add_of = {kind: _python_fetch_add(kind) for kind in ("i32", "i64")}
+    move, fill_zero = _python_move, _python_fill_zero
 
     def fence_acquire() -> None:
-        """Nothing to order: the interpreter runs one bytecode at a time."""
+        """Do nothing: the GIL orders all accesses."""
 
     fence_release = fence_full = fence_acquire
 else:

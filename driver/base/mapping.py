@@ -1,8 +1,8 @@
-"""The only place that maps files into memory: a file becomes a uint8 array, shared.
+"""Shared memory mappings of files, as uint8 arrays.
 
-A mapping lives until `close()` and until the last array made from it is gone; Python keeps the
-pages while anything can still reach them through an array. Kernels that hold bare addresses are
-the exception: whoever gave out an address keeps the Mapping until those kernels have let go.
+The pages stay mapped until `close()` is called and the last array over them is garbage collected.
+Addresses do not keep them alive: the owner of an address must keep the Mapping until no kernel uses
+the address any more.
 """
 
 import mmap
@@ -17,12 +17,12 @@ from windtunnel.driver.base.atomics import address_of
 from windtunnel.driver.base.errors import StorageError
 
 _UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""Python would keep a copy of the descriptor with the mapping, and a driver or a client of many
-streams would run out of them. Before 3.13 it knows no other way."""
+"""By default Python keeps a duplicate of the descriptor open, so that a driver or client with many
+streams would run out of descriptors. Before 3.13 this cannot be disabled."""
 
 
 class Mapping:
-    """A file in memory, shared; read-write, or read-only where `writable` is False."""
+    """A shared mapping of a file; read-only if `writable` is False."""
 
     def __init__(self, path: Path, memory: mmap.mmap, writable: bool) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class Mapping:
         self.address = address_of(self.array)
 
     def close(self) -> None:
-        """Let go of the pages; they stay mapped while an array of them is still referenced."""
+        """Release the pages; they stay mapped while an array over them is referenced."""
         memory, self._memory = self._memory, None
         self.array = np.empty(0, dtype=np.uint8)
         self.address = 0
@@ -41,20 +41,20 @@ class Mapping:
             try:
                 memory.close()
             except BufferError:
-                # An array of somebody's still looks at the pages: the last one to die unmaps them.
+                # An array still references the pages; the last one to be collected unmaps them.
                 del memory
 
     def flush(self) -> None:
-        """Ask the kernel to write the pages to the file now."""
+        """Write the pages to the file now (msync)."""
         if self._memory is not None:
             self._memory.flush()
 
 
 def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 4096) -> Mapping:
-    """Make a new zeroed file of `length` bytes and map it; refuses to reuse an existing one.
+    """Create a zeroed file of `length` bytes and map it; fails if the file exists.
 
-    With `sparse=False` the blocks are allocated now, so that a full disk is an error here and not
-    a signal later.
+    With `sparse=False` all blocks are allocated now, so that a full disk raises StorageError here
+    instead of SIGBUS later.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o660)
@@ -79,7 +79,7 @@ def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 409
 
 
 def open_file(path: Path, *, writable: bool = True) -> Mapping:
-    """Map an existing file at its whole present length; an empty file is refused."""
+    """Map an existing file at its current length; an empty file is refused."""
     try:
         descriptor = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
     except OSError as error:

@@ -1,7 +1,7 @@
-"""Being asked to end, by a signal or by another thread: a note that is left, and may be waited for.
+"""A shutdown request, set by a signal handler or by another thread.
 
-An event of the threading module will not do in a signal's handler: to set it takes a lock, which
-the very thread that the signal interrupted may hold.
+`threading.Event` is not safe in a signal handler: `set` acquires a lock that the interrupted thread
+may hold.
 """
 
 import queue
@@ -11,45 +11,46 @@ from typing import Self
 
 
 class ShutdownSignal:
-    """Whether anybody asked that something ends; once asked, it stays so."""
+    """A flag that can be set once and waited for."""
 
     def __init__(self) -> None:
-        self.is_left = False
-        # The one queue whose `put` may interrupt another call of it in the same thread. Source:
+        self.is_set = False
+        # SimpleQueue is the only queue whose `put` is reentrant within a thread. Source:
         # documentation of CPython's queue.SimpleQueue.
-        self._bell: queue.SimpleQueue[None] = queue.SimpleQueue()
+        self._wakeups: queue.SimpleQueue[None] = queue.SimpleQueue()
 
     @classmethod
     def on_signals(cls) -> Self:
-        """One that hears of the first SIGINT or SIGTERM; later ones are ignored, to the very end.
+        """Return a ShutdownSignal that the first SIGINT or SIGTERM sets; later ones are ignored.
 
-        While an interpreter leaves, it would take back what it does on a signal, but not this.
+        They stay ignored while the interpreter shuts down, which resets Python signal handlers to
+        the default, but not SIG_IGN.
         """
-        note, numbers = cls(), (signal.SIGINT, signal.SIGTERM)
+        shutdown, numbers = cls(), (signal.SIGINT, signal.SIGTERM)
 
-        def hear(*_: object) -> None:
+        def on_signal(*_: object) -> None:
             for number in numbers:
                 signal.signal(number, signal.SIG_IGN)
-            note.leave()
+            shutdown.set()
 
         for number in numbers:
-            signal.signal(number, hear)
-        return note
+            signal.signal(number, on_signal)
+        return shutdown
 
-    def leave(self) -> None:
-        """Ask; safe in a signal's handler, and in any thread."""
-        self.is_left = True
-        self._bell.put(None)
+    def set(self) -> None:
+        """Request the shutdown. Safe in a signal handler and in any thread."""
+        self.is_set = True
+        self._wakeups.put(None)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until somebody asks, for at most `timeout_s`. Returns whether anybody has.
+        """Wait for at most `timeout_s` until the shutdown is requested. Returns whether it is.
 
-        A signal that comes just before the thread goes to sleep does not wake it: whoever waits
-        for one gives a limit, and looks again.
+        A signal that arrives just before the thread blocks does not wake it. A thread that waits
+        for a signal must therefore use a timeout and wait again.
         """
-        if not self.is_left:
+        if not self.is_set:
             with suppress(queue.Empty):
-                self._bell.get(timeout=timeout_s)
-                # Another may be waiting, too.
-                self._bell.put(None)
-        return self.is_left
+                self._wakeups.get(timeout=timeout_s)
+                # Wake the next waiting thread.
+                self._wakeups.put(None)
+        return self.is_set

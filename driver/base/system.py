@@ -1,9 +1,9 @@
-"""The only system calls that kernels make: clocks, sleeping, and datagrams in batches.
+"""System calls for kernels: clocks, sleep, poll, and datagrams in batches.
 
-Kernels reach libc by symbol name, which keeps their builds cacheable on disk. A call that fails
-returns the negative errno, never -1. Every pointer travels as an absolute address (see
-`atomics.address_of`); whoever makes the call keeps the memory behind it alive. Without the JIT
-the same names are bound through ctypes.
+Kernels call libc by symbol name, so that their builds can be cached on disk. A call that fails
+returns the negative errno, never -1. Pointers are passed as absolute addresses (see
+`atomics.address_of`); the caller keeps the memory alive. Without the JIT the same names are bound
+through ctypes.
 """
 
 import ctypes
@@ -39,8 +39,8 @@ def _as_integers(context, builder, signature, args, widths):
     ]
 
 
-def _failed_as_errno(builder, result):
-    """Turn libc's -1 into the negative errno, which lives in thread-local storage."""
+def _errno_on_failure(builder, result):
+    """Convert libc's -1 to the negative errno, which is in thread-local storage."""
     wide = builder.sext(result, ir.IntType(64)) if result.type.width < 64 else result
     location = _declare(builder, "__errno_location", ir.IntType(32).as_pointer(), [])
     code = builder.load(builder.call(location, []))
@@ -49,14 +49,14 @@ def _failed_as_errno(builder, result):
 
 
 def _make_call(name, widths, result_width):
-    """An intrinsic that calls libc's `name` with integers of the given widths."""
+    """Make an intrinsic that calls libc's `name` with integers of the given widths."""
 
     def codegen(context, builder, signature, args):
         values = _as_integers(context, builder, signature, args, widths)
         function = _declare(
             builder, name, ir.IntType(result_width), [ir.IntType(width) for width in widths]
         )
-        return _failed_as_errno(builder, builder.call(function, values))
+        return _errno_on_failure(builder, builder.call(function, values))
 
     return codegen
 
@@ -139,7 +139,7 @@ def _sched_yield(typingctx):
     return types.void(), codegen
 
 
-def _twin_call(name, arguments, result):
+def _ctypes_call(name, arguments, result):
     function = getattr(ctypes.CDLL(None, use_errno=True), name)
     function.argtypes, function.restype = arguments, result
 
@@ -152,11 +152,11 @@ def _twin_call(name, arguments, result):
 
 if JIT_DISABLED:
     _int, _long, _address = ctypes.c_int, ctypes.c_ssize_t, ctypes.c_void_p
-    _send = _twin_call("send", [_int, _address, _long, _int], _long)
-    _sendto = _twin_call("sendto", [_int, _address, _long, _int, _address, _int], _long)
-    _sendmmsg = _twin_call("sendmmsg", [_int, _address, _int, _int], _int)
-    _recvmmsg = _twin_call("recvmmsg", [_int, _address, _int, _int, _address], _int)
-    _poll = _twin_call("poll", [_address, _long, _int], _int)
+    _send = _ctypes_call("send", [_int, _address, _long, _int], _long)
+    _sendto = _ctypes_call("sendto", [_int, _address, _long, _int, _address, _int], _long)
+    _sendmmsg = _ctypes_call("sendmmsg", [_int, _address, _int, _int], _int)
+    _recvmmsg = _ctypes_call("recvmmsg", [_int, _address, _int, _int, _address], _int)
+    _poll = _ctypes_call("poll", [_address, _long, _int], _int)
     _clock_ns, _sched_yield = time.clock_gettime_ns, os.sched_yield
 
     def _sleep_ns(duration_ns):
@@ -165,31 +165,31 @@ if JIT_DISABLED:
 
 @kernel
 def send(fd, address, length, flags):
-    """One datagram to the connected peer. Returns bytes sent or the negative errno."""
+    """Send one datagram to the connected peer. Returns bytes sent or the negative errno."""
     return _send(fd, address, length, flags)
 
 
 @kernel
 def sendto(fd, address, length, flags, name_address, name_length):
-    """One datagram to a socket address. Returns bytes sent or the negative errno."""
+    """Send one datagram to a socket address. Returns bytes sent or the negative errno."""
     return _sendto(fd, address, length, flags, name_address, name_length)
 
 
 @kernel
 def sendmmsg(fd, address, count, flags):
-    """Send what an array of `struct mmsghdr` describes. Returns how many left, or -errno."""
+    """Send an array of `struct mmsghdr`. Returns the number sent, or -errno."""
     return _sendmmsg(fd, address, count, flags)
 
 
 @kernel
 def recvmmsg(fd, address, count, flags):
-    """Receive into an array of `struct mmsghdr`. Returns how many came, or -errno."""
+    """Receive into an array of `struct mmsghdr`. Returns the number received, or -errno."""
     return _recvmmsg(fd, address, count, flags, 0)
 
 
 @kernel
 def poll(address, count, timeout_ms):
-    """Wait on an array of `struct pollfd`. Returns how many are ready, or the negative errno."""
+    """Wait on an array of `struct pollfd`. Returns the number ready, or the negative errno."""
     return _poll(address, count, timeout_ms)
 
 
@@ -205,7 +205,7 @@ def epoch_ns():
 
 @kernel
 def sleep_ns(duration_ns):
-    """Give up the processor for about this long; the kernel's timer slack comes on top."""
+    """Sleep for about `duration_ns`, plus the timer slack of the thread."""
     _sleep_ns(duration_ns)
 
 

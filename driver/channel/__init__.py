@@ -1,5 +1,5 @@
-"""Where a stream goes: `aeron:` URIs, the addresses in them, and what they ask of a stream.
+"""Channels: `aeron:` URIs, their addresses, and their parameters for publications and
+subscriptions.
 
-Everything here is an immutable value. Nothing here opens a socket; names are resolved by whoever is
-handed in.
+All types are immutable values. No socket is opened; names are resolved by a `Resolver` argument.
 """

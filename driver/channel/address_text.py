@@ -1,4 +1,4 @@
-"""Addresses as they are written in a URI, split but not resolved.
+"""Syntax of addresses in a URI, before name resolution.
 
     host:port     localhost:40123   10.0.0.2:40123   [::1]:40123   [fe80::1%2]:40123
     interface     10.0.0.1   10.0.0.0/24   10.0.0.1:40500   [fd00::]/64   {eth0}   {eth0}:40500
@@ -25,7 +25,7 @@ _INTERFACE = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """Where to, before names are resolved."""
+    """A host name or address and a port, before name resolution."""
 
     host: str
     port: int
@@ -33,7 +33,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceText:
-    """Which interface, by name or by an address and how many of its bits count."""
+    """An interface, by name or by address and prefix length."""
 
     name: str | None
     host: str | None
@@ -49,7 +49,7 @@ def _port(key: str, text: str, digits: str) -> int:
 
 
 def parse_host_port(key: str, text: str) -> HostPort:
-    """`host:port`; both are required."""
+    """Parse `host:port`; both are required. Raises InvalidChannelError."""
     match = _HOST_PORT.fullmatch(text)
     if match is None:
         raise InvalidChannelError(f"{key}={text}: expected host:port or [ipv6]:port")
@@ -57,7 +57,7 @@ def parse_host_port(key: str, text: str) -> HostPort:
 
 
 def parse_interface(key: str, text: str) -> InterfaceText:
-    """An interface; the port is 0 where none is given."""
+    """Parse an interface; the port defaults to 0. Raises InvalidChannelError."""
     match = _INTERFACE.fullmatch(text)
     if match is None:
         raise InvalidChannelError(

@@ -1,7 +1,7 @@
-"""Which channels may be published to, received from, or be one destination of a channel.
+"""Checks whether a channel is valid for a publication, a subscription or a destination.
 
-Each rule that fails is a ConfigurationError, mostly an InvalidChannelError, with the parameter that
-broke it.
+Each violated rule raises a ConfigurationError, mostly an InvalidChannelError, that names the
+parameter.
 Source: spec 9.2, Aeron 1.53.
 """
 
@@ -12,20 +12,20 @@ from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 
 
 def refuse_spy(uri: ChannelUri) -> None:
-    """Refuse to publish to a spy, which only reads what others publish."""
+    """Raise InvalidChannelError if a publication names a spy channel."""
     if uri.is_spy:
         raise InvalidChannelError(f"channel '{uri}': spies are invalid for publications")
 
 
 def check_publication(channel: UdpChannel) -> None:
-    """Refuse a UDP channel that nothing can be published to."""
+    """Raise InvalidChannelError if a UDP channel is invalid for a publication."""
     mode = channel.control_mode
-    is_served_by_list = channel.is_multi_destination or mode is ControlMode.RESPONSE
+    has_other_destinations = channel.is_multi_destination or mode is ControlMode.RESPONSE
     if channel.has_control and not channel.has_endpoint and mode is ControlMode.NONE:
         raise InvalidChannelError(
             f"channel '{channel.uri}': control without endpoint requires a control-mode"
         )
-    if channel.has_endpoint and channel.remote_data.port == 0 and not is_served_by_list:
+    if channel.has_endpoint and channel.remote_data.port == 0 and not has_other_destinations:
         raise InvalidChannelError(
             f"{uri_param.ENDPOINT}={channel.uri.get(uri_param.ENDPOINT)}: "
             "expected a port other than 0 on a publication"
@@ -33,7 +33,7 @@ def check_publication(channel: UdpChannel) -> None:
 
 
 def check_subscription(channel: UdpChannel) -> None:
-    """Refuse a UDP channel that nothing can be received from."""
+    """Raise InvalidChannelError if a UDP channel is invalid for a subscription."""
     if channel.has_control and channel.local_control.port == 0:
         raise InvalidChannelError(
             f"{uri_param.CONTROL}={channel.uri.get(uri_param.CONTROL)}: "
@@ -42,7 +42,7 @@ def check_subscription(channel: UdpChannel) -> None:
 
 
 def check_destination(uri: ChannelUri) -> None:
-    """Refuse on a destination what belongs to the whole channel."""
+    """Raise InvalidChannelError if a destination has parameters of a whole channel."""
     for key in uri_param.NOT_FOR_DESTINATIONS:
         if key in uri:
             raise InvalidChannelError(f"{key}={uri.get(key)}: not allowed on a destination")
@@ -53,11 +53,11 @@ def check_destination(uri: ChannelUri) -> None:
 
 
 def check_send_destination(uri: ChannelUri) -> None:
-    """Refuse a destination that nothing can be sent to."""
+    """Raise ConfigurationError if a channel is invalid as a destination of a publication."""
     if uri.is_spy:
         raise InvalidChannelError(f"spies are invalid as destinations to send to: '{uri}'")
     endpoint = uri.get(uri_param.ENDPOINT)
-    # As the C driver, which answers these two with its general error code.
+    # Like the C driver, these two errors have the generic error code.
     if not uri.is_udp or endpoint is None:
         raise ConfigurationError(
             f"channel '{uri}': expected a udp channel with {uri_param.ENDPOINT} as destination"

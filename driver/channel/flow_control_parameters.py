@@ -1,9 +1,9 @@
-"""What `fc=` asks for: which receivers hold a sender back.
+"""Flow control parameter `fc=`: which receivers limit a sender.
 
     fc=<max|min|tagged>[,t:<duration>][,g:<tag>[/<min size>]|,g:/<min size>][,rrwm:<n>]
 
-Only the grammar and its bounds; the strategies themselves are the sender's. `max` takes no option
-but `rrwm`. Source: spec 4.4, Aeron 1.53.
+Only syntax and bounds; the sender implements the strategies. `max` has only the option `rrwm`.
+Source: spec 4.4, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ TAGGED = "tagged"
 
 @dataclass(frozen=True, slots=True)
 class FlowControlParameters:
-    """A strategy and its options; None is the driver's default."""
+    """A strategy and its options; None selects the driver's default."""
 
     strategy: str
     receiver_timeout_ns: int | None = None
@@ -29,7 +29,7 @@ class FlowControlParameters:
 
 
 def parse(text: str) -> FlowControlParameters:
-    """Read the value of `fc=`."""
+    """Parse the value of `fc=`. Raises ConfigurationError."""
     strategy, *options = text.split(",")
     if strategy not in (MAX, MIN, TAGGED):
         raise _error(text, f"expected max, min or tagged, found '{strategy}'")

@@ -1,8 +1,8 @@
-"""Which local address a channel means: by `interface=`, or any that will do.
+"""Selects the local address of a channel: that of `interface=`, or any.
 
-An address matches when its first `prefix` bits are those asked for, all of them where no prefix is
-given. Of several the first wins, except that a multicast channel takes the loopback only where
-nothing else matches. Source: spec 9.2, Aeron 1.53.
+An address matches if its first `prefix` bits equal those of the parameter; without a prefix all
+bits must be equal. The first match wins, but a multicast channel uses the loopback interface only
+if no other one matches. Source: spec 9.2, Aeron 1.53.
 """
 
 import ipaddress
@@ -17,59 +17,63 @@ from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 def find_interface(
     uri: ChannelUri, family: socket.AddressFamily, resolver: Resolver, *, is_multicast: bool
 ) -> tuple[NetworkInterface | None, int]:
-    """The interface of a channel and the port to bind; None leaves the choice to the system.
+    """Return (interface, port to bind) of a channel; interface None lets the system choose.
 
-    A multicast channel always gets one, since a group is joined on an interface.
+    A multicast channel always gets an interface, because a group is joined on one. Raises
+    InvalidChannelError if none matches.
     """
     text = uri.get(uri_param.INTERFACE)
-    wanted = InterfaceText(None, None, 0, 0)
+    requested = InterfaceText(None, None, 0, 0)
     if text is not None:
-        wanted = address_text.parse_interface(uri_param.INTERFACE, text)
-    if wanted.name is None and not is_multicast and _is_any(wanted, resolver):
-        return None, wanted.port
+        requested = address_text.parse_interface(uri_param.INTERFACE, text)
+    if requested.name is None and not is_multicast and _is_any(requested, resolver):
+        return None, requested.port
     found = [
         entry
         for entry in resolver.interfaces()
-        if entry.family == family and _matches(entry, wanted, family, resolver)
+        if entry.family == family and _matches(entry, requested, family, resolver)
     ]
     if is_multicast:
         found = [entry for entry in found if entry.is_multicast or entry.is_loopback]
         found.sort(key=lambda entry: entry.is_loopback)
     if not found:
-        if wanted.name is not None and all(
-            entry.name != wanted.name for entry in resolver.interfaces()
+        if requested.name is not None and all(
+            entry.name != requested.name for entry in resolver.interfaces()
         ):
             raise InvalidChannelError(
-                f"{uri_param.INTERFACE}={text}: unknown interface {wanted.name}"
+                f"{uri_param.INTERFACE}={text}: unknown interface {requested.name}"
             )
         raise InvalidChannelError(
             f"{uri_param.INTERFACE}={text or 'any'}: no interface with a matching "
             f"{'IPv4' if family == socket.AF_INET else 'IPv6'} address is up"
         )
-    return found[0], wanted.port
+    return found[0], requested.port
 
 
-def _is_any(wanted: InterfaceText, resolver: Resolver) -> bool:
-    if wanted.host is None or wanted.prefix_length == 0:
+def _is_any(requested: InterfaceText, resolver: Resolver) -> bool:
+    if requested.host is None or requested.prefix_length == 0:
         return True
-    host, _ = resolver.resolve(wanted.host, uri_param.INTERFACE)
+    host, _ = resolver.resolve(requested.host, uri_param.INTERFACE)
     return ipaddress.ip_address(host).is_unspecified
 
 
 def _matches(
-    entry: NetworkInterface, wanted: InterfaceText, family: socket.AddressFamily, resolver: Resolver
+    entry: NetworkInterface,
+    requested: InterfaceText,
+    family: socket.AddressFamily,
+    resolver: Resolver,
 ) -> bool:
-    if wanted.name is not None:
-        return entry.name == wanted.name
-    if wanted.host is None:
+    if requested.name is not None:
+        return entry.name == requested.name
+    if requested.host is None:
         return True
-    host, _ = resolver.resolve(wanted.host, uri_param.INTERFACE)
+    host, _ = resolver.resolve(requested.host, uri_param.INTERFACE)
     address = ipaddress.ip_address(host)
     bits = 32 if family == socket.AF_INET else 128
-    prefix_length = bits if wanted.prefix_length is None else wanted.prefix_length
+    prefix_length = bits if requested.prefix_length is None else requested.prefix_length
     if prefix_length > bits:
         raise InvalidChannelError(
-            f"{uri_param.INTERFACE}={wanted.host}/{prefix_length}: expected at most {bits} bits"
+            f"{uri_param.INTERFACE}={requested.host}/{prefix_length}: expected at most {bits} bits"
         )
     if address.is_unspecified:
         return True

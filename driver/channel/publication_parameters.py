@@ -1,9 +1,9 @@
-"""What a channel URI asks of a publication, checked, with the driver's defaults filled in.
+"""Parameters of a publication from its URI, validated, with the driver's defaults.
 
-    uri + PublicationDefaults  ->  PublicationParameters        every bound is checked here, once
+    uri + PublicationDefaults  ->  PublicationParameters        all bounds are checked here
 
-Bounds that involve two parameters name both. Addresses are `udp_channel`'s matter, and whether a
-channel can be published to at all is `admission`'s. Source: spec 9.2, Aeron 1.53.
+An error about two parameters names both. Addresses are checked in `udp_channel`, and the validity
+of a channel for a publication in `admission`. Source: spec 9.2, Aeron 1.53.
 """
 
 from collections.abc import Callable
@@ -32,31 +32,31 @@ _TAG_PREFIX = "tag:"
 
 @dataclass(frozen=True, slots=True)
 class PublicationDefaults:
-    """The driver's settings for what a URI leaves open."""
+    """Settings of the driver for parameters that a URI omits."""
 
     term_length: int = 16 << 20
     ipc_term_length: int = 64 << 20
     mtu_length: int = 1408
     ipc_mtu_length: int = 1408
     window_length: int = 0
-    """0 is half a term."""
+    """0 selects half a term."""
     ipc_window_length: int = 0
     linger_ns: int = 5_000_000_000
     is_sparse: bool = True
     spies_simulate_connection: bool = False
     max_resend: int = 16
     socket_sndbuf_length: int = 0
-    """0 is the system's default, whose length is then below."""
+    """0 selects the system's default, `system_sndbuf_length`."""
     system_sndbuf_length: int = 212_992
     untethered_window_limit_timeout_ns: int = 5_000_000_000
     untethered_linger_timeout_ns: int | None = None
-    """None is the window limit timeout."""
+    """None selects the window limit timeout."""
     untethered_resting_timeout_ns: int = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedPublication:
-    """What `session-id=tag:` copies from the publication that carries the tag."""
+    """Values that `session-id=tag:` copies from the publication with that tag."""
 
     session_id: int
     mtu_length: int
@@ -65,7 +65,7 @@ class TaggedPublication:
 
 @dataclass(frozen=True, slots=True)
 class InitialPosition:
-    """Where a stream starts; given whole or not at all."""
+    """Start position of a stream; its three parameters must be given together."""
 
     initial_term_id: int
     term_id: int
@@ -74,7 +74,7 @@ class InitialPosition:
 
 @dataclass(frozen=True, slots=True)
 class PublicationParameters:
-    """Everything about a publication that its URI can say."""
+    """All parameters of a publication."""
 
     term_length: int
     mtu_length: int
@@ -90,32 +90,32 @@ class PublicationParameters:
     session_id: int | None = None
     """None lets the driver choose."""
     initial_position: InitialPosition | None = None
-    """None starts at a random initial term id, offset 0."""
+    """None selects a random initial term id and offset 0."""
     flow_control: FlowControlParameters | None = None
     response_correlation_id: int = NULL_CORRELATION_ID
     is_response: bool = False
     entity_tag: int | None = None
     send_timestamp_offset: int | None = None
     explicit: frozenset[str] = frozenset()
-    """The keys that the URI itself gave; only those can conflict with a publication that exists."""
+    """Keys in the URI; only these can conflict with an existing publication."""
 
     def refuse_conflict(self, existing: "PublicationParameters", session_id: int) -> None:
-        """Raise unless a publication that already exists is one this URI could have asked for."""
+        """Raise ConfigurationError if an existing publication has other parameters."""
         pairs: list[tuple[str, object, object]] = [
             (uri_param.MTU_LENGTH, self.mtu_length, existing.mtu_length),
             (uri_param.TERM_LENGTH, self.term_length, existing.term_length),
             (uri_param.SESSION_ID, self.session_id, session_id),
         ]
-        mine, theirs = self.initial_position, existing.initial_position
-        if mine is not None and theirs is not None:
+        own, other = self.initial_position, existing.initial_position
+        if own is not None and other is not None:
             pairs += [
-                (uri_param.INITIAL_TERM_ID, mine.initial_term_id, theirs.initial_term_id),
-                (uri_param.TERM_ID, mine.term_id, theirs.term_id),
-                (uri_param.TERM_OFFSET, mine.term_offset, theirs.term_offset),
+                (uri_param.INITIAL_TERM_ID, own.initial_term_id, other.initial_term_id),
+                (uri_param.TERM_ID, own.term_id, other.term_id),
+                (uri_param.TERM_OFFSET, own.term_offset, other.term_offset),
             ]
-        for key, wanted, found in pairs:
-            if key in self.explicit and wanted != found:
-                raise ConfigurationError(f"{key}={wanted}: the existing publication has {found}")
+        for key, requested, found in pairs:
+            if key in self.explicit and requested != found:
+                raise ConfigurationError(f"{key}={requested}: the existing publication has {found}")
         if self.spies_simulate_connection != existing.spies_simulate_connection:
             raise ConfigurationError(
                 f"{uri_param.SPIES_SIMULATE_CONNECTION}={self.spies_simulate_connection}: "
@@ -128,7 +128,10 @@ def parse(
     defaults: PublicationDefaults,
     find_tagged: Callable[[int], TaggedPublication | None] = lambda tag: None,
 ) -> PublicationParameters:
-    """Read the parameters of a publication; `find_tagged` knows those with entity tags."""
+    """Parse the parameters of a publication; `find_tagged` looks up an entity tag.
+
+    Raises ConfigurationError.
+    """
     session_id, tagged = _session_id(uri, find_tagged)
     term_length = _term_length(uri, defaults, tagged)
     mtu_length = _mtu_length(uri, defaults, tagged)
@@ -196,7 +199,7 @@ def _term_length(
         raise ConfigurationError(
             f"{uri_param.TERM_LENGTH}={uri.get(uri_param.TERM_LENGTH)}: expected a power of two"
         )
-    _refuse_other_than_tagged(
+    _require_equal_to_tagged(
         uri, uri_param.TERM_LENGTH, length, tagged.term_length if tagged else None
     )
     return length
@@ -216,7 +219,7 @@ def _mtu_length(
             f"{uri_param.MTU_LENGTH}={text}: expected a multiple of {FRAME_ALIGNMENT}"
         )
     else:
-        _refuse_other_than_tagged(
+        _require_equal_to_tagged(
             uri, uri_param.MTU_LENGTH, length, tagged.mtu_length if tagged else None
         )
     if uri.is_udp:
@@ -231,8 +234,8 @@ def _mtu_length(
     return length
 
 
-def _refuse_other_than_tagged(uri: ChannelUri, key: str, wanted: int, found: int | None) -> None:
-    if found is not None and wanted != found:
+def _require_equal_to_tagged(uri: ChannelUri, key: str, requested: int, found: int | None) -> None:
+    if found is not None and requested != found:
         raise ConfigurationError(
             f"{key}={uri.get(key)}: the publication named by "
             f"{uri_param.SESSION_ID}={uri.get(uri_param.SESSION_ID)} has {format_size(found)}"

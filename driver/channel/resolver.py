@@ -1,7 +1,6 @@
-"""What a channel asks of the machine it is on: addresses for names, and its network interfaces.
+"""Interface to the host of a driver: name resolution and network interfaces.
 
-Only the questions are here; `driver.media` answers them from the operating system, a test or a
-simulation from a table.
+`driver.media` implements it with the operating system; tests and simulations use tables.
 """
 
 import ipaddress
@@ -13,19 +12,19 @@ from windtunnel.driver.base.errors import ConfigurationError
 
 
 class UnknownHostError(ConfigurationError):
-    """A name has no address; clients are told UNKNOWN_HOST."""
+    """A name cannot be resolved; clients receive UNKNOWN_HOST."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkInterface:
-    """One address of one interface of this machine."""
+    """One address of one interface of this host."""
 
     name: str
     index: int
     host: str
     is_loopback: bool
     is_multicast: bool
-    """Whether groups can be joined here."""
+    """Whether multicast groups can be joined on it."""
     scope_id: int = 0
 
     @property
@@ -38,10 +37,13 @@ class NetworkInterface:
 
 
 class Resolver(Protocol):
-    """Answers about names and interfaces."""
+    """Resolves names and lists interfaces."""
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """The numeric address of `host` and its scope id; `key` is for the UnknownHostError."""
+        """Return (numeric address, scope id) of `host`.
+
+        Raises UnknownHostError that names the parameter `key`.
+        """
 
     def interfaces(self) -> list[NetworkInterface]:
-        """Every address of every interface that is up."""
+        """Return every address of every interface that is up."""

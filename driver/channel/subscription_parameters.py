@@ -1,9 +1,8 @@
-"""What a channel URI asks of a subscription, checked, with the driver's defaults filled in.
+"""Parameters of a subscription from its URI, validated, with the driver's defaults.
 
     uri + SubscriptionDefaults  ->  SubscriptionParameters
 
-Also refuses what may not stand on one destination of a channel. Addresses are `udp_channel`'s
-matter. Source: spec 9.2, Aeron 1.53.
+Addresses are checked in `udp_channel`. Source: spec 9.2, Aeron 1.53.
 """
 
 import enum
@@ -21,7 +20,7 @@ CUBIC = "cubic"
 
 
 class Group(enum.Enum):
-    """Whether a receiver behaves as one of many, with NAK back-off and group semantics."""
+    """Whether a receiver assumes other receivers: NAK back-off and group semantics."""
 
     TRUE = "true"
     FALSE = "false"
@@ -30,7 +29,7 @@ class Group(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionDefaults:
-    """The driver's settings for what a URI leaves open."""
+    """Settings of the driver for parameters that a URI omits."""
 
     is_reliable: bool = True
     is_tethered: bool = True
@@ -41,17 +40,17 @@ class SubscriptionDefaults:
     initial_window_length: int = 128 * 1024
     congestion_control: str = STATIC
     socket_rcvbuf_length: int = 128 * 1024
-    """0 is the system's default, whose length is then below."""
+    """0 selects the system's default, `system_rcvbuf_length`."""
     system_rcvbuf_length: int = 212_992
     untethered_window_limit_timeout_ns: int = 5_000_000_000
     untethered_linger_timeout_ns: int | None = None
-    """None is the window limit timeout."""
+    """None selects the window limit timeout."""
     untethered_resting_timeout_ns: int = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionParameters:
-    """Everything about a subscription that its URI can say."""
+    """All parameters of a subscription."""
 
     is_reliable: bool
     is_tethered: bool
@@ -65,36 +64,39 @@ class SubscriptionParameters:
     untethered_resting_timeout_ns: int
     group_tag: int | None = None
     session_id: int | None = None
-    """None takes every session."""
+    """None accepts every session."""
     nak_delay_ns: int | None = None
-    """None is the driver's delay."""
+    """None selects the driver's delay."""
     is_response: bool = False
     response_endpoint: str | None = None
     channel_receive_timestamp_offset: int | None = None
     media_receive_timestamp_offset: int | None = None
 
     def is_group(self, *, is_multicast: bool) -> bool:
-        """Whether many receivers are to be assumed, where the SETUP does not say so."""
+        """Return whether to use group semantics if the SETUP does not specify it."""
         return self.group is Group.TRUE or (self.group is Group.INFER and is_multicast)
 
     def refuse_conflict(
         self, existing: "SubscriptionParameters", channel: str, existing_channel: str
     ) -> None:
-        """Raise unless both can share one endpoint and stream; the channels are for the text."""
-        for key, wanted, found in (
+        """Raise ConfigurationError unless both subscriptions can share one endpoint and stream.
+
+        The channels are only for the message.
+        """
+        for key, requested, found in (
             (uri_param.RELIABLE, self.is_reliable, existing.is_reliable),
             (uri_param.REJOIN, self.is_rejoin, existing.is_rejoin),
             ("isResponse", self.is_response, existing.is_response),
         ):
-            if wanted != found:
+            if requested != found:
                 raise ConfigurationError(
-                    f"option conflicts with existing subscription: {key}={str(wanted).lower()} "
+                    f"option conflicts with existing subscription: {key}={str(requested).lower()} "
                     f"existingChannel={existing_channel} channel={channel}"
                 )
 
 
 def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParameters:
-    """Read the parameters of a subscription."""
+    """Parse the parameters of a subscription. Raises ConfigurationError."""
     limit_ns = _or_default(
         uri.duration_ns(uri_param.UNTETHERED_WINDOW_LIMIT_TIMEOUT),
         defaults.untethered_window_limit_timeout_ns,

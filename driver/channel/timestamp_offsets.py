@@ -1,4 +1,4 @@
-"""Where in a message a channel writes times: an offset of the payload, or the reserved value."""
+"""Offsets at which a channel stores timestamps: in the payload or the reserved value."""
 
 import itertools
 
@@ -8,18 +8,18 @@ from windtunnel.driver.channel.uri import ChannelUri
 
 TIMESTAMP_LENGTH = 8
 RESERVED_OFFSET = -8
-"""The reserved value lies in the eight bytes before the payload."""
+"""Offset of the reserved value, in the eight bytes before the payload."""
 
 
 def parse_offset(uri: ChannelUri, key: str) -> int | None:
-    """Bytes from the beginning of the payload, RESERVED_OFFSET, or None when not asked for."""
+    """Return the offset in the payload, RESERVED_OFFSET, or None if the URI has no such key."""
     if uri.get(key) == "reserved":
         return RESERVED_OFFSET
     return uri.int32(key, 0, I32_MAX - TIMESTAMP_LENGTH)
 
 
 def refuse_overlap(uri: ChannelUri, *keys: str) -> None:
-    """Raise when two of the timestamps would share bytes."""
+    """Raise ConfigurationError if two of the timestamps overlap."""
     places = [(offset, key) for key in keys if (offset := parse_offset(uri, key)) is not None]
     places.sort()
     for (offset, key), (later, later_key) in itertools.pairwise(places):

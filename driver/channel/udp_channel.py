@@ -1,14 +1,14 @@
-"""A UDP channel with its addresses worked out: what to bind, where to send, which are one.
+"""UDP channel with resolved addresses: which to bind, which to send to, and its canonical form.
 
                       local_data           remote_data        local_control    remote_control
     unicast           interface            endpoint           interface        endpoint
     control=          control              endpoint           control          endpoint
     multicast         interface            group              interface        control group
 
-A publication binds `local_data` and sends to `remote_data`; a subscription binds `remote_data`, and
-answers to the source of its data, to an explicit control address (`local_control`) or to the
-control group (`remote_control`). Channels with equal `canonical_form` share one endpoint. Opens no
-socket. Source: spec 9.3, Aeron 1.53.
+A publication binds `local_data` and sends to `remote_data`. A subscription binds `remote_data`, and
+sends control frames to the source of its data, to an explicit control address (`local_control`) or
+to the control group (`remote_control`). Channels with the same `canonical_form` share one endpoint.
+No socket is opened. Source: spec 9.3, Aeron 1.53.
 """
 
 import enum
@@ -27,7 +27,7 @@ ANY_V6 = SocketAddress("::", 0)
 
 
 class ControlMode(enum.Enum):
-    """Who tells a multi-destination channel its destinations."""
+    """Source of the destinations of a multi-destination channel."""
 
     NONE = "none"
     DYNAMIC = "dynamic"
@@ -37,7 +37,7 @@ class ControlMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class UdpChannel:
-    """One resolved channel; `resolve` makes it."""
+    """A resolved channel; created by `resolve`."""
 
     uri: ChannelUri
     canonical_form: str
@@ -50,9 +50,9 @@ class UdpChannel:
     has_control: bool = False
     is_multicast: bool = False
     interface: NetworkInterface | None = None
-    """Where groups are joined and sent from; None unless multicast."""
+    """Interface of a multicast channel; None for unicast."""
     ttl: int | None = None
-    """Time to live of multicast datagrams; None is the driver's default, and without a group."""
+    """Time to live of multicast datagrams; None selects the driver's default."""
     socket_sndbuf_length: int | None = None
     socket_rcvbuf_length: int | None = None
     receiver_window_length: int | None = None
@@ -62,21 +62,24 @@ class UdpChannel:
 
     @property
     def is_multi_destination(self) -> bool:
-        """Whether frames go to a list of destinations that others keep."""
+        """Whether frames are sent to a changing list of destinations."""
         return self.control_mode in (ControlMode.DYNAMIC, ControlMode.MANUAL)
 
     @property
     def has_group_semantics(self) -> bool:
-        """Whether more than one receiver is to be expected."""
+        """Whether the channel may have more than one receiver."""
         return self.is_multicast or self.is_multi_destination
 
     @property
     def is_connectable(self) -> bool:
-        """Whether a publication's socket can be connected to its one remote address."""
+        """Whether a publication's socket can be connected to its only remote address."""
         return self.control_mode is ControlMode.NONE and self.has_endpoint
 
     def matches_tag(self, other: "UdpChannel") -> bool:
-        """Whether both carry the same channel tag; then what they both say must agree."""
+        """Return whether both channels have the same channel tag.
+
+        Raises InvalidChannelError if they have, but their addresses or control modes differ.
+        """
         if self.channel_tag is None or self.channel_tag != other.channel_tag:
             return False
         if self.control_mode not in (ControlMode.NONE, other.control_mode):
@@ -84,9 +87,9 @@ class UdpChannel:
                 f"matching tag {self.channel_tag} has mismatched control-mode: "
                 f"'{self.uri}' and '{other.uri}'"
             )
-        says_endpoint = self.has_endpoint and self.remote_data != other.remote_data
-        says_control = self.has_control and self.local_control != other.local_control
-        if says_endpoint or says_control:
+        is_other_endpoint = self.has_endpoint and self.remote_data != other.remote_data
+        is_other_control = self.has_control and self.local_control != other.local_control
+        if is_other_endpoint or is_other_control:
             raise InvalidChannelError(
                 f"matching tag {self.channel_tag} has mismatched endpoint or control: "
                 f"'{self.uri}' and '{other.uri}'"
@@ -95,9 +98,9 @@ class UdpChannel:
 
 
 def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
-    """Work out the addresses of a channel.
+    """Resolve the addresses of a channel. Raises InvalidChannelError.
 
-    `unique_id` sets apart channels whose addresses the system will choose; each call has its own.
+    `unique_id` distinguishes channels whose addresses the system chooses; it differs in each call.
     """
     if not uri.is_udp:
         raise InvalidChannelError(f"channel '{uri}': expected a udp channel")
@@ -116,7 +119,7 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
         or (endpoint is not None and endpoint.port == 0)
         or (control is not None and control.port == 0)
     )
-    # As the C driver: SETUPs of a channel that is no group carry none.
+    # Like in the C driver, a SETUP of a unicast channel has no TTL.
     ttl = uri.int32(uri_param.TTL, 0, 255)
     suffix = ""
     if is_chosen_by_system:
@@ -144,7 +147,7 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
 
 
 def parse_tags(uri: ChannelUri) -> tuple[int | None, int | None]:
-    """Channel tag and entity tag of any URI, IPC too; -1 is nobody's tag."""
+    """Parse (channel tag, entity tag) of any URI, including IPC; -1 is reserved."""
     text = uri.get(uri_param.TAGS)
     if text is None:
         return None, None
@@ -181,8 +184,8 @@ def _check_presence(
     control: SocketAddress | None,
     tags: tuple[int | None, int | None],
 ) -> None:
-    speaks_for_itself = mode in (ControlMode.MANUAL, ControlMode.RESPONSE)
-    if endpoint is None and control is None and tags[0] is None and not speaks_for_itself:
+    needs_no_address = mode in (ControlMode.MANUAL, ControlMode.RESPONSE)
+    if endpoint is None and control is None and tags[0] is None and not needs_no_address:
         raise InvalidChannelError(
             f"channel '{uri}': expected one of endpoint, control, tags, "
             "or control-mode=manual or response"
@@ -201,9 +204,9 @@ _Addresses = tuple[
 
 
 def _multicast(uri: ChannelUri, endpoint: SocketAddress, resolver: Resolver) -> _Addresses:
-    """Data goes to the group, which is odd, and control frames to the next, even, one.
+    """Resolve a multicast channel: data uses the odd group, control frames the next, even one.
 
-    Only the last byte counts up: 255 has 0 after it, and nothing is carried.
+    Only the last byte is incremented: 255 becomes 0 without a carry.
     """
     if endpoint.ip.packed[-1] % 2 == 0:
         raise InvalidChannelError(
@@ -247,7 +250,10 @@ def _canonical_form(
     remote: SocketAddress,
     group_interface: NetworkInterface | None,
 ) -> str:
-    """Names stay as they are written, so that a channel keeps its identity when a name moves."""
+    """Return the canonical form, with names as written in the URI.
+
+    A channel thus keeps its identity when a name resolves to another address.
+    """
     local_text, remote_text = local.text, remote.text
     if group_interface is None:
         local_text = uri.get(uri_param.CONTROL) or local_text

@@ -1,12 +1,12 @@
-"""A channel URI as an immutable value: parse, look up, change, print.
+"""Channel URI as an immutable value.
 
     [aeron-spy:]aeron:udp?endpoint=10.0.0.2:40123|mtu=8k
      `-- spy          `-- media  `-- params, in order, keys case-sensitive
 
-`parse(str(uri)) == uri` for every URI. Knows the grammar and nothing of what a key means. Where the
-drivers of Aeron differ it follows the C driver, with three defects left out: keys are never matched
-by prefix, "aeron:ipc" must end or go on with "?", and a last key without "=" is an error. Of a key
-given twice the last value counts. Source: spec 9.1, Aeron 1.53.
+`parse(str(uri)) == uri` for every URI. Only the syntax is checked, not the meaning of keys. Where
+Aeron's drivers differ, it follows the C driver except for three of its defects: a key is never
+matched by prefix, "aeron:ipc" must end or be followed by "?", and a last key without "=" is an
+error. If a key occurs twice, its last value is used. Source: spec 9.1, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ LENGTH_MAX = 4095
 
 
 class InvalidChannelError(ConfigurationError):
-    """A channel cannot be read or makes no sense; clients are told INVALID_CHANNEL."""
+    """A channel is malformed or invalid; clients receive INVALID_CHANNEL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelUri:
-    """Media, spy prefix and parameters; only ever what `parse` could have read."""
+    """Media, spy prefix and parameters of a URI that `parse` accepts."""
 
     media: str
     params: tuple[tuple[str, str], ...] = ()
@@ -59,7 +59,7 @@ class ChannelUri:
         return text + "?" + "|".join(f"{key}={value}" for key, value in self.params)
 
     def get(self, key: str) -> str | None:
-        """The text of a parameter, or None."""
+        """Return the text of a parameter, or None."""
         for name, value in self.params:
             if name == key:
                 return value
@@ -69,7 +69,7 @@ class ChannelUri:
         return any(name == key for name, _ in self.params)
 
     def with_param(self, key: str, value: str | int | bool) -> "ChannelUri":
-        """The same with `key` set, in its old place or at the end."""
+        """Return a copy with `key` set, at its old place or at the end."""
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if key not in self:
             return ChannelUri(self.media, (*self.params, (key, text)), self.is_spy)
@@ -77,21 +77,21 @@ class ChannelUri:
         return ChannelUri(self.media, params, self.is_spy)
 
     def without(self, *keys: str) -> "ChannelUri":
-        """The same without some parameters."""
+        """Return a copy without some parameters."""
         params = tuple(item for item in self.params if item[0] not in keys)
         return ChannelUri(self.media, params, self.is_spy)
 
     def without_spy(self) -> "ChannelUri":
-        """The channel that a spy looks at."""
+        """Return a copy without the spy prefix."""
         return ChannelUri(self.media, self.params)
 
     def size(self, key: str, minimum: int = 0, maximum: int = I64_MAX) -> int | None:
-        """Bytes, or None when the key is absent."""
+        """Return a size in bytes, or None if the key is absent."""
         text = self.get(key)
         return None if text is None else uri_value.parse_size(key, text, minimum, maximum)
 
     def duration_ns(self, key: str, minimum: int = 0, maximum: int = I64_MAX) -> int | None:
-        """Nanoseconds, or None when the key is absent."""
+        """Return a duration in nanoseconds, or None if the key is absent."""
         text = self.get(key)
         return None if text is None else uri_value.parse_duration_ns(key, text, minimum, maximum)
 
@@ -109,7 +109,7 @@ class ChannelUri:
 
 
 def parse(text: str) -> ChannelUri:
-    """Read a channel URI, or say with an InvalidChannelError where it stops being one."""
+    """Parse a channel URI. Raises InvalidChannelError that describes the first syntax error."""
     if len(text) > LENGTH_MAX:
         raise InvalidChannelError(
             f"channel of {len(text)} characters, expected at most {LENGTH_MAX}: '{text}'"

@@ -1,8 +1,8 @@
-"""The names of the parameters of a channel URI, listed once.
+"""Names of the parameters of a channel URI.
 
-What each may be is checked where it is used: addresses in `udp_channel`, the rest in
-`publication_parameters` and `subscription_parameters`. Keys that are not listed are kept and
-ignored. Source: spec 9.2, Aeron 1.53.
+Their values are checked where they are used: addresses in `udp_channel`, others in
+`publication_parameters` and `subscription_parameters`. Unknown keys are kept and ignored.
+Source: spec 9.2, Aeron 1.53.
 """
 
 ENDPOINT = "endpoint"
@@ -56,4 +56,4 @@ NOT_FOR_DESTINATIONS = (
     SOCKET_RCVBUF,
     RESPONSE_CORRELATION_ID,
 )
-"""What belongs to a whole channel and is refused on one of its destinations."""
+"""Parameters of a whole channel, which are invalid for one of its destinations."""

@@ -1,13 +1,13 @@
-"""Values as a channel URI or a setting writes them: sizes, durations, booleans and integers.
+"""Values in a channel URI or a setting: sizes, durations, booleans and integers.
 
     size       64k   1M   2g   4096            bytes, x 1024 for each step k, m, g
     duration   200   10us  5ms  5s             nanoseconds without a suffix
     boolean    true  false
-    integer    -7    0x1F  017                 C notation: hexadecimal and octal prefixes count
+    integer    -7    0x1F  017                 C notation: hexadecimal and octal prefixes
 
-Every function takes the key, so that an error can name it with the value, and the bound that was
-crossed. Where the drivers of Aeron differ, this reads what the C driver reads, except that trailing
-rubbish is refused.
+Each function takes the key for its error message, which also has the value and the violated bound.
+Where Aeron's drivers differ, the syntax is that of the C driver, except that trailing characters
+are an error.
 """
 
 import re
@@ -17,8 +17,8 @@ from windtunnel.driver.base.errors import ConfigurationError
 
 _SIZE = re.compile(r"([0-9]{1,4000})([kmg]?)", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]{1,4000})(ns|us|ms|s)?", re.ASCII | re.IGNORECASE)
-# An error tells the value in decimal, and Python writes at most 4300 digits: 3500 hexadecimal ones
-# are fewer.
+# An error message contains the value in decimal, and Python formats at most 4300 digits; 3500
+# hexadecimal digits have fewer.
 _INTEGER = re.compile(
     r"([+-]?)(0x[0-9a-f]{1,3500}|0[0-7]{0,4000}|[1-9][0-9]{0,4000})", re.ASCII | re.IGNORECASE
 )
@@ -27,7 +27,7 @@ _DURATION_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def check_range(key: str, text: str, value: int, minimum: int, maximum: int) -> int:
-    """`value`, when it lies within its bounds; `text` is how it was written."""
+    """Return `value` if it lies within its bounds; `text` is its spelling."""
     if value < minimum:
         raise ConfigurationError(f"{key}={text}: expected at least {minimum}, found {value}")
     if value > maximum:
@@ -36,7 +36,7 @@ def check_range(key: str, text: str, value: int, minimum: int, maximum: int) -> 
 
 
 def parse_size(key: str, text: str, minimum: int = 0, maximum: int = I64_MAX) -> int:
-    """Bytes."""
+    """Parse a size in bytes."""
     match = _SIZE.fullmatch(text)
     if match is None:
         raise ConfigurationError(f"{key}={text}: expected a size such as 65536, 64k, 1m or 1g")
@@ -45,7 +45,7 @@ def parse_size(key: str, text: str, minimum: int = 0, maximum: int = I64_MAX) ->
 
 
 def parse_duration_ns(key: str, text: str, minimum: int = 0, maximum: int = I64_MAX) -> int:
-    """Nanoseconds; what does not fit 63 bits is as good as for ever."""
+    """Parse a duration in nanoseconds; values beyond 63 bits become the largest int64."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ConfigurationError(f"{key}={text}: expected a duration such as 5s, 20ms, 10us or 7ns")
@@ -74,7 +74,7 @@ def parse_int32(key: str, text: str, minimum: int = I32_MIN, maximum: int = I32_
 
 
 def format_size(value: int) -> str:
-    """The shortest exact spelling of a size: 65536 is 64k."""
+    """Return the shortest exact spelling of a size: 65536 is 64k."""
     for suffix in ("g", "m", "k"):
         if value and value % _SIZE_UNITS[suffix] == 0:
             return f"{value // _SIZE_UNITS[suffix]}{suffix}"
@@ -82,7 +82,7 @@ def format_size(value: int) -> str:
 
 
 def format_duration_ns(value_ns: int) -> str:
-    """The shortest exact spelling of a duration: 5000000 is 5ms."""
+    """Return the shortest exact spelling of a duration: 5000000 is 5ms."""
     for suffix in ("s", "ms", "us"):
         if value_ns and value_ns % _DURATION_UNITS_NS[suffix] == 0:
             return f"{value_ns // _DURATION_UNITS_NS[suffix]}{suffix}"

@@ -1,5 +1,5 @@
-"""The API that a program uses: publications to write to, subscriptions to read from, over a media
-driver's files.
+"""Client API: publications write to streams and subscriptions read from them, through a media
+driver.
 
     from windtunnel.driver.client import Aeron
 
@@ -7,9 +7,9 @@ driver's files.
         publication = aeron.add_publication("aeron:udp?endpoint=localhost:20121", 1001)
         publication.offer(b"hello")
 
-A client meets its driver only in shared memory: commands go into a ring, answers come from a
-broadcast, messages lie in log buffers that both map. An unmodified driver of Aeron serves it as
-well as ours.
+Client and driver communicate only through shared memory: commands go into a ring buffer, responses
+come from a broadcast buffer, and messages are exchanged in log buffers that both processes map. The
+client also works with an unmodified Aeron driver.
 """
 
 from windtunnel.driver.client.aeron import Aeron

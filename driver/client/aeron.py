@@ -1,13 +1,14 @@
-"""A client: connect to a driver, add publications, subscriptions and counters, close.
+"""Aeron client: connects to a media driver and adds publications, subscriptions and counters.
 
     with Aeron("/dev/shm/aeron-me") as aeron:
         subscription = aeron.add_subscription("aeron:udp?endpoint=localhost:20121", 1001)
         while True:
             subscription.poll(lambda payload, header: print(bytes(payload)))
 
-It connects to the driver of a directory and keeps itself alive; what it opened is closed with it.
-Each `add_*` waits for the driver. `async_add_*` returns a registration id at once, for `get_*` to
-ask whether it is there. `await aeron.publication(...)` and its like are for asyncio.
+The client sends keepalives to the driver of one directory. Closing the client closes all its
+publications, subscriptions and counters. Each `add_*` waits for the driver's response.
+`async_add_*` returns a registration id immediately; pass it to `get_*` until that returns the
+resource. `await aeron.publication(...)`, `subscription`, `counter` are for asyncio.
 """
 
 import threading
@@ -21,13 +22,9 @@ from windtunnel.driver.base.clock import Clock, SystemClock
 from windtunnel.driver.client.conductor.conductor import ClientConductor
 from windtunnel.driver.client.conductor.registrar import Registrar
 from windtunnel.driver.client.conductor.resource_factory import ResourceFactory
-from windtunnel.driver.client.context import (
-    ClientContext,
-    CloseHandler,
-    CounterHandler,
-    from_environment,
-)
+from windtunnel.driver.client.context import ClientContext, from_environment
 from windtunnel.driver.client.errors import ClientTerminatedError, DriverTimeoutError
+from windtunnel.driver.client.handlers import CloseHandler, CounterHandler
 from windtunnel.driver.cnc import cnc_file
 from windtunnel.driver.cnc.counters_reader import CountersReader
 
@@ -35,10 +32,11 @@ _HANDLER = TypeVar("_HANDLER")
 
 
 class Aeron(ResourceFactory):
-    """One client of one driver; its own thread keeps it alive unless it is invoked.
+    """One client of one media driver.
 
-    Without a context the settings come from the environment, and `directory` wins. Any thread may
-    use it. Raises DriverTimeoutError where no driver is found in time
+    A thread of its own runs the conductor unless the client is invoked. Without a context the
+    settings come from the environment, and `directory` overrides AERON_DIR. All methods are
+    thread-safe. Raises DriverTimeoutError if no driver is found within the driver timeout.
     """
 
     def __init__(
@@ -62,8 +60,8 @@ class Aeron(ResourceFactory):
         conductor = ClientConductor(context, cnc, clock)
         super().__init__(conductor, Registrar(conductor))
         self.counters: CountersReader = conductor.counters
-        """All counters of the driver as they are at the moment of looking."""
-        callbacks = conductor.callbacks
+        """Reader of the current values of all counters of the driver."""
+        callbacks = conductor.commands.callbacks
         if context.on_available_counter is not None:
             callbacks.available_counter[0] = context.on_available_counter
         if context.on_unavailable_counter is not None:
@@ -78,103 +76,117 @@ class Aeron(ResourceFactory):
 
     @property
     def client_id(self) -> int:
-        """Who we are to the driver."""
-        return self._conductor.client_id
+        """Id of this client at the driver."""
+        return self._conductor.commands.client_id
 
     @property
     def is_closed(self) -> bool:
-        """Whether it was closed, by its program or because it cannot go on."""
-        return self._conductor.is_closed
+        """Whether the program closed the client or the client terminated."""
+        return self._conductor.commands.is_closed
 
     @property
     def failure(self) -> str:
-        """Why it closed by itself; empty otherwise."""
-        why = self.termination
-        return "" if why is None else str(why)
+        """Message of the error that terminated the client; empty if it did not terminate."""
+        termination = self.termination
+        return "" if termination is None else str(termination)
 
     @property
     def termination(self) -> ClientTerminatedError | None:
-        """The error that closed it by itself; None otherwise."""
-        return self._conductor.termination
+        """The error that terminated the client; None if it did not terminate."""
+        return self._conductor.commands.termination
 
     def _run(self) -> None:
         while not self._stopping.wait(self.context.idle_sleep_ns / 1e9):
             try:
                 self._conductor.do_work()
             except Exception as error:
-                # Nobody would notice that this thread is gone: whoever polls must hear of it.
-                why = ClientTerminatedError(f"the client's thread failed: {error!r}")
-                self._conductor.terminate(why)
+                # Without this, threads that poll would not notice that the conductor has stopped.
+                self._conductor.terminate(
+                    ClientTerminatedError(f"the client's conductor thread failed: {error!r}")
+                )
                 raise
 
     def invoke(self) -> int:
-        """One turn of the conductor, for an invoked client. Returns an amount of work."""
+        """Run one duty cycle of the conductor, for an invoked client. Returns the work count."""
         return self._conductor.do_work()
 
     def next_correlation_id(self) -> int:
-        """A number that no command to this driver and nobody else who asked has.
+        """Return a correlation id that is unique among all clients of the driver.
 
-        Handlers may ask for one too.
+        May be called in handlers.
         """
-        self._conductor.require_not_closed()
-        return self._conductor.proxy.next_correlation_id()
+        self._conductor.commands.require_not_closed()
+        return self._conductor.commands.proxy.next_correlation_id()
 
     def is_command_active(self, correlation_id: int) -> bool:
-        """Whether the driver still owes the answer to a command of an `async_` call."""
-        conductor = self._conductor
-        with conductor.lock:
-            if conductor.registrations.is_active(correlation_id) and not conductor.is_closed:
-                conductor.do_work()
-            return not conductor.is_closed and conductor.registrations.is_active(correlation_id)
+        """Whether the driver has not yet answered a command of an `async_` call."""
+        commands = self._conductor.commands
+        with commands.lock:
+            if commands.registrations.is_active(correlation_id) and not commands.is_closed:
+                self._conductor.do_work()
+            return not commands.is_closed and commands.registrations.is_active(correlation_id)
 
     @property
     def has_active_commands(self) -> bool:
-        """Whether the driver still owes any answer."""
-        with self._conductor.lock:
-            return not self.is_closed and self._conductor.registrations.has_active
+        """Whether any command of this client is unanswered."""
+        with self._conductor.commands.lock:
+            return not self.is_closed and self._conductor.commands.registrations.has_active
 
     def add_available_counter_handler(self, handler: CounterHandler) -> int:
-        """Be told of each counter that comes. Returns an id to remove the handler by."""
-        return self._add_handler(self._conductor.callbacks.available_counter, handler)
+        """Call `handler` for each counter that becomes available.
+
+        Returns an id for `remove_available_counter_handler`.
+        """
+        return self._add_handler(self._conductor.commands.callbacks.available_counter, handler)
 
     def remove_available_counter_handler(self, handler_id: int) -> bool:
-        """Be told no longer. Returns whether there was such a handler."""
-        return self._remove_handler(self._conductor.callbacks.available_counter, handler_id)
+        """Remove a handler. Returns whether it existed."""
+        return self._remove_handler(
+            self._conductor.commands.callbacks.available_counter, handler_id
+        )
 
     def add_unavailable_counter_handler(self, handler: CounterHandler) -> int:
-        """Be told of each counter that goes. Returns an id to remove the handler by."""
-        return self._add_handler(self._conductor.callbacks.unavailable_counter, handler)
+        """Call `handler` for each counter that is freed.
+
+        Returns an id for `remove_unavailable_counter_handler`.
+        """
+        return self._add_handler(self._conductor.commands.callbacks.unavailable_counter, handler)
 
     def remove_unavailable_counter_handler(self, handler_id: int) -> bool:
-        """Be told no longer. Returns whether there was such a handler."""
-        return self._remove_handler(self._conductor.callbacks.unavailable_counter, handler_id)
+        """Remove a handler. Returns whether it existed."""
+        return self._remove_handler(
+            self._conductor.commands.callbacks.unavailable_counter, handler_id
+        )
 
     def add_close_handler(self, handler: CloseHandler) -> int:
-        """Be told once when the client has closed. Returns an id to remove the handler by."""
-        return self._add_handler(self._conductor.callbacks.close, handler)
+        """Call `handler` once after the client has closed.
+
+        Returns an id for `remove_close_handler`.
+        """
+        return self._add_handler(self._conductor.commands.callbacks.close, handler)
 
     def remove_close_handler(self, handler_id: int) -> bool:
-        """Be told no longer. Returns whether there was such a handler."""
-        return self._remove_handler(self._conductor.callbacks.close, handler_id)
+        """Remove a handler. Returns whether it existed."""
+        return self._remove_handler(self._conductor.commands.callbacks.close, handler_id)
 
     def _add_handler(self, handlers: dict[int, _HANDLER], handler: _HANDLER) -> int:
-        with self._conductor.lock:
-            self._conductor.require_open()
+        with self._conductor.commands.lock:
+            self._conductor.commands.require_open()
             handler_id = self.next_correlation_id()
             handlers[handler_id] = handler
             return handler_id
 
     def _remove_handler(self, handlers: dict[int, _HANDLER], handler_id: int) -> bool:
-        with self._conductor.lock:
-            self._conductor.callbacks.require_none()
+        with self._conductor.commands.lock:
+            self._conductor.commands.callbacks.require_not_in_callback()
             return handlers.pop(handler_id, None) is not None
 
     def close(self) -> None:
-        """Close everything that this client opened. May be called again.
+        """Close the client and everything that it opened. Closing again has no effect.
 
-        Raises ReentrantCallError in a handler of the conductor
+        Raises ReentrantCallError in a handler of the conductor.
         """
-        self._conductor.require_no_callback()
+        self._conductor.commands.require_not_in_callback()
         self._stopping.set()
         if self._thread is not None and self._thread is not threading.current_thread():
             self._thread.join()

@@ -1,7 +1,7 @@
-"""The same streams for asyncio: offers that wait for room, and messages as an async iterator.
+"""Publications and subscriptions for asyncio: offers that wait, and messages as an async iterator.
 
-Polling shared memory has no file descriptor to wait for, so a stream that is quiet is looked at
-again after a sleep that grows from 50 us to 5 ms; other tasks run meanwhile.
+Shared memory has no file descriptor to wait for, so an idle stream is polled again after a sleep
+that grows from 50 us to 5 ms. Other tasks run during the sleep.
 """
 
 import asyncio
@@ -24,17 +24,17 @@ FRAGMENTS_PER_POLL = 64
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A whole message, copied out of the log."""
+    """A complete message, copied out of the log."""
 
     payload: bytes
     session_id: int
     position: int
-    """The stream's position behind it."""
+    """Stream position after the message."""
     reserved_value: int
 
 
 class Backoff:
-    """Sleeps that grow while nothing happens."""
+    """Sleep whose duration doubles from SLEEP_S_MIN to SLEEP_S_MAX until `reset`."""
 
     def __init__(self) -> None:
         self._sleep_s = SLEEP_S_MIN
@@ -48,43 +48,46 @@ class Backoff:
 
 
 class AsyncPublication:
-    """Wraps a publication; the wrapped one stays usable."""
+    """Wrapper of a publication for asyncio; the publication itself stays usable."""
 
     def __init__(self, publication: Publication) -> None:
         self.publication = publication
 
     async def offer(self, message: Message, reserved_value: int = 0) -> int:
-        """Write one message, waiting as long as the stream pushes back or nobody listens.
+        """Write one message; wait while the publication is back pressured or not connected.
 
-        Returns: the new position. Raises ClosedError, or ClientError for a message that can never
-        be written
+        Returns the new position. Raises ClosedError, or ClientError for a message that can never be
+        written.
         """
-        patience = Backoff()
+        backoff = Backoff()
         while True:
-            answer = self.publication.offer(message, reserved_value=reserved_value)
-            if answer > 0:
-                return answer
-            if answer == result.CLOSED:
+            position = self.publication.offer(message, reserved_value=reserved_value)
+            if position > 0:
+                return position
+            if position == result.CLOSED:
                 raise ClosedError(f"publication closed: {self.publication.close_reason}")
-            if answer == result.ERROR:
+            if position == result.ERROR:
                 limit = self.publication.max_message_length
                 raise ClientError(f"message of {len(message)} bytes, limit {limit}")
-            if answer == result.MAX_POSITION_EXCEEDED:
+            if position == result.MAX_POSITION_EXCEEDED:
                 raise MaxPositionExceededError("the stream has reached its last possible position")
-            if answer != result.ADMIN_ACTION:
-                await patience.wait()
+            if position != result.ADMIN_ACTION:
+                await backoff.wait()
 
     async def connected(self) -> None:
-        """Wait until somebody listens."""
-        patience = Backoff()
+        """Wait until the publication is connected. Raises ClosedError."""
+        backoff = Backoff()
         while not self.publication.is_connected:
             if self.publication.is_closed:
                 raise ClosedError(f"publication closed: {self.publication.close_reason}")
-            await patience.wait()
+            await backoff.wait()
 
 
 class AsyncSubscription:
-    """Wraps a subscription as an async iterator of whole messages; one task iterates at a time."""
+    """Wrapper of a subscription: an async iterator of complete messages.
+
+    Only one task may iterate at a time.
+    """
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -99,20 +102,21 @@ class AsyncSubscription:
         )
 
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
-        """Messages of all sessions until the subscription is closed.
+        """Yield the messages of all sessions until the subscription is closed.
 
-        A poll takes more than one message: what an iteration leaves is the next one's.
+        One poll may receive several messages; those that an iteration does not consume stay queued
+        for the next one.
         """
-        patience = Backoff()
+        backoff = Backoff()
         while self._pending or not self.subscription.is_closed:
-            # What was left was read long ago: neither a quiet stream nor a closed one may keep it.
+            # Messages that are still queued come first, even if the subscription is idle or closed.
             if (
                 not self._pending
                 and self.subscription.poll(self._assembler, FRAGMENTS_PER_POLL) == 0
             ):
-                await patience.wait()
+                await backoff.wait()
                 continue
-            patience.reset()
+            backoff.reset()
             while self._pending:
                 yield self._pending.popleft()
             # A busy stream must not starve the other tasks.

@@ -1,4 +1,4 @@
-"""What counters tell of a channel: its state, and the addresses that it is really bound to.
+"""Channel status and bound addresses of a channel, read from the driver's counters.
 
     status counter (types 6 and 7)   -1 errored   0 initialising   1 active   2 closing
     local address (type 14)          key: 0 status counter id (i32)   4 length (i32)   8 address
@@ -31,9 +31,9 @@ class HasChannel(Protocol):
 
 
 def status(reader: CountersReader, item: HasChannel) -> int:
-    """The state of its channel; ACTIVE for IPC and spies, which have no sockets.
+    """Return the status of the channel; ACTIVE for IPC and spies, which have no sockets.
 
-    Returns: one of the states above; NO_ID_ALLOCATED once it is closed
+    Returns one of the states above, or NO_ID_ALLOCATED once the item is closed.
     """
     if item.is_closed:
         return NO_ID_ALLOCATED
@@ -43,7 +43,10 @@ def status(reader: CountersReader, item: HasChannel) -> int:
 
 
 def local_addresses(reader: CountersReader, item: HasChannel) -> list[str]:
-    """Where the sockets of its channel are bound, `address:port` each; empty unless ACTIVE."""
+    """Return the addresses that the channel's sockets are bound to, as `address:port`.
+
+    The list is empty unless the channel is ACTIVE.
+    """
     counter_id = item.channel_status_id
     if item.is_closed or not 0 <= counter_id < reader.capacity:
         return []
@@ -61,9 +64,9 @@ def local_addresses(reader: CountersReader, item: HasChannel) -> list[str]:
 
 
 def resolved_channel(reader: CountersReader, item: HasChannel) -> str | None:
-    """Its channel, with the port that was found for an endpoint of port 0.
+    """Return the channel with the port that the system chose for an endpoint of port 0.
 
-    Returns: None while the port is not known; the channel itself where it names no such endpoint
+    Returns None while the port is unknown; the channel itself if it has no such endpoint.
     """
     parsed = uri.parse(item.channel)
     endpoint = parsed.get(uri_param.ENDPOINT)

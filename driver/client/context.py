@@ -1,78 +1,81 @@
-"""Every setting of a client: its unit, default, bounds and, where Aeron has one, its variable.
+"""Settings of a client: units, defaults, bounds and Aeron's environment variables.
 
-A context is a value; `conclude` checks it whole. The environment is read by `from_environment`,
-which an `Aeron` without a context calls, as Aeron's own clients do.
+A context is an immutable value; `conclude` validates all its settings. `from_environment` reads the
+environment; an `Aeron` without a context calls it, as Aeron's own clients do.
 Source: driver-protocol 10.1 and 6.7, Aeron 1.53, C client.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from windtunnel.driver.base.aeron_directory import default_directory
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import uri_value
-from windtunnel.driver.command.response import PublicationError
+from windtunnel.driver.client.handlers import (
+    AvailableImageHandler,
+    CloseHandler,
+    CounterHandler,
+    ErrorHandler,
+    PublicationErrorHandler,
+    UnavailableImageHandler,
+)
 from windtunnel.driver.settings.kinds import parse_flag
 from windtunnel.driver.settings.variables import Reader, read_variables, text
-
-if TYPE_CHECKING:
-    from windtunnel.driver.client.image.image import Image
-    from windtunnel.driver.cnc.counters_reader import CountersReader
-
-ErrorHandler = Callable[[Exception], object]
-ImageHandler = Callable[["Image"], object]
-CounterHandler = Callable[["CountersReader", int, int], object]
-"""Called with (reader of all counters, registration id, counter id)."""
-PublicationErrorHandler = Callable[[PublicationError], object]
-CloseHandler = Callable[[], object]
 
 CLIENT_NAME_LENGTH_MAX = 100
 
 
 @dataclass(frozen=True, kw_only=True)
 class ClientContext:
-    """The settings of one client."""
+    """Settings of one client."""
 
     dir: Path = field(default_factory=default_directory)
-    """Where the driver's files live. AERON_DIR."""
+    """Directory of the driver's files. AERON_DIR."""
     driver_timeout_ms: int = 10_000
-    """How long the driver may be silent, and how long a command may take; at least 1.
-    AERON_DRIVER_TIMEOUT."""
+    """Maximum age of the driver's heartbeat and maximum time for the response to a command; at
+    least 1. AERON_DRIVER_TIMEOUT.
+    """
     keepalive_interval_ns: int = 500_000_000
-    """Between heartbeats; at least 1 ms."""
+    """Interval between the client's heartbeats; at least 1 ms."""
     idle_sleep_ns: int = 16_000_000
-    """How long the client's own thread sleeps when nothing is asked of it; at least 1 us.
-    AERON_CLIENT_IDLE_SLEEP_DURATION."""
+    """Sleep of the client's conductor thread between two duty cycles; at least 1 us.
+    AERON_CLIENT_IDLE_SLEEP_DURATION.
+    """
     resource_linger_ns: int = 3_000_000_000
-    """How long the log of something closed stays mapped for those in the middle of using it.
-    AERON_CLIENT_RESOURCE_LINGER_DURATION."""
+    """Time that the log of a closed publication or image stays mapped for threads that still use
+    it. AERON_CLIENT_RESOURCE_LINGER_DURATION.
+    """
     close_linger_ns: int = 0
-    """How long `close` waits before it unmaps everything, for threads that still poll."""
+    """Time that `close` waits before it unmaps all logs, for threads that still poll."""
     client_name: str = ""
-    """Shown by tools; at most 100 bytes. AERON_CLIENT_NAME."""
+    """Name that tools show; at most 100 bytes. AERON_CLIENT_NAME."""
     use_conductor_agent_invoker: bool = False
-    """No thread of its own: the program calls `Aeron.invoke` in its duty cycle."""
+    """Start no conductor thread: the program calls `Aeron.invoke` in its duty cycle."""
     pre_touch_mapped_memory: bool = False
-    """Read every page of a log when it is mapped. AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY."""
+    """Read every page of a log after mapping it. AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY."""
     error_handler: ErrorHandler | None = None
-    """Told of what nobody's call can raise: the end of the client, a failed handler, a failed
-    socket of a channel. None: such things are logged."""
+    """Called with errors that no call of the program can raise: termination of the client, an
+    exception in a handler, a failed socket of a channel. None logs such errors.
+    """
     publication_error_handler: PublicationErrorHandler | None = None
-    """Told when a receiver rejects an image of a publication of this client."""
-    on_available_image: ImageHandler | None = None
-    """For subscriptions that are added without a handler of their own."""
-    on_unavailable_image: ImageHandler | None = None
-    """For subscriptions that are added without a handler of their own."""
+    """Called when a receiver rejects an image of a publication of this client."""
+    on_available_image: AvailableImageHandler | None = None
+    """Default for subscriptions that are added without this handler."""
+    on_unavailable_image: UnavailableImageHandler | None = None
+    """Default for subscriptions that are added without this handler."""
     on_available_counter: CounterHandler | None = None
     on_unavailable_counter: CounterHandler | None = None
     on_close: CloseHandler | None = None
-    """Called once, when the client has closed for whatever reason."""
+    """Called once after the client has closed, for whatever reason."""
 
     def conclude(self) -> "ClientContext":
-        """Check every setting; all failures are reported together."""
-        floors = {
+        """Validate all settings and return the context.
+
+        Raises ConfigurationError that lists every invalid setting.
+        """
+        minimums = {
             "driver_timeout_ms": 1,
             "keepalive_interval_ns": 1_000_000,
             "idle_sleep_ns": 1_000,
@@ -80,9 +83,9 @@ class ClientContext:
             "close_linger_ns": 0,
         }
         failures = [
-            f"{name} is {getattr(self, name)}, but must be at least {floor}"
-            for name, floor in floors.items()
-            if getattr(self, name) < floor
+            f"{name} is {getattr(self, name)}, but must be at least {minimum}"
+            for name, minimum in minimums.items()
+            if getattr(self, name) < minimum
         ]
         name_length = len(self.client_name.encode("utf-8", "replace"))
         if name_length > CLIENT_NAME_LENGTH_MAX:
@@ -108,8 +111,9 @@ _VARIABLES: dict[str, tuple[str, Reader]] = {
 def from_environment(
     environment: Mapping[str, str] | None = None, **overrides: Any
 ) -> ClientContext:
-    """Read the settings that have variables, the process's by default; `overrides` win.
+    """Create a context from environment variables.
 
-    Raises ConfigurationError naming the variable that cannot be read.
+    `environment` defaults to that of the process; `overrides` take precedence over it. Raises
+    ConfigurationError that names the variable with an invalid value.
     """
     return ClientContext(**(read_variables(_VARIABLES, environment, overrides) | overrides))

@@ -1,14 +1,14 @@
-"""A counter of this client's own, or a static one: 64 bits in shared memory that anybody may read.
+"""Counters that a client allocates: 64-bit values in shared memory that any process may read.
 
 A plain write is for a counter with one writer. `get_and_add`, `compare_and_set` and `propose_max`
-are atomic against any other process. A counter that is closed reads as 0 and is not written: its
-place may be somebody else's by then.
+are atomic among all processes. A closed counter reads as 0 and ignores writes, because the driver
+may have reused its slot.
 """
 
 from __future__ import annotations
 
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from windtunnel.driver.base.atomics import (
     add_i64,
@@ -17,31 +17,36 @@ from windtunnel.driver.base.atomics import (
     put_i64,
     put_i64_release,
 )
+from windtunnel.driver.client.conductor_protocol import Conductor
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
-
-if TYPE_CHECKING:
-    from windtunnel.driver.client.conductor.conductor import ClientConductor
 
 
 @kernel
 def propose_max_atomic(values, at, value):
-    """Raise a counter that several write. Returns whether this call raised it."""
+    """Atomically set a counter to `value` if that is greater. Returns whether it was set."""
     while True:
         current = get_i64_acquire(values, at)
         if value <= current:
             return False
-        # Only another writer's success makes this one try again.
+        # The CAS fails only if another writer has changed the value, so some writer progresses.
         if cas_i64(values, at, current, value):
             return True
 
 
+class CounterConductor(Conductor, Protocol):
+    """Methods of the client's conductor that a counter calls."""
+
+    def release_counter(self, counter: Counter) -> None:
+        """Close the counter and remove it at the driver unless it is static."""
+
+
 class Counter:
-    """One counter; closing it gives it back unless it is static."""
+    """A counter; closing it frees it unless it is static."""
 
     def __init__(
         self,
-        conductor: ClientConductor,
+        conductor: CounterConductor,
         *,
         correlation_id: int,
         registration_id: int,
@@ -52,7 +57,7 @@ class Counter:
         self._values = conductor.counter_values
         self._at = counter_id * counters.COUNTER_LENGTH
         self.correlation_id = correlation_id
-        """Of the command that asked for it."""
+        """Correlation id of the command that added the counter."""
         self.registration_id = registration_id
         self.counter_id = counter_id
         self.is_static = is_static
@@ -60,50 +65,50 @@ class Counter:
 
     @property
     def label(self) -> str:
-        """As all counters' readers see it; empty once closed."""
+        """Label of the counter; empty once it is closed."""
         return "" if self.is_closed else self._conductor.counters.label(self.counter_id)
 
     def get(self) -> int:
-        """The value; what its writer stored before is visible afterwards."""
+        """Return the value with acquire semantics: earlier stores of its writer are visible."""
         return 0 if self.is_closed else int(get_i64_acquire(self._values, self._at))
 
     def set(self, value: int) -> None:
-        """Store with release."""
+        """Store the value with release semantics."""
         if not self.is_closed:
             put_i64_release(self._values, self._at, value)
 
     def set_plain(self, value: int) -> None:
-        """Store without order, for counters that nothing depends on."""
+        """Store the value without memory ordering."""
         if not self.is_closed:
             put_i64(self._values, self._at, value)
 
     def increment(self) -> int:
-        """Add one, atomically. Returns the value before."""
+        """Add one atomically. Returns the previous value."""
         return self.get_and_add(1)
 
     def decrement(self) -> int:
-        """Take one away, atomically. Returns the value before."""
+        """Subtract one atomically. Returns the previous value."""
         return self.get_and_add(-1)
 
     def get_and_add(self, delta: int) -> int:
-        """Add, atomically. Returns the value before."""
+        """Add `delta` atomically. Returns the previous value."""
         return 0 if self.is_closed else int(add_i64(self._values, self._at, delta))
 
     def compare_and_set(self, expected: int, desired: int) -> bool:
-        """Store `desired` if the value is `expected`. Returns whether it was."""
+        """Store `desired` if the value is `expected`. Returns whether it was stored."""
         return not self.is_closed and bool(cas_i64(self._values, self._at, expected, desired))
 
     def propose_max(self, value: int) -> bool:
-        """Raise it to `value` if that is more, atomically. Returns whether it rose."""
+        """Atomically set the value to `value` if that is greater. Returns whether it was set."""
         return not self.is_closed and bool(propose_max_atomic(self._values, self._at, value))
 
     def close(self) -> None:
-        """Give it back; a static counter stays for others."""
+        """Free the counter; a static counter stays allocated."""
         if not self.is_closed:
             self._conductor.release_counter(self)
 
     def on_client_closed(self) -> None:
-        """For the client's conductor: the counter is no longer ours."""
+        """Mark the counter as closed. Called by the client's conductor."""
         self.is_closed = True
 
     def __enter__(self) -> Counter:

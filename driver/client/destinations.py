@@ -1,15 +1,16 @@
-"""Adding and removing the places that a stream with `control-mode=manual` goes to or comes from.
+"""Adding and removing destinations of publications and subscriptions with `control-mode=manual`.
 
-Publications and subscriptions share it: only the commands differ. Each call waits for the driver;
-its `async_` twin returns the command's id at once, and `Aeron.is_command_active` tells whether the
-driver still owes the answer. What the driver refuses is raised by the one and goes to the error
-handler from the other.
+Publications and subscriptions differ only in the commands that they send. Each method waits for the
+driver's response and raises its error. The `async_` variant returns the command's correlation id at
+once; `Aeron.is_command_active` reports whether it is still unanswered, and an error goes to the
+error handler.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar
+from typing import ClassVar
 
+from windtunnel.driver.client.conductor_protocol import Conductor
 from windtunnel.driver.client.errors import ClosedError
 from windtunnel.driver.command.destination import (
     AddDestination,
@@ -19,80 +20,90 @@ from windtunnel.driver.command.destination import (
     RemoveReceiveDestination,
 )
 
-if TYPE_CHECKING:
-    from windtunnel.driver.client.conductor.conductor import ClientConductor
-
-
 _DestinationCommand = (
     AddDestination | AddReceiveDestination | RemoveDestination | RemoveReceiveDestination
 )
 
 
 class Destinations:
-    """What a publication and a subscription can do about their destinations."""
+    """Methods that publications and subscriptions share."""
 
     ADD_DESTINATION: ClassVar[type[_DestinationCommand]]
     REMOVE_DESTINATION: ClassVar[type[_DestinationCommand]]
 
-    _conductor: ClientConductor
+    _conductor: Conductor
     registration_id: int
     channel: str
     is_closed: bool
 
     def require_open(self) -> None:
-        """Raise ClosedError where it was closed before."""
+        """Raise ClosedError if the publication or subscription is closed."""
         if self.is_closed:
             raise ClosedError(f"{type(self).__name__.lower()} of {self.channel} is closed")
 
     def add_destination(self, channel: str) -> int:
-        """One more place. Returns the id of the destination. Raises RegistrationError."""
-        destination_id = self._ask(self.ADD_DESTINATION, channel, is_collected=True)
-        self._conductor.wait(destination_id)
+        """Add a destination and return its id. Raises RegistrationError."""
+        destination_id = self._send(self.ADD_DESTINATION, channel, is_collected=True)
+        self._conductor.commands.wait(destination_id)
         return destination_id
 
     def remove_destination(self, channel: str) -> None:
-        """One place less, named as it was added. Raises RegistrationError."""
-        self._conductor.wait(self._ask(self.REMOVE_DESTINATION, channel, is_collected=True))
+        """Remove the destination that was added with this channel.
+
+        Raises RegistrationError.
+        """
+        self._conductor.commands.wait(
+            self._send(self.REMOVE_DESTINATION, channel, is_collected=True)
+        )
 
     def async_add_destination(self, channel: str) -> int:
-        """`add_destination` without waiting. Returns the id of command and destination."""
-        return self._ask(self.ADD_DESTINATION, channel, is_collected=False)
+        """Start `add_destination` without waiting.
+
+        Returns the id of the command, which is also that of the destination.
+        """
+        return self._send(self.ADD_DESTINATION, channel, is_collected=False)
 
     def async_remove_destination(self, channel: str) -> int:
-        """`remove_destination` without waiting. Returns the command's id."""
-        return self._ask(self.REMOVE_DESTINATION, channel, is_collected=False)
+        """Start `remove_destination` without waiting. Returns the command's id."""
+        return self._send(self.REMOVE_DESTINATION, channel, is_collected=False)
 
-    def _ask(self, kind: type[_DestinationCommand], channel: str, *, is_collected: bool) -> int:
+    def _send(self, kind: type[_DestinationCommand], channel: str, *, is_collected: bool) -> int:
         self.require_open()
-        client_id, own_id = self._conductor.client_id, self.registration_id
-        return self._conductor.ask(
-            lambda new: kind(client_id, new, own_id, channel), is_collected=is_collected
+        client_id, own_id = self._conductor.commands.client_id, self.registration_id
+        return self._conductor.commands.send_command(
+            lambda correlation_id: kind(client_id, correlation_id, own_id, channel),
+            is_collected=is_collected,
         )
 
 
 class ReceiveDestinations(Destinations):
-    """Of a subscription."""
+    """Destinations of a subscription."""
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddReceiveDestination, RemoveReceiveDestination
 
 
 class SendDestinations(Destinations):
-    """Of a publication; these can be named by their ids too."""
+    """Destinations of a publication, which can also be removed by id."""
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddDestination, RemoveDestination
 
     def remove_destination_by_id(self, destination_id: int) -> None:
-        """Send no longer to the place that `add_destination` gave that id to."""
-        self._conductor.wait(self._ask_remove_by_id(destination_id, is_collected=True))
+        """Remove the destination with the id that `add_destination` returned.
+
+        Raises RegistrationError.
+        """
+        self._conductor.commands.wait(self._send_remove_by_id(destination_id, is_collected=True))
 
     def async_remove_destination_by_id(self, destination_id: int) -> int:
-        """`remove_destination_by_id` without waiting. Returns the command's id."""
-        return self._ask_remove_by_id(destination_id, is_collected=False)
+        """Start `remove_destination_by_id` without waiting. Returns the command's id."""
+        return self._send_remove_by_id(destination_id, is_collected=False)
 
-    def _ask_remove_by_id(self, destination_id: int, *, is_collected: bool) -> int:
+    def _send_remove_by_id(self, destination_id: int, *, is_collected: bool) -> int:
         self.require_open()
-        client_id, own_id = self._conductor.client_id, self.registration_id
-        return self._conductor.ask(
-            lambda new: RemoveDestinationById(client_id, new, own_id, destination_id),
+        client_id, own_id = self._conductor.commands.client_id, self.registration_id
+        return self._conductor.commands.send_command(
+            lambda correlation_id: RemoveDestinationById(
+                client_id, correlation_id, own_id, destination_id
+            ),
             is_collected=is_collected,
         )

@@ -1,17 +1,17 @@
-"""What can go wrong between a client and its driver, as exceptions with Aeron's codes.
+"""Exceptions that a client raises, with Aeron's error codes.
 
     ClientError                        code
-      RegistrationError                the driver's     a command was refused
+      RegistrationError                the driver's     the driver refused a command
       ChannelEndpointError             4                a socket of a channel failed
-      CommandTimeoutError              1000             a command was not answered
-      DriverBufferFullError            1004             the command ring takes nothing more
-      ClosedError, ReentrantCallError  11               the program used what it may not use
-      MaxPositionExceededError         11               a stream has no terms left
-      ClientTerminatedError            11               the client is closed for good, because
-        DriverTimeoutError             1000                 the driver died or left
-        ClientTimeoutError             1001                 the driver gave the client up
-        ConductorServiceTimeoutError   1002                 the client came too late
-        BroadcastLappedError           11                   the client read too slowly
+      CommandTimeoutError              1000             the driver did not answer a command
+      DriverBufferFullError            1004             the command ring buffer is full
+      ClosedError, ReentrantCallError  11               the object is closed, or busy in a callback
+      MaxPositionExceededError         11               the stream has no terms left
+      ClientTerminatedError            11               the client closed itself because
+        DriverTimeoutError             1000                 the driver died or was shut down
+        ClientTimeoutError             1001                 the driver timed out this client
+        ConductorServiceTimeoutError   1002                 the conductor was serviced too late
+        BroadcastLappedError           11                   the client missed responses
 
 Source: driver-protocol 7.4; Aeron 1.53, C client.
 """
@@ -29,18 +29,21 @@ DRIVER_BUFFER_FULL = 1004
 
 
 class ClientError(DriverError):
-    """Anything that a client's caller may want to catch."""
+    """Base class of all errors that the client API raises."""
 
     CODE: ClassVar[int] = ErrorCode.GENERIC_ERROR
 
     @property
     def code(self) -> int:
-        """Aeron's number: an ErrorCode below 1000, one of the client's own from 1000."""
+        """Aeron's error code: an ErrorCode below 1000, a code of the client itself from 1000."""
         return self.CODE
 
 
 class RegistrationError(ClientError):
-    """The driver refused a command; `code` is its ErrorCode, `correlation_id` the command's."""
+    """The driver refused a command.
+
+    `code` is the driver's ErrorCode, `correlation_id` identifies the command.
+    """
 
     def __init__(self, code: int, message: str, correlation_id: int = -1) -> None:
         super().__init__(f"{ErrorCode.of(code).name} ({code}): {message}")
@@ -49,12 +52,12 @@ class RegistrationError(ClientError):
 
     @property
     def code(self) -> ErrorCode:
-        """Why the driver refused."""
+        """The ErrorCode that the driver sent."""
         return self._code
 
 
 class ChannelEndpointError(ClientError):
-    """A socket of a channel that is in use failed; `status_counter_id` names the channel."""
+    """A socket of a channel in use failed; `status_counter_id` identifies the channel."""
 
     CODE = ErrorCode.CHANNEL_ENDPOINT_ERROR
 
@@ -64,53 +67,64 @@ class ChannelEndpointError(ClientError):
 
 
 class CommandTimeoutError(ClientError):
-    """The driver did not answer a command in time."""
+    """The driver did not answer a command within the driver timeout."""
 
     CODE = DRIVER_TIMEOUT
 
 
 class DriverBufferFullError(ClientError):
-    """The command ring stayed full: its driver does not read, or the command is too long."""
+    """The command ring buffer has no room for the command.
+
+    Either the driver does not read the ring buffer, or the command is too long for it.
+    """
 
     CODE = DRIVER_BUFFER_FULL
 
 
 class ClosedError(ClientError):
-    """The client, publication or subscription was closed before."""
+    """The client, publication or subscription is already closed."""
 
 
 class ReentrantCallError(ClientError):
-    """A callback of the client's conductor tried to change what the conductor is changing."""
+    """A callback of the client's conductor called a method that changes the conductor."""
 
 
 class MaxPositionExceededError(ClientError):
-    """The stream has reached its last possible position."""
+    """The stream has reached its maximum possible position."""
 
 
 class ClientTerminatedError(ClientError):
-    """The client cannot go on and is closed; the text says why."""
+    """The client cannot continue and has closed itself; the message says why."""
 
 
 class DriverTimeoutError(ClientTerminatedError, cnc_file.DriverTimeoutError):
-    """The driver died, was shut down, or was never there."""
+    """The driver died, was shut down, or never started."""
 
     CODE = DRIVER_TIMEOUT
 
 
 class ClientTimeoutError(ClientTerminatedError):
-    """The driver heard nothing of this client for too long and released all that it had."""
+    """The driver timed out this client and released its resources.
+
+    The driver saw no keepalive of the client for its client liveness timeout.
+    """
 
     CODE = CLIENT_TIMEOUT
 
 
 class ConductorServiceTimeoutError(ClientTerminatedError):
-    """The client's conductor had no turn for so long that the driver may have given it up."""
+    """The client's conductor was not serviced for so long that the driver may have timed out the
+    client.
+    """
 
     CODE = CONDUCTOR_SERVICE_TIMEOUT
 
 
 class BroadcastLappedError(ClientTerminatedError):
-    """The driver said more than the client could hear; nobody knows what was missed."""
+    """The driver transmitted responses faster than the client received them.
+
+    The client cannot know which responses it lost.
+    """
 
 
 TIMEOUTS = (
@@ -119,4 +133,4 @@ TIMEOUTS = (
     ClientTimeoutError,
     ConductorServiceTimeoutError,
 )
-"""What a client says when one of its two sides was not there, or had no turn for too long."""
+"""Errors that mean that the driver or the client did not respond in time."""

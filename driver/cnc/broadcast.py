@@ -1,4 +1,4 @@
-"""The broadcast: one driver speaks, any number of clients listen, and nobody makes the driver wait.
+"""Broadcast buffer: the driver transmits to any number of clients and never waits for them.
 
 `broadcast` is the to-clients section, uint8[capacity + 128], capacity a power of two.
 
@@ -8,10 +8,10 @@
     +------------------------------------------------------+------------------------------------+
     record    0 length, 8 + payload (i32)   4 type (i32)   8 payload
 
-Records look as in the command ring, but nothing is ever zeroed or waited for. The transmitter says
-first how far it is about to write (tail intent), so a receiver knows after copying whether the
-bytes may have changed under its hands. A client that is too slow is lapped; it is told so and
-cannot go on.
+Records have the same layout as in the command ring buffer, but are never zeroed. The transmitter
+stores the tail intent before it writes, so after copying a record a receiver can check whether it
+was overwritten meanwhile. A client that is too slow is lapped: `receive` returns LAPPED, and the
+client cannot continue.
 Source: driver-protocol 6.4.
 """
 
@@ -43,9 +43,9 @@ TRAILER_LENGTH = 128
 PADDING_TYPE = -1
 NO_MESSAGE = 0
 LAPPED = -1
-"""Receive: messages were lost; the receiver stands at the latest one now."""
+"""Result of `receive`: messages were lost; the receiver moved to the latest record."""
 CORRUPT = -2
-"""Receive: the bytes cannot be a record; the receiver stands at the tail now."""
+"""Result of `receive`: the bytes are no valid record; the receiver moved to the tail."""
 
 OK = 0
 TOO_LONG = -3
@@ -77,10 +77,10 @@ def latest_position(broadcast):
 
 @kernel
 def transmit(broadcast, type_id, source, source_at, length):
-    """Say a message to all; only the one transmitter may call this.
+    """Transmit a message to all clients; only the single transmitter may call this.
 
-    Memory:  the intent and a full fence come before any byte of the record; the release of the tail
-             publishes it
+    Memory:  the intent and a full fence precede the first byte of the record; the release of the
+             tail publishes it
     Returns: OK, TOO_LONG or BAD_TYPE
     """
     if type_id < 1:
@@ -110,13 +110,13 @@ def transmit(broadcast, type_id, source, source_at, length):
 
 @kernel
 def _is_overwritten(broadcast, position):
-    """Whether the transmitter has begun to write over the record at `position`."""
+    """Return whether the transmitter has begun to overwrite the record at `position`."""
     size = broadcast.size - TRAILER_LENGTH
     return position + size <= get_i64_acquire(broadcast, size + TAIL_INTENT)
 
 
 @kernel
-def _believable(length, at, size):
+def _is_valid_length(length, at, size):
     return length >= RECORD_HEADER_LENGTH and at + align(length, ALIGNMENT) <= size
 
 
@@ -128,8 +128,8 @@ def _lap(broadcast, rec):
 
 
 @kernel
-def _give_up(broadcast, rec, position):
-    """The record at `position` makes no sense: overwritten meanwhile, or the file is damaged."""
+def _skip_invalid(broadcast, rec, position):
+    """Skip an invalid record at `position`: it was overwritten, or the file is damaged."""
     acquire_fence()
     if _is_overwritten(broadcast, position):
         return _lap(broadcast, rec)
@@ -142,7 +142,7 @@ def receive(broadcast, receiver, scratch):
     """Copy the next message into `scratch`.
 
     Shapes:  receiver RECEIVER[1]; scratch uint8[n], `max_message_length` bytes hold any message
-    Memory:  after the copy, the intent is read again behind an acquire fence
+    Memory:  after the copy, the intent is read again after an acquire fence
     Returns: (type, length) of a message; (NO_MESSAGE, 0), (LAPPED, 0) or (CORRUPT, 0)
     """
     rec = receiver[0]
@@ -156,19 +156,19 @@ def receive(broadcast, receiver, scratch):
     length = get_i32(broadcast, at + LENGTH)
     type_id = get_i32(broadcast, at + TYPE)
     if type_id == PADDING_TYPE:
-        if not _believable(length, at, size):
-            return _give_up(broadcast, rec, position)
+        if not _is_valid_length(length, at, size):
+            return _skip_invalid(broadcast, rec, position)
         acquire_fence()
         if _is_overwritten(broadcast, position):
-            # What looked like padding was a piece of something newer.
+            # The apparent padding was part of a newer record.
             return _lap(broadcast, rec)
         position += align(length, ALIGNMENT)
         at = 0
         length = get_i32(broadcast, at + LENGTH)
         type_id = get_i32(broadcast, at + TYPE)
     payload_length = length - RECORD_HEADER_LENGTH
-    if type_id < 1 or not _believable(length, at, size) or payload_length > scratch.size:
-        return _give_up(broadcast, rec, position)
+    if type_id < 1 or not _is_valid_length(length, at, size) or payload_length > scratch.size:
+        return _skip_invalid(broadcast, rec, position)
     copy(scratch, 0, broadcast, at + RECORD_HEADER_LENGTH, payload_length)
     acquire_fence()
     if _is_overwritten(broadcast, position):
@@ -179,18 +179,18 @@ def receive(broadcast, receiver, scratch):
 
 
 def make_receiver(broadcast: np.ndarray) -> np.recarray:
-    """A receiver of what is said from the latest record on; that record itself comes first."""
+    """Create a receiver that starts with the latest record."""
     receiver = np.zeros(1, dtype=RECEIVER).view(np.recarray)
     receiver[0].cursor = receiver[0].next = latest_position(broadcast)
     return receiver
 
 
 def make_scratch(broadcast: np.ndarray) -> np.ndarray:
-    """Room for the longest message that the broadcast can carry."""
+    """Allocate a buffer for the longest message that the broadcast can carry."""
     return np.zeros(int(max_message_length(broadcast)), dtype=np.uint8)
 
 
 def is_capacity(length: int) -> bool:
-    """Whether a section of `length` bytes can be a broadcast."""
+    """Return whether `length` is valid for a broadcast section."""
     size = length - TRAILER_LENGTH
     return size >= 8 * ALIGNMENT and size & (size - 1) == 0

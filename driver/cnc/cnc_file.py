@@ -1,4 +1,4 @@
-"""The file `cnc.dat`: a header, five sections back to back, and the rules of who may trust it.
+"""The file `cnc.dat`: a header, five sections, and the checks before they are used.
 
     0               128                                                          align(page)
     +---------------+-----------+------------+----------+----------+-----------+-------+
@@ -6,10 +6,10 @@
     |               | ring      | broadcast  | metadata | values   |           |       |
     +---------------+-----------+------------+----------+----------+-----------+-------+
 
-A driver creates the file zeroed, fills it, and stores the version last: a version of 0 means "not
-yet". A client waits for the version and for a fresh heartbeat in the ring's trailer. The header is
-another process's word, so nothing in it is used before it is checked against the true length of
-the file.
+A driver creates the file zeroed, fills it, and stores the version last: version 0 means that the
+driver is not ready. A client waits for the version and for a recent heartbeat in the trailer of the
+ring buffer. The header comes from another process, so it is checked against the actual length of
+the file before use.
 Source: driver-protocol 6.1, 6.2, 10.4.
 """
 
@@ -37,15 +37,15 @@ RETRY_INTERVAL_NS = 100_000_000
 
 
 class DriverNotReadyError(DriverError):
-    """No driver can be talked to there at the moment; trying again may help."""
+    """No active driver was found; a later attempt may succeed."""
 
 
 class DriverTimeoutError(DriverError):
-    """No driver could be talked to in all the time that was allowed."""
+    """No active driver was found within the driver timeout."""
 
 
 class CncFile:
-    """A mapped `cnc.dat` whose header has been checked; its sections as byte arrays."""
+    """A mapped `cnc.dat` with a checked header; its sections are byte arrays."""
 
     def __init__(self, mapped: mapping.Mapping, header: CncHeader) -> None:
         self.mapping = mapped
@@ -60,27 +60,27 @@ class CncFile:
 
     @property
     def path(self) -> Path:
-        """Where the file lies."""
+        """Path of the file."""
         return self.mapping.path
 
     @property
     def version(self) -> int:
-        """The version as it stands in the file; 0 while its driver is not ready."""
+        """Version in the file; 0 while the driver is not ready."""
         return int(get_i32_acquire(self.mapping.array, VERSION))
 
     def heartbeat_ms(self) -> int:
-        """When the driver was last alive; -1 once it has closed."""
+        """Return the time of the last heartbeat of the driver; -1 once it is shut down."""
         return int(ring_buffer.consumer_heartbeat_ms(self.to_driver))
 
     def is_driver_alive(self, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT_MS) -> bool:
-        """Whether the heartbeat is fresh enough to believe in a driver."""
+        """Return whether the driver's heartbeat is within the driver timeout."""
         heartbeat_ms = self.heartbeat_ms()
         return heartbeat_ms > 0 and heartbeat_ms >= now_ms - driver_timeout_ms
 
     def set_ready(self, now_ms: int) -> None:
-        """Tell the world that the driver is up: a first heartbeat, then the version, last of all.
+        """Publish that the driver is ready: write a first heartbeat, then the version.
 
-        One correlation id is taken, so that no client ever gets 0.
+        One correlation id is consumed, so that no client gets 0.
         """
         ring_buffer.next_correlation_id(self.to_driver)
         ring_buffer.set_consumer_heartbeat_ms(self.to_driver, now_ms)
@@ -88,12 +88,12 @@ class CncFile:
         self.mapping.flush()
 
     def set_closed(self) -> None:
-        """Tell clients that the driver has left in an orderly manner."""
+        """Publish that the driver was shut down."""
         ring_buffer.set_consumer_heartbeat_ms(self.to_driver, ring_buffer.HEARTBEAT_OF_CLOSED)
         self.mapping.flush()
 
     def close(self) -> None:
-        """Let go of the file; the sections become empty."""
+        """Unmap the file; the sections become empty."""
         empty = np.empty(0, dtype=np.uint8)
         self.to_driver = self.to_clients = self.error_log = empty
         self.counters_metadata = self.counters_values = empty
@@ -101,9 +101,10 @@ class CncFile:
 
 
 def create(directory: Path, header: CncHeader, *, sparse: bool = False) -> CncFile:
-    """Make the file of a new driver, which stays "not ready" until `set_ready`.
+    """Create the file of a new driver, which is not ready until `set_ready`.
 
-    It is not sparse by default: a full /dev/shm shall be an error here, not a signal later.
+    By default all pages are allocated: a full /dev/shm is then an error here and not a SIGBUS
+    later.
     """
     header.conclude()
     mapped = mapping.create(
@@ -115,10 +116,9 @@ def create(directory: Path, header: CncHeader, *, sparse: bool = False) -> CncFi
 
 
 def open_existing(directory: Path, *, writable: bool = False) -> CncFile:
-    """Map a file for reading what is there, its driver dead or alive.
+    """Map an existing file, whether or not its driver is active.
 
-    Raises DriverNotReadyError where a driver may just be starting, StorageError where waiting
-    cannot help.
+    Raises DriverNotReadyError if the driver may be starting, StorageError if waiting cannot help.
     """
     path = directory / FILE_NAME
     try:
@@ -126,9 +126,11 @@ def open_existing(directory: Path, *, writable: bool = False) -> CncFile:
     except FileNotFoundError:
         raise DriverNotReadyError(f"{path} does not exist") from None
     except OSError as error:
-        raise StorageError(f"cannot look at {path}: {error.strerror}") from error
+        raise StorageError(f"cannot stat {path}: {error.strerror}") from error
     if length <= HEADER_LENGTH:
-        raise DriverNotReadyError(f"{path} has {length} bytes, no more than a header")
+        raise DriverNotReadyError(
+            f"{path} has {length} bytes, expected more than the header of {HEADER_LENGTH}"
+        )
     mapped = mapping.open_file(path, writable=writable)
     try:
         return CncFile(mapped, _checked_header(path, mapped))
@@ -149,14 +151,14 @@ def _checked_header(path: Path, mapped: mapping.Mapping) -> CncHeader:
     header = CncHeader.decode(mapped.array)
     found = header.faults(mapped.length)
     if found:
-        raise StorageError(f"{path} cannot be trusted: " + "; ".join(found))
+        raise StorageError(f"{path} has an invalid header: " + "; ".join(found))
     return header
 
 
 def attach(directory: Path, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT_MS) -> CncFile:
-    """Map the file of a living driver for reading and writing: one attempt, no waiting.
+    """Map the file of an active driver for reading and writing, without waiting.
 
-    Raises DriverNotReadyError when trying again later may help.
+    Raises DriverNotReadyError if a later attempt may succeed.
     """
     cnc = open_existing(directory, writable=True)
     if cnc.is_driver_alive(now_ms, driver_timeout_ms):
@@ -180,7 +182,10 @@ def connect(
     sleep_ns: Callable[[int], None],
     driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
 ) -> CncFile:
-    """Map the file of a living driver, waiting for one until the timeout."""
+    """Map the file of an active driver; wait for one until the timeout.
+
+    Raises DriverTimeoutError.
+    """
     deadline_ns = clock.now_ns() + driver_timeout_ms * NS_PER_MS
     while True:
         try:
@@ -199,10 +204,10 @@ def is_driver_active(
     sleep_ns: Callable[[int], None],
     driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
 ) -> bool:
-    """Whether a living driver owns the directory; one that is still starting is waited for.
+    """Return whether an active driver uses the directory; wait for one that is starting.
 
-    Raises StorageError for a file of another version or with an impossible header: whose it is
-    nobody can tell.
+    Raises StorageError for a file of another version or with an invalid header, because its driver
+    may be active.
     """
     deadline_ns = clock.now_ns() + driver_timeout_ms * NS_PER_MS
     while (directory / FILE_NAME).exists():

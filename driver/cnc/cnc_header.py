@@ -1,4 +1,4 @@
-"""The header of `cnc.dat`: how long each section is, and the limits that both sides live by.
+"""Header of `cnc.dat`: the lengths of the sections and values that clients read from it.
 
     0         4                              24                  32         40    48          128
     +---------+------------------------------+-------------------+----------+-----+-----------+
@@ -6,8 +6,8 @@
     |         | in their order in the file   | timeout, ns       | epoch ms |     | then zero |
     +---------+------------------------------+-------------------+----------+-----+-----------+
 
-A header is a value here; who writes it when is the file's affair. `faults` says whether sections
-can be used at all, `conclude` whether a driver may create them so.
+A header is an immutable value; `cnc_file` reads and writes it. `faults` lists what makes the
+sections unusable; `conclude` applies the stricter limits for a file that a driver creates.
 Source: driver-protocol 6.1.
 """
 
@@ -36,16 +36,16 @@ METADATA_PER_VALUE = counters.METADATA_LENGTH // counters.COUNTER_LENGTH
 
 @dataclass(frozen=True, slots=True)
 class CncHeader:
-    """What the header of a file says; the defaults are those of a driver."""
+    """Fields of the header; the defaults are those of a driver."""
 
     to_driver_buffer_length: int = RING_LENGTH_MIN
-    """Bytes of the command ring, its trailer of 768 included."""
+    """Bytes of the command ring buffer, including its trailer of 768."""
     to_clients_buffer_length: int = BROADCAST_LENGTH_MIN
-    """Bytes of the broadcast, its trailer of 128 included."""
+    """Bytes of the broadcast, including its trailer of 128."""
     counters_metadata_buffer_length: int = 32 << 20
-    """Bytes, 512 for each counter."""
+    """Bytes, 512 per counter."""
     counters_values_buffer_length: int = 8 << 20
-    """Bytes, 128 for each counter."""
+    """Bytes, 128 per counter."""
     error_log_buffer_length: int = ERROR_LOG_LENGTH_MIN
     client_liveness_timeout_ns: int = 10_000_000_000
     start_timestamp_ms: int = 0
@@ -54,7 +54,7 @@ class CncHeader:
 
     @property
     def section_lengths(self) -> tuple[int, int, int, int, int]:
-        """The lengths of the five sections in their order in the file."""
+        """Lengths of the five sections in file order."""
         return (
             self.to_driver_buffer_length,
             self.to_clients_buffer_length,
@@ -65,7 +65,7 @@ class CncHeader:
 
     @property
     def section_offsets(self) -> tuple[int, int, int, int, int, int]:
-        """Where each section begins, and the end of the last."""
+        """Offset of each section, and the end of the last one."""
         ends = [HEADER_LENGTH]
         for length in self.section_lengths:
             ends.append(ends[-1] + length)
@@ -73,11 +73,11 @@ class CncHeader:
 
     @property
     def file_length(self) -> int:
-        """The length of the whole file."""
+        """Length of the file in bytes."""
         return int(align(self.section_offsets[-1], self.file_page_size))
 
     def encode(self) -> bytes:
-        """The 128 bytes of the header, with a version of 0."""
+        """Return the 128 bytes of the header, with version 0."""
         lengths = struct.pack("<6i", 0, *self.section_lengths)
         times = (self.client_liveness_timeout_ns, self.start_timestamp_ms, self.pid)
         fields = lengths + struct.pack("<3qi", *times, self.file_page_size)
@@ -85,7 +85,7 @@ class CncHeader:
 
     @classmethod
     def decode(cls, array: np.ndarray) -> "CncHeader":
-        """Read the first 128 bytes; nothing is judged."""
+        """Read a header from the first 128 bytes, without checks."""
         ring, to_clients, metadata, values, errors = struct.unpack_from("<5i", array, LENGTHS)
         timeout_ns, start_ms, pid = struct.unpack_from("<3q", array, TIMES)
         (page_size,) = struct.unpack_from("<i", array, PAGE_SIZE)
@@ -102,7 +102,7 @@ class CncHeader:
         )
 
     def faults(self, file_length: int) -> list[str]:
-        """What makes the sections unusable in a file of that length; empty when nothing does."""
+        """List what makes the sections unusable in a file of this length; empty if valid."""
         ring, to_clients, metadata, values, errors = self.section_lengths
         found = []
         if not ring_buffer.is_capacity(ring):
@@ -123,7 +123,10 @@ class CncHeader:
         return found
 
     def conclude(self) -> "CncHeader":
-        """Check every setting of a file about to be created; all failures are reported together."""
+        """Validate the header of a file to be created.
+
+        Raises ConfigurationError that lists all faults.
+        """
         found = self.faults(I32_MAX)
         metadata, values = self.counters_metadata_buffer_length, self.counters_values_buffer_length
         for name, length, length_min in (

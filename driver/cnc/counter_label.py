@@ -1,16 +1,16 @@
-"""Labels of counters that clients make up: of ASCII, as Aeron's own, and never too long.
+"""Counter labels that include text from clients: ASCII, as Aeron's own, and of limited length.
 
-| head ............ | tail |      what does not fit is cut off the end of the head
+| head ............ | tail |      the end of the head is cut off if the label is too long
 """
 
 from windtunnel.driver.cnc.counters import LABEL_LENGTH_MAX
 
 
-def fitting(head: str, tail: str) -> str:
-    """A label of at most LABEL_LENGTH_MAX bytes that keeps its tail, which is short."""
+def fit_label(head: str, tail: str) -> str:
+    """Return a label of at most LABEL_LENGTH_MAX bytes that keeps the whole (short) tail."""
     return _ascii(head)[: LABEL_LENGTH_MAX - len(tail)] + _ascii(tail)
 
 
 def _ascii(text: str) -> str:
-    """The text with a ? for every other letter."""
+    """Replace each non-ASCII character with "?"."""
     return text.encode("ascii", "replace").decode("ascii")

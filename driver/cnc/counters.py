@@ -11,8 +11,8 @@ A counter is `(values, counter_id)`: `values` is the values section of the file,
                       | state | type  | reuse deadline, ms | key    |label n| label |
                       +-------+-------+--------------------+--------+-------+-------+
 
-The state is written last, with release; a reader meets UNUSED only past the last counter. A value
-has one writer unless it is moved by `add_atomic`. Knows nothing of what a type id means.
+The state is stored last, with release. The first UNUSED record is the end of the list. A value has
+one writer, unless all writers use `add_atomic`.
 Source: driver-protocol 6.5.
 """
 
@@ -74,9 +74,9 @@ def set_release(values, counter_id, value):
 
 @kernel
 def add(values, counter_id, delta):
-    """Move a counter that nobody else writes; readers see whole values.
+    """Add to a counter with a single writer.
 
-    Memory: plain load, release store, so two writers would lose each other's work
+    Memory: plain load, release store; concurrent writers would lose updates
     """
     at = counter_id * COUNTER_LENGTH
     put_i64_release(values, at, get_i64(values, at) + delta)
@@ -84,20 +84,23 @@ def add(values, counter_id, delta):
 
 @kernel
 def increment(values, counter_id):
-    """Add one to a counter that nobody else writes."""
+    """Add one to a counter with a single writer."""
     at = counter_id * COUNTER_LENGTH
     put_i64_release(values, at, get_i64(values, at) + 1)
 
 
 @kernel
 def add_atomic(values, counter_id, delta):
-    """Move a counter that several threads or processes write. Returns the value before."""
+    """Add to a counter with several writers. Returns the previous value."""
     return add_i64(values, counter_id * COUNTER_LENGTH, delta)
 
 
 @kernel
 def propose_max_release(values, counter_id, value):
-    """Raise a counter that nobody else writes. Returns whether it rose."""
+    """Set a counter with a single writer to `value` if that is greater.
+
+    Returns whether it was set.
+    """
     at = counter_id * COUNTER_LENGTH
     if value <= get_i64(values, at):
         return False
@@ -132,35 +135,35 @@ def type_id(metadata, counter_id):
 
 @kernel
 def capacity(metadata, values):
-    """How many counters both sections have room for."""
+    """Return the number of counters that both sections can hold."""
     return min(metadata.size // METADATA_LENGTH, values.size // COUNTER_LENGTH)
 
 
 @kernel
-def is_active(metadata, values, counter_id, wanted_registration_id):
-    """Whether an id from elsewhere names a living counter that still belongs to that registration.
+def is_active(metadata, values, counter_id, expected_registration_id):
+    """Return whether a counter is allocated and still belongs to a registration.
 
-    Long-held ids need this, because a freed id is given to somebody else after a second.
+    Needed for ids that are kept: a freed id may be reused after a second.
     """
     if counter_id < 0 or counter_id >= capacity(metadata, values):
         return False
     return (
         state(metadata, counter_id) == ALLOCATED
-        and registration_id(values, counter_id) == wanted_registration_id
+        and registration_id(values, counter_id) == expected_registration_id
     )
 
 
 @kernel
-def find(metadata, values, wanted_type_id, wanted_registration_id):
-    """The first living counter of a type and registration, or NULL_COUNTER_ID."""
+def find(metadata, values, expected_type_id, expected_registration_id):
+    """Return the first allocated counter of a type and registration, or NULL_COUNTER_ID."""
     for counter_id in range(capacity(metadata, values)):
         current = state(metadata, counter_id)
         if current == UNUSED:
             return NULL_COUNTER_ID
         if (
             current == ALLOCATED
-            and type_id(metadata, counter_id) == wanted_type_id
-            and registration_id(values, counter_id) == wanted_registration_id
+            and type_id(metadata, counter_id) == expected_type_id
+            and registration_id(values, counter_id) == expected_registration_id
         ):
             return counter_id
     return NULL_COUNTER_ID

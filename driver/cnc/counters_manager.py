@@ -1,7 +1,7 @@
-"""Giving out counters: only the driver does this, and only its conductor.
+"""Allocation of counters; used only by the driver's conductor.
 
-A freed id rests for a second before somebody else gets it, so that a reader who has not noticed yet
-looks at a dead counter and not at a stranger's.
+A freed id is not reused for a second, so a reader that has not noticed yet reads the old counter
+and not a new one.
 """
 
 from dataclasses import dataclass
@@ -25,14 +25,15 @@ FREE_TO_REUSE_TIMEOUT_MS = 1_000
 
 
 def as_label(text: str, length_max: int = counters.LABEL_LENGTH_MAX) -> bytes:
-    """A label as stored: cut at `length_max` bytes, never inside a character."""
+    """Encode a label; truncate it to `length_max` bytes at a character boundary."""
     return text.encode("utf-8", "replace")[:length_max].decode("utf-8", "ignore").encode()
 
 
 def append_label(metadata: np.ndarray, counter_id: int, text: str) -> int:
-    """Write `text` behind the label of a living counter. Returns how many bytes found room.
+    """Append `text` to the label of an allocated counter. Returns the number of bytes appended.
 
-    The one change that a client makes to metadata: it signs the label of its heartbeat counter.
+    The only change of metadata by a client: it appends its name to the label of its heartbeat
+    counter.
     """
     at = counter_id * counters.METADATA_LENGTH
     length = int(get_i32(metadata, at + counters.LABEL_LENGTH))
@@ -44,8 +45,8 @@ def append_label(metadata: np.ndarray, counter_id: int, text: str) -> int:
 
 
 @dataclass(slots=True)
-class _Resting:
-    """A freed id, and when it may be given out again."""
+class _FreedCounter:
+    """A freed id, and the time from which it may be reused."""
 
     counter_id: int
     deadline_ms: int
@@ -66,8 +67,8 @@ class CountersManager:
         self.capacity = int(counters.capacity(metadata, values))
         self._clock = clock
         self._reuse_timeout_ms = reuse_timeout_ms
-        self._resting: list[_Resting] = []
-        self._living: set[int] = set()
+        self._freed: list[_FreedCounter] = []
+        self._allocated: set[int] = set()
         self._high_water_mark = -1
 
     def allocate(
@@ -80,12 +81,12 @@ class CountersManager:
         reference_id: int = 0,
         value: int = 0,
     ) -> int:
-        """Bring a counter to life and return its id; a key beyond 112 bytes is cut.
+        """Allocate a counter and return its id; a key beyond 112 bytes is truncated.
 
-        Everything is in place before the state says ALLOCATED, the first value included.
+        All fields, including the initial value, are stored before the state becomes ALLOCATED.
         """
         counter_id = self._next_id()
-        self._living.add(counter_id)
+        self._allocated.add(counter_id)
         at = counter_id * counters.COUNTER_LENGTH
         put_i64(self.values, at + counters.OWNER_ID, owner_id)
         put_i64(self.values, at + counters.REFERENCE_ID, reference_id)
@@ -103,36 +104,36 @@ class CountersManager:
         return counter_id
 
     def free(self, counter_id: int) -> None:
-        """End a counter's life; its value stays readable until the id is given out again."""
-        # Not by the state in the file, which any client may have overwritten.
-        assert counter_id in self._living, f"counter {counter_id} is not in use"
-        self._living.remove(counter_id)
+        """Free a counter; its value stays readable until the id is reused."""
+        # Do not trust the state in the file: any client may have overwritten it.
+        assert counter_id in self._allocated, f"counter {counter_id} is not in use"
+        self._allocated.remove(counter_id)
         at = counter_id * counters.METADATA_LENGTH
         deadline_ms = self._clock.now_ms() + self._reuse_timeout_ms
         put_i32_release(self.metadata, at + counters.STATE, counters.RECLAIMED)
         zero(self.metadata, at + counters.KEY, counters.KEY_LENGTH_MAX)
         put_i64(self.metadata, at + counters.FREE_FOR_REUSE_DEADLINE_MS, deadline_ms)
-        self._resting.append(_Resting(counter_id, deadline_ms))
+        self._freed.append(_FreedCounter(counter_id, deadline_ms))
 
     def update_label(self, counter_id: int, text: str) -> None:
-        """Write a label anew; a reader meanwhile may see a mixture of both."""
+        """Replace a label; a concurrent reader may see a mixture of both."""
         at, label = counter_id * counters.METADATA_LENGTH, as_label(text)
         _store(self.metadata, at + counters.LABEL, label)
         put_i32_release(self.metadata, at + counters.LABEL_LENGTH, len(label))
 
     def append_label(self, counter_id: int, text: str) -> int:
-        """Write `text` behind a counter's label. Returns how many bytes found room."""
+        """Append `text` to the label of a counter. Returns the number of bytes appended."""
         return append_label(self.metadata, counter_id, text)
 
     def _next_id(self) -> int:
-        now_ms = self._clock.now_ms() if self._resting else 0
-        for index, resting in enumerate(self._resting):
-            if resting.deadline_ms <= now_ms:
-                del self._resting[index]
-                return resting.counter_id
+        now_ms = self._clock.now_ms() if self._freed else 0
+        for index, freed in enumerate(self._freed):
+            if freed.deadline_ms <= now_ms:
+                del self._freed[index]
+                return freed.counter_id
         if self._high_water_mark + 1 >= self.capacity:
             raise StorageError(
-                f"no counter is left: all {self.capacity} of counters_values_buffer_length="
+                f"no free counter: all {self.capacity} of counters_values_buffer_length="
                 f"{self.values.size} are in use or resting"
             )
         self._high_water_mark += 1

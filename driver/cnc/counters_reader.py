@@ -1,4 +1,4 @@
-"""Counters as a person or a tool wants them: values with text, read while writers go on."""
+"""Reader of counters with keys and labels, while writers update them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from windtunnel.driver.cnc import counters
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """One living counter as it was at the moment of reading."""
+    """Values of one allocated counter at the time of reading."""
 
     counter_id: int
     type_id: int
@@ -20,12 +20,12 @@ class Counter:
     owner_id: int
     reference_id: int
     key: bytes
-    """All 112 bytes; where the key of this type ends is its own affair."""
+    """All 112 bytes; the length of the key depends on the type."""
     label: str
 
 
 class CountersReader:
-    """Reads the two counters sections of a mapped file; needs no write access."""
+    """Reads the counters sections of a mapped file; needs no write access."""
 
     def __init__(self, metadata: np.ndarray, values: np.ndarray) -> None:
         self.metadata = metadata
@@ -33,7 +33,7 @@ class CountersReader:
         self.capacity = int(counters.capacity(metadata, values))
 
     def __iter__(self) -> Iterator[Counter]:
-        """Living counters by ascending id; the first unused record ends the list."""
+        """Yield the allocated counters in the order of their ids."""
         for counter_id in range(self.capacity):
             state = counters.state(self.metadata, counter_id)
             if state == counters.UNUSED:
@@ -43,7 +43,7 @@ class CountersReader:
                 yield counter
 
     def read(self, counter_id: int) -> Counter | None:
-        """The counter of that id; None where none lives or it changed hands meanwhile."""
+        """Return a counter; None if it is not allocated or was reused meanwhile."""
         if not 0 <= counter_id < self.capacity:
             return None
         if counters.state(self.metadata, counter_id) != counters.ALLOCATED:
@@ -63,16 +63,16 @@ class CountersReader:
         return counter if still else None
 
     def value(self, counter_id: int) -> int:
-        """The present value; the id must be in range."""
+        """Return the current value. Raises IndexError for an id out of range."""
         return int(counters.get_acquire(self.values, self._in_range(counter_id)))
 
     def key(self, counter_id: int) -> bytes:
-        """The whole key area of a record."""
+        """Return all bytes of the key field. Raises IndexError."""
         at = self._in_range(counter_id) * counters.METADATA_LENGTH + counters.KEY
         return self.metadata[at : at + counters.KEY_LENGTH_MAX].tobytes()
 
     def label(self, counter_id: int) -> str:
-        """The label; a damaged length is cut to what a record can hold."""
+        """Return the label; an invalid length is limited to the size of the field."""
         at = self._in_range(counter_id) * counters.METADATA_LENGTH
         length = int(get_i32_acquire(self.metadata, at + counters.LABEL_LENGTH))
         length = max(0, min(length, counters.LABEL_LENGTH_MAX))
@@ -80,15 +80,15 @@ class CountersReader:
         return self.metadata[start : start + length].tobytes().decode("utf-8", "replace")
 
     def find(self, type_id: int, registration_id: int) -> int | None:
-        """The id of the first living counter of that type and registration."""
+        """Return the id of the first allocated counter of a type and registration, or None."""
         found = int(counters.find(self.metadata, self.values, type_id, registration_id))
         return None if found == counters.NULL_COUNTER_ID else found
 
     def is_active(self, counter_id: int, registration_id: int) -> bool:
-        """Whether that id still names a living counter of that registration."""
+        """Return whether the id is still an allocated counter of the registration."""
         return bool(counters.is_active(self.metadata, self.values, counter_id, registration_id))
 
     def _in_range(self, counter_id: int) -> int:
         if not 0 <= counter_id < self.capacity:
-            raise IndexError(f"counter id {counter_id} is not in 0..{self.capacity - 1}")
+            raise IndexError(f"counter id {counter_id}: expected 0 to {self.capacity - 1}")
         return counter_id

@@ -1,13 +1,13 @@
-"""The distinct error log: each error once, with a count and the times of its first and last.
+"""Distinct error log: one entry per distinct error, with a count and first and last time.
 
     0        4        8                 16                 24
     +--------+--------+-----------------+------------------+---------------------+----------------
     | length | count  | last, epoch ms  | first, epoch ms  | text                | next, 8-aligned
     +--------+--------+-----------------+------------------+---------------------+----------------
 
-The length counts header and text and is written last, with release; 0 ends the log. The driver
-writes, anybody reads, so a reader bounds every length. Errors are alike when code and text are.
-One thread writes.
+The length includes header and text and is stored last, with release; length 0 ends the log. One
+thread of the driver writes; a reader checks every length. Two errors are equal if code and text
+are.
 Source: driver-protocol 6.6.
 """
 
@@ -37,7 +37,7 @@ TEXT = 24
 ALIGNMENT = 8
 
 TEXT_LENGTH_MAX = 4096
-"""Ours: a text may quote what a client sent; a few long ones shall not fill the log."""
+"""Our limit: a text may quote a client, and a few long texts must not fill the log."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class ErrorObservation:
 
 
 class ErrorLog:
-    """The writing side, owned by the driver's conductor."""
+    """Writer of the log, owned by the driver's conductor."""
 
     def __init__(self, log: np.ndarray, clock: Clock) -> None:
         self._log = log
@@ -60,7 +60,7 @@ class ErrorLog:
         self._next = 0
 
     def record(self, code: int, text: str) -> bool:
-        """Note an error; False when it is new and the log has no room for it."""
+        """Record an error. Returns False if it is new and the log is full."""
         entry = f"({code}) {text}".encode("utf-8", "replace")[:TEXT_LENGTH_MAX]
         now_ms = self._clock.now_ms()
         at = self._offset_by_text.get(entry)
@@ -89,9 +89,9 @@ class ErrorLog:
 
 
 def read_errors(log: np.ndarray, since_ms: int = 0) -> list[ErrorObservation]:
-    """All errors observed at or after `since_ms`, in the order of their first observation.
+    """Return all errors observed at or after `since_ms`, ordered by first observation.
 
-    A length that no entry can have ends the log.
+    An invalid length ends the log.
     """
     found = []
     at = 0

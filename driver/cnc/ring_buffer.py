@@ -1,4 +1,4 @@
-"""The command ring: many producers in any process, one consumer in the driver.
+"""Command ring buffer: many producers in any process, one consumer in the driver.
 
 `ring` is the to-driver section, uint8[capacity + 768], capacity a power of two.
 
@@ -9,14 +9,13 @@
     record    0 length, 8 + payload (i32)   4 type (i32)   8 payload
     trailer   128 tail   256 head cache   384 head   512 correlation id   640 heartbeat, epoch ms
 
-A length is 0 while nobody has claimed the place, negative while its producer writes, positive once
-it is whole. Type -1 is padding. Positions count bytes for ever; a record never runs across the
-end. The consumer zeroes what it has taken before it moves the head: producers rely on zero meaning
-free.
+The length of a record is 0 while it is free, negative while its producer writes, positive once it
+is complete. Type -1 is padding. Positions count bytes and never wrap; a record never crosses the
+end of the buffer. The consumer zeroes a record before it advances the head, because producers rely
+on free space being zero.
 
-Any producer may have written anything. The consumer believes a length only where the record lies
-before the tail and inside the block; otherwise it drops all up to the nearer of the two and says
-CORRUPT.
+Producers may write any bytes. The consumer accepts a length only if the record ends before the tail
+and within the buffer; otherwise it drops all bytes up to the nearer of the two and returns CORRUPT.
 Source: driver-protocol 6.3.
 """
 
@@ -52,20 +51,20 @@ TRAILER_LENGTH = 768
 
 PADDING_TYPE = -1
 NO_MESSAGE = 0
-"""Read: nothing is there, or its producer has not finished."""
+"""Read: the buffer is empty, or the next record is not complete."""
 CORRUPT = -2
-"""Read: bytes that cannot be a record were dropped; the second value says how many."""
+"""Read: invalid bytes were dropped; the second value is their number."""
 
 OK = 0
 INSUFFICIENT_CAPACITY = -1
-"""Write: no room until the consumer moves on."""
+"""Write: no room until the consumer advances."""
 TOO_LONG = -3
 """Write: longer than an eighth of the capacity, or negative."""
 BAD_TYPE = -4
 """Write: message types begin at 1."""
 
 HEARTBEAT_OF_CLOSED = -1
-"""The heartbeat of a driver that has closed in an orderly manner."""
+"""Heartbeat of a driver that was shut down in an orderly way."""
 
 _CLAIM_ATTEMPTS_MAX = 1 << 20
 
@@ -92,7 +91,7 @@ def consumer_position(ring):
 
 @kernel
 def next_correlation_id(ring):
-    """An id that nobody else gets, in any process."""
+    """Return an id that is unique among all processes."""
     return add_i64(ring, ring.size - TRAILER_LENGTH + CORRELATION_ID, 1)
 
 
@@ -107,8 +106,8 @@ def set_consumer_heartbeat_ms(ring, now_ms):
 
 
 @kernel
-def _place(index, head_index, room_to_end, required):
-    """Where a record of `required` bytes goes: at `index`, at 0 after a pad, or nowhere (-1)."""
+def _record_offset(index, head_index, room_to_end, required):
+    """Return where a record of `required` bytes fits: at `index`, at 0 after padding, or -1."""
     if required <= room_to_end:
         return index
     return 0 if required <= head_index else -1
@@ -116,9 +115,9 @@ def _place(index, head_index, room_to_end, required):
 
 @kernel
 def claim(ring, type_id, length):
-    """Take room for a message of `length` bytes; end with `commit` or `abort`.
+    """Claim room for a message of `length` bytes; end the claim with `commit` or `abort`.
 
-    A claim that ends up as neither blocks the consumer until `unblock`.
+    A claim that is not ended blocks the consumer until `unblock`.
 
     Returns: the offset of the payload, INSUFFICIENT_CAPACITY, TOO_LONG or BAD_TYPE
     """
@@ -132,31 +131,31 @@ def claim(ring, type_id, length):
     for _ in range(_CLAIM_ATTEMPTS_MAX):
         tail = get_i64_acquire(ring, size + TAIL)
         index = tail & (size - ALIGNMENT)
-        place = _place(index, head & (size - ALIGNMENT), size - index, required)
-        if required > size - (tail - head) or place < 0:
+        offset = _record_offset(index, head & (size - ALIGNMENT), size - index, required)
+        if required > size - (tail - head) or offset < 0:
             head = get_i64_acquire(ring, size + HEAD)
-            place = _place(index, head & (size - ALIGNMENT), size - index, required)
-            if required > size - (tail - head) or place < 0:
+            offset = _record_offset(index, head & (size - ALIGNMENT), size - index, required)
+            if required > size - (tail - head) or offset < 0:
                 return INSUFFICIENT_CAPACITY
             put_i64_release(ring, size + HEAD_CACHE, head)
-        padding = size - index if place != index else 0
+        padding = size - index if offset != index else 0
         if cas_i64(ring, size + TAIL, tail, tail + required + padding):
             if padding > 0:
                 put_i32_release(ring, index + LENGTH, -padding)
                 put_i32(ring, index + TYPE, PADDING_TYPE)
                 put_i32_release(ring, index + LENGTH, padding)
-            put_i32_release(ring, place + LENGTH, -(length + RECORD_HEADER_LENGTH))
-            put_i32(ring, place + TYPE, type_id)
-            return place + RECORD_HEADER_LENGTH
+            put_i32_release(ring, offset + LENGTH, -(length + RECORD_HEADER_LENGTH))
+            put_i32(ring, offset + TYPE, type_id)
+            return offset + RECORD_HEADER_LENGTH
     return INSUFFICIENT_CAPACITY
 
 
 @kernel
 def commit(ring, payload_at):
-    """Show a claimed message to the consumer.
+    """Publish a claimed message to the consumer.
 
     Memory:  the release of the positive length publishes the payload
-    Returns: False when the claim is no longer there, because `unblock` has taken it for a dead one
+    Returns: False if `unblock` has already turned the claim into padding
     """
     at = payload_at - RECORD_HEADER_LENGTH
     length = get_i32_acquire(ring, at + LENGTH)
@@ -168,7 +167,7 @@ def commit(ring, payload_at):
 
 @kernel
 def abort(ring, payload_at):
-    """Give a claim up: the consumer will step over it."""
+    """Turn a claim into padding, which the consumer skips. Returns the same as `commit`."""
     put_i32(ring, payload_at - RECORD_HEADER_LENGTH + TYPE, PADDING_TYPE)
     return commit(ring, payload_at)
 
@@ -189,7 +188,7 @@ def write(ring, type_id, source, source_at, length):
 
 @kernel
 def has_message(ring):
-    """Whether a whole record waits, padding included: cheap, for loops that ask at every turn."""
+    """Return whether a complete record, perhaps padding, is available; cheap to call."""
     size = ring.size - TRAILER_LENGTH
     index = get_i64(ring, size + HEAD) & (size - ALIGNMENT)
     return get_i32_acquire(ring, index + LENGTH) > 0
@@ -197,11 +196,11 @@ def has_message(ring):
 
 @kernel
 def _extent(ring, index, head):
-    """How many bytes from `index` can belong to records: up to the tail or to the end."""
+    """Return how many bytes from `index` can belong to records: up to the tail or the end."""
     size = ring.size - TRAILER_LENGTH
     claimed = get_i64_acquire(ring, size + TAIL) - head
     if claimed <= 0 or claimed > size:
-        # The tail is spoilt too, so only the end of the ring is certain.
+        # The tail is invalid too, so only the end of the buffer limits the record.
         return size - index
     return min(claimed, size - index)
 
@@ -213,21 +212,21 @@ def _consume(ring, index, head, length):
 
 
 @kernel
-def _believable(length, extent):
+def _is_valid_length(length, extent):
     return length >= RECORD_HEADER_LENGTH and align(length, ALIGNMENT) <= extent
 
 
 @kernel
 def peek(ring, scratch):
-    """Copy the next message into `scratch` and leave it in the ring; padding before it is consumed.
+    """Copy the next message into `scratch` without consuming it; consume padding before it.
 
     Shapes:  scratch uint8[n], `max_message_length` bytes hold any message
     Memory:  the acquire of the length makes the payload visible
     Returns: (type, length) of a message; (NO_MESSAGE, 0); (CORRUPT, bytes dropped)
     """
     size = ring.size - TRAILER_LENGTH
-    # Padding is met at the end, after an abort and after an unblock; this many turns pass a whole
-    # ring of nothing else.
+    # Padding occurs at the end, after an abort and after an unblock; this many iterations skip a
+    # buffer that is full of it.
     for _ in range(size // ALIGNMENT):
         head = get_i64(ring, size + HEAD)
         index = head & (size - ALIGNMENT)
@@ -235,7 +234,7 @@ def peek(ring, scratch):
         if length <= 0:
             return NO_MESSAGE, 0
         extent = _extent(ring, index, head)
-        if not _believable(length, extent):
+        if not _is_valid_length(length, extent):
             _consume(ring, index, head, extent)
             return CORRUPT, extent
         type_id = get_i32(ring, index + TYPE)
@@ -252,7 +251,7 @@ def peek(ring, scratch):
 
 @kernel
 def advance(ring):
-    """Consume the record that `peek` has shown. Returns the bytes freed."""
+    """Consume the record that `peek` returned. Returns the number of bytes freed."""
     size = ring.size - TRAILER_LENGTH
     head = get_i64(ring, size + HEAD)
     index = head & (size - ALIGNMENT)
@@ -260,14 +259,14 @@ def advance(ring):
     if length <= 0:
         return 0
     extent = _extent(ring, index, head)
-    taken = align(length, ALIGNMENT) if _believable(length, extent) else extent
+    taken = align(length, ALIGNMENT) if _is_valid_length(length, extent) else extent
     _consume(ring, index, head, taken)
     return taken
 
 
 @kernel
 def read(ring, scratch):
-    """Move the next message into `scratch`; see `peek` for what comes back."""
+    """Copy the next message into `scratch` and consume it. Returns the same as `peek`."""
     type_id, length = peek(ring, scratch)
     if type_id > NO_MESSAGE:
         advance(ring)
@@ -276,7 +275,7 @@ def read(ring, scratch):
 
 @kernel
 def _is_zero_between(ring, first, past_last):
-    """Whether every length field is still zero, looked at from the back as producers fill it."""
+    """Return whether all length fields are zero; scan backwards, since producers fill forwards."""
     at = past_last - ALIGNMENT
     while at >= first:
         if get_i32_acquire(ring, at) != 0:
@@ -294,11 +293,12 @@ def _pad(ring, index, length):
 
 @kernel
 def unblock(ring):
-    """Turn the claim of a dead producer at the head into padding, so that the consumer can go on.
+    """Turn the claim of a dead producer at the head into padding, so that the consumer can
+    continue.
 
-    Call it only when the head has not moved for longer than any living producer needs.
+    Call it only when the head has not moved for longer than any live producer needs.
 
-    Returns: whether something was unblocked
+    Returns: whether a claim was unblocked
     """
     size = ring.size - TRAILER_LENGTH
     head = get_i64_acquire(ring, size + HEAD)
@@ -311,25 +311,25 @@ def unblock(ring):
     if length > 0:
         return False
     if length < 0:
-        return _pad(ring, index, -length if _believable(-length, extent) else extent)
+        return _pad(ring, index, -length if _is_valid_length(-length, extent) else extent)
     at = index + ALIGNMENT
     while at < index + extent:
         if get_i32_acquire(ring, at) != 0:
             return _is_zero_between(ring, index, at) and _pad(ring, index, at - index)
         at += ALIGNMENT
-    # All is zero up to the end, and later records lie at the start: no record crosses the end, so
-    # the dead claim reaches exactly to it. A claim that is the very last one has no known length.
+    # All bytes up to the end are zero and later records are at the start. No record crosses the
+    # end, so the dead claim extends to it. The length of the very last claim cannot be determined.
     if tail - head > extent and _is_zero_between(ring, index, index + extent):
         return _pad(ring, index, extent)
     return False
 
 
 def make_scratch(ring: np.ndarray) -> np.ndarray:
-    """Room for the longest message that the ring can carry."""
+    """Allocate a buffer for the longest message that the ring buffer can carry."""
     return np.zeros(int(max_message_length(ring)), dtype=np.uint8)
 
 
 def is_capacity(length: int) -> bool:
-    """Whether a section of `length` bytes can be a ring."""
+    """Return whether `length` is valid for a ring buffer section."""
     size = length - TRAILER_LENGTH
     return size >= 8 * ALIGNMENT and size & (size - 1) == 0

@@ -1,11 +1,11 @@
-"""What clients and driver say to each other: one module a family, each message a frozen value.
+"""Messages between clients and driver: each one is an immutable value, with one module per family.
 
-    command_type    the codes of commands, responses and errors
-    payload         reading and writing fields inside a message
+    command_type    type codes of commands and responses, error codes
+    payload         reading and writing fields of a message
     client publication subscription destination image counter driver response    the messages
-    codec           code + bytes -> message, in either direction
+    codec           type code and bytes -> message, in either direction
 
-Both sides use both directions. A message decodes or raises MalformedCommand: every length inside
-it is checked against its end, bytes behind it are tolerated. Knows nothing of how messages travel
-(that is `windtunnel.driver.cnc`) nor of what is done about them.
+Every message can be encoded and decoded. Decoding checks every length against the end of the
+message and raises MalformedCommand; extra bytes at the end are ignored. The transport of messages
+is in `windtunnel.driver.cnc`.
 """

@@ -1,9 +1,9 @@
-"""A client's own life: still here, going, gone.
+"""Messages about a client: keepalive, close, timeout.
 
     keepalive, close      0 client id (i64)   8 correlation id (i64)
     timeout               0 client id (i64)
 
-Knows nothing of the heartbeat counter, by which today's clients say that they live.
+Current clients write a heartbeat counter instead of sending keepalive commands.
 """
 
 import struct
@@ -14,12 +14,12 @@ from windtunnel.driver.command.command_type import NULL_ID, CommandType, Respons
 from windtunnel.driver.command.payload import Payload, PayloadReader
 
 CORRELATED_LENGTH = 16
-"""Every command begins with these: client id and correlation id."""
+"""Length of the fields at the start of every command: client id and correlation id."""
 
 
 @dataclass(frozen=True, slots=True)
 class _ClientCommand:
-    """What all commands begin with, and these end with."""
+    """Command without fields of its own."""
 
     TYPE_ID: ClassVar[CommandType]
 
@@ -37,21 +37,21 @@ class _ClientCommand:
 
 @dataclass(frozen=True, slots=True)
 class ClientKeepalive(_ClientCommand):
-    """A client lives; only old clients say so in words, others write a counter."""
+    """Keepalive of an old client; current clients write a counter instead."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.CLIENT_KEEPALIVE
 
 
 @dataclass(frozen=True, slots=True)
 class ClientClose(_ClientCommand):
-    """A client leaves and needs nothing any more; it gets no answer."""
+    """Close a client and release its resources; there is no response."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.CLIENT_CLOSE
 
 
 @dataclass(frozen=True, slots=True)
 class ClientTimeout:
-    """The driver has given a client up and released all that it had."""
+    """The driver timed out a client and released its resources."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.CLIENT_TIMEOUT
 

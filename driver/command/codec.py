@@ -1,4 +1,4 @@
-"""From a record's type and bytes to a message: the two tables of all that can be said."""
+"""Decoder of messages: tables from type code to message class."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -58,7 +58,7 @@ Command: TypeAlias = (
     | ClientClose
     | TerminateDriver
 )
-"""Anything that a client can ask; all have `client_id` and `correlation_id`."""
+"""Any command of a client; all have `client_id` and `correlation_id`."""
 
 Response: TypeAlias = (
     ErrorResponse
@@ -75,14 +75,14 @@ Response: TypeAlias = (
     | UnavailableCounter
     | ClientTimeout
 )
-"""Anything that the driver can tell."""
+"""Any response of the driver."""
 
 COMMANDS: Mapping[int, type[Command]] = {kind.TYPE_ID: kind for kind in Command.__args__}
 RESPONSES: Mapping[int, type[Response]] = {kind.TYPE_ID: kind for kind in Response.__args__}
 
 
 def decode_command(type_id: int, payload: Payload) -> Command:
-    """Read what a client said; raises MalformedCommand, or UnknownCommand for a foreign type."""
+    """Decode a command. Raises MalformedCommand, or UnknownCommand for an unknown type."""
     kind = COMMANDS.get(int(type_id))
     if kind is None:
         raise UnknownCommand(f"expected a command type from 0x01 to 0x12, found {type_id}")
@@ -90,7 +90,7 @@ def decode_command(type_id: int, payload: Payload) -> Command:
 
 
 def decode_response(type_id: int, payload: Payload) -> Response:
-    """Read what the driver said; raises as `decode_command` does."""
+    """Decode a response. Raises the same errors as `decode_command`."""
     kind = RESPONSES.get(int(type_id))
     if kind is None:
         raise UnknownCommand(f"expected a response type from 0xF01 to 0xF0D, found {type_id}")

@@ -1,4 +1,4 @@
-"""The codes that commands, responses and errors travel under.
+"""Type codes of commands and responses, and error codes.
 
 Source: driver-protocol 7.1, 7.2, 7.4, Aeron 1.53.
 """
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class CommandType(IntEnum):
-    """What a client asks of the driver."""
+    """Type codes of commands."""
 
     ADD_PUBLICATION = 0x01
     REMOVE_PUBLICATION = 0x02
@@ -30,7 +30,7 @@ class CommandType(IntEnum):
 
 
 class ResponseType(IntEnum):
-    """What the driver tells all clients."""
+    """Type codes of responses."""
 
     ERROR = 0x0F01
     AVAILABLE_IMAGE = 0x0F02
@@ -48,7 +48,7 @@ class ResponseType(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """Why the driver refused."""
+    """Reason of an error response."""
 
     UNKNOWN_CODE_VALUE = -1
     UNUSED = 0
@@ -69,7 +69,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> "ErrorCode":
-        """The named code, or UNKNOWN_CODE_VALUE for one that a newer driver may have."""
+        """Return the code as an ErrorCode; UNKNOWN_CODE_VALUE for a code of a newer driver."""
         try:
             return cls(code)
         except ValueError:
@@ -77,7 +77,7 @@ class ErrorCode(IntEnum):
 
 
 NULL_ID = -1
-"""No correlation, registration, client or counter."""
+"""Value of an absent correlation, registration, client or counter id."""
 
 
 DESCRIPTIONS = {
@@ -96,9 +96,9 @@ DESCRIPTIONS = {
     ErrorCode.IMAGE_REJECTED: "image rejected",
     ErrorCode.PUBLICATION_REVOKED: "publication revoked",
 }
-"""What tools show for a code. Source: Aeron 1.53's C client."""
+"""Descriptions that tools show. Source: Aeron 1.53's C client."""
 
 
 def describe(code: int) -> str:
-    """The words for a code, of whoever sent it."""
+    """Return the description of an error code."""
     return DESCRIPTIONS.get(ErrorCode(code), "") if code in set(ErrorCode) else "unknown error code"

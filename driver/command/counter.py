@@ -1,4 +1,4 @@
-"""Counters of an application: add, remove, ready, gone.
+"""Messages about counters of an application: add, remove, ready, unavailable.
 
     add            0 client id   8 correlation id   16 type id (i32)   20 key length   24 key
                    then, at the next multiple of 4: label length, label
@@ -8,7 +8,7 @@
     ready, static  0 correlation id (i64)   8 counter id (i32)
     unavailable    0 registration id (i64)  8 counter id (i32)
 
-A static counter belongs to nobody and outlives the client that asked for it.
+A static counter has no owner and outlives the client that added it.
 """
 
 import struct
@@ -21,7 +21,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, padded, pr
 
 @dataclass(frozen=True, slots=True)
 class AddCounter:
-    """Have a counter that dies with its client."""
+    """Allocate a counter that is freed with its client."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_COUNTER
 
@@ -50,7 +50,7 @@ class AddCounter:
 
 @dataclass(frozen=True, slots=True)
 class AddStaticCounter:
-    """Have a counter that lives as long as the driver, found again by type and registration."""
+    """Allocate or find a counter that exists as long as the driver."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_STATIC_COUNTER
 
@@ -82,7 +82,7 @@ class AddStaticCounter:
 
 @dataclass(frozen=True, slots=True)
 class RemoveCounter:
-    """Give a counter back."""
+    """Free a counter."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_COUNTER
 
@@ -103,7 +103,7 @@ class RemoveCounter:
 
 @dataclass(frozen=True, slots=True)
 class _CounterReady:
-    """A counter id in answer to a command."""
+    """Response with a counter id."""
 
     TYPE_ID: ClassVar[ResponseType]
 
@@ -121,21 +121,24 @@ class _CounterReady:
 
 @dataclass(frozen=True, slots=True)
 class CounterReady(_CounterReady):
-    """A counter lives; with a client's own id as correlation, it is that client's heartbeat."""
+    """A counter was allocated.
+
+    If the correlation id is the id of a client, the counter is the heartbeat of that client.
+    """
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.COUNTER_READY
 
 
 @dataclass(frozen=True, slots=True)
 class StaticCounter(_CounterReady):
-    """The static counter that was asked for, new or found."""
+    """The static counter of the command, allocated or found."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.STATIC_COUNTER
 
 
 @dataclass(frozen=True, slots=True)
 class UnavailableCounter:
-    """A counter has been freed."""
+    """A counter was freed."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.UNAVAILABLE_COUNTER
 

@@ -1,12 +1,12 @@
-"""Destinations that a client adds to, or takes from, a publication or a subscription.
+"""Commands that add destinations to a publication or subscription, or remove them.
 
     add, remove     0 client id   8 correlation id   16 registration id (i64)
                     24 channel length   28 channel
     remove by id    0 client id   8 correlation id   16 registration id (i64)
                     24 registration id of the destination (i64)
 
-The registration id is that of the publication or subscription; a destination's own is the
-correlation id of the command that added it.
+The registration id is that of the publication or subscription. The registration id of a destination
+is the correlation id of the command that added it.
 """
 
 import struct
@@ -19,7 +19,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, text
 
 @dataclass(frozen=True, slots=True)
 class _DestinationCommand:
-    """A channel to or from something registered."""
+    """Command with a registration id and a channel."""
 
     TYPE_ID: ClassVar[CommandType]
 
@@ -45,35 +45,35 @@ class _DestinationCommand:
 
 @dataclass(frozen=True, slots=True)
 class AddDestination(_DestinationCommand):
-    """Send a publication's stream to one more place."""
+    """Add a destination to a publication."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_DESTINATION
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveDestination(_DestinationCommand):
-    """Send no longer to the place of that channel."""
+    """Remove the destination with this channel from a publication."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_DESTINATION
 
 
 @dataclass(frozen=True, slots=True)
 class AddReceiveDestination(_DestinationCommand):
-    """Let a subscription listen at one more place."""
+    """Add a destination to a subscription."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_RECEIVE_DESTINATION
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveReceiveDestination(_DestinationCommand):
-    """Let a subscription listen no longer at the place of that channel."""
+    """Remove the destination with this channel from a subscription."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_RECEIVE_DESTINATION
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveDestinationById:
-    """Send no longer to the destination of that id."""
+    """Remove the destination with this registration id from a publication."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_DESTINATION_BY_ID
 

@@ -1,8 +1,8 @@
-"""Asking the driver itself for something.
+"""Command to the driver itself.
 
     terminate    0 client id (i64)   8 correlation id (i64)   16 token length (i32)   20 token
 
-Whether a token convinces is the driver's affair.
+The driver validates the token.
 """
 
 import struct
@@ -15,7 +15,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, prefixed
 
 @dataclass(frozen=True, slots=True)
 class TerminateDriver:
-    """Stop, if the token convinces; there is no answer either way."""
+    """Shut down the driver if the token is valid; there is no response."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.TERMINATE_DRIVER
 

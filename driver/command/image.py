@@ -1,4 +1,4 @@
-"""Images: one has come, one has gone, one is not wanted.
+"""Messages about images: available, unavailable, reject.
 
     available      0 image correlation id   8 session id   12 stream id
                    16 subscription registration id (i64)   24 subscriber position counter id
@@ -9,7 +9,7 @@
     reject         0 client id   8 correlation id   16 image correlation id (i64)
                    24 position (i64)   32 reason length   36 reason
 
-One image is announced to each subscription that it serves.
+The driver sends one message per subscription of an image.
 """
 
 import struct
@@ -20,12 +20,12 @@ from windtunnel.driver.command.command_type import CommandType, ResponseType
 from windtunnel.driver.command.payload import Payload, PayloadReader, padded, text
 
 _REJECT_LENGTH_MIN = 40
-"""The C driver drops anything shorter, however short the reason."""
+"""The C driver drops a shorter command, even if the reason is short."""
 
 
 @dataclass(frozen=True, slots=True)
 class AvailableImage:
-    """A stream has been found that a subscription asked for."""
+    """An image of a subscription became available."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.AVAILABLE_IMAGE
 
@@ -66,7 +66,7 @@ class AvailableImage:
 
 @dataclass(frozen=True, slots=True)
 class UnavailableImage:
-    """A stream has ended or gone silent, or was given up."""
+    """An image ended, timed out or was rejected."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.UNAVAILABLE_IMAGE
 
@@ -92,7 +92,7 @@ class UnavailableImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectImage:
-    """Refuse an image, and have its publisher told why."""
+    """Reject an image and send the reason to its publisher."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REJECT_IMAGE
 

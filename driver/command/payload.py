@@ -1,9 +1,9 @@
-"""Fields inside a message: fixed integers, and strings with their length in front.
+"""Fields of a message: fixed-size integers, and strings with a length prefix.
 
-A reader is built over the whole message and asked by offset, in any order. It raises
-MalformedCommand with what it expected and what it found; it never looks past the end. Text is
-ASCII by convention and UTF-8 here, and what is neither is replaced, so that no peer's bytes can
-trip us later when they are printed.
+A reader holds the whole message and reads fields by offset, in any order. It raises
+MalformedCommand with the expected and the found value, and never reads past the end. Text is
+decoded as UTF-8 (Aeron uses ASCII); invalid bytes are replaced, so that printing the text cannot
+fail later.
 """
 
 import struct
@@ -16,19 +16,19 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.command.command_type import ErrorCode
 
 Payload: TypeAlias = "bytes | bytearray | memoryview | np.ndarray"
-"""The bytes of one message, record header excluded."""
+"""Bytes of one message, without the record header."""
 
 FIELD_ALIGNMENT = 4
 
 
 class MalformedCommand(DriverError):
-    """A message whose bytes contradict themselves or its layout."""
+    """The bytes of a message do not match its layout."""
 
     error_code = ErrorCode.MALFORMED_COMMAND
 
 
 class UnknownCommand(MalformedCommand):
-    """A message of a type that we do not know."""
+    """The type code of a message is unknown."""
 
     error_code = ErrorCode.UNKNOWN_COMMAND_TYPE_ID
 
@@ -58,12 +58,12 @@ class PayloadReader:
         return self._field("<q", 8, at)
 
     def block(self, at: int, length: int) -> bytes:
-        """`length` bytes at `at`."""
+        """Return `length` bytes at `at`."""
         self._require(at, length)
         return self._bytes[at : at + length]
 
     def prefixed(self, at: int, field: str) -> tuple[bytes, int]:
-        """Bytes with their 32-bit length in front, and where they end."""
+        """Return (bytes with a 32-bit length prefix, offset of their end)."""
         length = self.i32(at)
         start = at + 4
         if length < 0 or start + length > self.length:
@@ -74,18 +74,18 @@ class PayloadReader:
         return self._bytes[start : start + length], start + length
 
     def text(self, at: int, field: str) -> str:
-        """Text with its 32-bit length in front."""
+        """Return text with a 32-bit length prefix."""
         return self.prefixed(at, field)[0].decode("utf-8", "replace")
 
     def file_name(self, at: int, field: str) -> str:
-        """Text that can be the name of a file: not empty, no zero byte."""
+        """Return text that is a valid file name: not empty and without zero bytes."""
         name = self.text(at, field)
         if not name or "\0" in name:
             raise MalformedCommand(f"{self.name}: expected a file name in {field}, found {name!r}")
         return name
 
     def text_after(self, end: int, field: str) -> str:
-        """Text whose length field is the first 4-byte boundary at or after `end`."""
+        """Return text whose length field is at the first multiple of 4 from `end` on."""
         return self.text(int(align(end, FIELD_ALIGNMENT)), field)
 
     def _field(self, code: str, width: int, at: int) -> int:
@@ -101,15 +101,15 @@ class PayloadReader:
 
 
 def prefixed(content: bytes) -> bytes:
-    """Bytes with their 32-bit length in front."""
+    """Encode bytes with a 32-bit length prefix."""
     return struct.pack("<i", len(content)) + content
 
 
 def text(content: str) -> bytes:
-    """Text with its 32-bit length in front."""
+    """Encode text with a 32-bit length prefix."""
     return prefixed(content.encode("utf-8", "replace"))
 
 
 def padded(content: bytes) -> bytes:
-    """`content` up to the next 4-byte boundary, where another field may begin."""
+    """Pad `content` to the next multiple of 4, where another field may begin."""
     return content.ljust(int(align(len(content), FIELD_ALIGNMENT)), b"\0")

@@ -1,4 +1,4 @@
-"""Publications: add, remove, ready; and a session id to use for one.
+"""Messages about publications: add, remove, ready, and the next available session id.
 
     add           0 client id   8 correlation id   16 stream id (i32)
                   20 channel length   24 channel
@@ -7,12 +7,12 @@
     ready         0 correlation id   8 registration id   16 session id   20 stream id
                   24 limit counter id   28 channel status counter id
                   32 log file name length   36 log file name
-    session ask   0 client id   8 correlation id   16 stream id (i32)
+    get session   0 client id   8 correlation id   16 stream id (i32)
     session       0 correlation id   8 session id (i32)
 
-A concurrent publication that exists already is shared: its registration id is the first one's, the
-correlation id is the command's own, and it is the latter that a client removes by. Old clients
-send a remove without flags.
+An existing concurrent publication is shared: `registration id` is that of the first command that
+added it, `correlation id` is that of this command, and a client removes the publication by the
+latter. Old clients send a remove without flags.
 """
 
 import struct
@@ -29,7 +29,7 @@ _REMOVE_LENGTH_LEGACY = 24
 
 @dataclass(frozen=True, slots=True)
 class _AddPublication:
-    """A channel and a stream to publish on."""
+    """Command with a channel and a stream id."""
 
     TYPE_ID: ClassVar[CommandType]
 
@@ -55,21 +55,21 @@ class _AddPublication:
 
 @dataclass(frozen=True, slots=True)
 class AddPublication(_AddPublication):
-    """Open a concurrent publication, or share the one that is open."""
+    """Add a concurrent publication, or share an existing one."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_PUBLICATION
 
 
 @dataclass(frozen=True, slots=True)
 class AddExclusivePublication(_AddPublication):
-    """Open a publication for one writer only."""
+    """Add a publication with a single writer."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_EXCLUSIVE_PUBLICATION
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePublication:
-    """Close a publication; revoke it to end its images at once."""
+    """Close a publication; `revoke` ends its images at once."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_PUBLICATION
 
@@ -96,7 +96,7 @@ class RemovePublication:
 
 @dataclass(frozen=True, slots=True)
 class _PublicationReady:
-    """Where a log lies and which counters belong to it."""
+    """Log file and counters of a publication."""
 
     TYPE_ID: ClassVar[ResponseType]
 
@@ -108,7 +108,7 @@ class _PublicationReady:
     channel_status_counter_id: int
     """-1 for IPC."""
     log_file_name: str
-    """Absolute, as the driver sees it."""
+    """Absolute path in the file system of the driver."""
 
     def encode(self) -> bytes:
         head = struct.pack(
@@ -138,21 +138,21 @@ class _PublicationReady:
 
 @dataclass(frozen=True, slots=True)
 class PublicationReady(_PublicationReady):
-    """A concurrent publication can be used."""
+    """A concurrent publication is ready."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_READY
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusivePublicationReady(_PublicationReady):
-    """An exclusive publication can be used."""
+    """An exclusive publication is ready."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.EXCLUSIVE_PUBLICATION_READY
 
 
 @dataclass(frozen=True, slots=True)
 class GetNextAvailableSessionId:
-    """Ask for a session id that no publication of a stream uses."""
+    """Request a session id that no publication of a stream uses."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.GET_NEXT_AVAILABLE_SESSION_ID
 
@@ -171,7 +171,7 @@ class GetNextAvailableSessionId:
 
 @dataclass(frozen=True, slots=True)
 class NextAvailableSessionId:
-    """The session id that was asked for; nobody else will be given it."""
+    """The requested session id; the driver does not assign it again."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.NEXT_AVAILABLE_SESSION_ID
 

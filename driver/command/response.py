@@ -1,4 +1,4 @@
-"""Done, or not done and why.
+"""Responses: success, error, and error of a publication.
 
     success              0 correlation id (i64)
     error                0 offending correlation id (i64)   8 error code (i32)
@@ -8,7 +8,7 @@
                          40 address type (i16)   42 port (u16)   44 address, 16 bytes
                          60 error code (i32)   64 message length   68 message
 
-An IPv4 address fills the first 4 of its 16 bytes; the port is little-endian like all else.
+An IPv4 address uses the first 4 of the 16 bytes. The port is little-endian, like all fields.
 """
 
 import ipaddress
@@ -27,7 +27,7 @@ _WIDTH_OF = {ADDRESS_TYPE_IPV4: 4, ADDRESS_TYPE_IPV6: 16}
 
 @dataclass(frozen=True, slots=True)
 class OperationSuccess:
-    """A command that creates nothing has been carried out."""
+    """A command that creates no resource has succeeded."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.OPERATION_SUCCESS
 
@@ -43,14 +43,14 @@ class OperationSuccess:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """A command has been refused, or an endpoint has failed."""
+    """A command was refused, or a channel endpoint failed."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.ERROR
 
     correlation_id: int
-    """Of the command; for CHANNEL_ENDPOINT_ERROR the id of the channel's status counter."""
+    """Id of the command; for CHANNEL_ENDPOINT_ERROR the id of the channel's status counter."""
     error_code: int
-    """An `ErrorCode`, or a number that only a newer driver knows."""
+    """An `ErrorCode`, or a number that only a newer driver sends."""
     message: str
 
     def encode(self) -> bytes:
@@ -68,19 +68,19 @@ class ErrorResponse:
 
 @dataclass(frozen=True, slots=True)
 class PublicationError:
-    """A receiver has sent an error to a publication of ours."""
+    """A receiver sent an error frame to a publication."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_ERROR
 
     registration_id: int
     destination_registration_id: int
-    """-1 where the publication has no destinations."""
+    """-1 if the publication has no destinations."""
     session_id: int
     stream_id: int
     receiver_id: int
     group_tag: int
     source_address: str
-    """Of the receiver, IPv4 or IPv6, without brackets."""
+    """IPv4 or IPv6 address of the receiver, without brackets."""
     source_port: int
     error_code: int
     message: str

@@ -1,11 +1,11 @@
-"""Subscriptions: add, remove, ready.
+"""Messages about subscriptions: add, remove, ready.
 
     add       0 client id   8 correlation id   16 registration correlation id (i64)
               24 stream id (i32)   28 channel length   32 channel
     remove    0 client id   8 correlation id   16 registration id (i64)
     ready     0 correlation id   8 channel status counter id (i32)
 
-Images are announced apart from this, see `image`.
+Messages about images are in `image`.
 """
 
 import struct
@@ -18,7 +18,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, text
 
 @dataclass(frozen=True, slots=True)
 class AddSubscription:
-    """Listen to a stream; images follow as they are found."""
+    """Subscribe to a stream; its images become available later."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_SUBSCRIPTION
 
@@ -27,7 +27,7 @@ class AddSubscription:
     stream_id: int
     channel: str
     registration_correlation_id: int = NULL_ID
-    """Unused by every client; sent as -1."""
+    """Not used by any client; sent as -1."""
 
     def encode(self) -> bytes:
         ids = (self.client_id, self.correlation_id, self.registration_correlation_id)
@@ -47,7 +47,7 @@ class AddSubscription:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSubscription:
-    """Stop listening; its images end without a word."""
+    """Close a subscription; the driver sends no message for its images."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_SUBSCRIPTION
 
@@ -68,7 +68,7 @@ class RemoveSubscription:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionReady:
-    """The driver listens."""
+    """A subscription is ready."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.SUBSCRIPTION_READY
 

@@ -1,12 +1,12 @@
-"""The cache of compiled kernels: one directory per module and content, outside the source tree.
+"""Cache of compiled kernels: one directory per module and content, outside the source tree.
 
     <root>/<module>-<digest of sources, numba, Python, flags>/<function>.nbi, .nbc
 
-A changed kernel is never served from the cache, and an unchanged one is never compiled twice, in
-this checkout or in another at a different path. numba itself would key the directory by the path of
-the source file, and would miss a change in a callee that another file defines.
+A changed kernel is never loaded from the cache, and an unchanged one is never compiled twice, not
+even in a checkout at another path. numba's own cache uses the path of the source file as its key
+and misses a change in a callee that another file defines.
 
-Compiled kernels are code. A cache directory that other users can write to is refused.
+Compiled kernels are code. A cache directory that other users can write to is an error.
 
 Root: `WINDTUNNEL_KERNEL_CACHE`, else `$XDG_CACHE_HOME/windtunnel/kernels`, else
 `~/.cache/windtunnel/kernels`.
@@ -17,6 +17,8 @@ import fcntl
 import hashlib
 import os
 import pickle
+import secrets
+import shutil
 import stat
 import sys
 from collections import Counter
@@ -32,7 +34,7 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from windtunnel.driver.kernels.sources import FILE_NAME, Sources
 
 LOCK_FILE = "lock"
-"""In each directory of compiled kernels; held while a process saves to it."""
+"""Lock file in each directory of compiled kernels; locked while a process saves to it."""
 CACHE_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
 MODE = 0o700
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
@@ -46,15 +48,15 @@ _UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""What unpickling raises for bytes that it did not pickle. Source: Python's pickle."""
+"""Exceptions of unpickling damaged data. Source: Python's pickle."""
 
 
 class KernelCacheError(OSError):
-    """The cache directory cannot be trusted."""
+    """Other users can write to the cache directory."""
 
 
 def cache_root() -> Path:
-    """The directory below which all compiled kernels are stored."""
+    """Return the directory below which all compiled kernels are stored."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -66,8 +68,8 @@ def cache_root() -> Path:
 def require_trusted(directory: Path) -> None:
     """Raise KernelCacheError if other users could have put code into a directory.
 
-    The directory must belong to this user or to root, and nobody else may write to it. A directory
-    that does not exist is trusted: it will be created with mode 0700.
+    The directory must belong to this user or to root, and no other user may be able to write to it.
+    A directory that does not exist is trusted: it will be created with mode 0700.
     """
     try:
         found = directory.stat()
@@ -76,31 +78,52 @@ def require_trusted(directory: Path) -> None:
     if found.st_uid in (os.geteuid(), 0) and not found.st_mode & _OTHERS_MAY_WRITE:
         return
     raise KernelCacheError(
-        f"kernel cache {directory}: expected a directory of user {os.geteuid()} that nobody else "
-        f"can write to, found owner {found.st_uid} and mode {stat.S_IMODE(found.st_mode):04o}; "
-        f"delete it, or name another one with {CACHE_VARIABLE}"
+        f"kernel cache {directory}: expected a directory of user {os.geteuid()} that no other "
+        f"user can write to, found owner {found.st_uid} and mode "
+        f"{stat.S_IMODE(found.st_mode):04o}; delete it, or name another one with {CACHE_VARIABLE}"
     )
 
 
 @cache
 def sources() -> Sources:
-    """The digests of this installation's modules; what was parsed is stored when a process ends."""
+    """Return the digests of the modules; summaries of parsed modules are stored at exit."""
     found = Sources(store=cache_root() / FILE_NAME)
     atexit.register(found.save)
     return found
 
 
 def directory_name(file: Path, module: str, known: Sources | None = None) -> str:
-    """The name of the directory that stores the compiled kernels of a module."""
+    """Return the name of the directory for the compiled kernels of a module."""
     bounds_checked = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
-    setting = (sys.version_info[:3], numba.__version__, llvmlite.__version__, bounds_checked)
+    # Machine code calls Python's C API, which is stable within a minor version.
+    setting = (sys.version_info[:2], numba.__version__, llvmlite.__version__, bounds_checked)
     digest = hashlib.sha256(repr(setting).encode())
     digest.update((known or sources()).digest(file).encode())
     return f"{module}-{digest.hexdigest()[:24]}"
 
 
+def copy_to(target: Path) -> int:
+    """Copy this installation's compiled kernels, as far as they exist, to another cache.
+
+    Kernels of modules that have changed since are not copied. What the target has is left as it is.
+    Returns the number of directories copied. Raises OSError.
+    """
+    require_trusted(cache_root())
+    count = 0
+    known = sources()
+    for file in known.files():
+        name = directory_name(file, known.module_of(file))
+        source = cache_root() / name
+        if source.is_dir() and not (target / name).exists():
+            partial = target / f".{name}.{secrets.token_hex(8)}"
+            shutil.copytree(source, partial)
+            os.replace(partial, target / name)
+            count += 1
+    return count
+
+
 class _Locator(_CacheLocator):
-    """Tells numba the directory, and that content with this name never goes stale."""
+    """Locates the cache directory for numba; its content never becomes stale."""
 
     _seen: ClassVar[Counter[tuple[str, str]]] = Counter()
 
@@ -109,7 +132,7 @@ class _Locator(_CacheLocator):
         name = directory_name(file, function.__module__)
         self._py_file = str(file)
         self._path = cache_root() / name
-        # Twins of one name in one module are told apart by their order.
+        # Functions of the same name in one module are distinguished by their order.
         key = (name, function.__qualname__)
         self._ordinal = self._seen[key]
         self._seen[key] += 1
@@ -137,7 +160,7 @@ class _Impl(CompileResultCacheImpl):
 
 
 class KernelCache(FunctionCache):
-    """The cache of one kernel, all its signatures."""
+    """Cache of one kernel, for all its signatures."""
 
     _impl_class = _Impl
 
@@ -149,10 +172,10 @@ class KernelCache(FunctionCache):
 
 
 def recompile_damaged(file: Any) -> None:
-    """Make numba compile again what cannot be read back.
+    """Make numba recompile kernels that cannot be loaded from the cache.
 
-    A disk may have been full, a process killed, or a kernel stored under a type of a module, such
-    as a test's, that this process does not have. None of that may stop a driver.
+    Possible reasons: the disk was full, a process was killed, or the kernel was stored with a type
+    of a module, such as a test, that this process does not have. None of them may stop a driver.
     """
     load, load_index = file.load, file._load_index
 
@@ -174,8 +197,9 @@ def recompile_damaged(file: Any) -> None:
 def save_one_at_a_time(file: Any) -> None:
     """Serialize processes that save signatures of one kernel at the same time.
 
-    numba reads the index, adds to it and writes it back: without a lock one of two new entries
-    would be lost, and the other might lead to the wrong file. Source: numba, `IndexDataCacheFile`.
+    numba reads the index, adds an entry and writes the index back. Without a lock one of two new
+    entries would be lost, and the other one could refer to the wrong file. Source: numba,
+    `IndexDataCacheFile`.
     """
     save, directory = file.save, Path(file._cache_path)
 

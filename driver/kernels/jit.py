@@ -1,8 +1,8 @@
-"""The decorators that compile kernels: the only place that spells numba's options.
+"""Decorators that compile kernels, the only place with options of numba.
 
-A kernel is a function of numbers, arrays and named tuples of arrays. It has no objects, no clock
+A kernel is a function of numbers, arrays and named tuples of arrays. It uses no objects, no clock
 and no randomness, and allocates nothing on a hot path. It is compiled without the GIL when it is
-first called with new types, and then kept in the cache on disk.
+first called with new types, and then stored in the cache on disk.
 """
 
 import os
@@ -29,8 +29,8 @@ _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
 def kernel(function: _FUNCTION) -> _FUNCTION:
     """Compile a function without numba's runtime: it counts no references and cannot allocate.
 
-    The arrays that it is given must outlive the call. Reference counts would cost a locked
-    instruction for each array of an agent's state at each call.
+    The arguments must outlive the call. Counting references would cost a locked instruction per
+    call for each array of an agent's state.
     """
     return _compiled(function, {"nogil": True, "_nrt": False})
 

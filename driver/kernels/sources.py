@@ -24,14 +24,14 @@ from pathlib import Path
 
 PACKAGE = "windtunnel"
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
-"""The directory that holds `driver/` and `harness/`: a checkout, or `windtunnel/` as installed."""
+"""Directory that contains `driver/` and `harness/`: a checkout, or `windtunnel/` as installed."""
 
 FILE_NAME = f"summaries-{sys.version_info[0]}.{sys.version_info[1]}.json"
 
 
 @dataclass(frozen=True)
 class Summary:
-    """What the digest of a module depends on, in one source file."""
+    """Digest and imports of one source file."""
 
     digest: str
     "sha256 of the syntax tree without docstrings, in hex."
@@ -40,7 +40,7 @@ class Summary:
 
 
 def summarize(source: bytes) -> Summary:
-    """Parse a module. Raises SyntaxError."""
+    """Parse a module and summarize it. Raises SyntaxError."""
     tree = ast.parse(source)
     imports = sorted(set(_imported_names(tree)))
     for node in ast.walk(tree):
@@ -53,7 +53,7 @@ def summarize(source: bytes) -> Summary:
 
 
 def _is_string(statement: ast.AST) -> bool:
-    """Whether a statement is a docstring, of a module, function, class or attribute."""
+    """Return whether a statement is a docstring of a module, function, class or attribute."""
     return (
         isinstance(statement, ast.Expr)
         and isinstance(statement.value, ast.Constant)
@@ -83,7 +83,7 @@ class Sources:
     _is_changed: bool = False
 
     def digest(self, file: Path) -> str:
-        """The digest of a source file and of all that it imports, 64 hex digits."""
+        """Return the digest of a source file and of all that it imports, 64 hex digits."""
         if file not in self._digests:
             combined = hashlib.sha256()
             for path in self.closure(file):
@@ -93,7 +93,9 @@ class Sources:
         return self._digests[file]
 
     def closure(self, file: Path) -> list[Path]:
-        """A file and all files below the source root that it imports, at any depth, sorted."""
+        """Return a file and all files below the source root that it imports, directly or not,
+        sorted.
+        """
         seen = {file}
         pending = [file]
         while pending:
@@ -110,13 +112,26 @@ class Sources:
                 yield path
 
     def file_of(self, module: str) -> Path | None:
-        """The source file of a module below the source root, or None."""
+        """Return the source file of a module below the source root, or None."""
         parts = module.split(".")
         base = self.root.joinpath(*(parts[1:] if parts[0] == PACKAGE else parts))
         for candidate in (base.with_suffix(".py"), base / "__init__.py"):
             if base != self.root and candidate.is_file():
                 return candidate
         return None
+
+    def files(self) -> list[Path]:
+        """All source files of the packages below the source root that may define kernels."""
+        return sorted(
+            path
+            for folder in ("driver", "harness", "reports")
+            for path in self.root.glob(f"{folder}/**/*.py")
+        )
+
+    def module_of(self, file: Path) -> str:
+        """The full name of the module in a source file below the source root."""
+        parts = file.relative_to(self.root).with_suffix("").parts
+        return ".".join((PACKAGE, *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
     def _summary(self, file: Path) -> Summary:
         if file not in self._summaries:
@@ -139,7 +154,7 @@ class Sources:
         return self._stored
 
     def save(self) -> None:
-        """Store new summaries. Of two processes that do so at once, one may be forgotten."""
+        """Store new summaries. If two processes save at once, those of one may be lost."""
         if not self._is_changed or self.store is None:
             return
         self._is_changed = False

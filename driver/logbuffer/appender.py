@@ -1,11 +1,12 @@
-"""How publications write: offer, vectored offer, claim, padding, blocks and batches.
+"""Writing by publications: offer, vectored offer, claim, padding, blocks and batches.
 
-A message longer than one frame becomes a run of frames in one term, BEGIN on the first and END on
+A message longer than one frame becomes several frames in one term, BEGIN on the first and END on
 the last. Each frame is claimed by a negative length, filled, and committed by its positive length.
 
-Every offer answers the position after the message, or a code of `publication_result`; `limit` is
-the publisher limit as the caller just read it. The state of an exclusive publication belongs to one
-thread. A shared one is only read, except that `claim` leaves the place of the claim in it.
+Every offer returns the position after the message, or a code of `publication_result`. `limit` is
+the publisher limit that the caller has just read. The state of an exclusive publication belongs to
+one thread. That of a concurrent publication is only read, except that `claim` stores the last claim
+in it.
 Source: driver-protocol 2.6.
 """
 
@@ -33,7 +34,7 @@ APPENDER = np.dtype(
         [
             ("log_address", "i8"),  # of the whole file's mapping; its owner outlives this record
             ("log_length", "i8"),
-            ("meta_at", "i8"),  # where the metadata begins in the log
+            ("meta_at", "i8"),  # offset of the metadata in the log
             ("term_length", "i8"),
             ("bits", "i8"),  # log2 of the term length
             ("initial_term_id", "i8"),
@@ -42,7 +43,7 @@ APPENDER = np.dtype(
             ("max_payload_length", "i8"),  # of one frame
             ("max_message_length", "i8"),
             ("is_exclusive", "i8"),
-            # The position of an exclusive publication; unused in a shared one.
+            # The position of an exclusive publication; unused in a concurrent one.
             ("term_begin_position", "i8"),
             ("active_index", "i8"),
             ("term_id", "i8"),
@@ -60,7 +61,7 @@ APPENDER = np.dtype(
 def write_frame(
     log, at, meta_at, term_id, term_offset, flags, source, source_at, length, reserved_value
 ):
-    """Write and commit one frame into a place that was claimed."""
+    """Write and commit one frame in claimed space."""
     frame_length = length + frame.HEADER_LENGTH
     frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
     copy(log, at + data.PAYLOAD, source, source_at, length)
@@ -71,14 +72,14 @@ def write_frame(
 
 @kernel
 def fragment_flags(offset, payload, length):
-    """The flags of the fragment that carries `payload` bytes from `offset` of a message."""
+    """Return the flags of the fragment with `payload` bytes from `offset` of a message."""
     flags = types.BEGIN if offset == 0 else 0
     return flags | (types.END if offset + payload == length else 0)
 
 
 @kernel
 def offer(appender, log, limit, source, source_at, length, reserved_value):
-    """Write one message, in fragments if it is long.
+    """Write one message, in fragments if needed.
 
     Shapes:  appender APPENDER[1], log uint8[n], source uint8[m]
     Returns: the position after the message, or a code
@@ -119,7 +120,7 @@ def offer(appender, log, limit, source, source_at, length, reserved_value):
 
 @kernel
 def total_length(source, ranges):
-    """The sum of the lengths of `ranges`, or -1 if one of them leaves the source."""
+    """Return the sum of the lengths of `ranges`, or -1 if one exceeds the source."""
     total = 0
     for i in range(ranges.shape[0]):
         at, length = ranges[i, 0], ranges[i, 1]
@@ -131,9 +132,9 @@ def total_length(source, ranges):
 
 @kernel
 def gather(log, at, source, ranges, index, consumed, length):
-    """Copy the next `length` bytes of the ranges, which begin `consumed` bytes into range `index`.
+    """Copy the next `length` bytes of the ranges, from `consumed` bytes into range `index` on.
 
-    Returns: (index, consumed) behind what was copied
+    Returns: (index, consumed) after the copied bytes
     """
     while length > 0:
         left = ranges[index, 1] - consumed
@@ -150,9 +151,9 @@ def gather(log, at, source, ranges, index, consumed, length):
 
 @kernel
 def offer_vectored(appender, log, limit, source, ranges, reserved_value):
-    """Write one message that lies in pieces of `source`.
+    """Write one message from several ranges of `source`.
 
-    Shapes:  ranges int64[n, 2], each row (where, how long)
+    Shapes:  ranges int64[n, 2], each row (offset, length)
     Returns: the position after the message, or a code
     """
     state = appender[0]
@@ -181,11 +182,11 @@ def offer_vectored(appender, log, limit, source, ranges, reserved_value):
 
 @kernel
 def offer_batch(appender, log, values, limit_at, source, source_at, lengths, first, count):
-    """Write messages from `first` on, which lie back to back at `source_at`, until one is refused.
+    """Write contiguous messages at `source_at`, from message `first` on, until an offer fails.
 
-    Shapes:  values uint8[n] holding the publisher limit at byte `limit_at`; lengths int64[m]
+    Shapes:  values uint8[n] with the publisher limit at byte `limit_at`; lengths int64[m]
     Memory:  the limit is read again, with acquire, for every message
-    Returns: (how many were written, what the last offer answered)
+    Returns: (number of messages written, result of the last offer)
     """
     outcome = result.ERROR
     for i in range(first, min(first + count, lengths.size)):
@@ -199,10 +200,10 @@ def offer_batch(appender, log, values, limit_at, source, source_at, lengths, fir
 
 @kernel
 def claim(appender, log, limit, length):
-    """Claim one frame whose payload the caller writes in place, at `claim_at` + 32 of the record.
+    """Claim one frame; the caller writes the payload in place, at `claim_at` + 32 of the record.
 
-    The stream stands still until `commit` or `abort`. Of the threads that share an appender, one
-    claims at a time.
+    Subscribers cannot read past the claim until `commit` or `abort`. Threads that share an appender
+    must not claim concurrently.
     Returns: the position after the claim, or a code
     """
     state = appender[0]
@@ -221,7 +222,7 @@ def claim(appender, log, limit, length):
 
 @kernel
 def commit(log, claim_at):
-    """Make a claimed frame readable. Returns False if somebody unblocked it in the meantime."""
+    """Publish a claimed frame. Returns False if the driver has unblocked it."""
     frame_length = get_i32_acquire(log, claim_at)
     if frame_length >= 0:
         return False
@@ -231,7 +232,7 @@ def commit(log, claim_at):
 
 @kernel
 def abort(log, claim_at):
-    """Turn a claimed frame into padding. Returns False if somebody unblocked it in the meantime."""
+    """Turn a claimed frame into padding. Returns False if the driver has unblocked it."""
     frame_length = get_i32_acquire(log, claim_at)
     if frame_length >= 0:
         return False
@@ -242,7 +243,7 @@ def abort(log, claim_at):
 
 @kernel
 def append_padding(appender, log, limit, length):
-    """Write one padding frame over `length` bytes of payload; exclusive publications only."""
+    """Write one padding frame with `length` bytes of payload; exclusive publications only."""
     state = appender[0]
     if state.is_exclusive == 0 or length < 0 or length > state.max_message_length:
         return result.ERROR
@@ -257,7 +258,7 @@ def append_padding(appender, log, limit, length):
 
 @kernel
 def is_block(appender, source, source_at, length):
-    """Whether the bytes are whole frames that belong exactly where this publication stands."""
+    """Return whether the bytes are whole frames for the current position of this publication."""
     state = appender[0]
     if length < frame.HEADER_LENGTH or source_at < 0 or source_at + length > source.size:
         return False
@@ -274,10 +275,10 @@ def is_block(appender, source, source_at, length):
 
 @kernel
 def offer_block(appender, log, limit, source, source_at, length):
-    """Write frames that another log made for this very place; exclusive publications only.
+    """Write frames that were built for the current position; exclusive publications only.
 
-    Memory:  the first eight bytes are released last, so the block appears at once
-    Returns: the position after the block, or a code; ERROR where the bytes do not belong here
+    Memory:  the first eight bytes are released last, so the block becomes readable at once
+    Returns: the position after the block, or a code; ERROR if the frames do not belong here
     """
     state = appender[0]
     if state.is_exclusive == 0:
@@ -302,7 +303,7 @@ def offer_block(appender, log, limit, source, source_at, length):
 
 
 def attach(log: np.ndarray, meta_at: int) -> np.ndarray:
-    """The state of a publication over a log that was checked; the mapping must outlive it."""
+    """Create the state of a publication for a checked log; the mapping must outlive it."""
     appender = np.zeros(1, APPENDER)
     state = appender[0]
     state.log_address, state.log_length, state.meta_at = address_of(log), log.size, meta_at

@@ -1,4 +1,4 @@
-"""Zeroing what everybody has consumed, so that the term can be written again.
+"""Zeroes consumed parts of a term, so that it can be written again.
 
 Source: driver-protocol 2.7.
 """
@@ -11,10 +11,10 @@ _FIRST_WORD = 8
 
 @kernel
 def clean(log, base, offset, length):
-    """Zero `length` bytes, at least 8, from a frame's beginning.
+    """Zero `length` bytes, at least 8, from the beginning of a frame.
 
-    Memory: the first eight bytes are released last, so whoever sees a slot empty sees zeroes behind
-            it
+    Memory: the first eight bytes are released last, so a reader of an empty slot sees zeros after
+    it
     """
     at = base + offset
     zero(log, at + _FIRST_WORD, length - _FIRST_WORD)

@@ -1,4 +1,4 @@
-"""The metadata of a log: the last 4096 bytes of its file.
+"""Metadata of a log: the last 4096 bytes of its file.
 
     0       8       16      24    28        128      136       140        144     256
     +-------+-------+-------+-----+---------+--------+---------+----------+-------+----
@@ -6,10 +6,10 @@
     |       |       |       |     |         | stream |connected|transports|       |
     +-------+-------+-------+-----+---------+--------+---------+----------+-------+----
 
-A raw tail is the term id in its upper half and the offset in its lower; the offset of a shared tail
-may have run past the end of the term. The three tails always hold term ids n, n - 2, n - 1, the
-active one first. Publishers move tails and count; the driver writes the rest; from 256 on
-everything is written before the file's name is announced, except the mark of a revoked stream.
+A raw tail has the term id in its upper and the offset in its lower 32 bits; the offset of a shared
+tail may exceed the term. The three tails always have term ids n, n - 2, n - 1, starting at the
+active one. Publishers advance tails and count; the driver writes the other fields. Fields from 256
+on are written before the file name is sent to clients, except for the revoked flag.
 Source: driver-protocol 2.1, 2.2, 2.5.
 """
 
@@ -67,7 +67,7 @@ SPIES_SIMULATE_CONNECTION = 494
 TETHER = 495
 IS_PUBLICATION_REVOKED = 496
 TYPE = 497
-UNTETHERED_LINGER_TIMEOUT_NS = 500  # not 8-aligned, by design of the format
+UNTETHERED_LINGER_TIMEOUT_NS = 500  # not 8-aligned in Aeron's format
 METADATA_LENGTH = 4096
 assert MAX_RESEND + 4 == DEFAULT_HEADER
 
@@ -89,13 +89,13 @@ BAD_TYPE = -6
 
 @kernel
 def log_length(term_length, page_size):
-    """The length of the whole file."""
+    """Return the length of the file."""
     return align(position.PARTITION_COUNT * term_length + METADATA_LENGTH, page_size)
 
 
 @kernel
 def meta_at(log_length):
-    """Where the metadata begins: counted from the end, since pages may leave slack before it."""
+    """Return the offset of the metadata, at the end because pages may leave slack before it."""
     return log_length - METADATA_LENGTH
 
 
@@ -111,7 +111,7 @@ def tail_term_id(raw_tail):
 
 @kernel
 def tail_offset(raw_tail, term_length):
-    """The offset of a raw tail, clamped to the term it may have run past."""
+    """Return the offset of a raw tail, limited to the term length."""
     return min(raw_tail & 0xFFFFFFFF, term_length)
 
 
@@ -167,7 +167,7 @@ def is_publication_revoked(log, meta_at):
 
 @kernel
 def put_is_publication_revoked_release(log, meta_at):
-    """Streams are never unrevoked."""
+    """Set the revoked flag, which is never reset."""
     put_u8_release(log, meta_at + IS_PUBLICATION_REVOKED, 1)
 
 
@@ -218,7 +218,7 @@ def log_type(log, meta_at):
 
 @kernel
 def check_log(log, meta_at):
-    """Decide whether a mapped file may be used as a log: nothing in it is trusted before.
+    """Check whether a mapped file is a valid log, before any of its values is used.
 
     Shapes:  log uint8[n], the whole file
     Returns: OK, or the first of BAD_FILE_LENGTH, BAD_TERM_LENGTH, BAD_PAGE_SIZE, BAD_HEADER_LENGTH,
@@ -239,7 +239,7 @@ def check_log(log, meta_at):
     if get_i32(log, meta_at + DEFAULT_HEADER_LENGTH) != frame.HEADER_LENGTH:
         return BAD_HEADER_LENGTH
     mtu = mtu_length(log, meta_at)
-    # A frame that is only a header could never carry a byte, so a message would never end.
+    # With an MTU of only a header no frame could carry payload, so an offer would never end.
     if mtu <= frame.HEADER_LENGTH or mtu > setup.MTU_LENGTH_MAX or mtu % header.ALIGNMENT != 0:
         return BAD_MTU_LENGTH
     return OK if log_type(log, meta_at) <= IMAGE else BAD_TYPE
@@ -247,7 +247,7 @@ def check_log(log, meta_at):
 
 @kernel
 def initialise_tails(log, meta_at, initial_term_id, term_id, term_offset):
-    """Set the three tails and the count of a publication that starts at this place."""
+    """Set the three tails and the count for a publication that starts at this position."""
     count = wrap_i32(term_id - initial_term_id)
     active = position.index_of_count(count)
     put_i64(log, meta_at + TERM_TAILS + 8 * active, pack_tail(term_id, term_offset))
@@ -260,30 +260,36 @@ def initialise_tails(log, meta_at, initial_term_id, term_id, term_offset):
 
 @kernel
 def producer_position(log, meta_at):
-    """How far the publishers of this log have claimed, overflow beyond the term not counted."""
-    length = term_length(log, meta_at)
+    """Return the position up to which publishers have claimed, within the active term."""
+    return claimed_position(log, meta_at, term_length(log, meta_at), initial_term_id(log, meta_at))
+
+
+@kernel
+def claimed_position(log, meta_at, term_length, initial_term_id):
+    """Return the producer position, from a term length and an initial term id of the driver.
+
+    Clients may overwrite those in the log. Tails and count are theirs: an offset beyond the term is
+    its end, a term before the initial one the start of the stream.
+    """
     count = active_term_count_acquire(log, meta_at)
     raw_tail = raw_tail_acquire(log, meta_at, position.index_of_count(count))
-    return position.of(
-        tail_term_id(raw_tail),
-        tail_offset(raw_tail, length),
-        bits_to_shift(length),
-        initial_term_id(log, meta_at),
-    )
+    offset = tail_offset(raw_tail, term_length)
+    bits = bits_to_shift(term_length)
+    return max(0, position.of(tail_term_id(raw_tail), offset, bits, initial_term_id))
 
 
 @kernel
 def rotate(log, meta_at, count, term_id):
-    """Make the next term the active one, whichever of the racing publishers comes first.
+    """Make the next term the active one; any of several racing publishers may succeed.
 
     Memory:  compare-and-set on the next tail, then on the count
-    Returns: whether this call moved the count
+    Returns: whether this call changed the count
     """
     next_term_id = wrap_i32(term_id + 1)
     next_count = wrap_i32(count + 1)
     index = position.index_of_count(next_count)
     expected = wrap_i32(next_term_id - position.PARTITION_COUNT)
-    # Only another publisher's success makes this one try again.
+    # The CAS fails only if another publisher has changed the tail, so some publisher progresses.
     while True:
         raw_tail = raw_tail_acquire(log, meta_at, index)
         if tail_term_id(raw_tail) != expected:
@@ -295,7 +301,7 @@ def rotate(log, meta_at, count, term_id):
 
 @kernel
 def rotate_exclusive(log, meta_at, count, term_id):
-    """Make the next term the active one where there is only one publisher."""
+    """Make the next term the active one for the only publisher."""
     next_count = wrap_i32(count + 1)
     index = position.index_of_count(next_count)
     put_i64(log, meta_at + TERM_TAILS + 8 * index, pack_tail(wrap_i32(term_id + 1), 0))

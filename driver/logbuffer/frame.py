@@ -1,12 +1,12 @@
-"""A frame inside a term: alignment, the committed-length rule, headers from the log's template.
+"""Frames in a term: alignment, the committed-length rule, headers from the log's template.
 
-The first four bytes of a slot tell its state:
+The first four bytes of a slot are its state:
 
-    0          nothing yet
-    negative   claimed: a writer is at work on this many bytes
-    positive   committed: the frame may be read, and never changes again
+    0          empty
+    negative   claimed: a writer is filling this many bytes
+    positive   committed: the frame is readable and never changes again
 
-Offsets of the fields are those of `driver.wire.data`; a term holds the very bytes that travel.
+Field offsets are those of `driver.wire.data`; a term holds the same bytes that are sent.
 Source: driver-protocol 2.3, 2.6.
 """
 
@@ -31,24 +31,24 @@ HEADER_LENGTH = data.HEADER_LENGTH
 assert HEADER_LENGTH % FRAME_ALIGNMENT == 0
 
 DEFAULT_HEADER = 320
-"""Where in the metadata the template of every header of this log lies."""
+"""Offset in the metadata of the header template of this log."""
 
 
 @kernel
 def aligned(frame_length):
-    """What a frame occupies in its term."""
+    """Return the bytes that a frame occupies in its term."""
     return align(frame_length, FRAME_ALIGNMENT)
 
 
 @kernel
 def frame_length_acquire(log, at):
-    """The state of a slot; what its writer stored before committing it is visible afterwards."""
+    """Return the state of a slot; earlier stores of its writer become visible."""
     return get_i32_acquire(log, at)
 
 
 @kernel
 def publish(log, at, frame_length):
-    """Commit a frame: everything stored before is visible to whoever sees this length."""
+    """Commit a frame: earlier stores become visible to a reader of this length."""
     put_i32_release(log, at, frame_length)
 
 
@@ -74,16 +74,16 @@ def set_flags(log, at, flag_bits):
 
 @kernel
 def first_word(frame_length, upper):
-    """The first eight bytes of a header as one integer; `upper` is bytes 4 to 8."""
+    """Return the first eight bytes of a header as an integer; `upper` is bytes 4 to 8."""
     return (frame_length & 0xFFFFFFFF) | (upper << 32)
 
 
 @kernel
 def write_header(log, at, meta_at, frame_length, term_id, term_offset):
-    """Claim the slot at `at` for `frame_length` bytes and fill its header from the log's template.
+    """Claim `frame_length` bytes at `at` and fill the header from the log's template.
 
-    Memory: the negative length goes first, so that an unblocker knows how far the claim reaches.
-            The reserved value is left as it was found; `publish` makes the frame readable.
+    Memory: the negative length is stored first, so an unblocker knows the length of the claim. The
+            reserved value is not changed; `publish` makes the frame readable.
     """
     template = meta_at + DEFAULT_HEADER
     put_i64_release(log, at, first_word(-frame_length, get_i32(log, template + header.VERSION)))
@@ -93,7 +93,7 @@ def write_header(log, at, meta_at, frame_length, term_id, term_offset):
 
 @kernel
 def fill_header(log, at, meta_at, term_id, term_offset):
-    """Fill bytes 8 to 24 from the log's template and the frame's own place."""
+    """Fill bytes 8 to 24 from the template of the log and the position of the frame."""
     template = meta_at + DEFAULT_HEADER
     put_i32(log, at + data.TERM_OFFSET, term_offset)
     put_i32(log, at + data.SESSION_ID, get_i32(log, template + data.SESSION_ID))
@@ -103,7 +103,7 @@ def fill_header(log, at, meta_at, term_id, term_offset):
 
 @kernel
 def write_padding(log, at, meta_at, frame_length, term_id, term_offset):
-    """Write and commit a padding frame; of its `frame_length` bytes only the header is touched."""
+    """Write and commit a padding frame; only the header of its `frame_length` bytes is written."""
     write_header(log, at, meta_at, frame_length, term_id, term_offset)
     set_type(log, at, types.PAD)
     publish(log, at, frame_length)
@@ -111,9 +111,9 @@ def write_padding(log, at, meta_at, frame_length, term_id, term_offset):
 
 @kernel
 def overwrite_with_padding(log, at, meta_at, frame_length, term_id, term_offset):
-    """Commit padding over a slot that nobody will complete; what was left there is overwritten.
+    """Commit padding over a slot that no writer will complete, whatever it contains.
 
-    Unlike `write_padding` it shows no claim first: the slot changes from what it was to readable.
+    Unlike `write_padding` it stores no claim first: the slot becomes readable in one step.
     """
     put_i32(log, at + header.VERSION, get_i32(log, meta_at + DEFAULT_HEADER + header.VERSION))
     set_type(log, at, types.PAD)

@@ -1,7 +1,7 @@
-"""Turning a hole that nobody will fill into padding, for streams that do not ask again.
+"""Fills a gap with padding, for streams without retransmission.
 
-A late frame finds the padding if it begins where the hole began. Later slots of the hole stay zero,
-so a late frame for its middle is stored but never read: the padding already leads over it.
+A late frame for the beginning of the gap finds the padding and is dropped. A late frame for its
+middle is stored in the empty slots, but never read, because the padding frame covers them.
 Source: driver-protocol 2.11.
 """
 
@@ -12,7 +12,7 @@ from windtunnel.driver.logbuffer import frame
 
 @kernel
 def try_fill(log, base, meta_at, term_id, offset, length):
-    """Pad `length` bytes from `offset` if all slots there are empty. Returns whether it did."""
+    """Pad `length` bytes from `offset` if all slots are empty. Returns whether it did."""
     for at in range(offset + length - frame.FRAME_ALIGNMENT, offset - 1, -frame.FRAME_ALIGNMENT):
         if get_i32_acquire(log, base + at) != 0:
             return False

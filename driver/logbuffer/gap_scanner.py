@@ -1,4 +1,4 @@
-"""Finding the first hole in a term that is being put together.
+"""Finds the first gap in a term that is being rebuilt.
 
 Source: driver-protocol 2.10.
 """
@@ -9,11 +9,10 @@ from windtunnel.driver.logbuffer import frame
 
 @kernel
 def scan(log, base, offset, limit):
-    """Walk the committed frames from `offset`, then measure the hole before `limit`.
+    """Skip the committed frames from `offset`, then measure the gap before `limit`.
 
-    The hole ends at the next slot that is not empty, or at `limit`: how far the stream is known to
-    reach.
-    Returns: (where the walk ended, length of the hole); a length of 0 says there is none
+    The gap ends at the next slot that is not empty, or at `limit`, the highest known offset.
+    Returns: (offset of the gap, length of the gap); a length of 0 means that there is no gap
     """
     while offset < limit:
         frame_length = frame.frame_length_acquire(log, base + offset)

@@ -1,7 +1,6 @@
-"""The file of a log: made by a driver for a publication or an image, mapped by its users.
+"""File of a log, created by a driver for a publication or an image, and mapped by clients.
 
-A mapped file is checked before anything in it is believed. Whoever hands the address of a log to a
-kernel keeps the LogBuffer open until that kernel has let go.
+A mapped file is validated before use. A LogBuffer must stay open while a kernel uses its address.
 Source: driver-protocol 2.1.
 """
 
@@ -17,7 +16,7 @@ from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.logbuffer import descriptor, position
 from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
-_REFUSALS = {
+_FAULTS = {
     descriptor.BAD_FILE_LENGTH: "its length does not fit its term length and page size",
     descriptor.BAD_TERM_LENGTH: "its term length is not a power of two between 64 KiB and 1 GiB",
     descriptor.BAD_PAGE_SIZE: "its page size is not a power of two between 4 KiB and 1 GiB",
@@ -28,19 +27,21 @@ _REFUSALS = {
 
 
 def usable_bytes(directory: Path) -> int:
-    """How much an unprivileged process could still store in the file system of `directory`."""
+    """Return the bytes that an unprivileged process can still store in a file system."""
     try:
         status = os.statvfs(directory)
     except OSError as error:
-        raise StorageError(f"cannot measure the room in {directory}: {error.strerror}") from error
+        raise StorageError(
+            f"cannot determine the free space of {directory}: {error.strerror}"
+        ) from error
     return status.f_bavail * status.f_frsize
 
 
 class LogBuffer:
-    """A log in memory: `log` is the whole file, `meta_at` where its metadata begins."""
+    """A mapped log: `log` is the whole file, `meta_at` the offset of its metadata."""
 
     def __init__(self, mapped: mapping.Mapping) -> None:
-        """Take over a mapping whose metadata is in place; refuses one that cannot be a log."""
+        """Take ownership of a mapping. Raises StorageError if it is not a valid log."""
         self._mapping = mapped
         self.path: Path = mapped.path
         self.log: np.ndarray = mapped.array
@@ -50,7 +51,7 @@ class LogBuffer:
         status = int(descriptor.check_log(self.log, self.meta_at))
         if status != descriptor.OK:
             self.close()
-            raise StorageError(f"{mapped.path} is not a log buffer: {_REFUSALS[status]}")
+            raise StorageError(f"{mapped.path} is not a log buffer: {_FAULTS[status]}")
         self.term_length: int = int(descriptor.term_length(self.log, self.meta_at))
         self.bits: int = int(bits_to_shift(self.term_length))
         self.initial_term_id: int = int(descriptor.initial_term_id(self.log, self.meta_at))
@@ -66,10 +67,9 @@ class LogBuffer:
         sparse: bool = True,
         check_storage: bool = True,
     ) -> "LogBuffer":
-        """Make the file at its full length with its metadata; a failure leaves nothing behind.
+        """Create the file with its full length and metadata; remove it on failure.
 
-        `check_storage` refuses a file that the file system could not hold once every page of it is
-        written.
+        `check_storage` raises StorageError if the file system could not hold all pages of the file.
         """
         length = int(descriptor.log_length(parameters.term_length, parameters.page_size))
         if check_storage:
@@ -90,19 +90,19 @@ class LogBuffer:
 
     @classmethod
     def map(cls, path: Path) -> "LogBuffer":
-        """Map a log that a driver made, shared and writable."""
+        """Map an existing log, shared and writable. Raises StorageError."""
         return cls(mapping.open_file(path, writable=True))
 
     def base(self, at_position: int) -> int:
-        """Where in the log the term that holds this position begins."""
+        """Return the offset in the log of the term that contains this position."""
         return int(position.index(at_position, self.bits)) * self.term_length
 
     def producer_position(self) -> int:
-        """How far the publishers have claimed."""
+        """Return the position up to which publishers have claimed."""
         return int(descriptor.producer_position(self.log, self.meta_at))
 
     def close(self) -> None:
-        """Let go of the mapping; `log` is empty afterwards. May be called again."""
+        """Unmap the file; `log` becomes empty. Closing again has no effect."""
         self.log = np.empty(0, dtype=np.uint8)
         self.address = 0
         self._mapping.close()

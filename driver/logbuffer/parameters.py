@@ -1,7 +1,6 @@
-"""What is written once into the metadata of a new log, before anybody learns the file's name.
+"""Values that a driver writes once into the metadata of a new log, before clients learn its name.
 
-The names are those of the metadata; the values are the ones the C driver writes where the two
-drivers differ.
+Where Aeron's drivers differ, the values are those of the C driver.
 Source: driver-protocol 2.2, 2.3, 2.5.
 """
 
@@ -19,7 +18,7 @@ from windtunnel.driver.wire import frame_type as types
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogParameters:
-    """Everything that a log is born with; lengths in bytes, time-outs in nanoseconds."""
+    """Metadata of a new log; lengths in bytes, timeouts in nanoseconds."""
 
     type: int
     """CONCURRENT_PUBLICATION, EXCLUSIVE_PUBLICATION or IMAGE of `descriptor`."""
@@ -31,11 +30,11 @@ class LogParameters:
     mtu_length: int
     page_size: int = 4096
     start_term_id: int | None = None
-    """A publication's first term if it is not the initial one; an image has no tails to start."""
+    """First term of a publication if it is not the initial one; unused for an image."""
     start_term_offset: int = 0
     publication_window_length: int = 0
     receiver_window_length: int = 0
-    """As configured, not clamped to half a term."""
+    """As configured, not limited to half a term."""
     socket_sndbuf_length: int = 0
     os_default_socket_sndbuf_length: int = 0
     os_max_socket_sndbuf_length: int = 0
@@ -43,11 +42,11 @@ class LogParameters:
     os_default_socket_rcvbuf_length: int = 0
     os_max_socket_rcvbuf_length: int = 0
     max_resend: int = 0
-    """As given in the channel, 0 if it was not."""
+    """Value in the channel, 0 if absent."""
     entity_tag: int = 0
-    """A publication without a tag has -1, an image 0."""
+    """-1 for a publication without a tag, 0 for an image."""
     response_correlation_id: int = 0
-    """A publication that answers nobody has -1, an image 0."""
+    """-1 for a publication that is no response, 0 for an image."""
     linger_timeout_ns: int = 0
     untethered_window_limit_timeout_ns: int = 0
     untethered_resting_timeout_ns: int = 0
@@ -100,7 +99,7 @@ _U8_FIELDS = {
 
 
 def initialise(log: np.ndarray, meta_at: int, parameters: LogParameters) -> None:
-    """Write all the metadata of a new, zeroed log; the file's name may be announced afterwards."""
+    """Write all metadata of a new, zeroed log. Raises ConfigurationError for invalid values."""
     for offset, name in _I32_FIELDS.items():
         put_i32(log, meta_at + offset, int(getattr(parameters, name)))
     for offset, name in _I64_FIELDS.items():
@@ -126,7 +125,7 @@ def initialise(log: np.ndarray, meta_at: int, parameters: LogParameters) -> None
     status = int(descriptor.check_log(log, meta_at))
     if status != descriptor.OK:
         raise ConfigurationError(
-            f"no log can be made with term-length {parameters.term_length}, "
+            f"cannot create a log with term-length {parameters.term_length}, "
             f"mtu {parameters.mtu_length} and page size {parameters.page_size} "
             f"in {log.size} bytes (status {status})"
         )
@@ -142,7 +141,7 @@ def _initialise_tails(log: np.ndarray, meta_at: int, parameters: LogParameters) 
     offset = parameters.start_term_offset
     if not 0 <= offset < parameters.term_length or offset % data.ALIGNMENT:
         raise ConfigurationError(
-            f"term-offset {offset} is not a multiple of {data.ALIGNMENT} "
+            f"term-offset {offset}: expected a multiple of {data.ALIGNMENT} "
             f"below term-length {parameters.term_length}"
         )
     descriptor.initialise_tails(log, meta_at, parameters.initial_term_id, term_id, offset)

@@ -1,8 +1,8 @@
-"""Positions in a stream and places in its terms, each computed from the other.
+"""Conversion between stream positions and (term id, term offset).
 
     position = (term id - initial term id) * term length + term offset
 
-Term ids are 32 bits and wrap; only their difference means anything. `bits` is log2 of the term
+Term ids are 32 bits and wrap; only their difference is meaningful. `bits` is log2 of the term
 length.
 Source: driver-protocol 2.4.
 """
@@ -18,7 +18,7 @@ MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 
 @kernel
 def of(term_id, term_offset, bits, initial_term_id):
-    """The position of a place in a term."""
+    """Return the position of an offset in a term."""
     return (wrap_i32(term_id - initial_term_id) << bits) + term_offset
 
 
@@ -34,19 +34,19 @@ def term_offset(position, term_length):
 
 @kernel
 def index(position, bits):
-    """Which of the three terms holds this position."""
+    """Return the index, 0 to 2, of the term that contains this position."""
     return (position >> bits) % PARTITION_COUNT
 
 
 @kernel
 def index_of_count(count):
-    """Which of the three terms is the active one after `count` rotations."""
+    """Return the index of the active term after `count` rotations."""
     return count % PARTITION_COUNT
 
 
 @kernel
 def max_possible(term_length):
-    """The position that no stream with this term length can reach."""
+    """Return the exclusive upper bound of positions for this term length."""
     return term_length << 31
 
 

@@ -1,8 +1,8 @@
-"""Walking the committed frames of a term: for subscriptions, taps and blocks.
+"""Reads the committed frames of a term, for subscriptions, spies and blocks.
 
-A walk stops at the first slot that is not committed and never leaves its term. A frame that claims
-to reach beyond the term cannot have been committed by a well-behaved writer; it is treated as not
-there, so that a damaged file stops its own stream and nothing else.
+A walk stops at the first slot that is not committed and never leaves its term. A frame that extends
+beyond the term is treated as not committed, because no correct writer commits it; a damaged file
+thus blocks only its own stream.
 Source: driver-protocol 2.6, reading.
 """
 
@@ -17,7 +17,7 @@ FRAGMENT = np.dtype(
     (
         np.record,
         [
-            ("at", "i8"),  # where the payload begins in the log
+            ("at", "i8"),  # offset of the payload in the log
             ("length", "i8"),  # of the payload
             ("frame_type", "i8"),
             ("frame_flags", "i8"),  # `flags` alone is an attribute of every numpy record
@@ -26,20 +26,20 @@ FRAGMENT = np.dtype(
             ("stream_id", "i8"),
             ("term_id", "i8"),
             ("term_offset", "i8"),  # of the frame
-            ("end_offset", "i8"),  # of the frame, aligned: where the stream goes on
+            ("end_offset", "i8"),  # of the frame, aligned: offset of the next frame
         ],
     )
 )
 
 
 def fragments(count: int) -> np.ndarray:
-    """Room for `count` fragments, to be made once and used for every poll."""
+    """Allocate a reusable array of `count` fragments."""
     return np.zeros(count, FRAGMENT)
 
 
 @kernel
 def committed_end(log, base, term_length, offset):
-    """Where the committed frame at `offset` ends, aligned, or -1 if there is none."""
+    """Return the aligned end of the committed frame at `offset`, or -1 if there is none."""
     if offset >= term_length:
         return -1
     frame_length = frame.frame_length_acquire(log, base + offset)
@@ -67,15 +67,15 @@ def describe(log, base, offset, end_offset, fragment):
 
 @kernel
 def poll(log, base, term_length, offset, limit_offset, fragments, max_fragments):
-    """Collect the data frames from `offset`; padding is passed over and does not count.
+    """Collect the data frames from `offset`; padding is skipped and not counted.
 
     Shapes:  log uint8[n], fragments FRAGMENT[m]
-    Returns: (how many fragments, the offset behind the last frame passed); a frame begins before
-             `limit_offset`
+    Returns: (number of fragments, the offset after the last frame passed); only frames that begin
+             before `limit_offset`
     """
     count = 0
-    wanted = min(max_fragments, fragments.size)
-    while count < wanted and offset < limit_offset:
+    fragment_limit = min(max_fragments, fragments.size)
+    while count < fragment_limit and offset < limit_offset:
         end = committed_end(log, base, term_length, offset)
         if end < 0:
             break
@@ -88,10 +88,10 @@ def poll(log, base, term_length, offset, limit_offset, fragments, max_fragments)
 
 @kernel
 def poll_frames(log, base, term_length, offset, limit_offset, fragments, max_fragments):
-    """Like `poll`, with padding frames among the fragments."""
+    """Collect all frames from `offset`, like `poll` but with padding frames."""
     count = 0
-    wanted = min(max_fragments, fragments.size)
-    while count < wanted and offset < limit_offset:
+    fragment_limit = min(max_fragments, fragments.size)
+    while count < fragment_limit and offset < limit_offset:
         end = committed_end(log, base, term_length, offset)
         if end < 0:
             break
@@ -103,10 +103,11 @@ def poll_frames(log, base, term_length, offset, limit_offset, fragments, max_fra
 
 @kernel
 def block(log, base, term_length, offset, limit_offset):
-    """The end of the whole frames before `limit_offset`; padding comes alone or not at all.
+    """Find the end of the whole frames before `limit_offset`; a padding frame is a block of its
+    own.
 
-    Returns: the offset behind the block, `offset` itself if there is none; only a padding frame
-             that comes first may reach beyond the limit
+    Returns: the offset after the block, `offset` itself if there is none; only a padding frame that
+             comes first may exceed the limit
     """
     start = offset
     while offset < limit_offset:

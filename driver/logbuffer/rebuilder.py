@@ -1,6 +1,6 @@
-"""Placing received datagrams into a term, in whatever order they come.
+"""Inserts received datagrams into a term, in any order.
 
-A slot is written once: what is there already wins, so duplicates and late frames change nothing.
+A slot is written only once, so duplicate and late frames change nothing.
 Source: driver-protocol 2.9.
 """
 
@@ -12,10 +12,10 @@ _FIRST_WORD = 8
 
 @kernel
 def insert(log, base, term_offset, packet, packet_at, length):
-    """Copy a datagram that passed `data.validate` to the place it names.
+    """Copy a datagram that passed `data.validate` to its offset in the term.
 
-    Memory:  the first eight bytes are released last; frames behind the first become visible with
-             it, since readers walk from the front
+    Memory:  the first eight bytes are released last; frames after the first become visible with it,
+             since readers walk from the front
     Returns: whether the slot was empty; if it was not, nothing is written
     """
     at = base + term_offset

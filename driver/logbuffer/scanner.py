@@ -1,4 +1,4 @@
-"""How much of a term may be sent at once: whole frames up to a datagram, any padding last.
+"""Finds what a sender may send in one datagram: whole frames, padding last.
 
 Source: driver-protocol 2.8.
 """
@@ -10,12 +10,11 @@ from windtunnel.driver.wire import frame_type as types
 
 @kernel
 def scan(log, base, term_length, offset, max_length):
-    """Measure the run of committed frames that begins at `offset`.
+    """Measure the consecutive committed frames from `offset` on.
 
-    Units:   bytes; `available` is what goes on the wire, a padding frame counted as its header
-    Returns: (available, padding); padding is what the position advances beyond `available`. A
-             negative `available` says that a frame is ready, and how long it is, but that it alone
-             exceeds `max_length`.
+    Units:   bytes; `available` is sent on the wire, a padding frame counted as its header
+    Returns: (available, padding); the position advances by `available` + `padding`. A negative
+             `available` is the negated length of a first frame that alone exceeds `max_length`
     """
     limit = min(max_length, term_length - offset)
     available = 0
@@ -25,7 +24,7 @@ def scan(log, base, term_length, offset, max_length):
             break
         step = frame.aligned(frame_length)
         if offset + available + step > term_length:
-            # No writer commits this; whatever damaged the file must not send bytes of another term.
+            # Only a damaged file contains such a frame; do not send bytes of another term.
             break
         padding = 0
         if frame.frame_type(log, base + offset + available) == types.PAD:

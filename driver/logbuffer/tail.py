@@ -1,10 +1,11 @@
-"""Claiming room at the tail of a log: one rule for those who share it, one for a publisher alone.
+"""Claims space at the tail of a log, for shared and for exclusive publications.
 
-A claim either owns `framed_length` bytes of the active term or nothing at all. Whoever runs past
-the end of the term pads what is left, turns the log to the next term, and reports ADMIN_ACTION.
+A claim gets either `framed_length` bytes of the active term or nothing. A claim beyond the end of
+the term pads the rest, rotates to the next term, and returns ADMIN_ACTION.
 
-`appender` is the length-1 record array declared in `appender`. A shared appender is only read here,
-so several threads may use one; an exclusive one carries the whole state of its publisher.
+`appender` is the length-1 record array declared in `appender`. The appender of a concurrent
+publication is only read here, so several threads may share it; that of an exclusive publication is
+its state.
 Source: driver-protocol 2.5, 2.6.
 """
 
@@ -17,7 +18,7 @@ from windtunnel.driver.logbuffer import publication_result as result
 
 @kernel
 def framed_length(length, max_payload_length):
-    """What a message occupies in a term, headers and alignment of all its fragments included."""
+    """Return the bytes that a message occupies in a term, with headers and alignment."""
     whole = length // max_payload_length
     rest = length - whole * max_payload_length
     # An empty message is one empty frame.
@@ -27,7 +28,7 @@ def framed_length(length, max_payload_length):
 
 @kernel
 def back_pressure(log, meta_at, term_length, at_position, length):
-    """Why a message at or beyond the limit cannot be written. Returns one of the codes."""
+    """Return the code for a message at or beyond the limit."""
     needed = frame.aligned(length + frame.HEADER_LENGTH)
     if at_position + needed >= position.max_possible(term_length):
         return result.MAX_POSITION_EXCEEDED
@@ -38,9 +39,9 @@ def back_pressure(log, meta_at, term_length, at_position, length):
 
 @kernel
 def claim(appender, log, limit, framed_length, length):
-    """Take the next `framed_length` bytes of the stream for a message of `length` bytes.
+    """Claim the next `framed_length` bytes of the stream for a message of `length` bytes.
 
-    Returns: (position after the claim or a code, where in the log it begins, its term id, its term
+    Returns: (position after the claim or a code, its offset in the log, its term id, its term
              offset)
     """
     if appender[0].is_exclusive != 0:
@@ -50,9 +51,9 @@ def claim(appender, log, limit, framed_length, length):
 
 @kernel
 def claim_shared(appender, log, limit, framed_length, length):
-    """`claim` where other publishers, in this process or another, may claim at the same time.
+    """Claim like `claim`, while other publishers in any process may claim too.
 
-    Memory: fetch-and-add on the raw tail; what the offset was before decides who owns what
+    Memory: fetch-and-add on the raw tail; its previous value decides which bytes the claim owns
     """
     state = appender[0]
     meta_at, term_length = state.meta_at, state.term_length
@@ -75,7 +76,7 @@ def claim_shared(appender, log, limit, framed_length, length):
     end_position = position.of(term_id, end, state.bits, state.initial_term_id)
     if end <= term_length:
         return end_position, base + offset, term_id, offset
-    # Exactly one claimer begins before the end, so exactly one padding frame closes a term.
+    # At most one claim crosses the end of the term, so at most one padding frame is written.
     if offset < term_length:
         rest = term_length - offset
         frame.write_padding(log, base + offset, meta_at, rest, term_id, offset)
@@ -87,9 +88,9 @@ def claim_shared(appender, log, limit, framed_length, length):
 
 @kernel
 def claim_exclusive(appender, log, limit, framed_length, length):
-    """`claim` for the only publisher: its own record says where the tail is.
+    """Claim like `claim` for the only publisher, whose appender holds the tail.
 
-    Memory: the raw tail is released before the frame's header is written
+    Memory: the raw tail is released before the header of the frame is written
     """
     state = appender[0]
     meta_at, term_length = state.meta_at, state.term_length

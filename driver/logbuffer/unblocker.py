@@ -1,6 +1,6 @@
-"""Freeing a stream from a publisher that died between claiming and committing.
+"""Unblocks a stream whose publisher died between claim and commit.
 
-Shared publications only: an exclusive one has nobody else who could be held up.
+Only for concurrent publications: an exclusive one has no other publisher to block.
 Source: driver-protocol 5.1.
 """
 
@@ -15,7 +15,7 @@ UNBLOCKED_TO_END = 2
 
 @kernel
 def is_zero_between(log, base, begin, end):
-    """Whether every slot in the range is still empty, looked at from the end back."""
+    """Return whether all slots in the range are empty; scan backwards."""
     for offset in range(end - frame.FRAME_ALIGNMENT, begin - 1, -frame.FRAME_ALIGNMENT):
         if frame.frame_length_acquire(log, base + offset) != 0:
             return False
@@ -26,7 +26,7 @@ def is_zero_between(log, base, begin, end):
 def unblock_term(log, base, meta_at, term_length, offset, tail_offset, term_id):
     """Pad the claim that blocks a term at `offset`.
 
-    Returns: NO_ACTION, UNBLOCKED, or UNBLOCKED_TO_END when the padding reaches the end of the term
+    Returns: NO_ACTION, UNBLOCKED, or UNBLOCKED_TO_END if the padding extends to the end of the term
     """
     if offset >= tail_offset:
         return NO_ACTION
@@ -34,8 +34,7 @@ def unblock_term(log, base, meta_at, term_length, offset, tail_offset, term_id):
     if frame_length > 0:
         return NO_ACTION
     if frame_length < 0:
-        # The publisher said how much it would write; a claim beyond the term is damage that padding
-        # cannot mend.
+        # The claim states its length. Padding cannot repair a claim beyond the end of the term.
         if offset + frame.aligned(-frame_length) > term_length:
             return NO_ACTION
         frame.overwrite_with_padding(log, base + offset, meta_at, -frame_length, term_id, offset)
@@ -56,12 +55,13 @@ def unblock_term(log, base, meta_at, term_length, offset, tail_offset, term_id):
 
 @kernel
 def unblock(log, meta_at, term_length, initial_term_id, blocked_position):
-    """Let the stream go on from the position at which its consumer has been standing too long.
+    """Unblock the stream at a position where its consumer has been waiting too long.
 
-    Term length and initial term id are the driver's own: publishers may have spoilt those in the
-    log, and the position is a counter that they can write too.
+    Term length and initial term id are passed by the driver, because publishers may have
+    overwritten those in the log. The position is validated, because it is a counter that publishers
+    can write.
 
-    Returns: whether something was done
+    Returns: whether anything was changed
     """
     if blocked_position < 0 or blocked_position % frame.FRAME_ALIGNMENT != 0:
         return False
@@ -70,7 +70,7 @@ def unblock(log, meta_at, term_length, initial_term_id, blocked_position):
     offset = position.term_offset(blocked_position, term_length)
     count = descriptor.active_term_count_acquire(log, meta_at)
     if offset == 0 and count == wrap_i32(blocked_count - 1):
-        # The padding was written, then its publisher died before turning the log.
+        # The publisher died after it wrote the padding and before it rotated the log.
         return descriptor.rotate(log, meta_at, count, wrap_i32(count + initial_term_id))
     index = position.index_of_count(blocked_count)
     raw_tail = descriptor.raw_tail_acquire(log, meta_at, index)

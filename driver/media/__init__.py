@@ -1,1 +1,1 @@
-"""Sockets: how frames leave for the network and arrive from it, in batches."""
+"""UDP sockets and in-memory links that send and receive frames in batches."""

@@ -1,13 +1,13 @@
-"""Which sockets a channel needs: opened for real, or as mailboxes of a link.
+"""The sockets of a channel: opened as UDP sockets or as mailboxes of an in-memory link.
 
-    publication    unicast        one, bound to the interface, connected to the endpoint
-                   many, response one, bound to control or the interface, not connected
-                   multicast      one that sends to the group, one that hears the control group
-    subscription   unicast        one, bound to the endpoint
-                   multicast      one, bound to any address, joined to the group
+    publication    unicast        one: bound to the interface, connected to the endpoint
+                   MDC, response  one: bound to control or the interface, not connected
+                   multicast      two: one sends to the group, one receives from the control group
+    subscription   unicast        one: bound to the endpoint
+                   multicast      one: bound to any address, joined to the group
 
-A connected socket hears only its peer: receivers must answer from the socket that their data came
-in on. Source: spec 9.3, Aeron 1.53.
+A connected socket receives only from its peer. Receivers must therefore send status messages and
+NAKs from the socket that receives the data. Source: spec 9.3, Aeron 1.53.
 """
 
 from collections.abc import Callable, Iterator
@@ -24,11 +24,11 @@ from windtunnel.driver.media.port_manager import PORT_MAX, PortManager
 from windtunnel.driver.media.udp_socket import SocketOptions, UdpSocket, open_socket
 
 FIRST_EPHEMERAL_PORT = 49152
-"""Of simulated hosts; the first of the range that is set aside for it."""
+"""First ephemeral port of a simulated host; the start of the IANA dynamic range."""
 
 
 class OpenSocket(Protocol):
-    """What the conductor needs of a socket; `fd` is for the agents' kernels."""
+    """A socket as the conductor uses it; `fd` is for the agents' kernels."""
 
     fd: int
     local: SocketAddress
@@ -37,7 +37,7 @@ class OpenSocket(Protocol):
         """Change the peer of a connected socket; safe while a kernel uses the fd."""
 
     def close(self) -> None:
-        """Give the fd back; only once every kernel that polls it has let go."""
+        """Close the fd; call only after every kernel that polls it has released it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class PublicationSockets:
 
     frames: OpenSocket
     control: OpenSocket
-    """Where status messages and NAKs arrive; `frames` again unless multicast."""
+    """Receives status messages and NAKs; the same socket as `frames` unless multicast."""
     is_connected: bool
     """Whether datagrams need no destination."""
 
@@ -57,33 +57,33 @@ class PublicationSockets:
 
 
 class Sockets(Protocol):
-    """Opens what a channel needs."""
+    """Opens the sockets of a channel."""
 
     def open_publication(self, channel: UdpChannel) -> PublicationSockets:
-        """Sockets for a channel that is published to."""
+        """Open the sockets of a publication's channel."""
 
     def open_subscription(self, channel: UdpChannel) -> OpenSocket:
-        """A socket for a channel, or one destination, that is received from."""
+        """Open the socket of a subscription's channel or of one of its destinations."""
 
 
 @dataclass(slots=True)
 class SocketSettings:
-    """The driver's settings for what a channel leaves open."""
+    """The driver's defaults for options that a channel does not set."""
 
     sndbuf_length: int = 0
     """0 is the system's default."""
     rcvbuf_length: int = 128 * 1024
     multicast_ttl: int = 0
-    is_connecting: bool = True
+    connects_unicast: bool = True
     """Whether unicast publications connect their sockets."""
-    is_offloading: bool = False
-    """Whether the system hands over several received datagrams as one run."""
+    gro_enabled: bool = False
+    """Whether the system may deliver several received datagrams as one packet (UDP_GRO)."""
     sender_ports: PortManager = field(default_factory=PortManager)
     receiver_ports: PortManager = field(default_factory=PortManager)
 
 
 class _ManagedSocket:
-    """A socket whose port goes back to its PortManager."""
+    """A socket that releases its port to the PortManager when it is closed."""
 
     def __init__(self, opened: UdpSocket, release: Callable[[], None]) -> None:
         self._opened = opened
@@ -116,12 +116,13 @@ class UdpSockets:
         if channel.is_multicast:
             frames = open_socket(channel.local_data, options, channel.remote_data)
             try:
+                # Without GRO: the sender's poll processes one frame per message.
                 control = self._open_group(channel, channel.remote_control)
             except DriverError:
                 frames.close()
                 raise
             return PublicationSockets(frames, control, is_connected=True)
-        is_connected = channel.is_connectable and self.settings.is_connecting
+        is_connected = channel.is_connectable and self.settings.connects_unicast
         peer = channel.remote_data if is_connected else None
         opened = _open_managed(channel.local_data, options, peer, self.settings.sender_ports)
         return PublicationSockets(opened, opened, is_connected)
@@ -129,7 +130,7 @@ class UdpSockets:
     def open_subscription(self, channel: UdpChannel) -> OpenSocket:
         with _naming(channel):
             if channel.is_multicast:
-                return self._open_group(channel, channel.remote_data)
+                return self._open_group(channel, channel.remote_data, is_receiving=True)
             ports = self.settings.receiver_ports
             options = self._options(channel, is_receiving=True)
             return _open_managed(channel.remote_data, options, None, ports)
@@ -147,17 +148,20 @@ class UdpSockets:
             interface=channel.interface,
             group=group,
             ttl=self.settings.multicast_ttl if channel.ttl is None else channel.ttl,
-            is_offloading=is_receiving and self.settings.is_offloading,
+            gro_enabled=is_receiving and self.settings.gro_enabled,
         )
 
-    def _open_group(self, channel: UdpChannel, group: SocketAddress) -> UdpSocket:
+    def _open_group(
+        self, channel: UdpChannel, group: SocketAddress, *, is_receiving: bool = False
+    ) -> UdpSocket:
         any_host = ANY_V4 if group.ip.version == 4 else ANY_V6
-        return open_socket(any_host.with_port(group.port), self._options(channel, group))
+        options = self._options(channel, group, is_receiving=is_receiving)
+        return open_socket(any_host.with_port(group.port), options)
 
 
 @contextmanager
 def _naming(channel: UdpChannel) -> Iterator[None]:
-    """Say in a failure which channel it was."""
+    """Append the channel to the text of a DriverError."""
     try:
         yield
     except DriverError as error:
@@ -168,7 +172,7 @@ def _naming(channel: UdpChannel) -> Iterator[None]:
 def _open_managed(
     bind: SocketAddress, options: SocketOptions, peer: SocketAddress | None, ports: PortManager
 ) -> _ManagedSocket:
-    port = ports.take(bind.port)
+    port = ports.acquire(bind.port)
     try:
         opened = open_socket(bind.with_port(port), options, peer)
     except DriverError:
@@ -178,7 +182,7 @@ def _open_managed(
 
 
 class LinkSocket:
-    """One mailbox in use."""
+    """An open mailbox of a link."""
 
     def __init__(self, links: Links, index: int, local: SocketAddress) -> None:
         self._links = links
@@ -187,7 +191,7 @@ class LinkSocket:
         self.local = local
 
     def reconnect(self, peer: SocketAddress) -> None:
-        # On links the kernels and the conductor are one thread, so no one sees half a name.
+        # With links, kernels and conductor share one thread, so the write need not be atomic.
         mailbox = self._links.mailboxes[self._index]
         mailbox.peer_length = write_name(mailbox.peer, peer)
 
@@ -198,9 +202,9 @@ class LinkSocket:
 
 
 class LinkSockets:
-    """Opens mailboxes for one simulated host, which has the one address `host`.
+    """Opens mailboxes of a simulated host that has the single address `host`.
 
-    A mailbox that joins a group has the group's name: that is what others send to.
+    A mailbox that joins a group has the group's address as its name, since others send to it.
     """
 
     def __init__(self, links: Links, host: SocketAddress) -> None:

@@ -1,10 +1,10 @@
-"""A link that is memory: datagrams between agents in one process, moved by a simulator.
+"""An in-memory link: datagrams between agents of one process, moved by a simulator.
 
     agent --send--> outbound ring --take--> simulator --deliver--> inbound ring --receive--> agent
 
-An endpoint is a mailbox with two rings; its fd is -(index + 2), so that -1 stays "no socket". A
-ring is a run of bytes with a record per datagram, 8-byte aligned and never broken by the ring's
-end:
+An endpoint is a mailbox with two rings. Its fd is -(index + 2), since -1 means "no socket". A ring
+is a byte range with one record per datagram, 8-byte aligned and never wrapped at the end of the
+ring:
 
     0        4       8                36        40             68            72
     +--------+-------+----------------+---------+--------------+-------------+---------
@@ -12,10 +12,10 @@ end:
     | length |       |                | length  | name         | length      |
     +--------+-------+----------------+---------+--------------+-------------+---------
 
-`bytes` is -1 in the filler before the ring's end. A full ring takes nothing, as a full socket
-buffer does. Not for two threads at once: a simulation steps its agents one after the other. Knows
-nothing of loss or delay; those are the simulator's rules. Memory is never trusted less here than
-elsewhere: only these kernels write the rings.
+`bytes` is -1 in the filler record before the end of the ring. A full ring drops datagrams, as a
+full socket buffer does. Not thread-safe: a simulation steps its agents one after the other. Loss
+and delay belong to the simulator. Records are not validated, since only these kernels write the
+rings.
 """
 
 from typing import NamedTuple
@@ -43,8 +43,8 @@ FIRST_FD = -2
 
 RING = np.dtype(
     [
-        ("head", "i8"),  # bytes taken since the beginning
-        ("tail", "i8"),  # bytes put since the beginning
+        ("head", "i8"),  # total bytes consumed
+        ("tail", "i8"),  # total bytes produced
     ]
 )
 
@@ -52,15 +52,15 @@ MAILBOX = np.dtype(
     [
         ("is_open", "i8"),
         ("local_length", "i8"),
-        ("local", "u1", (NAME_LENGTH_MAX,)),  # the name others send to
-        ("peer_length", "i8"),  # 0: not connected, hears everybody
-        ("peer", "u1", (NAME_LENGTH_MAX,)),  # the only one a connected mailbox hears
+        ("local", "u1", (NAME_LENGTH_MAX,)),  # the address that others send to
+        ("peer_length", "i8"),  # 0: not connected, receives from any source
+        ("peer", "u1", (NAME_LENGTH_MAX,)),  # the only source of a connected mailbox
     ]
 )
 
 
 class Links(NamedTuple):
-    """All mailboxes of a process; without any, every fd must be a socket."""
+    """All mailboxes of a process; if there are none, every fd must be a socket."""
 
     mailboxes: np.ndarray  # MAILBOX[n]
     rings: np.ndarray  # RING[2 n]: inbound of mailbox i at 2 i, outbound at 2 i + 1
@@ -68,7 +68,7 @@ class Links(NamedTuple):
 
 
 def make_links(count: int, ring_length: int = 1 << 20) -> Links:
-    """`count` closed mailboxes; `ring_length` bytes each way, a multiple of 8."""
+    """Make `count` closed mailboxes with rings of `ring_length` bytes, a multiple of 8."""
     assert ring_length % 8 == 0, f"ring length {ring_length} is not a multiple of 8"
     return Links(
         mailboxes=np.zeros(count, dtype=MAILBOX).view(np.recarray),
@@ -82,7 +82,7 @@ NO_LINKS = make_links(0)
 
 @kernel
 def index_of(links, fd):
-    """The mailbox that an fd names, or NOTHING when it names none that is open."""
+    """Return the index of the open mailbox of an fd, or NOTHING."""
     index = FIRST_FD - fd
     if index < 0 or index >= links.mailboxes.size or links.mailboxes[index].is_open == 0:
         return NOTHING
@@ -96,7 +96,7 @@ def _ring_length(links):
 
 @kernel
 def _claim(links, ring, length):
-    """Room for a datagram: the offset in `memory`, or NOTHING when the ring is full."""
+    """Claim space for a datagram. Returns its offset in `memory`, or NOTHING if full."""
     ring_length = _ring_length(links)
     needed = align(HEADER_LENGTH + length, 8)
     state = links.rings[ring]
@@ -121,7 +121,7 @@ def _claim(links, ring, length):
 
 @kernel
 def _peek(links, ring):
-    """Offset in `memory` of the oldest datagram, or NOTHING; steps over a filler."""
+    """Return the offset in `memory` of the oldest datagram, or NOTHING. Skips a filler record."""
     ring_length = _ring_length(links)
     state = links.rings[ring]
     for _ in range(2):
@@ -155,10 +155,10 @@ def _get_name(memory, at, length_at, name):
 
 @kernel
 def put_outbound(links, index, name, name_length, buf, at, length):
-    """Send from a mailbox to `name`, or to its peer when `name_length` is 0.
+    """Send a datagram from a mailbox to `name`, or to its peer if `name_length` is 0.
 
     Shapes:  name uint8[28]; buf uint8[n]
-    Returns: False when the ring is full or nobody was named
+    Returns: False if the ring is full or there is no destination
     """
     mailbox = links.mailboxes[index]
     if name_length == 0 and mailbox.peer_length == 0:
@@ -179,19 +179,19 @@ def put_outbound(links, index, name, name_length, buf, at, length):
 
 @kernel
 def take_inbound(links, index, name, buf, at, length_max):
-    """Receive the oldest datagram that was delivered to a mailbox, and its source's name.
+    """Receive the oldest datagram delivered to a mailbox, and the name of its source.
 
     Shapes:  name uint8[28]; buf uint8[n]
-    Returns: (datagram's length or NOTHING, name's length); at most `length_max` bytes are copied
+    Returns: (datagram length or NOTHING, name length); at most `length_max` bytes are copied
     """
     return _take(links, 2 * index, SOURCE, SOURCE_LENGTH, name, buf, at, length_max)
 
 
 @kernel
 def take(links, index, name, buf, at, length_max):
-    """For the simulator: the oldest datagram that a mailbox sent, and the name it was sent to.
+    """Take the oldest datagram that a mailbox sent, and its destination. For the simulator.
 
-    Returns: (datagram's length or NOTHING, name's length)
+    Returns: (datagram length or NOTHING, name length)
     """
     return _take(links, 2 * index + 1, DESTINATION, DESTINATION_LENGTH, name, buf, at, length_max)
 
@@ -211,10 +211,10 @@ def _take(links, ring, name_at, name_length_at, name, buf, at, length_max):
 
 @kernel
 def deliver(links, index, source, source_length, buf, at, length):
-    """For the simulator: put a datagram where mailbox `index` will receive it.
+    """Deliver a datagram to mailbox `index`. For the simulator.
 
     Shapes:  source uint8[28]; buf uint8[n]
-    Returns: `length`, NOTHING when closed or full, or NOT_FOR_US when connected to another peer
+    Returns: `length`, NOTHING if closed or full, or NOT_FOR_US if connected to another peer
     """
     mailbox = links.mailboxes[index]
     if mailbox.is_open == 0:
@@ -236,7 +236,7 @@ def deliver(links, index, source, source_length, buf, at, length):
 
 @kernel
 def find(links, name, name_length):
-    """The open mailbox with that local name, or NOTHING."""
+    """Return the index of the open mailbox with the given local name, or NOTHING."""
     for index in range(links.mailboxes.size):
         mailbox = links.mailboxes[index]
         if mailbox.is_open != 0 and socket_address.same(

@@ -1,7 +1,7 @@
-"""Names to addresses, asked of the operating system.
+"""Name resolution by the operating system.
 
-IPv4 is preferred, so that `localhost` is 127.0.0.1. A look-up may wait for a name server; numeric
-addresses never do. Source: spec 9.1, Aeron 1.53.
+Prefers IPv4, so that `localhost` is 127.0.0.1. A lookup may wait for a name server; a numeric
+address never does. Source: spec 9.1, Aeron 1.53.
 """
 
 import ipaddress
@@ -13,14 +13,14 @@ from windtunnel.driver.media.network_interfaces import list_interfaces
 
 _NUMBER = re.compile(r"[0-9]{1,10}", re.ASCII)
 _SCOPE_ID_MAX = (1 << 32) - 1
-"""A `struct sockaddr_in6` has 32 bits for it. Source: Linux ipv6(7)."""
+"""`struct sockaddr_in6` has a 32-bit scope id. Source: Linux ipv6(7)."""
 
 
 class SystemResolver:
-    """The `Resolver` of a real machine."""
+    """The `Resolver` that asks the operating system."""
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """The numeric address of `host` and its scope id."""
+        """Return the numeric address of `host` and its scope id. Raises UnknownHostError."""
         literal = numeric_address(host)
         if literal is not None:
             return literal
@@ -44,7 +44,7 @@ class SystemResolver:
 
 
 def numeric_address(host: str) -> tuple[str, int] | None:
-    """A numeric address and its scope id, or None for what only the system can answer."""
+    """Return a numeric address and its scope id, or None if only the system can resolve it."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:
@@ -52,8 +52,8 @@ def numeric_address(host: str) -> tuple[str, int] | None:
     scope = getattr(address, "scope_id", None)
     if scope is None:
         return str(address), 0
-    # A scope is a number or an interface's name, which only the system can number; what is too
-    # large for a scope it does not know either.
+    # A scope is a number or the name of an interface, which only the system can resolve. A number
+    # that is too large is left to the system, which rejects it.
     if _NUMBER.fullmatch(scope) is None or int(scope) > _SCOPE_ID_MAX:
         return None
     return str(address).split("%")[0], int(scope)

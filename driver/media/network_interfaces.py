@@ -1,6 +1,6 @@
-"""The addresses of this machine's network interfaces, from getifaddrs(3).
+"""The addresses of the local network interfaces, from getifaddrs(3).
 
-Interfaces that are down are left out, and so is everything but IPv4 and IPv6.
+Omits interfaces that are down and addresses other than IPv4 and IPv6.
 """
 
 import ctypes
@@ -33,7 +33,7 @@ _IfAddrs._fields_ = [
 
 
 def list_interfaces() -> list[NetworkInterface]:
-    """Every address of every interface that is up, in the system's order."""
+    """Return every address of every interface that is up, in the system's order."""
     libc = ctypes.CDLL(None, use_errno=True)
     head = ctypes.POINTER(_IfAddrs)()
     if libc.getifaddrs(ctypes.byref(head)) != 0:

@@ -1,8 +1,8 @@
-"""Which ports a driver may bind where a channel leaves the port open.
+"""Allocates ports for channels with port 0, as Aeron's wildcard port manager does.
 
-A range of "0 0" leaves the choice to the system. Ports that channels name themselves are noted, so
-that they are not handed out. Another process may still hold a port; then binding fails and says so.
-Source: spec 9.3 and 10.1, Aeron 1.53.
+With a range of "0 0" the system chooses. Ports that channels name explicitly are tracked, so that
+they are not allocated. A port may still be in use by another process; then binding fails with an
+error. Source: spec 9.3 and 10.1, Aeron 1.53.
 """
 
 from windtunnel.driver.base.errors import ConfigurationError, DriverError
@@ -11,7 +11,7 @@ PORT_MAX = 65535
 
 
 class PortManager:
-    """The ports of one side, senders or receivers, of one driver."""
+    """The ports of all senders or of all receivers of one driver."""
 
     def __init__(self, low: int = 0, high: int = 0) -> None:
         self.low = low
@@ -19,8 +19,8 @@ class PortManager:
         self._next = low
         self._used: dict[int, int] = {}
 
-    def take(self, port: int) -> int:
-        """The port to bind where the channel says `port`; 0 lets the system choose."""
+    def acquire(self, port: int) -> int:
+        """Return the port to bind for a channel with `port`; 0 lets the system choose."""
         if port == 0 and self.high == 0:
             return 0
         if port == 0:
@@ -29,7 +29,7 @@ class PortManager:
         return port
 
     def release(self, port: int) -> None:
-        """A port that `take` gave is not bound any more."""
+        """Release a port that `acquire` returned."""
         count = self._used.pop(port, 0)
         if count > 1:
             self._used[port] = count - 1
@@ -45,7 +45,7 @@ class PortManager:
 
 
 def parse_port_range(setting: str, text: str) -> PortManager:
-    """A PortManager for a setting of the form "low high"."""
+    """Parse a setting of the form "low high". Raises ConfigurationError."""
     pieces = text.split()
     if len(pieces) != 2 or not all(
         piece.isascii() and piece.isdecimal() and len(piece) <= 9 for piece in pieces

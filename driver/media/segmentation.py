@@ -1,13 +1,14 @@
-"""Datagrams of equal length that lie one behind the other leave as one run, which the system cuts
-up.
+"""Generic segmentation offload (GSO): adjacent datagrams of equal length sent as one packet.
 
-    entries   | 1408 | 1408 | 1408 | 640 |   | 1408 | 96 |         a gap, or a longer one behind a
-              +--------- run 0 ----------+   +- run 1 ---+         shorter one, begins a new run
+    entries   | 1408 | 1408 | 1408 | 640 |   | 1408 | 96 |         a gap, or a longer entry after a
+              +-------- packet 0 --------+   +-packet 1--+         shorter one, starts a new packet
 
-One system call a run is what makes small datagrams cheap. A link that treats each datagram by
-itself must not be sent runs: for it a run is one packet. Source: Linux udp(7), UDP_SEGMENT.
+The operating system splits each packet into its datagrams (segments). One system call per packet
+makes small datagrams cheap. Disable GSO where a link acts on single datagrams: such a link sees the
+packet as one datagram. Source: Linux udp(7), UDP_SEGMENT.
 """
 
+import errno
 from typing import NamedTuple
 
 import numpy as np
@@ -22,23 +23,26 @@ from windtunnel.driver.media.system_message import (
     put_segment_length,
 )
 
-RUN_SEGMENTS_MAX = 64
-"""Datagrams in a run. Source: Linux UDP_MAX_SEGMENTS; later kernels allow more."""
-RUN_LENGTH_MAX = 65_000
-"""Bytes in a run: what fits one packet, with room for its headers."""
+GSO_SEGMENTS_MAX = 64
+"""Datagrams per packet. Source: Linux UDP_MAX_SEGMENTS; later kernels allow more."""
+GSO_LENGTH_MAX = 65_000
+"""Bytes per packet: fits one IP packet including its headers."""
+
+
+_EINVAL, _EIO, _EMSGSIZE = errno.EINVAL, errno.EIO, errno.EMSGSIZE
 
 
 class GsoBatch(NamedTuple):
-    """Runs about to leave."""
+    """GSO packets to send."""
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n]
     controls: np.ndarray  # uint8[n * CONTROL_LENGTH]
-    ends: np.ndarray  # int64[n], the entry behind each run
+    ends: np.ndarray  # int64[n], index after the last entry of each packet
 
 
-def make_run_batch(count: int) -> GsoBatch:
-    """Room for `count` runs in one system call."""
+def make_gso_batch(count: int) -> GsoBatch:
+    """Make a batch of up to `count` packets for one system call."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     headers = make_headers(vectors)
     controls = np.zeros(count * CONTROL_LENGTH, dtype=np.uint8)
@@ -47,9 +51,9 @@ def make_run_batch(count: int) -> GsoBatch:
 
 
 @kernel
-def gather_runs(runs, vectors, first, count):
-    """Put entries `first` .. `first + count` together as far as they go. Returns how many runs."""
-    made = 0
+def gather_gso_packets(packets, vectors, first, count):
+    """Combine entries `first` .. `first + count` into packets. Returns the number of packets."""
+    packet_count = 0
     index = first
     while index < first + count:
         begin = index
@@ -57,41 +61,48 @@ def gather_runs(runs, vectors, first, count):
         total = segment
         index += 1
         is_open = True
-        while is_open and index < first + count and index - begin < RUN_SEGMENTS_MAX:
+        while is_open and index < first + count and index - begin < GSO_SEGMENTS_MAX:
             length = int(vectors[index].length)
-            is_behind = int(vectors[index].address) == int(vectors[begin].address) + total
-            if not is_behind or length > segment or total + length > RUN_LENGTH_MAX:
+            is_adjacent = int(vectors[index].address) == int(vectors[begin].address) + total
+            if not is_adjacent or length > segment or total + length > GSO_LENGTH_MAX:
                 break
             total += length
             index += 1
             is_open = length == segment
-        header = runs.headers[made]
+        header = packets.headers[packet_count]
+        # The operating system ignores the control address where the length is 0.
         header.control_length = 0
         if index - begin > 1:
-            header.control_length = put_segment_length(runs.controls, made, segment)
-        runs.vectors[made].address = vectors[begin].address
-        runs.vectors[made].length = total
-        runs.ends[made] = index
-        made += 1
-    return made
+            header.control_length = put_segment_length(packets.controls, packet_count, segment)
+        packets.vectors[packet_count].address = vectors[begin].address
+        packets.vectors[packet_count].length = total
+        packets.ends[packet_count] = index
+        packet_count += 1
+    return packet_count
 
 
 @kernel
-def send_runs(fd, runs, vectors, first, count, name_address, name_length):
-    """Send entries `first` .. `first + count` as runs.
+def send_gso_packets(fd, packets, vectors, first, count, name_address, name_length):
+    """Send entries `first` .. `first + count` as GSO packets.
 
-    Returns: how many entries left, in order from `first`; or -errno
+    Returns: the number of entries sent, in order from `first`; or -errno
     """
-    made = gather_runs(runs, vectors, first, count)
-    for index in range(made):
-        header = runs.headers[index]
+    packet_count = gather_gso_packets(packets, vectors, first, count)
+    for index in range(packet_count):
+        header = packets.headers[index]
         header.name = name_address
         header.name_length = name_length
-        # The kernel looks for control data wherever there is an address with a length.
-    result = system.sendmmsg(fd, runs.headers.ctypes.data, made, system.MSG_DONTWAIT)
+
+    result = system.sendmmsg(fd, packets.headers.ctypes.data, packet_count, system.MSG_DONTWAIT)
     if result <= 0:
         return result
-    return runs.ends[result - 1] - first
+    return packets.ends[result - 1] - first
+
+
+@kernel
+def is_refusal(result):
+    """Return whether a result of `send_gso_packets` means that the route does not support GSO."""
+    return result == -_EINVAL or result == -_EIO or result == -_EMSGSIZE
 
 
 assert MESSAGE_LENGTH == 64

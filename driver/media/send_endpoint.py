@@ -1,9 +1,9 @@
-"""One sending channel as the sender sees it: where its frames go, and where control frames come in.
+"""The sender's record of a send channel endpoint: its sockets and its remote address.
 
-A unicast channel is one connected socket; so it hears status messages and NAKs only from the very
-address that it sends to. Slots are written by the conductor before they are handed over. One word
-is shared while the sender runs: when it last heard a status message, published with release
-through the same memory seen as bytes.
+A unicast channel has one connected socket, which receives status messages and NAKs only from the
+address that it sends to. The conductor writes a slot before the hand-over. One word is shared while
+the sender runs: the time of the last status message, published with release through a byte view of
+the same memory.
 """
 
 import numpy as np
@@ -13,19 +13,22 @@ from windtunnel.driver.kernels.jit import kernel
 
 SEND_ENDPOINT = np.dtype(
     [
-        ("fd", "i8"),  # socket that frames leave from; <= -2 names a virtual link
-        ("control_fd", "i8"),  # socket that control frames arrive at; equals fd unless multicast
+        ("fd", "i8"),  # socket that sends frames; <= -2 names a virtual link
+        ("control_fd", "i8"),  # socket that receives control frames; equals fd unless multicast
         ("is_connected", "i8"),
         ("name_length", "i8"),  # of `name`, for a socket that is not connected
         ("name", "u1", (28,)),  # struct sockaddr of the remote end
         ("pad", "u1", (4,)),
         # Multi-destination channels only; see media_driver.destination_tracker.
-        ("destinations_mode", "i8"),  # 0, or who keeps the destinations
+        ("destinations_mode", "i8"),  # 0, MANUAL or DYNAMIC
         ("destinations_count", "i8"),
-        ("destinations_first", "i8"),  # which one is served first; another each time
+        ("destinations_first", "i8"),  # index of the next destination to serve first (round robin)
         ("destinations_id", "i8"),  # counter id of mdc-num-dest, or -1
+        ("gso_retry_ns", "i8"),  # time from which GSO may be tried again after a refusal
+        ("gso_refusals", "i8"),  # how often its route refused GSO
+        ("is_gso_refusal_reported", "i8"),
         # Published by the sender (release; the conductor reads with acquire).
-        ("last_status_ns", "i8"),  # when the last status message for a known stream came in
+        ("last_status_ns", "i8"),  # time of the last status message for a known stream
     ]
 )
 
@@ -35,7 +38,7 @@ assert RECORD_LENGTH % 8 == 0 and LAST_STATUS_NS % 8 == 0, "the shared word is a
 
 
 def make_send_endpoints(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Blank slots, SEND_ENDPOINT[capacity], and the same memory as uint8 for the shared word."""
+    """Make zeroed slots, SEND_ENDPOINT[capacity], and a uint8 view for the shared word."""
     records = np.zeros(capacity, dtype=SEND_ENDPOINT)
     records["destinations_id"] = -1
     return records.view(np.recarray), records.view(np.uint8)

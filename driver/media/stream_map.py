@@ -1,9 +1,8 @@
-"""Which slot serves a stream: (endpoint, stream id, session id) -> a small number, for one agent.
+"""A hash map from (endpoint, stream id, session id) to an integer, for one agent.
 
-Open addressing with linear probing; a removal shifts the entries behind it back, so that there are
-no tombstones and a probe always ends at an empty entry. `insert` keeps one entry free, and so
-refuses when the table is full. The first entry also tells how many there are, whether it is in use
-or not.
+Open addressing with linear probing. A removal shifts later entries back, so that there are no
+tombstones and a probe always ends at an empty entry. `insert` keeps one entry free and fails when
+the table is full. The first entry also holds the number of entries in use.
 """
 
 import numpy as np
@@ -16,8 +15,8 @@ STREAM_ENTRY = np.dtype(
         ("endpoint", "i8"),  # slot of the channel endpoint
         ("stream_id", "i8"),
         ("session_id", "i8"),
-        ("value", "i8"),  # what the owner keeps here, usually a slot
-        ("kept", "i8"),  # of the first entry: how many are in use
+        ("value", "i8"),  # usually a slot
+        ("entry_count", "i8"),  # first entry only: number of entries in use
     ]
 )
 
@@ -25,7 +24,7 @@ ABSENT = -1
 
 
 def make_stream_map(capacity: int) -> np.recarray:
-    """An empty map for at least `capacity` streams, as STREAM_ENTRY[power of two]."""
+    """Make an empty map for at least `capacity` streams, as STREAM_ENTRY[power of two]."""
     size = 2
     while size < 2 * capacity:
         size *= 2
@@ -56,7 +55,7 @@ def _probe(table, endpoint, stream_id, session_id):
 
 @kernel
 def find(table, endpoint, stream_id, session_id):
-    """The value kept for a stream, or ABSENT."""
+    """Return the value of a stream, or ABSENT."""
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT or table[index].used == 0:
         return ABSENT
@@ -65,13 +64,13 @@ def find(table, endpoint, stream_id, session_id):
 
 @kernel
 def count(table):
-    """How many streams are kept."""
-    return table[0].kept
+    """Return the number of streams in the map."""
+    return table[0].entry_count
 
 
 @kernel
 def insert(table, endpoint, stream_id, session_id, value):
-    """Keep a value for a stream, replacing an earlier one. Returns False when the table is full."""
+    """Set the value of a stream. Returns False if the table is full."""
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT:
         return False
@@ -79,7 +78,7 @@ def insert(table, endpoint, stream_id, session_id, value):
     if entry.used == 0:
         if count(table) >= table.size - 1:
             return False
-        table[0].kept += 1
+        table[0].entry_count += 1
     entry.used = 1
     entry.endpoint = endpoint
     entry.stream_id = stream_id
@@ -90,24 +89,24 @@ def insert(table, endpoint, stream_id, session_id, value):
 
 @kernel
 def remove(table, endpoint, stream_id, session_id):
-    """Forget a stream. Returns whether it was there."""
+    """Remove a stream. Returns whether it was present."""
     size = table.size
-    hole = _probe(table, endpoint, stream_id, session_id)
-    if hole == ABSENT or table[hole].used == 0:
+    vacant = _probe(table, endpoint, stream_id, session_id)
+    if vacant == ABSENT or table[vacant].used == 0:
         return False
-    kept = count(table)
-    index = hole
+    entry_count = count(table)
+    index = vacant
     for _ in range(size):
         index = (index + 1) & (size - 1)
         entry = table[index]
         if entry.used == 0:
             break
         home = _home(size, entry.endpoint, entry.stream_id, entry.session_id)
-        # An entry may fill the hole when its home does not lie cyclically behind the hole.
-        if ((index - home) & (size - 1)) >= ((index - hole) & (size - 1)):
-            table[hole] = entry
-            hole = index
-    table[hole].used = 0
-    # Another entry may have moved into the first, all of it.
-    table[0].kept = kept - 1
+        # Move the entry unless its home lies cyclically after the vacant slot.
+        if ((index - home) & (size - 1)) >= ((index - vacant) & (size - 1)):
+            table[vacant] = entry
+            vacant = index
+    table[vacant].used = 0
+    # The first entry may have been overwritten, including its count.
+    table[0].entry_count = entry_count - 1
     return True

@@ -1,12 +1,12 @@
-"""What `sendmmsg` and `recvmmsg` work on: message headers, vectors and control data, as records.
+"""The structures of `sendmmsg` and `recvmmsg`: message headers, I/O vectors and control data.
 
-    header  --> name      where to, or where from
-            --> vector    --> the bytes of the datagram, or of a run of datagrams
-            --> control   one message of ancillary data: the length at which a run is cut
+    header  --> name      destination or source address
+            --> vector    --> the bytes of one datagram, or of a GSO/GRO packet
+            --> control   one ancillary message: the segment length of the packet
 
-A run is several datagrams of equal length that lie one behind the other, the last perhaps shorter;
-the system cuts it up on the way out (UDP_SEGMENT) and may hand several over as one on the way in
-(UDP_GRO). Source: Linux udp(7), recvmsg(2), cmsg(3); 64-bit, glibc.
+A GSO or GRO packet is a series of adjacent datagrams of equal length; the last may be shorter. The
+system splits it when sending (UDP_SEGMENT) and may combine datagrams when receiving (UDP_GRO).
+Source: Linux udp(7), recvmsg(2), cmsg(3); 64-bit, glibc.
 """
 
 import errno
@@ -45,20 +45,20 @@ assert MESSAGE_LENGTH == 64
 
 # struct cmsghdr: length (u64), level (i32), type (i32), then the value.
 CONTROL_LENGTH = 32
-"""Room for one control message."""
+"""Buffer length for one control message."""
 _LEVEL, _TYPE, _VALUE = 8, 12, 16
 _SOL_UDP = 17
 _UDP_SEGMENT = 103
 _UDP_GRO = 104
-UDP_OFFLOAD = (_SOL_UDP, _UDP_GRO)
-"""Level and name of the socket option that asks for runs."""
+UDP_GRO_OPTION = (_SOL_UDP, _UDP_GRO)
+"""Level and name of the socket option that enables GRO."""
 
 _EAGAIN, _EINTR = errno.EAGAIN, errno.EINTR
 _ECONNREFUSED, _ENOBUFS = errno.ECONNREFUSED, errno.ENOBUFS
 
 
 def make_headers(vectors: np.ndarray) -> np.recarray:
-    """One header for each vector."""
+    """Make one message header per vector."""
     headers = np.zeros(vectors.size, dtype=MESSAGE).view(np.recarray)
     headers.vectors = vectors.ctypes.data + IOVEC.itemsize * np.arange(vectors.size)
     headers.vector_count = 1
@@ -67,7 +67,7 @@ def make_headers(vectors: np.ndarray) -> np.recarray:
 
 @kernel
 def is_transient(result):
-    """Whether a negative errno only says "not now": a full buffer, a signal, or no peer yet."""
+    """Return whether a negative errno is transient: a full buffer, a signal, or no peer yet."""
     return (
         result == -_EAGAIN or result == -_EINTR or result == -_ECONNREFUSED or result == -_ENOBUFS
     )
@@ -75,7 +75,7 @@ def is_transient(result):
 
 @kernel
 def put_segment_length(controls, index, length):
-    """Ask for a run to be cut every `length` bytes. Returns the bytes of control data."""
+    """Write the segment length of a GSO packet. Returns the length of the control data."""
     at = index * CONTROL_LENGTH
     put_i64(controls, at, _VALUE + 2)
     put_i32(controls, at + _LEVEL, _SOL_UDP)
@@ -86,7 +86,7 @@ def put_segment_length(controls, index, length):
 
 @kernel
 def segment_length(controls, index, control_length, message_length):
-    """The length of each datagram in a received message, but for a shorter last one."""
+    """Return the length of each datagram in a received message; the last may be shorter."""
     at = index * CONTROL_LENGTH
     if control_length < _VALUE + 4 or get_i64(controls, at) < _VALUE + 4:
         return message_length

@@ -1,20 +1,19 @@
-"""Datagrams leaving and arriving in batches, over sockets or links, uncopied on the way out.
+"""Sends and receives datagrams in batches over sockets or links, without a copy when sending.
 
-    SendBatch      headers  [mmsghdr 0][mmsghdr 1] ...      one system call takes them all
+    SendBatch      headers  [mmsghdr 0][mmsghdr 1] ...      one system call sends all
                                 |          |
-                   vectors  [address, length] ...           straight into a term, no copy
+                   vectors  [address, length] ...           point into a term buffer
     ReceiveBatch   headers, vectors as above, and
                    slots    | slot 0 | slot 1 | ...          uint8[n * slot length]
-                   names    uint8[n, 28]                     where each one came from
+                   names    uint8[n, 28]                     source addresses
 
-An fd from 0 up is a socket, one from -2 down a mailbox of `link`, and -1 none: nothing leaves,
-nothing comes. A *name* is uint8[28] with its length (`channel.socket_address`); length 0 means the
-connected peer. Where a batch may join, datagrams that lie one behind the other leave as one run
-(`segmentation`); a received message may be such a run, cut every `segment_length` bytes. Knows
-nothing of what is inside a datagram.
+An fd >= 0 is a socket, an fd <= -2 a mailbox of `link`, and -1 no socket: sends and receives
+nothing. A *name* is a struct sockaddr in uint8[28] with its length (`channel.socket_address`);
+length 0 means the connected peer. `send_segmented` sends adjacent datagrams as one packet
+(`segmentation`). A received message may be such a packet, with segments of `segment_length` bytes.
+Datagram contents are not interpreted.
 """
 
-import errno
 from typing import NamedTuple
 
 import numpy as np
@@ -36,41 +35,37 @@ from windtunnel.driver.media.system_message import (
 TRUNCATED = 0x20
 """MSG_TRUNC in the flags of a received message."""
 
-_EINVAL, _EIO, _EMSGSIZE = errno.EINVAL, errno.EIO, errno.EMSGSIZE
-
 
 class SendBatch(NamedTuple):
-    """Datagrams about to leave; `set_outgoing` fills in what, `send_gathered` where to."""
+    """Datagrams to send; `set_outgoing` sets the contents, `send_gathered` the destination."""
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n]
-    runs: GsoBatch  # for entries that leave together
-    gso_enabled: np.ndarray  # int64[1], whether entries may leave as runs
+    gso_batch: GsoBatch  # GSO packets made of these entries
 
 
 class ReceiveBatch(NamedTuple):
-    """What came in with the last `receive`: messages, each one datagram or a run of them."""
+    """The messages of the last `receive`, each one datagram or a GRO packet."""
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n], into slots
     slots: np.ndarray  # uint8[n * slot length]
-    names: np.ndarray  # uint8[n, 28], where they came from; overwritten by the next `receive`
+    names: np.ndarray  # uint8[n, 28], source addresses; overwritten by the next `receive`
     controls: np.ndarray  # uint8[n * CONTROL_LENGTH]
 
 
-def make_send_batch(count: int, *, gso_enabled: bool = False) -> SendBatch:
-    """Room for `count` datagrams in one system call."""
+def make_send_batch(count: int) -> SendBatch:
+    """Make a batch of up to `count` datagrams for one system call."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     return SendBatch(
         headers=make_headers(vectors),
         vectors=vectors,
-        runs=segmentation.make_run_batch(count),
-        gso_enabled=np.array([int(gso_enabled)], dtype=np.int64),
+        gso_batch=segmentation.make_gso_batch(count),
     )
 
 
 def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
-    """Room for `count` messages; a longer one than `slot_length` is cut off and flagged."""
+    """Make a batch of `count` messages; those longer than `slot_length` are truncated."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     slots = np.zeros(count * slot_length, dtype=np.uint8)
     names = np.zeros((count, NAME_LENGTH_MAX), dtype=np.uint8)
@@ -85,7 +80,7 @@ def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
 
 @kernel
 def set_outgoing(batch, index, address, length):
-    """Entry `index` is `length` bytes at an absolute address, valid until they are sent."""
+    """Set entry `index` to `length` bytes at an absolute address, which stay valid until sent."""
     vector = batch.vectors[index]
     vector.address = address
     vector.length = length
@@ -101,27 +96,32 @@ def send_gathered(fd, batch, first, count, name, name_length, links):
     """Send entries `first` .. `first + count` in one system call.
 
     Shapes:  name uint8[28]; length 0 sends to the connected peer
-    Returns: how many left, in order from `first`; 0 when it was only not possible now; or -errno
+    Returns: the number sent, in order from `first`; 0 on a transient error; or -errno
     """
     if count <= 0 or fd == -1:
         return 0
     if fd < 0:
         return _send_on_link(fd, batch, first, count, name, name_length, links)
     name_address = name.ctypes.data if name_length > 0 else 0
-    if count > 1 and batch.gso_enabled[0] != 0:
-        result = segmentation.send_runs(
-            fd, batch.runs, batch.vectors, first, count, name_address, name_length
-        )
-        if result != -_EINVAL and result != -_EIO and result != -_EMSGSIZE:
-            return 0 if is_transient(result) else result
-        # The way to this peer cannot cut runs up; what is sent one by one arrives as well.
-        batch.gso_enabled[0] = 0
     for index in range(first, first + count):
         header = batch.headers[index]
         header.name = name_address
         header.name_length = name_length
     address = batch.headers.ctypes.data + first * MESSAGE_LENGTH
     result = system.sendmmsg(fd, address, count, system.MSG_DONTWAIT)
+    return 0 if is_transient(result) else result
+
+
+@kernel
+def send_segmented(fd, batch, first, count, name, name_length):
+    """Send entries `first` .. `first + count` to a socket as GSO packets, in one system call.
+
+    Returns: as `send_gathered`; nothing was sent if the result is a `segmentation.is_refusal`
+    """
+    name_address = name.ctypes.data if name_length > 0 else 0
+    result = segmentation.send_gso_packets(
+        fd, batch.gso_batch, batch.vectors, first, count, name_address, name_length
+    )
     return 0 if is_transient(result) else result
 
 
@@ -143,10 +143,10 @@ def _send_on_link(fd, batch, first, count, name, name_length, links):
 
 @kernel
 def send_frame(fd, buf, at, length, name, name_length, links):
-    """Send one datagram out of an array.
+    """Send one datagram from an array.
 
     Shapes:  buf uint8[n]; name uint8[28], length 0 for the connected peer
-    Returns: `length`, 0 when it was only not possible now, or -errno
+    Returns: `length`, 0 on a transient error, or -errno
     """
     if fd == -1:
         return 0
@@ -167,16 +167,16 @@ def send_frame(fd, buf, at, length, name, name_length, links):
 
 @kernel
 def receive(fd, batch, links):
-    """Take what waits at an endpoint, as far as the batch has room.
+    """Receive the pending datagrams of an endpoint, up to the size of the batch.
 
-    Returns: how many datagrams came, 0 when none did, or -errno
+    Returns: the number of messages, 0 if there were none, or -errno
     """
     if fd == -1:
         return 0
     if fd < 0:
         return _receive_on_link(fd, batch, links)
     for index in range(batch.headers.size):
-        # The system writes how much of the room it used, so the room is told anew each time.
+        # The system overwrites these capacities with the lengths used, so reset them.
         batch.headers[index].name_length = NAME_LENGTH_MAX
         batch.headers[index].control_length = CONTROL_LENGTH
     result = system.recvmmsg(fd, batch.headers.ctypes.data, batch.headers.size, system.MSG_DONTWAIT)
@@ -189,15 +189,15 @@ def _receive_on_link(fd, batch, links):
     if mailbox == link.NOTHING:
         return 0
     for index in range(batch.headers.size):
-        room = slot_length(batch)
+        capacity = slot_length(batch)
         length, name_length = link.take_inbound(
-            links, mailbox, batch.names[index], batch.slots, index * room, room
+            links, mailbox, batch.names[index], batch.slots, index * capacity, capacity
         )
         if length == link.NOTHING:
             return index
         header = batch.headers[index]
-        header.length = min(length, room)
-        header.message_flags = TRUNCATED if length > room else 0
+        header.length = min(length, capacity)
+        header.message_flags = TRUNCATED if length > capacity else 0
         header.control_length = 0
         header.name_length = name_length
     return batch.headers.size
@@ -210,19 +210,19 @@ def slot_length(batch):
 
 @kernel
 def incoming_at(batch, index):
-    """Where datagram `index` begins in `batch.slots`."""
+    """Return the offset of message `index` in `batch.slots`."""
     return index * slot_length(batch)
 
 
 @kernel
 def incoming_length(batch, index):
-    """Bytes of datagram `index` that are in its slot."""
+    """Return the length of message `index` in its slot."""
     return int(batch.headers[index].length)
 
 
 @kernel
 def segment_length(batch, index):
-    """The length of each datagram of message `index`, but for a shorter last one."""
+    """Return the length of each datagram of message `index`; the last may be shorter."""
     header = batch.headers[index]
     return system_message.segment_length(
         batch.controls, index, int(header.control_length), int(header.length)
@@ -231,7 +231,7 @@ def segment_length(batch, index):
 
 @kernel
 def is_truncated(batch, index):
-    """Whether datagram `index` was longer than its slot: no frame is, so it is invalid."""
+    """Return whether message `index` was longer than its slot, and is therefore invalid."""
     return (batch.headers[index].message_flags & TRUNCATED) != 0
 
 

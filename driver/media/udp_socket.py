@@ -1,7 +1,7 @@
-"""One UDP socket: made, configured, bound and perhaps connected; never read or written here.
+"""Creates, configures, binds and connects a UDP socket.
 
-The kernels of `transport` do the reading and writing through the fd. Every failure is a DriverError
-that names the address and the errno; a half-made socket is closed. Source: spec 9.3, Aeron 1.53.
+The kernels of `transport` read and write through the fd. Every failure is a DriverError that names
+the address and the errno; the socket is then closed. Source: spec 9.3, Aeron 1.53.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel.resolver import NetworkInterface
 from windtunnel.driver.channel.socket_address import SocketAddress, from_python_name
-from windtunnel.driver.media.system_message import UDP_OFFLOAD
+from windtunnel.driver.media.system_message import UDP_GRO_OPTION
 
 _IP_MULTICAST_ALL = 49
 _IPV6_MULTICAST_ALL = 29
@@ -22,7 +22,7 @@ _BUFFER_LENGTH_MAX = (1 << 31) - 1
 
 
 class SocketError(DriverError):
-    """The system refused a socket; clients are told CHANNEL_ENDPOINT_ERROR or GENERIC_ERROR."""
+    """A socket operation failed; clients receive CHANNEL_ENDPOINT_ERROR or GENERIC_ERROR."""
 
     def __init__(self, text: str, error: OSError) -> None:
         self.code = error.errno or 0
@@ -32,23 +32,23 @@ class SocketError(DriverError):
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """What is set on a socket before it is bound; 0 and None leave the system's default."""
+    """Options that are set before a socket is bound; 0 and None keep the system's default."""
 
     sndbuf_length: int = 0
     rcvbuf_length: int = 0
     interface: NetworkInterface | None = None
-    """Where groups are joined and sent from."""
+    """Interface on which groups are joined, and from which multicast is sent."""
     group: SocketAddress | None = None
-    """The group to join; such a socket shares its port with others."""
+    """The group to join; the socket then shares its port with others."""
     ttl: int = 0
-    """Of multicast datagrams."""
-    is_offloading: bool = False
-    """Whether the system may hand over several datagrams as one run."""
+    """Time-to-live of multicast datagrams."""
+    gro_enabled: bool = False
+    """Whether the system may deliver several datagrams as one packet (UDP_GRO)."""
 
 
 @dataclass(frozen=True, slots=True)
 class SystemBuffers:
-    """What the system gives a UDP socket when asked for nothing, and at most, in bytes."""
+    """Default and maximum lengths of the system's UDP socket buffers, in bytes."""
 
     sndbuf_length: int
     sndbuf_length_max: int
@@ -73,7 +73,7 @@ class UdpSocket:
         return self._handle.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
     def reconnect(self, peer: SocketAddress) -> None:
-        """Hear and reach another peer from now on; safe while a kernel uses the fd."""
+        """Connect to another peer; safe while a kernel uses the fd."""
         try:
             if peer.family != self._handle.family:
                 raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
@@ -82,7 +82,7 @@ class UdpSocket:
             raise SocketError(f"cannot reconnect {self.local} to {peer}", error) from error
 
     def close(self) -> None:
-        """Close the socket; only once every kernel that polls the fd has let go of it."""
+        """Close the socket; call only after every kernel that polls the fd has released it."""
         self._handle.close()
         self.fd = -1
 
@@ -90,7 +90,7 @@ class UdpSocket:
 def open_socket(
     bind: SocketAddress, options: SocketOptions, connect: SocketAddress | None = None
 ) -> UdpSocket:
-    """A socket bound to `bind`, hearing only `connect` if that is given."""
+    """Open a socket bound to `bind`, and connected to `connect` if that is given."""
     doing = f"cannot make a socket for {bind}"
     handle = None
     try:
@@ -122,10 +122,10 @@ def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOption
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, options.sndbuf_length)
     if options.rcvbuf_length > 0:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.rcvbuf_length)
-    if options.is_offloading:
-        # A system that does not know it hands over datagrams one by one, which does as well.
+    if options.gro_enabled:
+        # Optional: without GRO the system delivers single datagrams.
         with contextlib.suppress(OSError):
-            handle.setsockopt(*UDP_OFFLOAD, 1)
+            handle.setsockopt(*UDP_GRO_OPTION, 1)
     if options.group is not None:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
@@ -144,7 +144,7 @@ def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOption
 
 
 def _join(handle: socket.socket, group: SocketAddress, interface: NetworkInterface | None) -> None:
-    """Join a group, and hear no group that only another socket joined."""
+    """Join a group; do not receive from groups that only other sockets have joined."""
     assert interface is not None, "a group is joined on an interface"
     if group.family == socket.AF_INET:
         request = _ipv4_request(group.host, interface)
@@ -157,7 +157,7 @@ def _join(handle: socket.socket, group: SocketAddress, interface: NetworkInterfa
 
 
 def _ipv4_request(group: str, interface: NetworkInterface) -> bytes:
-    """struct ip_mreqn."""
+    """Return a struct ip_mreqn."""
     local = socket.inet_aton(interface.host)
     return socket.inet_aton(group) + local + struct.pack("=i", interface.index)
 
@@ -167,12 +167,12 @@ def _name_of(interface: NetworkInterface | None) -> str:
 
 
 def probe_system_buffers() -> SystemBuffers:
-    """Ask the system, with a socket that is thrown away, for its buffer lengths."""
+    """Query the system's socket buffer lengths with a temporary socket."""
     lengths = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             lengths.append(handle.getsockopt(socket.SOL_SOCKET, option))
-            # The kernel takes the largest it allows from a request for more.
+            # The kernel clamps a larger request to its maximum.
             handle.setsockopt(socket.SOL_SOCKET, option, _BUFFER_LENGTH_MAX)
             lengths.append(handle.getsockopt(socket.SOL_SOCKET, option))
     return SystemBuffers(*lengths)

@@ -1,8 +1,8 @@
-"""The media driver: conductor, sender and receiver, and the streams that they own.
+"""The media driver: conductor, sender and receiver.
 
-The conductor is ordinary Python: it owns files, sockets and lifetimes. Sender and receiver are
-kernels that run their turns without the GIL on record arrays; work reaches them, and comes back,
-through single-producer queues.
+The conductor is ordinary Python and owns files, sockets and lifetimes. Sender and receiver are
+kernels that run without the GIL on record arrays. They receive commands from the conductor and
+return events through single-producer single-consumer queues.
 
     clients <-> conductor --(handoff)--> sender   -> network publications -> UDP
                           --(handoff)--> receiver -> publication images   <- UDP

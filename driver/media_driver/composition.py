@@ -1,9 +1,8 @@
-"""The parts of a driver, made from its settings: the cnc file, the counters that every tool knows,
-and the state of the three agents.
+"""Builds the resources of a driver from its settings: cnc.dat, system counters, agent states.
 
-    Context --> cnc.dat, system counters --> sender, receiver, conductor states --> Facilities
+    Context --> cnc.dat, system counters --> sender, receiver, conductor states --> DriverResources
 
-Starts nothing. Source: spec 6.2, 8.1 and 10.2, Aeron 1.53.
+Does not start any agent. Source: spec 6.2, 8.1 and 10.2, Aeron 1.53.
 """
 
 import os
@@ -43,7 +42,7 @@ from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 
 def create_cnc(context: Context, clock: Clock) -> CncFile:
-    """The file that clients and driver meet in; nobody trusts it before it is set ready."""
+    """Create cnc.dat; clients ignore it until it is marked ready."""
     return cnc_file.create(
         context.dir,
         CncHeader(
@@ -57,25 +56,25 @@ def create_cnc(context: Context, clock: Clock) -> CncFile:
             pid=os.getpid(),
             file_page_size=context.file_page_size,
         ),
-        # A disk that cannot hold it is found out now, not by a fault in the middle of work.
+        # Allocate all blocks now: a full disk would raise SIGBUS later.
         sparse=False,
     )
 
 
 def socket_settings(context: Context) -> SocketSettings:
-    """What the driver's settings say of sockets where a channel is silent."""
+    """Return the driver's socket defaults."""
     return SocketSettings(
         sndbuf_length=context.socket_sndbuf_length,
         rcvbuf_length=context.socket_rcvbuf_length,
         multicast_ttl=context.socket_multicast_ttl,
-        is_connecting=context.driver_connect,
-        is_offloading=context.udp_offload,
+        connects_unicast=context.driver_connect,
+        gro_enabled=context.udp_offload,
         sender_ports=PortManager(*context.sender_wildcard_ports),
         receiver_ports=PortManager(*context.receiver_wildcard_ports),
     )
 
 
-def make_parts(
+def make_resources(
     context: Context,
     clock: Clock,
     cnc: CncFile,
@@ -85,14 +84,14 @@ def make_parts(
     links: object,
     rng: random.Random,
 ) -> tuple[DriverResources, CountersManager]:
-    """Everything that the conductor works with."""
+    """Build the conductor's resources and the counters manager."""
     values = cnc.counters_values
     manager = _make_counters(context, clock, cnc, loss_report)
     record_error = _make_record_error(cnc, clock)
     sending = _make_sender(context, values, links)
     receiving = _make_receiver(context, values, links)
     conducting = _make_conductor(context, values, cnc, loss_report, sending, receiving)
-    parts = DriverResources(
+    resources = DriverResources(
         context=context,
         clock=clock,
         cnc=cnc,
@@ -112,13 +111,13 @@ def make_parts(
         system_buffers=probe_system_buffers(),
         random=rng,
     )
-    return parts, manager
+    return resources, manager
 
 
 def _make_counters(
     context: Context, clock: Clock, cnc: CncFile, loss_report: LossReport
 ) -> CountersManager:
-    """The driver's own counters come first, each at the id that tools know it by."""
+    """Allocate the system counters, each at its fixed id."""
     values = cnc.counters_values
     manager = CountersManager(
         cnc.counters_metadata,
@@ -143,7 +142,7 @@ def _make_record_error(cnc: CncFile, clock: Clock) -> Callable[[int, str], None]
     error_log, values = ErrorLog(cnc.error_log, clock), cnc.counters_values
 
     def record_error(code: int, text: str) -> None:
-        # As in the C driver, whose own codes are negative and whose words tools look for.
+        # As the C driver: its error codes are negative, and tools match its descriptions.
         error_log.record(-code, f"{describe(code)}\n{text}")
         counters.increment(values, system_counters.ERRORS)
 
@@ -160,17 +159,18 @@ def _make_sender(context: Context, values: np.ndarray, links: object) -> SenderS
             context.sender_cycle_threshold_ns,
         ),
         poll_ratio=context.send_to_status_poll_ratio,
+        receive_slots=context.sender_io_vector_capacity or sender_state.RECEIVE_SLOTS,
         status_timeout_ns=context.status_message_timeout_ns,
         resolution_interval_ns=context.reresolution_check_interval_ns,
         idle_state=context.idle_of("shared_network" if is_shared else "sender"),
         links=links,
-        is_offloading=context.udp_offload,
+        gso_enabled=context.udp_offload,
         losses=_make_losses(context),
     )
 
 
 def _make_losses(context: Context) -> Losses:
-    """What an agent loses of what comes in; each has its own chances."""
+    """Make the loss interceptors of one agent; each agent has its own random state."""
     return make_losses(
         context.incoming_interceptors,
         context.random_loss,
@@ -189,6 +189,7 @@ def _make_receiver(context: Context, values: np.ndarray, links: object) -> Recei
         ),
         session_limit=context.stream_session_limit,
         liveness_timeout_ns=context.image_liveness_timeout_ns,
+        receive_slots=context.receiver_io_vector_capacity or receiver_state.RECEIVE_SLOTS,
         idle_state=context.idle_of("receiver"),
         links=links,
         losses=_make_losses(context),

@@ -1,16 +1,16 @@
-"""Every setting of a media driver together, checked as a whole.
+"""All settings of a media driver, validated together.
 
     ProcessSettings + StreamSettings + NetworkSettings  =  Context
           each field: type, variable, meaning, bounds, default
 
-`conclude` checks all settings and their relations and reports every failure at once, each with its
-name, its value and its bounds. Where Aeron would quietly take the nearest value that is allowed,
-this refuses. Reading the environment is `from_environment`'s, once, at the process's entry; after
-that a context is passed down as a value. Source: spec 10.1, Aeron 1.53.
+`conclude` validates all settings and their relations and reports all failures at once, each with
+its name, value and bounds. Values out of bounds are refused, where Aeron silently clamps them.
+`from_environment` reads the environment once, at process start. Source: spec 10.1, Aeron 1.53.
 """
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields
+from pathlib import Path
 from typing import Any, get_type_hints
 
 import numpy as np
@@ -18,11 +18,11 @@ import numpy as np
 from windtunnel.driver.base.arith import I32_MAX, I64_MAX, is_power_of_two
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.media_driver.settings import loss_interceptors
-from windtunnel.driver.media_driver.settings.idle_strategy import make_strategy
+from windtunnel.driver.media_driver.settings.idle_strategy import make_idle_strategy
 from windtunnel.driver.media_driver.settings.known_names import (
     ALIASES,
     NATIVE_ONLY,
-    native_faults,
+    native_only_faults,
     unknown_faults,
 )
 from windtunnel.driver.media_driver.settings.network import NetworkSettings
@@ -61,79 +61,84 @@ _AGENTS = ("conductor", "sender", "receiver", "shared_network", "shared")
 
 @dataclass(frozen=True, kw_only=True)
 class Context(NetworkSettings, StreamSettings, ProcessSettings):
-    """The settings; durations in nanoseconds and lengths in bytes unless a name says else."""
+    """All settings; durations in nanoseconds and lengths in bytes unless named otherwise."""
+
+    def __post_init__(self) -> None:
+        """Accept the directory as text, too."""
+        if isinstance(self.dir, str):
+            object.__setattr__(self, "dir", Path(self.dir))
 
     def idle_of(self, agent: str) -> np.recarray:
-        """A fresh idle strategy of `conductor`, `sender`, `receiver`, `shared_network` or `shared`.
+        """Make the idle strategy of an agent, such as `conductor` or `shared_network`.
 
-        Each call makes a state of its own; ConfigurationError for arguments that are malformed.
+        Each call returns a new state. Raises ConfigurationError for malformed arguments.
         """
-        return make_strategy(
+        return make_idle_strategy(
             SETTINGS[f"{agent}_idle_init_args"].variable,
             getattr(self, f"{agent}_idle_strategy"),
             getattr(self, f"{agent}_idle_init_args"),
         )
 
     def allows_termination(self, token: bytes) -> bool:
-        """Whether a client that shows this token may end the driver; Aeron's own do not read it."""
+        """Return whether a client may terminate the driver. The token is ignored, as in Aeron."""
         return self.termination_validator == ALLOW
 
     def conclude(self) -> "Context":
-        """Check every setting and their relations; all failures are reported together."""
+        """Validate all settings and their relations. Raises ConfigurationError with every fault."""
         failures = self.faults()
         if failures:
             raise ConfigurationError("; ".join(failures))
         return self
 
     def faults(self) -> list[str]:
-        """What is wrong, one sentence each."""
+        """Return one error message per fault."""
         found = [kind.fault(getattr(self, name)) for name, kind in SETTINGS.items()]
         named = [fault for fault in found if fault is not None]
-        # A relation between values that are wrong by themselves would only repeat the news.
+        # Skip relations between values that are invalid by themselves.
         return named + [
-            fault for fault in self._broken_relations() if not _is_about_any(fault, named)
+            fault for fault in self._relation_faults() if not _is_about_any(fault, named)
         ]
 
-    def _broken_relations(self) -> list[str]:
+    def _relation_faults(self) -> list[str]:
         return [
-            *self._broken_lengths(),
-            *self._broken_times(),
-            *self._broken_strategies(),
-            *self._broken_names(),
+            *self._length_faults(),
+            *self._time_faults(),
+            *self._strategy_faults(),
+            *self._dependency_faults(),
         ]
 
-    def _broken_lengths(self) -> list[str]:
+    def _length_faults(self) -> list[str]:
         failures = []
         for name in ("term_buffer_length", "ipc_term_buffer_length", "file_page_size"):
             if not is_power_of_two(getattr(self, name)):
-                failures.append(f"{self._said(name)}, not a power of two")
+                failures.append(f"{self._setting_text(name)}, not a power of two")
         for name in ("mtu_length", "ipc_mtu_length"):
             if getattr(self, name) % 32:
-                failures.append(f"{self._said(name)}, not a multiple of 32")
+                failures.append(f"{self._setting_text(name)}, not a multiple of 32")
         for name, trailer in (
             ("conductor_buffer_length", RING_TRAILER_LENGTH),
             ("clients_buffer_length", BROADCAST_TRAILER_LENGTH),
         ):
             if not is_power_of_two(getattr(self, name) - trailer):
                 failures.append(
-                    f"{self._said(name)}, not {trailer} more than a power of two from {MIB}"
+                    f"{self._setting_text(name)}, not {trailer} more than a power of two from {MIB}"
                 )
         if self.initial_window_length < self.mtu_length:
             failures.append(
-                f"{self._said('initial_window_length')}, but must not be below "
-                f"{self._said('mtu_length')}"
+                f"{self._setting_text('initial_window_length')}, but must not be below "
+                f"{self._setting_text('mtu_length')}"
             )
         lengths = ("conductor_buffer_length", "clients_buffer_length", "error_buffer_length")
         # The metadata of the counters are four times as long as their values.
         total = 5 * self.counters_buffer_length + sum(getattr(self, name) for name in lengths)
         if total + self.file_page_size > I32_MAX:
             failures.append(
-                f"cnc.dat would have {total} bytes, but may have {I32_MAX}: "
-                f"{self._said('counters_buffer_length')} and counts five times"
+                f"cnc.dat would be {total} bytes long, the maximum is {I32_MAX}: "
+                f"{self._setting_text('counters_buffer_length')} and counts five times"
             )
         return failures
 
-    def _broken_times(self) -> list[str]:
+    def _time_faults(self) -> list[str]:
         failures = []
         for longer, shorter in (
             ("client_liveness_timeout_ns", "timer_interval_ns"),
@@ -144,15 +149,18 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
         ):
             value = getattr(self, longer)
             if value is not None and value <= getattr(self, shorter):
-                failures.append(f"{self._said(longer)}, but must be above {self._said(shorter)}")
+                failures.append(
+                    f"{self._setting_text(longer)}, but must be above {self._setting_text(shorter)}"
+                )
         if self.nak_unicast_delay_ns * self.nak_unicast_retry_delay_ratio > I64_MAX:
             failures.append(
-                f"{self._said('nak_unicast_delay_ns')} and "
-                f"{self._said('nak_unicast_retry_delay_ratio')}: their product is above {I64_MAX}"
+                f"{self._setting_text('nak_unicast_delay_ns')} and "
+                f"{self._setting_text('nak_unicast_retry_delay_ratio')}: their product is above "
+                f"{I64_MAX}"
             )
         return failures
 
-    def _broken_strategies(self) -> list[str]:
+    def _strategy_faults(self) -> list[str]:
         failures = []
         for agent in _AGENTS:
             name = f"{agent}_idle_strategy"
@@ -163,16 +171,16 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
                     failures.append(str(error))
         return failures
 
-    def _broken_names(self) -> list[str]:
+    def _dependency_faults(self) -> list[str]:
         failures = []
         if self.resolver_interface and not self.resolver_name:
             failures.append(
-                f"{self._said('resolver_interface')}, which needs "
+                f"{self._setting_text('resolver_interface')}, which needs "
                 f"{SETTINGS['resolver_name'].variable} as well"
             )
         if self.name_resolver == "csv_table" and not self.name_resolver_init_args:
             failures.append(
-                f"{self._said('name_resolver')}, which needs "
+                f"{self._setting_text('name_resolver')}, which needs "
                 f"{SETTINGS['name_resolver_init_args'].variable} as well"
             )
         if (
@@ -180,12 +188,12 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
             and self.fixed_loss.term_offset < 0
         ):
             failures.append(
-                f"{self._said('incoming_interceptors')}, which needs "
+                f"{self._setting_text('incoming_interceptors')}, which needs "
                 f"{SETTINGS['fixed_loss'].variable} as well"
             )
         return failures
 
-    def _said(self, name: str) -> str:
+    def _setting_text(self, name: str) -> str:
         kind = SETTINGS[name]
         return f"{kind.variable} is {kind.write(getattr(self, name))}"
 
@@ -196,21 +204,22 @@ def _settings() -> dict[str, Setting]:
 
 
 SETTINGS: dict[str, Setting] = _settings()
-"""What is known of each field of a Context, in the order of its classes."""
+"""Maps each field of a Context to its setting, in declaration order."""
 
 
 def _is_about_any(fault: str, others: list[str]) -> bool:
-    """Whether a fault names a variable that another fault begins with."""
+    """Return whether a fault names a variable that another fault begins with."""
     return any(other.split(" ", 1)[0] in fault.replace(",", "").split() for other in others)
 
 
 def from_environment(
     environment: Mapping[str, str], *, shared: Collection[str] = (), **overrides: Any
 ) -> Context:
-    """Read the settings out of environment variables; `overrides` win.
+    """Read the settings from environment variables; `overrides` take precedence.
 
-    A variable that begins with AERON_ and belongs to nobody is refused; an empty one counts as not
-    set. Those in `shared` may be another program's, and are refused only when they look misspelt.
+    An empty variable counts as not set. An unknown variable with the prefix AERON_ is refused;
+    variables in `shared` may belong to other programs and are refused only if they look misspelt.
+    Raises ConfigurationError.
     """
     own = {kind.variable: (name, kind) for name, kind in SETTINGS.items()}
     values: dict[str, Any] = {}
@@ -229,7 +238,7 @@ def from_environment(
     for variable in NATIVE_ONLY:
         text = environment.get(variable, "").strip()
         if text:
-            failures += native_faults(variable, text)
+            failures += native_only_faults(variable, text)
     context = Context(**(values | overrides))
     failures += context.faults()
     if failures:

@@ -1,13 +1,13 @@
-"""The directory of a driver: taken at the start, left or deleted at the end.
+"""Creates the driver's directory at start and deletes it at shutdown.
 
-    no directory         made
-    any file not ours    refused, and nothing is deleted
-    a living driver      refused, unless AERON_DIR_DELETE_ON_START is true
-    a dead driver        its errors are saved beside it, its files are deleted, and it is made
+    no directory          created
+    any foreign file      refused, and nothing is deleted
+    an active driver      refused, unless AERON_DIR_DELETE_ON_START is true
+    a dead driver         its error log is saved, its files are deleted, and they are created anew
 
-A file is ours if this user owns it and a driver makes files of its name and type. Nothing old is
-ever reused and nothing else is ever deleted: a mistyped AERON_DIR costs nobody their files. Source:
-spec 10.4 and 10.5; Aeron 1.53 deletes whatever it finds.
+A file is a driver's file if this user owns it and a driver creates files of its name and type. Old
+files are never reused, and foreign files are never deleted, so that a mistyped AERON_DIR does not
+destroy data. Source: spec 10.4 and 10.5; Aeron 1.53 deletes all files.
 """
 
 import os
@@ -26,13 +26,18 @@ from windtunnel.driver.media_driver import directory_files
 from windtunnel.driver.media_driver.context import Context
 
 
-def tell(text: str) -> None:
-    """A warning to whoever started the process."""
+def print_warning(text: str) -> None:
+    """Print a warning on standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
-def take_directory(context: Context, clock: Clock, warn: Callable[[str], None] = tell) -> None:
-    """Make the driver's directory anew, unless a driver lives in it."""
+def claim_directory(
+    context: Context, clock: Clock, warn: Callable[[str], None] = print_warning
+) -> None:
+    """Create the driver's directory, replacing that of a dead driver.
+
+    Raises ActiveDriverError if a driver is active in it, StorageError if it has foreign files.
+    """
     directory = directory_files.real_path(context.dir)
     if directory.is_dir():
         if context.dir_warn_if_exists:
@@ -46,10 +51,10 @@ def take_directory(context: Context, clock: Clock, warn: Callable[[str], None] =
     _make(directory)
 
 
-def leave_directory(context: Context, warn: Callable[[str], None] = tell) -> None:
-    """Delete the driver's files at an orderly end, where the settings ask for it.
+def release_directory(context: Context, warn: Callable[[str], None] = print_warning) -> None:
+    """Delete the driver's files if AERON_DIR_DELETE_ON_SHUTDOWN is set.
 
-    The directory is deleted as well unless something else is in it; then a warning names that.
+    The directory is deleted too unless it has foreign files, which a warning reports.
     """
     if not context.dir_delete_on_shutdown:
         return
@@ -68,15 +73,17 @@ def leave_directory(context: Context, warn: Callable[[str], None] = tell) -> Non
         warn(f"WARNING: cannot delete {context.dir} (AERON_DIR): {error}")
 
 
-def save_errors(directory: Path, clock: Clock, warn: Callable[[str], None] = tell) -> Path | None:
-    """Write the errors that a dead driver noted to a file beside its directory.
+def save_errors(
+    directory: Path, clock: Clock, warn: Callable[[str], None] = print_warning
+) -> Path | None:
+    """Save the error log of a dead driver to a file next to its directory.
 
-    Returns the file, or None where there were none, or nothing that can be read.
+    Returns the file, or None if there are no errors or the log cannot be read.
     """
     try:
         cnc = cnc_file.open_existing(directory)
     except DriverError:
-        # A driver that died before it was ready has noted nothing.
+        # A driver that died before it was ready has recorded nothing.
         return None
     try:
         errors = read_errors(cnc.error_log)
@@ -103,11 +110,11 @@ def save_errors(directory: Path, clock: Clock, warn: Callable[[str], None] = tel
 
 
 def format_time(epoch_ms: int) -> str:
-    """Local time as Aeron's C tools write it: 2026-01-31 23:59:59.999+0100."""
+    """Format local time as Aeron's C tools do: 2026-01-31 23:59:59.999+0100."""
     try:
         moment = datetime.fromtimestamp(epoch_ms // 1000, UTC).astimezone()
     except (OverflowError, ValueError, OSError):
-        # The number is another process's word.
+        # The timestamp comes from another process and may be out of range.
         return f"{epoch_ms} ms"
     return f"{moment:%Y-%m-%d %H:%M:%S}.{epoch_ms % 1000:03d}{moment:%z}"
 
@@ -150,5 +157,5 @@ def _make(directory: Path) -> None:
                 os.mkdir(folder, dir_fd=root)
     except OSError as error:
         raise StorageError(
-            f"cannot make {directory / error.filename} (AERON_DIR): {error.strerror}"
+            f"cannot create {directory / error.filename} (AERON_DIR): {error.strerror}"
         ) from error

@@ -1,12 +1,12 @@
-"""The files in a driver's directory: which ones are a driver's, and how they are deleted.
+"""Identifies and deletes a driver's files in its directory.
 
-    AERON_DIR --real_path--> a path, no link --opened--> descriptor --entries--> known or faulty
-                                                              |
-                                                              +--delete_files--> faulty ones stay
+    AERON_DIR --real_path--> path, no link --opened--> descriptor --entries--> driver's or foreign
+                                                            |
+                                                            +--delete_files--> foreign ones stay
 
-The default directory lies in /dev/shm, where any user may create a directory or a link under any
-name. Therefore a link is followed only if this user owns it, and everything in the directory is
-reached through a descriptor, without following links. Whether a driver is alive is not checked.
+The default directory is in /dev/shm, where any user may create a directory or a link of any name.
+Therefore a link is followed only if this user owns it, and all files are accessed through a
+descriptor of the directory without following links. Does not check whether a driver is active.
 Source of the names: spec 10.3, Aeron 1.53.
 """
 
@@ -31,27 +31,27 @@ FOLDERS = (PUBLICATIONS, IMAGES)
 _FILES = (cnc_file.FILE_NAME, loss_report.FILE_NAME)
 _LOG = re.compile(r"-?\d+\.logbuffer")
 _LINKS_MAX = 40
-"""As many as Linux follows in a path."""
+"""The limit of Linux for symbolic links in one path."""
 
 
 class Entry(NamedTuple):
     """An entry of a driver's directory or of one of its folders."""
 
     folder: int
-    """The descriptor of the directory that holds it, open until the next entry is asked for."""
+    """Descriptor of the directory that holds it, open until the next iteration."""
     path: str
-    """Its path in the driver's directory."""
+    """Path relative to the driver's directory."""
     is_folder: bool
     fault: str
-    """Why it is not a driver's; empty if it is."""
+    """Why it is not a driver's file; empty if it is one."""
 
 
 def real_path(path: Path) -> Path:
-    """Return what a path names, following a link in its last component if this user owns it.
+    """Resolve a path, following a link in its last component if this user owns the link.
 
-    The result may not exist. Raises StorageError for a link of another user.
+    The result may not exist. Raises StorageError for another user's link.
     """
-    path, asked = path.absolute(), path
+    path, given = path.absolute(), path
     for _ in range(_LINKS_MAX):
         try:
             status = path.lstat()
@@ -59,21 +59,21 @@ def real_path(path: Path) -> Path:
                 return path
             if status.st_uid != os.geteuid():
                 raise StorageError(
-                    f"{path} (AERON_DIR) is a symbolic link of {_user(status.st_uid)}, expected "
-                    f"one of {_user(os.geteuid())}; have it deleted or set AERON_DIR to another "
-                    "directory"
+                    f"{path} (AERON_DIR) is a symbolic link owned by {_user(status.st_uid)}, "
+                    f"expected owner {_user(os.geteuid())}; delete the link or set AERON_DIR to "
+                    "another directory"
                 )
             path = path.parent / path.readlink()
         except FileNotFoundError:
             return path
         except OSError as error:
             raise StorageError(f"cannot access {path} (AERON_DIR): {error.strerror}") from error
-    raise StorageError(f"cannot access {asked} (AERON_DIR): {os.strerror(errno.ELOOP)}")
+    raise StorageError(f"cannot access {given} (AERON_DIR): {os.strerror(errno.ELOOP)}")
 
 
 @contextmanager
 def opened(directory: Path) -> Iterator[int]:
-    """Open a directory of this user, which must not be a link. Yields the descriptor."""
+    """Open a directory that this user owns and that is not a link. Yields the descriptor."""
     try:
         descriptor = _open_directory(directory)
     except OSError as error:
@@ -82,7 +82,7 @@ def opened(directory: Path) -> Iterator[int]:
         owner = os.fstat(descriptor).st_uid
         if owner != os.geteuid():
             raise StorageError(
-                f"{directory} (AERON_DIR) belongs to {_user(owner)}, expected "
+                f"{directory} (AERON_DIR) is owned by {_user(owner)}, expected owner "
                 f"{_user(os.geteuid())}; set AERON_DIR to another directory"
             )
         yield descriptor
@@ -91,7 +91,7 @@ def opened(directory: Path) -> Iterator[int]:
 
 
 def entries(root: int) -> Iterator[Entry]:
-    """Yield all entries of a directory; those of `publications` and `images` before these."""
+    """Yield all entries of a directory; the contents of a folder before the folder."""
     for name in sorted(os.listdir(root)):
         if name in FOLDERS:
             yield from _folder_entries(root, name)
@@ -118,14 +118,14 @@ def _folder_entries(root: int, name: str) -> Iterator[Entry]:
 
 
 def first_fault(root: int) -> str | None:
-    """Return the first entry that is not a driver's and the reason, or None if all are."""
+    """Return the first foreign entry and the reason, or None if all are a driver's files."""
     return next((f"{each.path} {each.fault}" for each in entries(root) if each.fault), None)
 
 
 def cnc_fault(root: int, directory: Path) -> str | None:
-    """Return why the `cnc.dat` of a directory is not a driver's, or None if it is or is absent.
+    """Return why `cnc.dat` is not a driver's file, or None if it is one or does not exist.
 
-    A version of 0 is a driver's: it was killed before it was ready.
+    A version of 0 is valid: that driver was killed before it was ready.
     """
     try:
         descriptor = os.open(
@@ -144,7 +144,7 @@ def cnc_fault(root: int, directory: Path) -> str | None:
 
 
 def delete_files(root: int) -> None:
-    """Delete the entries that are a driver's; a folder that holds anything else stays."""
+    """Delete the driver's files; a folder with foreign files is kept."""
     for each in entries(root):
         if each.fault:
             continue
@@ -166,7 +166,7 @@ def _fault(folder: int, name: str, is_known: bool, is_right_type: Callable[[int]
     try:
         status = os.stat(name, dir_fd=folder, follow_symlinks=False)
     except FileNotFoundError:
-        # A driver that is still running may delete its logs at any time.
+        # An active driver may delete its logs at any time.
         return ""
     if not is_known:
         return "is not a file of a media driver"
@@ -175,7 +175,7 @@ def _fault(folder: int, name: str, is_known: bool, is_right_type: Callable[[int]
     if not is_right_type(status.st_mode):
         return f"has the file type {stat.filemode(status.st_mode)[0]!r}"
     if status.st_uid != os.geteuid():
-        return f"belongs to {_user(status.st_uid)}, expected {_user(os.geteuid())}"
+        return f"is owned by {_user(status.st_uid)}, expected owner {_user(os.geteuid())}"
     return ""
 
 
@@ -183,5 +183,5 @@ def _user(uid: int) -> str:
     try:
         return f"uid {uid} ({pwd.getpwuid(uid).pw_name})"
     except KeyError:
-        # A container may use numbers that have no names.
+        # In a container the uid may have no entry in the password file.
         return f"uid {uid}"

@@ -1,11 +1,9 @@
-"""The kernels that the conductor's Python calls one by one: machine code before there is a stream.
+"""Precompiles the small kernels that the conductor's Python code calls.
 
-What the agents run in their turns is compiled whole when a driver is made. Publications, images and
-commands are worked on in Python, though, which calls small kernels, some ninety of them. Each would
-be read from the disk at its first call, or compiled where nobody has called it before: the first
-publisher that blocks its stream would cost every client of a new installation the eight seconds for
-which `unblock` is compiled, since no agent has a turn meanwhile. So the types of these calls are
-told here.
+The duty cycles of the agents are compiled when a driver is launched. Commands, publications and
+images are handled in Python, which calls some ninety small kernels. Without this module each would
+be loaded from disk, or compiled, at its first call while no agent makes progress: compiling
+`unblock` alone takes eight seconds. The argument types of these calls are therefore listed here.
 """
 
 from collections.abc import Callable
@@ -23,14 +21,14 @@ from windtunnel.driver.media_driver.image import congestion_control, publication
 from windtunnel.driver.media_driver.sender import error_frames, network_publication
 from windtunnel.driver.wire import data, error, header, resolution
 
-# One of each type.
+# One argument of each type.
 I64 = 0
 BYTES = np.zeros(1, np.uint8)
-"""A log, a file's values, a message."""
+"""A log buffer, counter values, or a message."""
 LONGS = np.zeros(1, np.int64)
 POSITIONS = subscriber_positions.make_positions(1)
 
-NUMBERS = (
+SCALAR_CALLS = (
     ((), (system.epoch_ns, system.monotonic_ns)),
     (
         (I64,),
@@ -49,7 +47,7 @@ NUMBERS = (
     ),
     ((I64,) * 4, (position.of,)),
 )
-MEMORY = (
+BUFFER_CALLS = (
     (
         (BYTES,),
         (
@@ -123,18 +121,21 @@ MEMORY = (
             publication_image.shared_acquire,
         ),
     ),
-    ((BYTES, I64, I64, I64), (network_publication.set_spies_release,)),
+    (
+        (BYTES, I64, I64, I64),
+        (descriptor.claimed_position, network_publication.set_spies_release),
+    ),
     ((BYTES, *(I64,) * 4), (descriptor.initialise_tails, unblocker.unblock)),
     ((BYTES, *(I64,) * 9), (data.write,)),
 )
-BUFFERS = (
+MULTI_BUFFER_CALLS = (
     ((BYTES, BYTES), (counters.capacity, ring_buffer.peek)),
     ((BYTES, BYTES, I64, I64), (counters.is_active, counters.find)),
     ((BYTES, LONGS), (handoff.put, handoff.take)),
     ((BYTES, I64, BYTES, I64, I64), (atomics.copy, broadcast.transmit)),
     ((POSITIONS, I64, BYTES), (subscriber_positions.bounds,)),
 )
-NAMES = (
+NAME_RESOLUTION_CALLS = (
     (
         (BYTES, I64),
         (
@@ -151,16 +152,16 @@ NAMES = (
     ((BYTES, I64, I64), (resolution.check_entry, resolution.write_header)),
     ((BYTES, *(I64,) * 4, BYTES, I64, BYTES, I64), (resolution.write_entry,)),
 )
-"""What a driver needs that resolves names with its neighbours."""
+"""Kernels of the driver name resolver."""
 
 Calls = tuple[tuple[tuple[object, ...], tuple[Callable[..., object], ...]], ...]
-CALLS: Calls = NUMBERS + MEMORY + BUFFERS + NAMES
-"""Arguments of the right types, and what the conductor calls from Python with such."""
+CALLS: Calls = SCALAR_CALLS + BUFFER_CALLS + MULTI_BUFFER_CALLS + NAME_RESOLUTION_CALLS
+"""Pairs of example arguments and the kernels that the conductor calls with such types."""
 
 
 @cache
-def load() -> None:
-    """Have all of them in memory, from the disk or from the compiler; once a process."""
+def precompile_calls() -> None:
+    """Load all kernels from the cache or compile them; once per process."""
     for arguments, kernels in CALLS:
         for each in kernels:
             jit.compile_for(each, arguments)

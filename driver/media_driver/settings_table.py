@@ -1,6 +1,6 @@
-"""The settings laid out for people and machines: all there are, or those of one driver.
+"""Formats the settings as text or JSON: all known settings, or those of one driver.
 
-Pure texts; printing is the caller's.
+Returns texts; the caller prints them.
 """
 
 import json
@@ -13,21 +13,21 @@ SCHEMA = "windtunnel-driver-settings/1"
 
 
 def describe() -> str:
-    """A paragraph for each setting there is."""
+    """Return a paragraph for each setting."""
     defaults = Context()
     lines = []
     for name, kind in SETTINGS.items():
         default = kind.write(getattr(defaults, name)) or "not set"
         lines += [
             kind.variable,
-            f"    {kind.meaning}",
+            f"    {kind.description}",
             f"    default {default}; {kind.bounds()}",
         ]
     return "\n".join(lines) + "\n"
 
 
 def describe_json() -> str:
-    """The same for machines."""
+    """Return all settings as a JSON document."""
     defaults = Context()
     rows = [
         {
@@ -35,7 +35,7 @@ def describe_json() -> str:
             "name": name,
             "default": kind.write(getattr(defaults, name)),
             "bounds": kind.bounds(),
-            "meaning": kind.meaning,
+            "meaning": kind.description,
         }
         for name, kind in SETTINGS.items()
     ]
@@ -43,14 +43,14 @@ def describe_json() -> str:
 
 
 def configuration(context: Context, origin_of: Callable[[str], str]) -> str:
-    """Every setting of one driver, with who gave it."""
+    """Return the value and the origin of every setting of one driver."""
     lines = [f"    {name}={_text(context, name)}" for name in SETTINGS]
     width = max(map(len, lines))
-    told = (
+    rows = (
         f"{line:<{min(width, 72)}}  ({origin_of(kind.variable)})"
         for line, kind in zip(lines, SETTINGS.values(), strict=True)
     )
-    return "\n".join(["windtunnel-driver {", *told, "}"]) + "\n"
+    return "\n".join(["windtunnel-driver {", *rows, "}"]) + "\n"
 
 
 def _text(context: Context, name: str) -> Any:

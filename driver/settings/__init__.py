@@ -1,1 +1,1 @@
-"""How settings are told and read, by whichever process: kinds, property files, who wins."""
+"""Settings of a process: kinds of values, property files, precedence of sources."""

@@ -1,10 +1,10 @@
-"""What is known of one setting: its variable, how its value is written, and its bounds.
+"""Kinds of settings: environment variable, text format and bounds of a value.
 
     mtu_length: Annotated[int, Size("AERON_MTU_LENGTH", "longest datagram", 64, 65_504)] = 1_408
 
-A field of the settings says its kind in its annotation, so that value, type and bounds stand in one
-place. A kind reads a text (`parse`), writes a value the same way (`write`), and tells what is wrong
-with a value that came from elsewhere (`fault`). Relations between settings are not known here.
+The annotation of a field specifies its kind, next to its type and default. A kind parses a text
+(`parse`), formats a value in the same way (`write`), and validates a value (`fault`). Constraints
+between settings are checked elsewhere.
 """
 
 from collections.abc import Mapping
@@ -16,14 +16,14 @@ from windtunnel.driver.base.arith import I32_MAX, I32_MIN
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import uri_value
 
-FOR_EVER_NS = 1 << 62
-"""146 years; longer ones count as this, so that a time and a duration never overflow together."""
+DURATION_MAX_NS = 1 << 62
+"""Longest duration, 146 years; limits others so that a time plus a duration never overflows."""
 
 _BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
 
 
 def parse_flag(variable: str, text: str) -> bool:
-    """Yes or no, with the spellings that Aeron takes."""
+    """Parse a boolean, with the spellings that Aeron accepts."""
     found = _BOOLEANS.get(text.lower())
     if found is None:
         raise ConfigurationError(f"{variable}={text}: expected true or false")
@@ -31,39 +31,39 @@ def parse_flag(variable: str, text: str) -> bool:
 
 
 def between(low: str, high: str) -> str:
-    """Bounds, for people."""
+    """Describe bounds for a message."""
     return f"from {low} to {high}"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A text that is taken as it is."""
+    """A text without further checks."""
 
     variable: str
-    """The environment variable that holds it."""
-    meaning: str
-    """What it does, for people; one line without a full stop."""
+    """Environment variable of the setting."""
+    description: str
+    """Description for users; one line without a full stop."""
 
     def parse(self, text: str) -> Any:
-        """The value that is written so; ConfigurationError names the variable and the text."""
+        """Parse a text. Raises ConfigurationError with the variable and the text."""
         return text
 
     def write(self, value: Any) -> str:
-        """The value as a text that `parse` reads."""
+        """Format a value as a text that `parse` accepts."""
         return str(value)
 
     def bounds(self) -> str:
-        """What may be given, for people."""
+        """Describe the valid values for users."""
         return "any text"
 
     def fault(self, value: Any) -> str | None:
-        """What is wrong with the value, whoever made it."""
+        """Return why a value is invalid, or None if it is valid."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Number(Setting):
-    """An integer; hexadecimal and octal prefixes count, as in C."""
+    """An integer; hexadecimal and octal prefixes are accepted, as in C."""
 
     low: int = I32_MIN
     high: int = I32_MAX
@@ -95,15 +95,18 @@ class Size(Number):
 
 @dataclass(frozen=True, slots=True)
 class Duration(Number):
-    """Nanoseconds, such as 200ms, 5s or bare digits; kept in fields that end in `_ns`."""
+    """Nanoseconds, such as 200ms, 5s or digits without a unit; fields end in `_ns`."""
 
     low: int = 0
-    high: int = FOR_EVER_NS
-    zero_is: int = 0
-    """What 0 stands for: the least there is, where Aeron's users write 0 and mean that."""
+    high: int = DURATION_MAX_NS
+    value_of_zero: int = 0
+    """Value that 0 stands for, where Aeron accepts 0 for the minimum."""
 
     def parse(self, text: str) -> int | None:
-        return min(uri_value.parse_duration_ns(self.variable, text), FOR_EVER_NS) or self.zero_is
+        return (
+            min(uri_value.parse_duration_ns(self.variable, text), DURATION_MAX_NS)
+            or self.value_of_zero
+        )
 
     def write(self, value: int | None) -> str:
         if value is None:
@@ -111,14 +114,14 @@ class Duration(Number):
         return uri_value.format_duration_ns(value) if value else "0"
 
     def bounds(self) -> str:
-        if self.high == FOR_EVER_NS:
+        if self.high == DURATION_MAX_NS:
             return f"at least {self.write(self.low)}"
         return between(self.write(self.low), self.write(self.high))
 
 
 @dataclass(frozen=True, slots=True)
 class Flag(Setting):
-    """Yes or no, with the spellings that Aeron takes."""
+    """A boolean, with the spellings that Aeron accepts."""
 
     def parse(self, text: str) -> bool:
         return parse_flag(self.variable, text)
@@ -132,10 +135,10 @@ class Flag(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Setting):
-    """One of a few words; several spellings may stand for the same word."""
+    """One of several words, each with any number of spellings."""
 
     words: Mapping[str, str]
-    """From each spelling, which C function names may be among, to what the driver calls it."""
+    """Map from each spelling, for example the name of a C function, to the word of this driver."""
     ignores_case: bool = False
 
     def parse(self, text: str) -> str:

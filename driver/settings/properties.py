@@ -1,13 +1,13 @@
-"""Property files and -D options, read as the C driver reads them into environment variables.
+"""Property files and -D options, read into environment variables like the C driver does.
 
     # comment          ! comment
     aeron.dir = /dev/shm/one                name, then = or :, then the value
     aeron.mtu.length: 8k
     aeron.driver.resolver.bootstrap.neighbor = one:8050,\\
-        two:8050                            a backslash at the end of a line carries on
+        two:8050                            a backslash at the end continues the line
 
-A name becomes a variable by upper-casing it and turning dots to underscores. An empty value takes
-the setting back to its default. Source: the C driver of Aeron 1.53.
+A name becomes a variable in upper case, with underscores instead of dots. An empty value resets the
+setting to its default. Source: the C driver of Aeron 1.53.
 """
 
 from collections.abc import Iterator
@@ -18,21 +18,21 @@ from windtunnel.driver.base.errors import ConfigurationError
 FILE_PREFIX = "file://"
 URL_PREFIXES = ("http://", "https://")
 FILE_LENGTH_MAX = 1 << 20
-"""Ours: a file that is longer is no property file."""
+"""Our limit: a longer file is not a property file."""
 
 
 def variable_of(name: str) -> str:
-    """The environment variable that a property's name stands for."""
+    """Return the environment variable of a property."""
     return name.upper().replace(".", "_")
 
 
 def name_of(variable: str) -> str:
-    """The property that an environment variable stands for, where its name has no capitals."""
+    """Return the property of an environment variable, if its name has no capital letters."""
     return variable.lower().replace("_", ".")
 
 
 def read_line(where: str, line: str) -> tuple[str, str]:
-    """Variable and value of one `name=value`; `where` is told when it is not one."""
+    """Parse `name=value` into (variable, value). Raises ConfigurationError that names `where`."""
     ends = [at for at in (line.find("="), line.find(":")) if at >= 0]
     name = line[: min(ends)].strip() if ends else ""
     if not name:
@@ -41,29 +41,29 @@ def read_line(where: str, line: str) -> tuple[str, str]:
 
 
 def read_file(path_or_url: str) -> Iterator[tuple[str, str]]:
-    """Variable and value of each line that says something."""
+    """Yield (variable, value) for each property of a file. Raises ConfigurationError."""
     if path_or_url.lower().startswith(URL_PREFIXES):
         raise ConfigurationError(f"{path_or_url}: properties are read from files only, not by HTTP")
     path = Path(path_or_url.removeprefix(FILE_PREFIX))
     try:
         if path.stat().st_size > FILE_LENGTH_MAX:
-            raise ConfigurationError(f"{path}: a property file has at most {FILE_LENGTH_MAX} bytes")
+            raise ConfigurationError(f"{path}: expected at most {FILE_LENGTH_MAX} bytes")
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: not a text in UTF-8") from error
-    whole, first = "", 0
+        raise ConfigurationError(f"{path}: expected text in UTF-8") from error
+    joined, first = "", 0
     for number, line in enumerate(lines, start=1):
         text = line.strip(" \t")
         if not text or text[0] in "#!":
             continue
         first = first or number
-        whole += text
-        if whole.endswith("\\"):
-            whole = whole[:-1]
+        joined += text
+        if joined.endswith("\\"):
+            joined = joined[:-1]
             continue
-        yield read_line(f"{path}:{first}", whole)
-        whole, first = "", 0
-    if whole:
-        raise ConfigurationError(f"{path}:{first}: the file ends where a line was to carry on")
+        yield read_line(f"{path}:{first}", joined)
+        joined, first = "", 0
+    if joined:
+        raise ConfigurationError(f"{path}:{first}: the file ends in a continued line")

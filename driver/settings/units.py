@@ -1,4 +1,4 @@
-"""The units that defaults and bounds are written in."""
+"""Units of defaults and bounds: bytes and nanoseconds."""
 
 KIB = 1024
 MIB = 1024 * KIB

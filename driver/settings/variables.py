@@ -1,8 +1,8 @@
-"""Settings that a client of a program may have from the environment.
+"""Settings that a context reads from environment variables.
 
-    {"client_name": ("AERON_CLIENT_NAME", text), ...}      field: its variable, and who reads it
+    {"client_name": ("AERON_CLIENT_NAME", text), ...}      field: its variable, and its parser
 
-For contexts that a program makes; what a process is told is in `given`.
+Used by contexts in a program; settings of a process are in `raw_settings`.
 """
 
 import os
@@ -10,12 +10,12 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 Reader = Callable[[str, str], Any]
-"""From variable and text to the value; raises ConfigurationError."""
+"""Function from (variable, text) to the value; raises ConfigurationError."""
 
 
-def text(variable: str, said: str) -> str:
-    """A text, as it is."""
-    return said
+def text(variable: str, value: str) -> str:
+    """Return the text unchanged."""
+    return value
 
 
 def read_variables(
@@ -23,10 +23,10 @@ def read_variables(
     environment: Mapping[str, str] | None,
     overridden: Collection[str],
 ) -> dict[str, Any]:
-    """Values by field, of those that have a variable which is set and are not overridden.
+    """Return values by field, for variables that are set and fields that are not overridden.
 
-    None is the environment of this process. Raises ConfigurationError naming the variable that
-    cannot be read.
+    `environment` None is the environment of this process. Raises ConfigurationError that names the
+    variable with an invalid value.
     """
     environment = os.environ if environment is None else environment
     return {

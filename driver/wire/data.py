@@ -1,12 +1,12 @@
-"""Data, padding and heartbeat frames; inside a term and on the wire they are the same bytes.
+"""Data, padding and heartbeat frames, which are identical in a term and on the wire.
 
     0       4  5  6   8       12      16      20      24              32
     +-------+--+--+---+-------+-------+-------+-------+---------------+---------
     | length|v |f |typ|offset |session|stream | term  |reserved value | payload
     +-------+--+--+---+-------+-------+-------+-------+---------------+---------
 
-A datagram is a verbatim slice of a term: whole frames, each padded to 32 bytes. A padding frame
-travels as its header alone and ends the datagram. A heartbeat is a datagram of 32 bytes whose
+A datagram is a copy of part of a term: whole frames, each padded to 32 bytes. Of a padding frame
+only the header is sent, at the end of a datagram. A heartbeat is a datagram of 32 bytes whose
 length field is zero.
 Source: driver-protocol 1.2, 3.3.
 """
@@ -28,7 +28,7 @@ ALIGNMENT = header.ALIGNMENT
 assert HEADER_LENGTH == header.DATA_HEADER_LENGTH
 
 INVALID = -1
-"""What `validate` answers for a datagram that must be counted and dropped."""
+"""Result of `validate` for a datagram that must be counted and dropped."""
 
 
 @kernel
@@ -69,7 +69,7 @@ def write(
     term_id,
     reserved_value,
 ):
-    """Write a whole 32-byte header. Returns its length."""
+    """Write a 32-byte header. Returns its length."""
     header.write(buf, at, frame_length, flags, frame_type)
     put_i32(buf, at + TERM_OFFSET, term_offset)
     put_i32(buf, at + SESSION_ID, session_id)
@@ -81,23 +81,23 @@ def write(
 
 @kernel
 def write_heartbeat(buf, at, session_id, stream_id, term_id, term_offset, flags):
-    """Write the datagram that says where the sender stands. Returns its length."""
+    """Write a heartbeat with the position of the sender. Returns its length."""
     return write(buf, at, 0, flags, types.DATA, term_offset, session_id, stream_id, term_id, 0)
 
 
 @kernel
 def is_heartbeat(buf, at, length):
-    """The length decides, never the flags: a heartbeat looks like data in every other field."""
+    """Return whether a datagram is a heartbeat, which only the length field shows."""
     return length == HEADER_LENGTH and get_i32(buf, at + header.FRAME_LENGTH) == 0
 
 
 @kernel
 def validate(buf, at, length, term_length):
-    """Walk the frames of a datagram that passed `header.check` and see that they fit a term.
+    """Check that the frames of a datagram that passed `header.check` fit into a term.
 
     Shapes:  buf uint8[n], at + length <= n, length >= 32
-    Returns: how far the stream reaches beyond the first frame's position: the sum of the aligned
-             frame lengths, a padding frame counted in full; 0 for a heartbeat; INVALID
+    Returns: the distance from the first frame to the end of the last one in the stream: the sum of
+             the aligned frame lengths, a padding frame counted in full; 0 for a heartbeat; INVALID
     Source:  driver-protocol 3.3
     """
     start = get_i32(buf, at + TERM_OFFSET)
@@ -107,7 +107,7 @@ def validate(buf, at, length, term_length):
         return 0
     offset = 0
     last_type = types.DATA
-    # Every turn moves at least one alignment forward, so the datagram's length bounds the walk.
+    # Each iteration advances by at least 32 bytes, so the datagram's length bounds the loop.
     while offset <= length - HEADER_LENGTH:
         declared = get_i32(buf, at + offset + header.FRAME_LENGTH)
         last_type = header.frame_type(buf, at + offset)

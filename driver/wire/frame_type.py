@@ -1,10 +1,10 @@
-"""The codes and flag bits of every frame, shared by the flyweights of this room.
+"""Type codes and flag bits of all frames.
 
 Source: driver-protocol 1.1, 1.2 to 1.9.
 """
 
 VERSION = 0
-"""The only frame version there is."""
+"""The only frame version."""
 
 PAD = 0x00
 DATA = 0x01
@@ -27,18 +27,18 @@ REVOKED = 0x10
 """Heartbeat: the stream was revoked; only together with EOS."""
 
 SEND_RESPONSE_SETUP = 0x80
-"""SETUP: answer with a RSP_SETUP."""
+"""SETUP: the receiver must answer with a RSP_SETUP."""
 GROUP = 0x40
 """SETUP: the channel has many receivers."""
 
 SEND_SETUP = 0x80
-"""SM: the receiver does not know the stream and asks for a SETUP."""
+"""SM: the receiver does not know the stream and requests a SETUP."""
 SM_EOS = 0x40
 """SM: the receiver is finished with the stream."""
 
 REPLY = 0x80
-"""RTTM: please send this back."""
+"""RTTM: the receiver must send the frame back."""
 HAS_GROUP_TAG = 0x08
-"""ERR: the group tag field counts."""
+"""ERR: the group tag field is valid."""
 SELF = 0x80
 """RES: the entry describes the sender of the datagram."""

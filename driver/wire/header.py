@@ -1,11 +1,11 @@
-"""The eight bytes that begin every frame, and the door through which every datagram enters.
+"""Header of every frame, eight bytes, and the first check of every datagram.
 
     0               4       5       6               8
     +---------------+-------+-------+---------------+
     | frame length  |version| flags | type          |
     +---------------+-------+-------+---------------+
 
-Knows how long each kind must at least be, and nothing of what the kinds mean.
+It checks the minimum length of each type; the fields of a type are checked by its own module.
 Source: driver-protocol 1.1, 1.10.
 """
 
@@ -26,12 +26,12 @@ BAD_VERSION = -3
 BAD_ALIGNMENT = -4
 BAD_TYPE = -5
 BAD_VALUE = -6
-"""A field of the kind's own is out of its range; only the `check` of a kind returns it."""
+"""A field of the frame type is out of range; only the `check` of a type returns it."""
 
 DATA_HEADER_LENGTH = 32
 ALIGNMENT = 32
 
-# Indexed by type code; 0 marks a code that no open driver accepts.
+# Indexed by type code; 0 marks a code that no open-source driver accepts.
 MINIMUM_LENGTHS = (32, 32, 28, 36, 40, 40, 40, 22, 0, 0, 0, 20)
 assert len(MINIMUM_LENGTHS) == types.RSP_SETUP + 1
 
@@ -67,9 +67,9 @@ def write(buf, at, length, flag_bits, type_code):
 
 @kernel
 def check(buf, at, length):
-    """Decide whether a datagram of `length` bytes begins with a frame that may be read.
+    """Check that a datagram of `length` bytes begins with a frame that can be read.
 
-    After OK every fixed field of that kind lies inside the datagram.
+    After OK every fixed field of that type lies inside the datagram.
     Returns: OK, or the first of TOO_SHORT, BAD_LENGTH, BAD_VERSION, BAD_TYPE, BAD_ALIGNMENT that
              applies
     """
@@ -86,6 +86,6 @@ def check(buf, at, length):
     if length < MINIMUM_LENGTHS[code]:
         return TOO_SHORT
     if code <= types.DATA:
-        # A PAD declares more than it sends, so its length says nothing about the datagram.
+        # The length field of a PAD exceeds the datagram, so it is not compared with its length.
         return OK if length % ALIGNMENT == 0 else BAD_ALIGNMENT
     return OK if declared <= length else BAD_LENGTH

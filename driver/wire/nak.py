@@ -1,11 +1,11 @@
-"""Negative acknowledgement: a receiver names one missing range of a term.
+"""Negative acknowledgement (NAK): a receiver reports one missing range of a term.
 
     0       8       12      16      20      24      28
     +-------+-------+-------+-------+-------+-------+
     | header|session|stream | term  |offset |length |
     +-------+-------+-------+-------+-------+-------+
 
-Knows nothing of why the range is missing or who will send it again. A range never leaves its term.
+A range never crosses the end of its term.
 Source: driver-protocol 1.5.
 """
 
@@ -24,9 +24,9 @@ LENGTH = GAP_LENGTH + 4
 
 @kernel
 def check(buf, at, length, term_length):
-    """Decide whether a datagram that passed `header.check` names a range inside a term.
+    """Check that a datagram that passed `header.check` names a range inside a term.
 
-    Returns: OK (a length of zero included), TOO_SHORT, or BAD_VALUE
+    Returns: OK (also for a length of zero), TOO_SHORT, or BAD_VALUE
     """
     if length < LENGTH:
         return header.TOO_SHORT

@@ -1,4 +1,4 @@
-"""Name resolution: one frame that carries many names and their addresses.
+"""Resolution frame: any number of names with their addresses.
 
     0       8                       (each entry 8-aligned)
     +-------+-----------------------+-----------------------+----
@@ -11,8 +11,7 @@
     |     |     |       |       | or 16 bytes)    |length |
     +-----+-----+-------+-------+-----------------+-------+-------
 
-Knows where an entry ends; knows nothing of who believes it. The address is in network order, the
-port is not.
+The address is in network byte order, the port is little-endian.
 Source: driver-protocol 1.9.
 """
 
@@ -47,7 +46,7 @@ INVALID = -1
 
 @kernel
 def address_length(buf, at):
-    """How many bytes of address the entry at `at` holds; INVALID for a type that is not known."""
+    """Return the length of the address of the entry at `at`; INVALID for an unknown type."""
     kind = get_u8(buf, at + RES_TYPE)
     if kind == NAME_TO_IP4:
         return 4
@@ -66,9 +65,10 @@ def name_at(buf, at):
 
 @kernel
 def check_entry(buf, at, length):
-    """Decide whether an entry lies inside the `length` bytes from `at` to the end of the frame.
+    """Check that an entry lies inside the `length` bytes from `at` to the end of the frame.
 
-    Returns: the entry's aligned length, at least 8, or INVALID; the last entry may lack its padding
+    Returns: the aligned length of the entry, at least 8, or INVALID; the last entry may lack its
+             padding
     """
     if length < ADDRESS:
         return INVALID
@@ -113,6 +113,6 @@ def write_entry(buf, at, flags, udp_port, age_ms, address, address_length, name,
 
 @kernel
 def write_header(buf, at, frame_length):
-    """Write the frame's header once its entries are in place. Returns the frame's length."""
+    """Write the header of the frame after its entries. Returns the length of the frame."""
     header.write(buf, at, frame_length, 0, types.RES)
     return frame_length

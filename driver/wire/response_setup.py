@@ -1,4 +1,4 @@
-"""Response setup: a subscriber tells a responder which session it may answer on.
+"""Response setup frame: a subscriber specifies the session on which a responder may answer.
 
     0       8       12      16        20
     +-------+-------+-------+---------+
@@ -22,7 +22,7 @@ LENGTH = RESPONSE_SESSION_ID + 4
 
 @kernel
 def check(buf, at, length):
-    """Any ids are possible, so only the size is judged. Returns OK or TOO_SHORT."""
+    """Check only the size, because any ids are valid. Returns OK or TOO_SHORT."""
     return header.OK if length >= LENGTH else header.TOO_SHORT
 
 

@@ -1,11 +1,11 @@
-"""Round-trip probe: a time stamp that travels to the other side and back.
+"""Round-trip time measurement (RTTM) frame: a timestamp that the other side sends back.
 
     0       8       12      16              24              32              40
     +-------+-------+-------+---------------+---------------+---------------+
     | header|session|stream | echo timestamp|reception delta| receiver id   |
     +-------+-------+-------+---------------+---------------+---------------+
 
-The stamp is in the nanoseconds of whoever asked; nobody else may interpret it.
+The timestamp is in nanoseconds of the requester's clock; only the requester can interpret it.
 Source: driver-protocol 1.6.
 """
 
@@ -24,7 +24,7 @@ LENGTH = RECEIVER_ID + 8
 
 @kernel
 def check(buf, at, length):
-    """Any values are possible in a probe, so only its size is judged. Returns OK or TOO_SHORT."""
+    """Check only the size, because any field values are valid. Returns OK or TOO_SHORT."""
     return header.OK if length >= LENGTH else header.TOO_SHORT
 
 

@@ -1,4 +1,4 @@
-"""Setup frame: a sender introduces its stream.
+"""Setup frame: a sender describes its stream.
 
     0       8       12      16      20       24       28      32      36      40
     +-------+-------+-------+-------+--------+--------+-------+-------+-------+
@@ -6,7 +6,7 @@
     |       |       |       |       |term id |term id |length |       |       |
     +-------+-------+-------+-------+--------+--------+-------+-------+-------+
 
-The active term id and the offset give the sender's position, not the publisher's.
+Active term id and offset are the sender's position, not the publisher's.
 Source: driver-protocol 1.3.
 """
 
@@ -34,10 +34,10 @@ MTU_LENGTH_MAX = 65_504
 
 @kernel
 def check(buf, at, length):
-    """Decide whether a datagram that passed `header.check` is a setup an image can be made from.
+    """Check that an image can be created from a datagram that passed `header.check`.
 
-    Returns: OK, TOO_SHORT, or BAD_VALUE when the term length, the offset or the MTU is out of its
-             range, or the active term id lies before the initial one
+    Returns: OK, TOO_SHORT, or BAD_VALUE if the term length, the offset or the MTU is out of range,
+             or the active term id lies before the initial one
     """
     if length < LENGTH:
         return header.TOO_SHORT
@@ -50,7 +50,7 @@ def check(buf, at, length):
     mtu = get_i32(buf, at + MTU_LENGTH)
     if mtu < MTU_LENGTH_MIN or mtu > MTU_LENGTH_MAX or mtu % header.ALIGNMENT != 0:
         return header.BAD_VALUE
-    # A stream is never before its beginning: no reader could ever catch up with such an image.
+    # An active term before the initial one would give a negative position, which no reader reaches.
     active, initial = get_i32(buf, at + ACTIVE_TERM_ID), get_i32(buf, at + INITIAL_TERM_ID)
     if wrap_i32(active - initial) < 0:
         return header.BAD_VALUE

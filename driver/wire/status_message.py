@@ -1,12 +1,12 @@
-"""Status message: a receiver says how far it consumed and how much more it takes.
+"""Status message (SM): a receiver reports its consumption position and its window.
 
     0       8       12      16      20      24      28              36              44
     +-------+-------+-------+-------+-------+-------+---------------+---------------+
     | header|session|stream | term  |offset |window | receiver id   | group tag     |
     +-------+-------+-------+-------+-------+-------+---------------+---------------+
 
-The receiver id is not naturally aligned. The group tag is there if the frame is exactly 44 bytes
-long; bytes beyond the first 36 of any other number are not a tag.
+The receiver id is not naturally aligned. The group tag is present only in a frame of exactly 44
+bytes; any other number of bytes after the first 36 is not a tag.
 Source: driver-protocol 1.4.
 """
 
@@ -28,10 +28,10 @@ LENGTH_TAGGED = GROUP_TAG + 8
 
 @kernel
 def check(buf, at, length, term_length):
-    """Decide whether a datagram that passed `header.check` may steer a sender of this term length.
+    """Check that a datagram that passed `header.check` is valid for a sender of this term length.
 
-    Units:   term_length of the publication it names; the largest there is where it names none
-    Returns: OK, TOO_SHORT, or BAD_VALUE when offset or window cannot belong to such a term
+    Units:   term_length of the publication it names; the maximum term length if it names none
+    Returns: OK, TOO_SHORT, or BAD_VALUE if offset or window cannot belong to such a term
     """
     if length < LENGTH:
         return header.TOO_SHORT
@@ -76,7 +76,7 @@ def receiver_id(buf, at):
 
 @kernel
 def feedback_length(buf, at):
-    """How many bytes follow the fixed part: 0 none, 8 a group tag, any other number nonsense."""
+    """Return the number of bytes after the fixed part: 0 none, 8 a group tag, else invalid."""
     return header.frame_length(buf, at) - LENGTH
 
 
@@ -87,7 +87,7 @@ def has_group_tag(buf, at):
 
 @kernel
 def group_tag(buf, at):
-    """Only where `has_group_tag` holds."""
+    """Return the group tag; valid only if `has_group_tag`."""
     return get_i64(buf, at + GROUP_TAG)
 
 

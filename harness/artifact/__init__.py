@@ -1,5 +1,5 @@
-"""What a run leaves behind: every path, record and document in a run folder.
+"""Artifacts of a run: all paths, record formats and documents of a run folder.
 
-This room is the treaty between those who make a run and those who judge or draw it. It knows
-layouts only: not who writes them, nor what they mean for a verdict.
+This package is the interface between the code that executes a run and the code that judges it or
+reports on it. It defines layouts only: neither their writers nor their meaning for a verdict.
 """

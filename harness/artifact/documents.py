@@ -1,33 +1,44 @@
 """JSON documents of a run folder, each with a schema name in its first key.
 
-A document is written whole or not at all (a new file, then a rename), so a reader never sees half
-of one. Links are not followed: see `regular_file`.
+A document is written atomically (a new file, then a rename), so a reader never sees a part of one.
+Symbolic links are not followed: see `regular_file`.
 """
 
 import json
-from dataclasses import fields
+import math
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_origin
+from typing import Any, TypeVar
 
+from windtunnel.harness.artifact.document_values import ValueTypeError, described, parse, refuse
 from windtunnel.harness.artifact.regular_file import UnsafeFileError, read_text, replace_file
 
 Document = dict[str, Any]
+_Parsed = TypeVar("_Parsed")
+
+DEPTH_MAX = 32
+"""Maximum number of objects and lists inside each other."""
+VALUES_MAX = 1 << 22
+"""Maximum number of values, several times that of the largest documents, which list samples."""
+NAME_BYTES_MAX = 255
+"""Maximum length of a file name on Linux."""
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class DocumentError(ValueError):
-    """A document that is there but cannot be understood; the text names the file and the fault."""
+    """A document that exists but cannot be parsed; the text names the file and the error."""
 
 
 def write_document(path: Path, document: Document) -> None:
-    """Write a document so that readers see the old one or the new one."""
+    """Write a document atomically: readers see the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, json.dumps(document, indent=1) + "\n")
 
 
 def read_document(path: Path, schema: str | None = None) -> Document | None:
-    """The document, or None when there is no such file.
+    """Return the document, or None if the file does not exist.
 
-    Raises DocumentError when it is damaged, of another schema, or not a regular file.
+    Raises DocumentError if it is damaged, of another schema, or not a regular file.
     """
     try:
         text = read_text(path)
@@ -37,33 +48,98 @@ def read_document(path: Path, schema: str | None = None) -> Document | None:
         return None
     except UnicodeDecodeError as error:
         raise DocumentError(f"{path.name}: not UTF-8: {error}") from error
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise DocumentError(f"{path.name}: not JSON: {error}") from error
-    if not isinstance(document, dict):
-        raise DocumentError(f"{path.name}: expected an object, found {type(document).__name__}")
+    document = parse_text(text, path.name)
     if schema is not None and document.get("schema") != schema:
-        found = document.get("schema")
+        found = described(document.get("schema"))
         raise DocumentError(f"{path.name}: expected schema {schema}, found {found}")
     return document
 
 
-def check_types(made: Any) -> None:
-    """Raise TypeError, which names the field, unless the values of a dataclass have their types.
+def parse_text(text: str, name: str) -> Document:
+    """Return the document of a text; `name` is that of its file. Raises DocumentError.
 
-    Looks into lists of texts, not into other containers.
+    Its size and depth are bounded, its integers have 64 bits, its other numbers are finite, and its
+    strings can be written as UTF-8.
     """
-    for each in fields(made):
-        kind: Any = get_origin(each.type) or each.type
-        value = getattr(made, each.name)
-        if type(value) is not kind:
-            raise TypeError(f"{each.name}: expected {kind.__name__}, found {value!r}")
-        if each.type == list[str] and not all(isinstance(item, str) for item in value):
-            raise TypeError(f"{each.name}: expected a list of texts, found {value!r}")
+    # Counted before parsing: an empty list of two characters takes sixty bytes of memory.
+    if sum(map(text.count, "[{,")) > VALUES_MAX:
+        raise DocumentError(f"{name}: expected at most {VALUES_MAX} values, found more")
+    try:
+        document = json.loads(text)
+    except RecursionError as error:
+        raise DocumentError(f"{name}: {_TOO_DEEP}") from error
+    except ValueError as error:
+        raise DocumentError(f"{name}: not JSON: {error}") from error
+    try:
+        _check_values(document)
+    except ValueTypeError as error:
+        raise DocumentError(f"{name}: {error}") from error
+    if not isinstance(document, dict):
+        raise DocumentError(f"{name}: expected an object, found {described(document)}")
+    return document
 
 
-def check_name(value: object, name: str) -> None:
-    """Raise TypeError, which names the field, unless a value can be the name of a folder."""
-    if not isinstance(value, str) or value in ("", ".", "..") or set("/\0") & set(value):
-        raise TypeError(f"{name}: expected the name of a folder within this one, found {value!r}")
+def read_as(
+    kind: type[_Parsed],
+    path: Path,
+    schema: str,
+    adapt: Callable[[Document], Document] = lambda document: document,
+) -> _Parsed | None:
+    """Return a document as a dataclass, or None if the file does not exist.
+
+    `adapt` converts the document of the file, without its schema, to the names of the dataclass;
+    it may raise ValueTypeError. Raises DocumentError, which names the file and the field.
+    """
+    document = read_document(path, schema)
+    if document is None:
+        return None
+    plain = {key: value for key, value in document.items() if key != "schema"}
+    try:
+        return parse(kind, adapt(plain))
+    except ValueTypeError as error:
+        raise DocumentError(f"{path.name}: {error}") from error
+
+
+_TOO_DEEP = f"expected at most {DEPTH_MAX} objects and lists inside each other, found more"
+
+
+def _check_values(document: object) -> None:
+    """Raise ValueTypeError for a value that a document must not contain, anywhere in it."""
+    level: list[object] = [document]
+    for depth in range(DEPTH_MAX + 1):
+        inner: list[object] = []
+        for value in level:
+            if isinstance(value, dict):
+                for key in value:
+                    _check_text(key)
+                inner += value.values()
+            elif isinstance(value, list):
+                inner += value
+            elif isinstance(value, str):
+                _check_text(value)
+            elif type(value) is int and not INT64_MIN <= value <= INT64_MAX:
+                raise ValueTypeError("expected integers of 64 bits, found a greater number")
+            elif isinstance(value, float) and not math.isfinite(value):
+                raise ValueTypeError(f"expected finite numbers, found {value}")
+        level = inner
+        if not level:
+            return
+        if depth == DEPTH_MAX:
+            raise ValueTypeError(_TOO_DEEP)
+
+
+def _check_text(text: str) -> None:
+    if not text.isascii() and any("\ud800" <= each <= "\udfff" for each in text):
+        raise ValueTypeError("expected Unicode text, found an unpaired surrogate")
+
+
+def check_name(value: object, place: str) -> None:
+    """Raise ValueTypeError unless a value is a valid name of a subfolder."""
+    if (
+        not isinstance(value, str)
+        or value in ("", ".", "..")
+        or len(value.encode()) > NAME_BYTES_MAX
+        or not value.isprintable()
+        or set("/\0") & set(value)
+    ):
+        raise refuse(place, "the name of a subfolder", value)

@@ -1,7 +1,7 @@
-"""Files of raw records: packed little-endian structs, no header, one dtype a file.
+"""Files of raw records: packed little-endian structs, no header, one dtype per file.
 
-Absence is not an exception here: a missing file reads as None, so that a judge can name it. A file
-that ends inside a record (its writer was killed) reads as its whole records; `has_torn_tail` tells.
+A missing file is no exception: it reads as None, so that the judge can name it. A file that ends
+inside a record (its writer was killed) reads as its complete records; see `has_torn_tail`.
 """
 
 import os
@@ -23,14 +23,14 @@ def write_records(path: Path, records: Records) -> None:
 
 
 def append_records(path: Path, records: Records) -> None:
-    """Add records to the end of a file, creating it if need be."""
+    """Append records to a file, creating it if necessary."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with path.open("ab") as file:
         file.write(np.ascontiguousarray(records).tobytes())
 
 
 def read_records(path: Path, dtype: np.dtype[Any]) -> Records | None:
-    """All whole records of a file, or None when there is no such file.
+    """Return all complete records of a file, or None if it does not exist.
 
     Raises UnsafeFileError for anything but a regular file.
     """

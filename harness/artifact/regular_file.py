@@ -1,17 +1,16 @@
 """Regular files, opened and replaced without following a symbolic link.
 
-Run folders are exchanged between people, so the contents of one are untrusted input. A file of it
-may be a symbolic link to another file of the reader, a FIFO that blocks its reader for ever, or a
-device. Every file of a run or suite folder is therefore read through `open_regular` and written
-through `replace_file`.
+Users exchange run folders, so their contents are untrusted input. A file may be a symbolic link to
+another file of the user, a FIFO that blocks the reader forever, or a device. Every file of a run or
+suite folder is therefore read through `open_regular` and written through `replace_file`.
 
     open_regular    O_NOFOLLOW, O_NONBLOCK, then fstat: anything but a regular file is refused
     replace_file    a new file of random name (O_EXCL) in a directory opened with O_NOFOLLOW,
-                    renamed over the old one; a link of the final name is replaced, not followed
+                    renamed over the old one; a link with the final name is replaced, not followed
 
-These look at the last component of a directory only, so each command passes the folder that it is
-given through `untrusted_folder` first: no subfolder of it may be a symbolic link. The folder itself
-may be reached through links.
+These check the last component of a directory path only, so each command first passes its folder
+argument to `untrusted_folder`: no subfolder may be a symbolic link. The path of the folder itself
+may contain symbolic links.
 """
 
 import contextlib
@@ -26,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WHOLE_BYTES_MAX = 64 << 20
-"""Longest file that is read into memory as text; the longest of our documents take a tenth."""
+"""Limit of files read into memory as text, ten times the size of the largest documents."""
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -43,7 +42,7 @@ _KINDS = (
 
 
 class UnsafeFileError(OSError):
-    """A path that is not used, because it is not the regular file or directory that it must be."""
+    """A path that is rejected because it is not a regular file or directory as expected."""
 
     def __init__(self, path: Path, text: str) -> None:
         super().__init__(errno.EINVAL, text, str(path))
@@ -55,8 +54,8 @@ class UnsafeFileError(OSError):
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading.
 
-    Raises UnsafeFileError for anything else that has this name, a symbolic link included, and the
-    usual OSError where the file does not exist or may not be read.
+    Raises UnsafeFileError for anything else of this name, including a symbolic link, and OSError if
+    the file does not exist or is not readable.
     """
     try:
         descriptor = os.open(path, _READ)
@@ -76,13 +75,13 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def size_of(path: Path) -> int:
-    """The length of a regular file in bytes. Raises as `open_regular` does."""
+    """Return the length of a regular file in bytes. Raises as `open_regular` does."""
     with open_regular(path) as file:
         return os.fstat(file.fileno()).st_size
 
 
 def read_text(path: Path, max_bytes: int = WHOLE_BYTES_MAX) -> str:
-    """The whole text of a regular file, which is UTF-8.
+    """Return the UTF-8 text of a regular file.
 
     Raises UnsafeFileError for a longer file, UnicodeDecodeError, and as `open_regular` does.
     """
@@ -94,7 +93,7 @@ def read_text(path: Path, max_bytes: int = WHOLE_BYTES_MAX) -> str:
 
 
 def map_bytes(path: Path) -> NDArray[np.uint8]:
-    """The bytes of a regular file, mapped for reading. Raises as `open_regular` does."""
+    """Map the bytes of a regular file for reading. Raises as `open_regular` does."""
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size == 0:
             return np.zeros(0, dtype=np.uint8)
@@ -102,10 +101,10 @@ def map_bytes(path: Path) -> NDArray[np.uint8]:
 
 
 def replace_file(path: Path, content: str) -> None:
-    """Write a file so that readers see the old one or the new one, never a part.
+    """Write a file atomically: readers see the old one or the new one, never a part.
 
-    Raises UnsafeFileError if the last component of its directory is a symbolic link; what else
-    fails is the usual OSError, and the file that was there is left as it was.
+    Raises UnsafeFileError if the last component of its directory is a symbolic link, and OSError
+    for other failures; the previous file is then unchanged.
     """
     try:
         folder = os.open(path.parent, _FOLDER)
@@ -127,7 +126,7 @@ def replace_file(path: Path, content: str) -> None:
 
 
 def untrusted_folder(path: Path) -> Path:
-    """The path of a folder that a user named, without the symbolic links on the way to it.
+    """Return the path of a user's folder with the symbolic links in it resolved.
 
     Raises UnsafeFileError if any folder within it, at any depth, is a symbolic link.
     """
@@ -140,15 +139,15 @@ def untrusted_folder(path: Path) -> Path:
 
 
 def real_path(path: Path) -> Path:
-    """A path without symbolic links; as it was given if it has none."""
+    """Resolve symbolic links; a path without any is returned unchanged."""
     real = path.resolve()
     return path if path.absolute() == real else real
 
 
-def _unsafe(path: Path, wanted: str, mode: int) -> UnsafeFileError:
+def _unsafe(path: Path, expected: str, mode: int) -> UnsafeFileError:
     found = next((text for is_kind, text in _KINDS if is_kind(mode)), "a regular file")
     return UnsafeFileError(
         path,
-        f"expected {wanted}, found {found}; files from others are not "
+        f"expected {expected}, found {found}; files of run folders are not "
         "read or written through links, and only regular files are read",
     )

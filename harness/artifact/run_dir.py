@@ -1,13 +1,13 @@
-"""Every path of a suite folder and of a run folder; nobody else joins them by hand.
+"""Layout of suite folders and run folders: the only module that composes their paths.
 
 runs/matrix-<suite-id>/        matrix.html  matrix.json  a suite folder for each pair
 runs/<suite-id>/               report.html  suite.json
   <scenario with / as ->-s<seed>/
     run.json  scenario.yaml  case.json  repro.txt  payload.bin
     decisions.bin  ledger.json  verdict.json  relay.log  netem.json  netem.log
-    host-events.json                        of a run whose hosts are paused or killed
-    replayed.bin  replay.json               of a run that repeats another's decisions
-    simulation.json  simulator.log          in place of relay.log, of a simulated run
+    host-events.json                        if host events pause or kill processes
+    replayed.bin  replay.json               if the run replays the decisions of another
+    simulation.json  simulator.log          instead of relay.log, in a simulated run
     captures/<host>.pcap  captures/<host>.json  captures/<host>.log
     hosts/<host>/
       driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
@@ -25,18 +25,18 @@ from pathlib import Path
 
 
 def new_suite_id(now_utc: datetime) -> str:
-    """A suite id that sorts by time and that two suites of one second do not share."""
+    """Return a suite id that sorts by time, and is unique within a second."""
     return f"{now_utc:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
 def run_name(scenario: str, seed: int) -> str:
-    """The name of the run folder of one scenario with one seed."""
+    """Return the name of the run folder of one scenario with one seed."""
     return f"{scenario.replace('/', '-')}-s{seed}"
 
 
 @dataclass(frozen=True)
 class SuiteDir:
-    """The folder of one invocation: several runs and their report."""
+    """The folder of one suite: several runs and their report."""
 
     path: Path
 
@@ -49,17 +49,17 @@ class SuiteDir:
         return self.path / "suite.json"
 
     def run(self, scenario: str, seed: int) -> "RunDir":
-        """The folder of one run, whether it exists or not."""
+        """Return the folder of one run, which need not exist."""
         return RunDir(self.path / run_name(scenario, seed))
 
     def runs(self) -> list["RunDir"]:
-        """The folders of all runs that left a manifest, by name."""
+        """Return the folders of all runs with a manifest, by name."""
         return [RunDir(found.parent) for found in sorted(self.path.glob("*/run.json"))]
 
 
 @dataclass(frozen=True)
 class MatrixDir:
-    """The folder of one matrix: a suite for each pair, and the page of all cells."""
+    """The folder of one matrix: a suite for each pair, and a page of all cells."""
 
     path: Path
 
@@ -77,7 +77,7 @@ class MatrixDir:
 
 @dataclass(frozen=True)
 class PublisherFiles:
-    """What one publisher leaves."""
+    """The files of one publisher."""
 
     document: Path
     offers: Path
@@ -86,7 +86,7 @@ class PublisherFiles:
 
 @dataclass(frozen=True)
 class SubscriberFiles:
-    """What one subscriber leaves."""
+    """The files of one subscriber."""
 
     document: Path
     index: Path
@@ -97,7 +97,7 @@ class SubscriberFiles:
 
 @dataclass(frozen=True)
 class RecorderFiles:
-    """What the one leaves who has an archive record a stream."""
+    """The files of one recorder, the workload that lets an archive record a stream."""
 
     document: Path
     log: Path
@@ -105,7 +105,7 @@ class RecorderFiles:
 
 @dataclass(frozen=True)
 class HostDir:
-    """What one host leaves, by host name."""
+    """The files of one host."""
 
     path: Path
 
@@ -142,16 +142,16 @@ class HostDir:
         return self.path / "pressure.json"
 
     @property
-    def held_logs(self) -> Path:
+    def log_index(self) -> Path:
         return self.path / "logs.json"
 
-    def put_aside(self, number: int) -> None:
-        """Keep what a sampler wrote of a driver that was killed, the so-and-so-many-th."""
-        past = self.path / f"before-{number}"
-        past.mkdir(parents=True, exist_ok=True)
-        for file in (self.counters, self.counter_samples, self.pressure, self.held_logs):
+    def save_generation(self, number: int) -> None:
+        """Move the sampler's files of a killed driver to the subfolder `before-<number>`."""
+        folder = self.path / f"before-{number}"
+        folder.mkdir(parents=True, exist_ok=True)
+        for file in (self.counters, self.counter_samples, self.pressure, self.log_index):
             if file.exists():
-                file.rename(past / file.name)
+                file.rename(folder / file.name)
 
     @property
     def archive_log(self) -> Path:
@@ -159,7 +159,7 @@ class HostDir:
 
     @property
     def archive(self) -> Path:
-        """The directory of the host's archive, as the archive itself keeps it."""
+        """The directory of the host's archive."""
         return self.path / "archive"
 
     def recorder(self, traffic_id: str) -> RecorderFiles:
@@ -167,7 +167,7 @@ class HostDir:
         return RecorderFiles(self.path / f"{stem}.json", self.path / f"{stem}.log")
 
     def log_buffer(self, folder: str, registration_id: int) -> Path:
-        """The copy of a log buffer from one of the two folders of a driver's directory."""
+        """Return the path of a copied log buffer, by its folder in the driver's directory."""
         return self.path / "logs" / f"{folder}-{registration_id}.logbuffer"
 
     def publisher(self, traffic_id: str) -> PublisherFiles:
@@ -221,12 +221,12 @@ class RunDir:
 
     @property
     def replayed(self) -> Path:
-        """The decisions that this run was to repeat, as `decisions` of the run that made them."""
+        """The decisions that this run replays: `decisions` of the original run."""
         return self.path / "replayed.bin"
 
     @property
     def replay(self) -> Path:
-        """How far they were repeated."""
+        """How many of them were repeated."""
         return self.path / "replay.json"
 
     @property
@@ -235,17 +235,17 @@ class RunDir:
 
     @property
     def netem(self) -> Path:
-        """What the kernel's netem was told and what it did."""
+        """Configuration and counters of the kernel's netem."""
         return self.path / "netem.json"
 
     @property
     def host_events(self) -> Path:
-        """What befell the hosts on purpose."""
+        """The host events that happened."""
         return self.path / "host-events.json"
 
     @property
     def netem_log(self) -> Path:
-        """What `tc` printed."""
+        """The output of `tc`."""
         return self.path / "netem.log"
 
     @property
@@ -266,12 +266,12 @@ class RunDir:
 
     @property
     def analysis(self) -> Path:
-        """What its captures tell, in plain words, if anybody has asked."""
+        """The analysis of the run's captures, if it was requested."""
         return self.path / "analysis.json"
 
     @property
     def analysis_page(self) -> Path:
-        """The same with charts and tables."""
+        """The analysis as a page with charts and tables."""
         return self.path / "analysis.html"
 
     @property
@@ -283,15 +283,15 @@ class RunDir:
         return self.path / "hosts"
 
     def capture(self, host: str) -> Path:
-        """The packets of a host's interface, both directions."""
+        """Return the path of the capture of a host's interface, both directions."""
         return self.captures / f"{host}.pcap"
 
     def capture_statistics(self, host: str) -> Path:
-        """How many packets the capture received and how many the kernel dropped."""
+        """Return the path of the capture's statistics: packets received, dropped by the kernel."""
         return self.captures / f"{host}.json"
 
     def capture_log(self, host: str) -> Path:
-        """What the capture tool printed."""
+        """Return the path of the capture tool's output."""
         return self.captures / f"{host}.log"
 
     def host(self, name: str) -> HostDir:

@@ -1,15 +1,15 @@
-"""One measurement of one archive: how fast it records, and how fast it replays what it recorded.
+"""Measures one archive: how fast it records, and how fast it replays what it recorded.
 
     record  replay  record  replay  record  replay  record  replay ...
     -------- warm-up ------------>  ---- these are counted ---->
 
 Each recording has as many messages as fit into the bytes that one may take, the same for every
-archive, and begins with an empty stream. What was begun within the first second is dropped, which
-a compiler that compiles while it runs may need. A rate is that of all counted recordings, or all
-counted replays, together, by the clock of the load: from a stream that is there, before its first
-message, to the last message written or read. A reading is void when a message is missing, comes
-out of order or twice, when a recording does not end where the stream did, when a process died, or
-when kernels were compiled in between.
+archive, and starts with an empty stream. What was started within the first second is dropped, since
+a just-in-time compiler may need it. A rate is that of all counted recordings, or all counted
+replays, together, by the clock of the load: from a connected stream, before its first message, to
+the last message written or read. A reading is void if a message is missing, out of order or
+duplicated, if a recording does not end where the stream did, if a process died, or if kernels were
+compiled meanwhile.
 """
 
 import shutil
@@ -32,7 +32,7 @@ CONNECT_LIMIT_S = 180.0
 """Long enough for kernels that are not compiled yet."""
 TURN_LIMIT_S = 120.0
 ROOM_FACTOR = 2
-"""A purged recording may still be there when the next one has begun."""
+"""A purged recording may still exist when the next one has started."""
 
 
 @dataclass(frozen=True)
@@ -43,34 +43,36 @@ class Turn:
     duration_ns: int
     """By the load's clock."""
     processor_ns: int
-    """Of archive and driver, with what it takes to begin and to end."""
+    """Of archive and driver, including start and end."""
 
 
 def check_room(folder: Path, settings: BenchSettings) -> None:
-    """Raise LabError where recordings could fill what they lie on."""
+    """Raise LabError if recordings could fill the disk."""
     needed, free = ROOM_FACTOR * settings.recording_bytes, shutil.disk_usage(folder).free
     if free < needed:
         raise LabError(
             f"recordings need {needed} bytes in {folder}, where {free} are free; "
-            f"make room, or name other cases than archive with --only"
+            f"free some space, or exclude the archive cases with --only"
         )
 
 
 def message_count(case: BenchCase, settings: BenchSettings) -> int:
-    """How many messages a recording has, at least one."""
+    """Return the number of messages of a recording, at least one."""
     return max(1, settings.recording_bytes // aligned(DATA_HEADER_LENGTH + case.message_length))
 
 
 def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
-    """Messages and megabytes a second, nanoseconds of processor time a message.
+    """Return messages and megabytes per second, and nanoseconds of processor time per message.
 
-    Raises MeasurementError where the clock stood still.
+    Raises MeasurementError if there are no messages or the time is zero.
     """
     kept = list(turns)
     messages = sum(turn.message_count for turn in kept)
     duration_ns = sum(turn.duration_ns for turn in kept)
     if messages <= 0 or duration_ns <= 0:
-        raise MeasurementError(f"{messages} messages in {duration_ns} ns are no measurement")
+        raise MeasurementError(
+            f"expected values above 0, found {messages} messages in {duration_ns} ns"
+        )
     rate = messages * 1e9 / duration_ns
     return {
         "messages": rate,
@@ -82,12 +84,12 @@ def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
 def measure_archive(
     case: BenchCase, host: ArchiveHost, settings: BenchSettings, folder: Path, round_index: int
 ) -> Reading:
-    """Measure one case on an archive that runs."""
+    """Measure one case on a running archive."""
     name = host.subject.name
     try:
         values = _under_load(case, host, settings, folder)
         if not host.is_alive:
-            raise MeasurementError("the archive or its driver ended")
+            raise MeasurementError("the archive or its driver exited")
     except MeasurementError as error:
         return Reading(name, case.name, round_index, void=str(error))
     return Reading(name, case.name, round_index, values)
@@ -108,14 +110,14 @@ def _under_load(
         more=("--control-channel", host.control_channel, "--message-count", str(count)),
     ) as loads:
         connected = State.CONNECTED
-        loads.wait(lambda: loads.board.state is connected, CONNECT_LIMIT_S, "no archive answered")
+        loads.wait(lambda: loads.board.state is connected, CONNECT_LIMIT_S, "no archive responded")
         counting_s = time.monotonic() + settings.warm_up_s
         while time.monotonic() < counting_s:
-            _both_ways(loads, host, count)
+            _record_and_replay(loads, host, count)
         first_ns, end_s = time.time_ns(), time.monotonic() + settings.seconds
-        turns = [_both_ways(loads, host, count)]
+        turns = [_record_and_replay(loads, host, count)]
         while time.monotonic() < end_s:
-            turns.append(_both_ways(loads, host, count))
+            turns.append(_record_and_replay(loads, host, count))
         last_ns = time.time_ns()
     if compiled_between(cache_root(), first_ns, last_ns):
         raise MeasurementError("kernels were compiled on this machine while it was measured")
@@ -126,7 +128,7 @@ def _under_load(
     }
 
 
-def _both_ways(loads: Loads, host: ArchiveHost, count: int) -> tuple[Turn, Turn]:
+def _record_and_replay(loads: Loads, host: ArchiveHost, count: int) -> tuple[Turn, Turn]:
     recording = _turn(loads, host, count, Command.RECORD, State.RECORDED)
     return recording, _turn(loads, host, count, Command.REPLAY, State.REPLAYED)
 
@@ -137,10 +139,10 @@ def _turn(loads: Loads, host: ArchiveHost, count: int, order: Command, done: Sta
 
     def is_over() -> bool:
         if not host.is_alive:
-            raise MeasurementError("the archive or its driver ended")
+            raise MeasurementError("the archive or its driver exited")
         return board.state is done
 
-    loads.wait(is_over, TURN_LIMIT_S, f"{order.name} of {count} messages was not done")
+    loads.wait(is_over, TURN_LIMIT_S, f"{order.name} of {count} messages was not completed")
     if board.message_count != count:
         raise MeasurementError(
             f"{order.name}: expected {count} messages, counted {board.message_count}"

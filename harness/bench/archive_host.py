@@ -1,11 +1,11 @@
-"""One archive and its media driver, running in a directory of their own, both gone afterwards.
+"""Runs one archive and its media driver in a directory that is removed afterwards.
 
-    ours    python -m windtunnel.driver, and python -m windtunnel.driver.archive run beside it
-    java    one process of Java's archive and its driver, out of the jar that AERON_ALL_JAR names
+    ours    python -m windtunnel.driver, and python -m windtunnel.driver.archive beside it
+    java    one process of Java's archive and its driver, from the jar that AERON_ALL_JAR names
 
-Both are told the same by the same names, `aeron.archive.dir` to the one being AERON_ARCHIVE_DIR to
-the other; what is not told is each one's own default. Ready is an archive whose mark file has a
-version, which it writes last. Knows nothing of what is recorded.
+Both get the same settings under the same names: `aeron.archive.dir` for one is AERON_ARCHIVE_DIR
+for the other; for the rest each uses its own default. An archive is ready when its mark file has a
+version, which it writes last.
 """
 
 import contextlib
@@ -37,7 +37,7 @@ _OPENS = ("java.base/sun.nio.ch", "java.base/jdk.internal.misc", "java.base/java
 _JAVA_OPTIONS = (
     "-Xmx512m",
     "-XX:+UseParallelGC",
-    # Without looks at bounds of buffers, which can be had without: Java at its best.
+    # Bounds checks of buffers are optional; without them Java performs best.
     "-Dagrona.disable.bounds.checks=true",
     *(word for name in _OPENS for word in ("--add-opens", f"{name}=ALL-UNNAMED")),
 )
@@ -58,17 +58,17 @@ ARCHIVES = {subject.name: subject for subject in (OUR_ARCHIVE, JAVA_ARCHIVE)}
 
 
 def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, str]]:
-    """The archives to measure, and those that were wanted but are not here, with the reason."""
+    """Return the archives to measure, and those that are not available, with the reason."""
     if not settings.archive_cases():
         return [], {}
-    wanted = [ARCHIVES[name] for name in settings.drivers if name in ARCHIVES]
-    why = peers.why_no_java() if JAVA_ARCHIVE in wanted else ""
+    selected = [ARCHIVES[name] for name in settings.drivers if name in ARCHIVES]
+    why = peers.java_problem() if JAVA_ARCHIVE in selected else ""
     missing = {JAVA_ARCHIVE.name: why} if why else {}
-    return [each for each in wanted if each.name not in missing], missing
+    return [each for each in selected if each.name not in missing], missing
 
 
 def archive_settings(settings: BenchSettings, folder: Path, control_channel: str) -> dict[str, str]:
-    """What both archives and their drivers are told, by Java's names."""
+    """Return the settings of both archives and their drivers, by Java's names."""
     # A driver may share one thread between sender and receiver; an archive has no such mode.
     is_dedicated = settings.threading_mode == "DEDICATED"
     given = {
@@ -82,7 +82,7 @@ def archive_settings(settings: BenchSettings, folder: Path, control_channel: str
         "aeron.archive.replication.channel": "aeron:udp?endpoint=127.0.0.1:0",
     }
     given |= {name.lower().replace("_", "."): text for name, text in settings.both_set.items()}
-    # Nobody may move these: they would be another archive's.
+    # These are fixed: other values would name another archive.
     return given | {
         "aeron.dir": str(folder / "aeron"),
         "aeron.archive.dir": str(folder / "archive"),
@@ -93,21 +93,21 @@ def archive_settings(settings: BenchSettings, folder: Path, control_channel: str
 def our_environment(
     given: Mapping[str, str], settings: BenchSettings, ambient: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """The same as variables, for our archive."""
+    """Return the settings as environment variables, for our archive."""
     named = {name.upper().replace(".", "_"): text for name, text in given.items()}
     fixed = {name: named[name] for name in ("AERON_DIR", "AERON_ARCHIVE_DIR")}
     return plain_environment(ambient) | named | settings.ours_set | fixed
 
 
 def java_command(given: Mapping[str, str]) -> list[str]:
-    """The same as properties, in the command that starts Java's."""
+    """Return the command that starts Java's archive, with the settings as properties."""
     properties = (f"-D{name}={text}" for name, text in given.items())
     program, jar = peers.java_program() or "java", os.path.abspath(os.environ[peers.JAR_VARIABLE])
     return [program, *_JAVA_OPTIONS, *properties, "-cp", jar, _JAVA_MAIN]
 
 
 def mark_is_ready(mark_file: Path) -> bool:
-    """Whether the archive of a new directory answers."""
+    """Whether the archive of a new directory is ready."""
     try:
         with mark_file.open("rb") as file:
             head = file.read(VERSION_OFFSET + VERSION_LENGTH)
@@ -117,7 +117,7 @@ def mark_is_ready(mark_file: Path) -> bool:
 
 
 class ArchiveHost:
-    """An archive from its start to its end."""
+    """A running archive, from start to end."""
 
     def __init__(
         self, subject: ArchiveSubject, settings: BenchSettings, folder: Path, control_channel: str
@@ -133,7 +133,7 @@ class ArchiveHost:
 
     @property
     def directory(self) -> Path:
-        """Of the media driver."""
+        """Directory of the media driver."""
         return self._folder / "aeron"
 
     def __enter__(self) -> Self:
@@ -182,12 +182,12 @@ class ArchiveHost:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the archive runs, and our driver where it has one beside it."""
+        """Whether the archive is running, and our driver if it has one beside it."""
         is_running = self._archive is not None and self._archive.poll() is None
         return is_running and (self._driver is None or self._driver.is_alive)
 
     def processor_ns(self) -> int:
-        """Processor time so far, of the archive and its driver; 0 once they are gone."""
+        """Processor time so far of the archive and its driver; 0 once they are gone."""
         assert self._archive is not None
         beside = self._driver.processor_ns() if self._driver is not None else 0
         with contextlib.suppress(OSError):

@@ -1,9 +1,9 @@
-"""The process of the real Aeron C driver, which pyaeron brings along.
+"""The process of the real Aeron C driver, which pyaeron contains.
 
     python -m windtunnel.harness.bench.c_driver
 
-It reads the same variables as ours (AERON_DIR, AERON_THREADING_MODE, ...) and ends on SIGTERM or
-SIGINT. Exit codes: 0 ended in order, 1 it could not start, 127 pyaeron is not installed.
+It reads the same variables as ours (AERON_DIR, AERON_THREADING_MODE, ...) and exits on SIGTERM or
+SIGINT. Exit codes: 0 stopped by a signal, 1 it could not start, 127 pyaeron is not installed.
 """
 
 import os
@@ -14,16 +14,17 @@ NOT_INSTALLED = 127
 
 
 def main() -> int:
-    """Run the driver until it is told to stop."""
+    """Run the driver until a stop signal."""
     try:
         import pyaeron
     except ImportError as error:
         print(f"the real C driver needs pyaeron: {error}", file=sys.stderr)
         return NOT_INSTALLED
-    # Kept back before the driver has threads, so that they leave it to this one as well.
+    # Blocked before the driver starts threads, so that they inherit the mask and only this one
+    # waits.
     stops = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)
-    # pyaeron's own default would win over the variable.
+    # pyaeron's own default would take precedence over the variable.
     mode = os.environ.get("AERON_THREADING_MODE", "DEDICATED").lower()
     try:
         with pyaeron.MediaDriver(dir=os.environ["AERON_DIR"], threading=mode):

@@ -1,6 +1,6 @@
 """A benchmark as one JSON document: machine, settings, every reading, every figure.
 
-Nothing is rounded and no reading is left out, void ones with their reasons included, so that the
+Nothing is rounded and no reading is omitted, void ones with their reasons included, so that the
 table can be drawn and other ratios computed from it again.
 """
 
@@ -26,14 +26,14 @@ def bench_document(
     readings: list[Reading],
     comparisons: list[Comparison],
 ) -> dict[str, Any]:
-    """The document."""
-    keepers, missing = archives(settings)
+    """Return the document."""
+    archive_subjects, missing = archives(settings)
     return {
         "schema": SCHEMA,
         "machine": asdict(machine) | {"warning": machine.warning},
         "client": CLIENT,
         "drivers": {name: SUBJECTS[name].title for name in settings.drivers if name in SUBJECTS},
-        "archives": {each.name: each.title for each in keepers},
+        "archives": {each.name: each.title for each in archive_subjects},
         "left_out": {ARCHIVES[name].title: why for name, why in missing.items()},
         "pyaeron": c_version(),
         "settings": asdict(settings),

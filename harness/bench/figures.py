@@ -1,9 +1,9 @@
-"""What readings come to: medians and extremes of each subject, the ratio of ours to the peer's.
+"""Figures from readings: median and range of each subject, and the ratio of ours to the peer's.
 
     ratio = median of ours / median of the peer's: of the C driver, or of Java's archive
 
-Where more is better a floor is the least that the ratio may be; where less is better, the most. A
-figure without valid readings of both has no ratio, and then its floor is not met.
+If more is better, a floor is the minimum of the ratio; if less is better, the maximum. A figure
+without valid readings of both has no ratio, and does not meet its floor.
 """
 
 import json
@@ -24,16 +24,16 @@ class Figure:
     name: str
     case: str
     value: str
-    """Which of the values of a reading."""
+    """Key of the value in a reading."""
     unit: str
     is_more_better: bool
     peer: str = "c"
-    """Whose ours is held against."""
+    """The subject that ours is compared with."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """All good readings of one subject."""
+    """All valid readings of one subject."""
 
     values: tuple[float, ...]
 
@@ -61,14 +61,14 @@ class Comparison:
 
     @property
     def ratio(self) -> float | None:
-        """How many times the peer's median ours is; None where one of them is missing."""
+        """The ratio of our median to the peer's; None if one of them is missing."""
         if self.ours is None or self.peer is None or self.peer.median <= 0:
             return None
         return self.ours.median / self.peer.median
 
     @property
     def holds(self) -> bool | None:
-        """Whether the floor is met; None where there is none."""
+        """Whether the floor is met; None if there is no floor."""
         if self.floor is None:
             return None
         if self.ratio is None:
@@ -81,7 +81,7 @@ _STREAM = (
     ("-mb", "megabytes", "MB/s", True),
     ("-cpu", "processor", "ns/message", False),
 )
-"""Suffix, value, unit and whether more is better, of all that flows."""
+"""Suffix, value, unit and whether more is better, for all throughput cases."""
 
 
 def _figures_of(case: BenchCase) -> list[Figure]:
@@ -129,9 +129,10 @@ assert set(DEFAULT_FLOORS) <= set(NAMES)
 
 
 def read_floors(texts: Iterable[str]) -> dict[str, float]:
-    """The default floors, changed by `name=ratio` or by JSON files of such pairs, later ones win.
+    """Return the default floors, changed by `name=ratio` or by JSON files of such pairs; later ones
+    win.
 
-    Raises ValueError saying what was expected; OSError for a file.
+    Raises ValueError that says what was expected; OSError for a file.
     """
     floors = dict(DEFAULT_FLOORS)
     for text in texts:
@@ -139,7 +140,7 @@ def read_floors(texts: Iterable[str]) -> dict[str, float]:
         pairs = {name: ratio} if mark and name in NAMES else _pairs_of_file(text)
         for key, value in pairs.items():
             if key not in NAMES:
-                raise ValueError(f"{key!r} is no figure; there are {', '.join(NAMES)}")
+                raise ValueError(f"expected one of the figures {', '.join(NAMES)}, found {key!r}")
             floors[key] = _ratio(key, value)
     return floors
 
@@ -157,7 +158,7 @@ def _ratio(name: str, value: object) -> float:
 def _pairs_of_file(text: str) -> dict[str, object]:
     path = Path(text)
     if "=" in text and not path.exists():
-        raise ValueError(f"{text!r}: no such figure; there are {', '.join(NAMES)}")
+        raise ValueError(f"{text!r}: expected one of the figures {', '.join(NAMES)}")
     try:
         pairs = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as error:
@@ -168,7 +169,7 @@ def _pairs_of_file(text: str) -> dict[str, object]:
 
 
 def compare(readings: Iterable[Reading], floors: dict[str, float]) -> list[Comparison]:
-    """Every figure that any reading was made for, in the order of the cases."""
+    """Return every figure that was measured, in the order of the cases."""
     kept = list(readings)
     measured = {reading.case for reading in kept}
     return [

@@ -1,10 +1,10 @@
-"""One driver running in a process and a directory of its own, both gone afterwards.
+"""Runs one driver in a process and a directory of its own, both gone afterwards.
 
     with DriverHost(OURS, settings, folder) as host:
-        host.start_up_ns      from before the process was made to a ready cnc file
+        host.start_up_ns      from before the process was started to a ready cnc file
 
-Ready is what a client waits for: the file's version is in place and the conductor has given its
-first sign of life. The time includes that of the Python interpreter which both drivers live in.
+Ready is what a client waits for: the file's version is in place and the conductor has updated its
+heartbeat. The time includes that of the Python interpreter in which both drivers run.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ END_LIMIT_S = 20.0
 
 
 class DriverHost:
-    """A driver from its start to its end."""
+    """A running driver, from start to end."""
 
     def __init__(self, subject: DriverSubject, settings: BenchSettings, folder: Path) -> None:
         self.subject = subject
@@ -82,7 +82,7 @@ class DriverHost:
         return 0
 
     def memory(self) -> Memory:
-        """Memory now; nothing once it is gone."""
+        """Memory now; zero once it is gone."""
         with contextlib.suppress(OSError):
             return process_facts.memory(self.pid)
         return Memory(0, 0)
@@ -93,7 +93,7 @@ class DriverHost:
             code = self._process.poll()
             if code is not None:
                 raise LabError(
-                    f"{self.subject.title} ended at its start with exit code {code}: "
+                    f"{self.subject.title} ended at start-up with exit code {code}: "
                     f"{self._process.tail()}"
                 )
             if time.monotonic_ns() > deadline_ns:

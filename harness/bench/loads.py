@@ -2,10 +2,10 @@
 
     with Loads(case, ...) as loads:
         loads.wait_until_flowing()
-        loads.count        messages that arrived, or went round, up to now
+        loads.count        messages that arrived, or round trips, up to now
         loads.finish()     nothing is missing, or MeasurementError
 
-All trouble is a MeasurementError: a load that ended, a fault on a board, a wait that was too long.
+Every failure is a MeasurementError: a load that exited, a fault on a board, a wait that timed out.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ ROLES: dict[Kind, tuple[str, ...]] = {
     "echo": ("ping", "pong"),
     "archive": ("archive",),
 }
-"""Who sends, who answers; an archive's load does both."""
+"""The sender, then the receiver; an archive's load does both."""
 
 LOOK_S = 0.002
 FLOW_LIMIT_S = 180.0
@@ -35,11 +35,11 @@ END_LIMIT_S = 15.0
 
 
 class MeasurementError(Exception):
-    """A reading that is worth nothing; the text says why."""
+    """A void reading; the text says why."""
 
 
 class Loads:
-    """The load processes over one driver."""
+    """The load processes of one driver."""
 
     def __init__(
         self,
@@ -111,7 +111,7 @@ class Loads:
 
     @property
     def count(self) -> int:
-        """Messages that arrived in order, or went round."""
+        """Messages that arrived in order, or round trips."""
         return self.boards[self._counting].message_count
 
     @property
@@ -120,7 +120,7 @@ class Loads:
         return self.boards[self._counting]
 
     def check(self) -> None:
-        """Raise MeasurementError unless all loads are alive and content."""
+        """Raise MeasurementError unless all loads are running without a fault."""
         for role, board in self.boards.items():
             if board.fault is not Fault.NONE:
                 raise MeasurementError(f"{role}: {board.fault_text}")
@@ -131,16 +131,16 @@ class Loads:
                 raise MeasurementError(f"{role} ended with exit code {code}: {tail}")
 
     def wait_until_flowing(self) -> None:
-        """Wait until the first messages have gone all the way."""
+        """Wait until the first messages have arrived."""
         self.wait(lambda: self.count > 0, FLOW_LIMIT_S, "no message has arrived")
 
     def sleep(self, seconds: float) -> None:
-        """Let the loads run; they are looked at once, at the end."""
+        """Let the loads run; check them once, at the end."""
         time.sleep(seconds)
         self.check()
 
     def finish(self) -> None:
-        """End the traffic; every message that was sent must have arrived in the end."""
+        """Stop the traffic; every message that was sent must arrive."""
         first, second = (self.boards[role] for role in self._roles)
         first.order = Command.STOP
         self.wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
@@ -148,7 +148,7 @@ class Loads:
         self.wait(
             lambda: second.message_count >= sent,
             DRAIN_LIMIT_S,
-            f"of {sent} messages that were sent some never arrived",
+            f"not all of the {sent} messages sent arrived",
         )
         # A ping may have been stopped between an offer and its echo.
         if second.message_count > sent + (self._roles[0] == "ping"):
@@ -160,7 +160,7 @@ class Loads:
         limit_s: float,
         problem: str,
     ) -> None:
-        """Wait for a condition. Raises MeasurementError when a load fails or time is over."""
+        """Wait for a condition. Raises MeasurementError if a load fails or the time is over."""
         deadline_s = time.monotonic() + limit_s
         while not condition():
             self.check()

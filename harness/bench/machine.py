@@ -1,6 +1,6 @@
-"""The machine a benchmark ran on, and whether it had anything else to do.
+"""Facts about the machine of a benchmark, and its load from other processes.
 
-Figures of a busy machine mean little: both drivers and both loads share its cores with the rest.
+Figures of a busy machine are unreliable: both drivers and both loads share its cores with the rest.
 """
 
 import os
@@ -13,10 +13,10 @@ LOAD_PER_CORE_MAX = 0.5
 
 @dataclass(frozen=True)
 class BenchMachine:
-    """What a figure depends on besides the drivers."""
+    """Facts that affect a figure besides the drivers."""
 
     cores: int
-    """That this process may use."""
+    """Available to this process."""
     processor: str
     kernel: str
     python: str
@@ -25,18 +25,18 @@ class BenchMachine:
 
     @property
     def warning(self) -> str:
-        """Why the figures mean little; empty on a quiet machine."""
+        """Why the figures are unreliable; empty on an idle machine."""
         limit = LOAD_PER_CORE_MAX * self.cores
         if self.load_average <= limit:
             return ""
         return (
             f"the machine was busy: load average {self.load_average:.2f} at the start on "
-            f"{self.cores} cores, expected at most {limit:.2f}; these figures mean little"
+            f"{self.cores} cores, expected at most {limit:.2f}; these figures are unreliable"
         )
 
     @property
     def line(self) -> str:
-        """All of it in one line."""
+        """All facts on one line."""
         return (
             f"{self.cores} cores, {self.processor}, Linux {self.kernel}, Python {self.python}, "
             f"load average {self.load_average:.2f} at the start"
@@ -44,7 +44,7 @@ class BenchMachine:
 
 
 def processor_name(cpuinfo: str) -> str:
-    """The model out of the text of /proc/cpuinfo."""
+    """Extract the model name from the text of /proc/cpuinfo."""
     for line in cpuinfo.splitlines():
         name, _, rest = line.partition(":")
         if name.strip() == "model name":
@@ -52,8 +52,8 @@ def processor_name(cpuinfo: str) -> str:
     return platform.machine() or "unknown processor"
 
 
-def look() -> BenchMachine:
-    """The machine now."""
+def read_machine() -> BenchMachine:
+    """Return the facts about the machine now."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

@@ -1,10 +1,10 @@
-"""One measurement of one driver: a reading, or why there is none.
+"""Takes one measurement of one driver: a reading, or why it is void.
 
     connect | first second dropped | sample 1 ......... sample 2 | drain, compare | end
                                      count, time, processor time
 
-Figures are differences of the two samples. A reading is void when a message was lost, came out of
-order or twice, when a process died, or when kernels were compiled in between.
+Figures are differences of the two samples. A reading is void if a message was lost, out of order or
+duplicated, if a process died, or if kernels were compiled meanwhile.
 """
 
 import socket
@@ -23,14 +23,14 @@ from windtunnel.harness.bench.plan import BenchCase, BenchSettings, channel
 from windtunnel.harness.bench.subject import plain_environment
 
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
-NO_ROUND_TRIPS = "no message went round while it was measured"
+NO_ROUND_TRIPS = "no round trip completed during the measurement"
 LOAD_LIMIT_S = 240.0
-"""On top of the measured time: a load that nobody ends is gone some time."""
+"""On top of the measured time: a load that is not stopped exits by then."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What one measurement gave."""
+    """The result of one measurement."""
 
     driver: str
     case: str
@@ -38,7 +38,7 @@ class Reading:
     values: dict[str, float] = field(default_factory=dict)
     """By the name of the figure; empty for a void reading."""
     void: str = ""
-    """Why the reading is worth nothing; empty for a good one."""
+    """Why the reading is void; empty for a valid one."""
 
 
 @dataclass(frozen=True)
@@ -52,13 +52,13 @@ class Sample:
 
 
 def stream_values(first: Sample, second: Sample, message_length: int) -> dict[str, float]:
-    """Messages and megabytes a second, nanoseconds of the driver's processor time a message.
+    """Return messages and megabytes per second, and the driver's processor time per message in ns.
 
-    Raises MeasurementError when nothing arrived in between.
+    Raises MeasurementError if nothing arrived in between.
     """
     messages = second.count - first.count
     if messages <= 0:
-        raise MeasurementError("no message arrived while it was measured")
+        raise MeasurementError("no message arrived during the measurement")
     rate = messages * 1e9 / (second.now_ns - first.now_ns)
     return {
         "messages": rate,
@@ -68,7 +68,7 @@ def stream_values(first: Sample, second: Sample, message_length: int) -> dict[st
 
 
 def echo_values(latencies_ns: np.ndarray) -> dict[str, float]:
-    """Percentiles in microseconds. Raises MeasurementError where there are no round trips."""
+    """Return percentiles in microseconds. Raises MeasurementError if there are no round trips."""
     if latencies_ns.size == 0:
         raise MeasurementError(NO_ROUND_TRIPS)
     found = np.percentile(latencies_ns, list(PERCENTILES.values()), method="higher") / 1e3
@@ -76,13 +76,13 @@ def echo_values(latencies_ns: np.ndarray) -> dict[str, float]:
 
 
 def compiled_between(root: Path, first_ns: int, second_ns: int) -> bool:
-    """Whether a compiled kernel was written to the cache between two times of the wall clock."""
+    """Whether a compiled kernel was written to the cache between two wall-clock times."""
     written = (path.stat().st_mtime_ns for path in root.glob("*/**/*.nbi"))
     return any(first_ns <= at_ns <= second_ns for at_ns in written)
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of the loopback interface that nobody uses now, all different."""
+    """Return currently unused ports of the loopback interface, all different."""
     with ExitStack() as closing:
         sockets = [
             closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -96,7 +96,7 @@ def free_ports(count: int) -> list[int]:
 def measure(
     case: BenchCase, host: DriverHost, settings: BenchSettings, folder: Path, round_index: int
 ) -> Reading:
-    """Measure one case on a driver that runs."""
+    """Measure one case on a running driver."""
     name = host.subject.name
     try:
         if case.kind == "startup":
@@ -104,7 +104,7 @@ def measure(
         else:
             values = _under_load(case, host, settings, folder)
         if not host.is_alive:
-            raise MeasurementError("the driver ended")
+            raise MeasurementError("the driver exited")
     except MeasurementError as error:
         return Reading(name, case.name, round_index, void=str(error))
     return Reading(name, case.name, round_index, values)

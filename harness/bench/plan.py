@@ -1,6 +1,6 @@
-"""What a benchmark measures and with which settings.
+"""The cases of a benchmark and its settings.
 
-stream cases    udp-1344, udp-32, ipc-32    a source and a sink, as fast as it goes
+stream cases    udp-1344, udp-32, ipc-32    a source and a sink, at full speed
 echo cases      rtt-udp, rtt-ipc            a ping and a pong, one message at a time
 startup                                     a driver alone
 archive-1344, archive-64                    recorded and replayed over shared memory
@@ -17,9 +17,9 @@ FIRST_STREAM_ID = 1001
 STREAMS_PER_CASE = 2
 SWARM = "swarm"
 ARCHIVE = "archive"
-"""Stands for all cases of an archive."""
+"""Group name of all archive cases."""
 SWARM_FRAMES = 10_000
-"""Asked for in each trial; streams that must fit a bound of bytes have fewer."""
+"""Requested in each trial; streams limited by their byte bound have fewer."""
 ECHO_MESSAGE_LENGTH = 32
 IDLES = ("yield", "spin", "sleep")
 THREADING_MODES = ("DEDICATED", "SHARED_NETWORK", "SHARED")
@@ -41,48 +41,50 @@ CASES = (
     BenchCase("udp-1344", "stream", "udp", 1344, "messages of 1344 bytes over loopback"),
     BenchCase("udp-32", "stream", "udp", 32, "messages of 32 bytes over loopback"),
     BenchCase("ipc-32", "stream", "ipc", 32, "messages of 32 bytes through shared memory"),
-    BenchCase("rtt-udp", "echo", "udp", ECHO_MESSAGE_LENGTH, "there and back over loopback"),
-    BenchCase("rtt-ipc", "echo", "ipc", ECHO_MESSAGE_LENGTH, "there and back in shared memory"),
+    BenchCase("rtt-udp", "echo", "udp", ECHO_MESSAGE_LENGTH, "round trip over loopback"),
+    BenchCase("rtt-ipc", "echo", "ipc", ECHO_MESSAGE_LENGTH, "round trip through shared memory"),
     BenchCase("archive-1344", "archive", "ipc", 1344, "recorded, then replayed"),
     BenchCase("archive-64", "archive", "ipc", 64, "the same with messages of 64 bytes"),
     BenchCase(SWARM, "swarm", about="trials on virtual time, one after the other on one core"),
 )
 CASE_NAMES = tuple(case.name for case in CASES)
 GROUPS = {ARCHIVE: tuple(case.name for case in CASES if case.kind == "archive")}
-"""Names that stand for several cases."""
+"""Names of groups of cases."""
 
 
 def stream_id(case: BenchCase) -> int:
-    """The first of the case's own stream ids: what a case before left behind is not its business.
+    """Return the first of the case's own stream ids, so that no case sees streams of an earlier
+    one.
 
-    A driver keeps a closed IPC stream until its linger is over, and readers would still join it.
+    A driver keeps a closed IPC stream until its linger is over, and subscribers would still join
+    it.
     """
     return FIRST_STREAM_ID + STREAMS_PER_CASE * CASE_NAMES.index(case.name)
 
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """How a benchmark goes about it; texts such as `2m` go into channels as they are."""
+    """Settings of a benchmark; texts such as `2m` go into channels unchanged."""
 
     rounds: int = 3
     seconds: float = 2.0
     warm_up_s: float = 1.0
     cases: tuple[str, ...] = CASE_NAMES
     drivers: tuple[str, ...] = ("ours", "c", "java")
-    """`c` has no archive, and of `java` nothing but the archive is measured."""
+    """`c` has no archive, and of `java` only the archive is measured."""
     window: str = "2m"
     """Receiver window and socket buffers of UDP channels."""
     term_length: str = "16m"
     mtu: str = ""
-    """Empty: the driver's own."""
+    """Empty: the driver's own default."""
     threading_mode: str = "DEDICATED"
     client_idle: str = "yield"
     both_set: dict[str, str] = field(default_factory=dict)
-    """Variables of both drivers' environments."""
+    """Environment variables of both drivers."""
     ours_set: dict[str, str] = field(default_factory=dict)
-    """Variables of our driver's alone; they win."""
+    """Environment variables of our driver alone; they take precedence."""
     recording_bytes: int = 512 << 20
-    """The most that one recording takes; it is gone before there is another."""
+    """Maximum size of one recording; it is purged before the next one."""
 
     def chosen(self) -> list[BenchCase]:
         """The cases to measure of a driver, start-up first."""
@@ -95,7 +97,7 @@ class BenchSettings:
 
 
 def channel(medium: Medium, settings: BenchSettings, port: int) -> str:
-    """The channel URI of a stream; `port` is unused where there is none."""
+    """Return the channel URI of a stream; `port` is unused for IPC."""
     parts = [f"term-length={settings.term_length}"]
     if settings.mtu:
         parts.append(f"mtu={settings.mtu}")

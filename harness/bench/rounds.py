@@ -1,11 +1,11 @@
-"""Ours, C, ours, C, ...: the drivers take turns, so that what the machine does meanwhile hits both.
+"""Runs the rounds of a benchmark: drivers alternate, so that other load on the machine affects all.
 
-    unmeasured    the first driver goes through every case, the others start and end once: whatever
-                  is compiled or read from a cold disk, is so here
-    round 1..n    each driver is started anew and measured in every case; then each archive, in an
+    unmeasured    the first driver runs every case, the others start and stop once, so that
+                  compilation and cold disk reads happen here
+    round 1..n    each driver is restarted and measured in every case; then each archive, in an
                   empty directory; then the swarm, which has drivers of its own
 
-All files lie in a folder of their own that is gone afterwards, whatever happens.
+All files lie in a folder of their own that is always removed afterwards.
 """
 
 import os
@@ -27,21 +27,21 @@ from windtunnel.harness.orchestrate.lab import LabError
 
 UNMEASURED_S = 0.2
 UNMEASURED = -1
-"""Index of the round that counts for nothing."""
+"""Index of the round that is not counted."""
 
 OnReading = Callable[[Reading], None]
 OnStart = Callable[[int, DriverSubject | ArchiveSubject], None]
 
 
 def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading) -> list[Reading]:
-    """Measure everything. Raises LabError when a driver cannot be started."""
+    """Measure all cases. Raises LabError if a driver cannot be started."""
     subjects = [SUBJECTS[name] for name in settings.drivers if name in SUBJECTS]
     subjects = subjects if settings.chosen() else []
-    keepers, _ = archives(settings)
+    archive_subjects, _ = archives(settings)
     if C in subjects and c_version() is None:
         raise LabError(
             "the real C driver comes with pyaeron, which is not installed; "
-            "`--drivers ours` measures ours alone"
+            "use `--drivers ours` to measure ours alone"
         )
     readings: list[Reading] = []
     with _folder() as folder:
@@ -51,10 +51,10 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
             cases = settings.cases if index == 0 else ("startup",)
             for _ in _measure_all(subject, replace(short, cases=cases), folder, UNMEASURED):
                 pass
-        if keepers:
+        if archive_subjects:
             check_room(folder, settings)
-            on_start(UNMEASURED, keepers[0])
-            for _ in _measure_archives(keepers[0], short, folder, UNMEASURED):
+            on_start(UNMEASURED, archive_subjects[0])
+            for _ in _measure_archives(archive_subjects[0], short, folder, UNMEASURED):
                 pass
         for round_index in range(settings.rounds):
             for subject in subjects:
@@ -62,9 +62,9 @@ def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading
                 for reading in _measure_all(subject, settings, folder, round_index):
                     readings.append(reading)
                     on_reading(reading)
-            for keeper in keepers:
-                on_start(round_index, keeper)
-                for reading in _measure_archives(keeper, settings, folder, round_index):
+            for archive_subject in archive_subjects:
+                on_start(round_index, archive_subject)
+                for reading in _measure_archives(archive_subject, settings, folder, round_index):
                     readings.append(reading)
                     on_reading(reading)
             if SWARM in settings.cases and OURS in settings.drivers:
@@ -102,7 +102,7 @@ def _measure_archives(
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder in shared memory where there is any: logs on a disk would measure the disk."""
+    """A folder in shared memory if available: with logs on a disk the disk would be measured."""
     shared = Path("/dev/shm")
     parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
     path = Path(tempfile.mkdtemp(prefix="windtunnel-bench-", dir=parent))

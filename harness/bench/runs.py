@@ -1,9 +1,10 @@
-"""How many runs a minute a fidelity makes, from lab up to verdict, on all cores.
+"""Measures how many complete runs, from lab to verdict, a fidelity executes per minute on all
+cores.
 
-    one run unmeasured --> scenarios x seeds, as many at once as there are cores --> runs / minute
+    one run unmeasured --> scenarios x seeds, one per core in parallel --> runs / minute
 
-The scenarios are four of the usual size, one of each kind of fault. A run that does not PASS makes
-the figure void: a lab that breaks is fast.
+The scenarios are four of typical size, one of each kind of fault. A run that does not PASS makes
+the figure void: a broken lab is fast.
 """
 
 import os
@@ -12,8 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from windtunnel.harness import installation
+from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.labs import labs
-from windtunnel.harness.orchestrate.run.run_spec import Fidelity
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 from windtunnel.harness.orchestrate.suite.suite import SuiteResult
 
@@ -22,13 +23,13 @@ SCENARIOS = ("loss/gilbert-elliott", "order/displacement", "copies/data", "damag
 
 @dataclass(frozen=True)
 class RunsMade:
-    """What some runs came to."""
+    """The result of a number of runs."""
 
     fidelity: str
     runs: int
     took_s: float
     void: str = ""
-    """Why the figure is worth nothing."""
+    """Why the figure is void."""
 
     @property
     def per_minute(self) -> float:
@@ -36,7 +37,7 @@ class RunsMade:
 
 
 def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> RunsMade:
-    """Make the runs; raises LabError if this machine cannot make any."""
+    """Execute the runs. Raises LabError if this machine cannot."""
     labs.require(fidelity)
     files = [installation.SCENARIOS / f"{name}.yaml" for name in SCENARIOS]
     run_suite(files[:1], fidelity=fidelity, seeds=1, out=out)

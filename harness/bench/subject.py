@@ -1,6 +1,6 @@
-"""The two drivers under test: what each is called, how it is started, what it is told.
+"""The two drivers under test: their names, commands and environments.
 
-Ambient AERON_ variables are left out, so that the settings shown are the settings used.
+AERON_ variables of the environment are removed, so that the settings shown are the settings used.
 """
 
 import importlib.metadata
@@ -32,7 +32,7 @@ SUBJECTS = {subject.name: subject for subject in (OURS, C)}
 
 
 def plain_environment(ambient: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """The environment of a load: what is there, but no setting of Aeron's."""
+    """Return the environment of a load: the current one, without Aeron's settings."""
     return {name: text for name, text in ambient.items() if not name.startswith("AERON_")}
 
 
@@ -42,18 +42,18 @@ def environment(
     directory: Path,
     ambient: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """What a driver is told."""
-    made = plain_environment(ambient)
-    made |= {"AERON_THREADING_MODE": settings.threading_mode}
-    made |= settings.both_set
+    """Return the environment of a driver."""
+    variables = plain_environment(ambient)
+    variables |= {"AERON_THREADING_MODE": settings.threading_mode}
+    variables |= settings.both_set
     if subject is OURS:
-        made |= settings.ours_set
-    # Nobody may move the directory: it would be another driver's.
-    return made | {"AERON_DIR": str(directory)}
+        variables |= settings.ours_set
+    # The directory is fixed: another one would be another driver's.
+    return variables | {"AERON_DIR": str(directory)}
 
 
 def c_version() -> str | None:
-    """Which pyaeron is installed; None where there is none."""
+    """Return the installed version of pyaeron; None if it is not installed."""
     try:
         return importlib.metadata.version("pyaeron")
     except importlib.metadata.PackageNotFoundError:

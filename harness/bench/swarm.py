@@ -1,10 +1,9 @@
-"""How many simulated trials one core makes a minute.
+"""Measures how many simulated trials one core executes per minute.
 
-    python -m windtunnel.harness.simulator swarm --json    a line a trial, with the time at its end
+    python -m windtunnel.harness.simulator swarm --json    one line per trial, with its end time
       first line: everything is loaded, the clock starts ........ last line within the time
 
-Trials in which anything is wrong make the reading void: a broken world is fast. Knows nothing of
-what a trial is.
+A trial with a violation or a defect makes the reading void: a broken world is fast.
 """
 
 import json
@@ -25,17 +24,17 @@ OURS = "ours"
 TRIALS_MAX = 1_000_000
 """More than any time allows."""
 LOAD_LIMIT_S = 600.0
-"""On top of the ordered time: a machine's first run compiles every kernel of the simulator."""
+"""On top of the measured time: a machine's first run compiles every kernel of the simulator."""
 _POLL_S = 0.05
 
 
 def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Reading:
-    """Make trials for the ordered time."""
+    """Run trials for the configured time."""
     argv = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"]
     argv += ["--seeds", str(TRIALS_MAX), "--frames", str(SWARM_FRAMES), "--memory", str(folder)]
     running = LocalProcess(
         SWARM,
-        process.dying_with_us(argv),
+        process.with_parent_death_signal(argv),
         env=environment(),
         cwd=ROOT,
         log=folder / "swarm.log",
@@ -45,31 +44,35 @@ def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Re
         while True:
             time.sleep(_POLL_S)
             has_ended = running.poll() is not None or time.monotonic() > end_s
-            trials = trials_told(running.log.read_text(encoding="utf-8"))
+            trials = parse_trials(running.log.read_text(encoding="utf-8"))
             if has_ended or _took_s(trials) > settings.seconds or _first_wrong(trials):
                 return reading(trials, settings.seconds, round_index)
     finally:
         running.kill()
 
 
-def trials_told(text: str) -> list[dict[str, Any]]:
-    """The whole lines of a swarm's output that tell of a trial."""
+def parse_trials(text: str) -> list[dict[str, Any]]:
+    """Parse the complete lines of a swarm's output that describe a trial."""
     whole = text[: text.rfind("\n") + 1].splitlines()
     documents = (json.loads(line) for line in whole if line.startswith("{"))
     return [each for each in documents if each.get("kind") == "trial"]
 
 
 def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) -> Reading:
-    """What trials come to: those after the first one, within the time, at least one."""
-    told = list(trials)
-    if wrong := _first_wrong(told):
+    """Compute the reading: trials after the first one, within the time, at least one."""
+    trials_read = list(trials)
+    if wrong := _first_wrong(trials_read):
         void = f"seed {wrong['seed']}: {wrong['violation'] or wrong['defect']}"
         return Reading(OURS, SWARM, round_index, void=void)
-    counted = [each for each in told[1:] if each["elapsed_s"] - told[0]["elapsed_s"] <= seconds]
-    counted = counted or told[1:2]
-    took_s = _took_s([*told[:1], *counted])
+    counted = [
+        each
+        for each in trials_read[1:]
+        if each["elapsed_s"] - trials_read[0]["elapsed_s"] <= seconds
+    ]
+    counted = counted or trials_read[1:2]
+    took_s = _took_s([*trials_read[:1], *counted])
     if not took_s:
-        return Reading(OURS, SWARM, round_index, void="the simulator ended without a trial")
+        return Reading(OURS, SWARM, round_index, void="the simulator exited without a trial")
     frames = sum(each["frames"] for each in counted) / len(counted)
     values = {"trials": len(counted) * 60 / took_s, "frames": frames}
     return Reading(OURS, SWARM, round_index, values)

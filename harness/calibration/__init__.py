@@ -1,10 +1,12 @@
-"""Is the weather as bad as it says? Known traffic through a backend, requested beside delivered.
+"""Calibration of impairments: measures known traffic through a backend against the requested
+values.
 
-    plan       impairments, one at a time, and how much traffic each needs
-    probe      the traffic: numbered DATA frames from host a to host b
-    rounds     a lab, a relay a round, captures on both hosts
-    measure    two captures to rates, bursts, quantiles and distances, with 99.9 % intervals
-    floors     which of them must hold, and do they
+    plan        impairments, one at a time, and how much traffic each needs
+    probe       the traffic: numbered DATA frames from host a to host b
+    rounds      a lab, one relay per round, captures on both hosts
+    measure     two captures to rates, bursts, quantiles and distances, with 99.9 % intervals
+    floors      which of them must be within limits, and whether they are
+    throughput  the highest rate at which the relay forwards datagrams without loss
 
 No driver and no judge takes part: a calibration measures the instrument.
 """

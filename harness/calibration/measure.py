@@ -1,10 +1,10 @@
-"""What a round delivered: two captures, by the numbers in the frames, to figures with intervals.
+"""Computes what a round delivered: figures with intervals from two captures of numbered frames.
 
     near  0 1 2 3 4 5 ...   times at which packets left host a
-    far   0 2 1 1 5 ...     times at which they reached host b: 3 and 4 lost, 1 doubled and late
+    far   0 2 1 1 5 ...     times at which they reached host b: 3 and 4 lost, 1 duplicated and late
 
-Quantile intervals are those of order statistics, shares exact binomial ones; both hold for any
-distribution. Refuses to know what was asked for.
+Quantile intervals are those of order statistics, shares exact binomial ones; both are valid for any
+distribution.
 """
 
 import math
@@ -21,14 +21,14 @@ from windtunnel.harness.verdict.statistics.binomial import interval
 CONFIDENCE = 0.999
 REACH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 NUMBER_AT = 32
-"""Of the number within its frame."""
+"""Offset of the number within its frame."""
 PACKET_BITS = 8.0 * (FRAME_LENGTH + 42)
-"""With the headers of Ethernet, IP and UDP."""
+"""Including the headers of Ethernet, IP and UDP."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A value, its 99.9 % interval, and how many samples it rests on."""
+    """A value, its 99.9 % interval, and the number of samples that it is based on."""
 
     value: float
     low: float
@@ -37,25 +37,25 @@ class Figure:
 
 
 @dataclass(frozen=True)
-class Passage:
-    """What came of every packet."""
+class Delivery:
+    """The departures and arrivals of all packets of a round."""
 
     sent_ns: NDArray[np.int64]
-    """When each number left."""
+    """Departure time of each number."""
     numbers: NDArray[np.int64]
-    """That arrived whole, in order of arrival, copies included."""
+    """Numbers that arrived intact, in order of arrival, copies included."""
     arrived_ns: NDArray[np.int64]
-    damaged: int
+    corrupted: int
 
 
-def passage(near: Capture, far: Capture, sender: str) -> Passage:
-    """Join two captures by the numbers in their frames."""
+def match_captures(near: Capture, far: Capture, sender: str) -> Delivery:
+    """Match two captures by the numbers in their frames."""
     numbers, times_ns = _numbered(near, sender)
     sent_ns = np.zeros(int(numbers.max()) + 1 if len(numbers) else 0, dtype=np.int64)
     sent_ns[numbers] = times_ns
     arrived, arrived_ns = _numbered(far, sender)
     known = (arrived >= 0) & (arrived < len(sent_ns))
-    return Passage(sent_ns, arrived[known], arrived_ns[known], far.damaged)
+    return Delivery(sent_ns, arrived[known], arrived_ns[known], far.damaged)
 
 
 def _numbered(capture: Capture, sender: str) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -65,10 +65,10 @@ def _numbered(capture: Capture, sender: str) -> tuple[NDArray[np.int64], NDArray
     return numbers.astype(np.int64), rows["time_ns"].astype(np.int64)
 
 
-def lost(found: Passage) -> NDArray[np.bool_]:
+def lost(delivery: Delivery) -> NDArray[np.bool_]:
     """Which numbers never arrived."""
-    missing = np.ones(len(found.sent_ns), dtype=bool)
-    missing[found.numbers] = False
+    missing = np.ones(len(delivery.sent_ns), dtype=bool)
+    missing[delivery.numbers] = False
     return missing
 
 
@@ -86,10 +86,10 @@ def burst_length(missing: NDArray[np.bool_]) -> Figure:
     return _mean(lengths)
 
 
-def delays_ns(found: Passage) -> NDArray[np.int64]:
-    """How long each number took, sorted; of copies the first counts."""
-    numbers, first = np.unique(found.numbers, return_index=True)
-    taken: NDArray[np.int64] = np.sort(found.arrived_ns[first] - found.sent_ns[numbers])
+def delays_ns(delivery: Delivery) -> NDArray[np.int64]:
+    """The transit time of each number, sorted; of copies the first counts."""
+    numbers, first = np.unique(delivery.numbers, return_index=True)
+    taken: NDArray[np.int64] = np.sort(delivery.arrived_ns[first] - delivery.sent_ns[numbers])
     return taken
 
 
@@ -108,10 +108,11 @@ def quantile(values: NDArray[np.int64], part: float) -> Figure:
     )
 
 
-def overtaking(found: Passage) -> tuple[Figure, Figure]:
-    """The share of packets that overtook others, and how many each of these overtook on average."""
-    _, first = np.unique(found.numbers, return_index=True)
-    arrived = found.numbers[np.sort(first)]
+def reordering(delivery: Delivery) -> tuple[Figure, Figure]:
+    """The share of packets that were reordered, and how many others each of them passed on
+    average."""
+    _, first = np.unique(delivery.numbers, return_index=True)
+    arrived = delivery.numbers[np.sort(first)]
     rank = np.argsort(np.argsort(arrived))
     ahead = rank - np.arange(len(arrived))
     # A packet that skips a delay moves forward by all that it passes, which move back by one each.
@@ -119,12 +120,12 @@ def overtaking(found: Passage) -> tuple[Figure, Figure]:
     return share(len(passed), len(arrived)), _mean(passed)
 
 
-def bits_per_s(found: Passage) -> Figure:
+def bits_per_s(delivery: Delivery) -> Figure:
     """The rate at which packets arrived, headers included, from the first to the last."""
-    count = len(found.numbers)
+    count = len(delivery.numbers)
     if count < 2:
         return Figure(0.0, 0.0, 0.0, count)
-    gaps_ns = np.diff(np.sort(found.arrived_ns)).astype(np.float64)
+    gaps_ns = np.diff(np.sort(delivery.arrived_ns)).astype(np.float64)
     spacing = _mean(gaps_ns)
     return Figure(
         PACKET_BITS * 1e9 / spacing.value,
@@ -134,12 +135,12 @@ def bits_per_s(found: Passage) -> Figure:
     )
 
 
-def offered_bits_per_s(found: Passage) -> float:
+def offered_bits_per_s(delivery: Delivery) -> float:
     """The rate at which packets were sent."""
-    count = len(found.sent_ns)
+    count = len(delivery.sent_ns)
     if count < 2:
         return 0.0
-    return PACKET_BITS * 1e9 * (count - 1) / float(found.sent_ns[-1] - found.sent_ns[0])
+    return PACKET_BITS * 1e9 * (count - 1) / float(delivery.sent_ns[-1] - delivery.sent_ns[0])
 
 
 def _mean(values: NDArray[np.float64]) -> Figure:

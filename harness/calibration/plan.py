@@ -1,4 +1,5 @@
-"""What is measured: one impairment at a time, with as many packets as its interval needs.
+"""The rounds of a calibration: one impairment at a time, with as many packets as its interval
+needs.
 
 A mean burst length within 5 % takes about 3500 bursts, a loss rate within a few per cent some
 thousand losses; the shares are chosen high, so that this is a matter of seconds.
@@ -6,7 +7,7 @@ thousand losses; the shares are chosen high, so that this is a matter of seconds
 
 from dataclasses import dataclass
 
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.scenario.schema.units import BILLION
 
 PERCENT = BILLION // 100
@@ -18,12 +19,12 @@ class Impairment:
     """One round of a calibration."""
 
     name: str
-    weather: WeatherCase | None
+    settings: ImpairmentCase | None
     packets: int
 
 
 def impairments(scale: float = 1.0) -> list[Impairment]:
-    """All rounds, the calm one first: its transit time is taken off the others'."""
+    """Return all rounds, the baseline first: its transit time is subtracted from the others'."""
     bursts = LossCase(
         model="gilbert-elliott",
         shares_ppb=(5 * PERCENT, 20 * PERCENT, 100 * PERCENT, 0),
@@ -35,7 +36,7 @@ def impairments(scale: float = 1.0) -> list[Impairment]:
     alone = LossCase(model="iid", shares_ppb=(5 * PERCENT,))
     delay: dict[str, object] = {"delay_ns": 5 * MILLISECOND_NS}
     rounds: list[tuple[str, dict[str, object], int]] = [
-        ("loss, each by itself", {"loss": alone}, 60_000),
+        ("loss, independent", {"loss": alone}, 60_000),
         ("loss, two states", {"loss": bursts}, 120_000),
         ("loss, four states", {"loss": four}, 120_000),
         ("delay", delay, 40_000),
@@ -55,8 +56,8 @@ def impairments(scale: float = 1.0) -> list[Impairment]:
         ("reorder", {**delay, "reorder_ppb": 10 * PERCENT, "reorder_gap": 5}, 40_000),
         ("rate", {"rate_bits_per_s": 4_000_000, "queue_packets": 200}, 10_000),
     ]
-    found = [Impairment("calm", None, round(20_000 * scale))]
-    for name, weather, packets in rounds:
-        asked = WeatherCase.model_validate({"link": "a->b", **weather})
-        found.append(Impairment(name, asked, round(packets * scale)))
+    found = [Impairment("baseline", None, round(20_000 * scale))]
+    for name, settings, packets in rounds:
+        case = ImpairmentCase.model_validate({"link": "a->b", **settings})
+        found.append(Impairment(name, case, round(packets * scale)))
     return found

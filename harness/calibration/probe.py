@@ -2,11 +2,12 @@
 
     python -m windtunnel.harness.calibration.probe send|flood|sink
 
-    | DATA header 32 | number 8 | filling |     one frame a datagram, to a port of the case
+    | DATA header 32 | number 8 | padding |     one frame per datagram, to a port of the case
 
-`send` keeps a steady pace and never catches up: what is late stays late, so that the pace asked for
-is an upper bound. `flood` sends 1 kB frames in bursts, catches up, and says how many seconds it
-took. The sink owns the port, so that the far host answers nothing; captures or the relay count.
+`send` keeps a steady pace and never catches up: what is late stays late, so that the requested pace
+is an upper bound. `flood` sends 1 kB frames in bursts, catches up, and prints how many seconds it
+took. The sink binds the port, so that the far host answers nothing; captures or the relay do the
+counting.
 """
 
 import argparse
@@ -24,7 +25,7 @@ SESSION_ID = 4_711
 STREAM_ID = 1_001
 FLOOD_LENGTH = 1_024
 FLOOD_FRAMES = TERM_LENGTH // FLOOD_LENGTH
-"""A burst, which is a term: the next one differs in its term id alone."""
+"""The frames of a burst, which fill a term: the next burst differs in its term id alone."""
 TERM_ID, TERM_ID_AT = struct.Struct("<i"), 20
 READY = "ready"
 _DATA = 1
@@ -33,7 +34,7 @@ _SLEEP_MIN_S = 100e-6
 
 
 def frame(number: int, length: int = FRAME_LENGTH) -> bytes:
-    """The DATA frame with this number."""
+    """Build the DATA frame with this number."""
     term_count, offset = divmod(number * length, TERM_LENGTH)
     header = HEADER.pack(
         length, 0, _WHOLE_MESSAGE, _DATA, offset, SESSION_ID, STREAM_ID, term_count, 0
@@ -43,7 +44,7 @@ def frame(number: int, length: int = FRAME_LENGTH) -> bytes:
 
 
 def send(address: str, port: int, packets: int, packets_per_s: int) -> None:
-    """Send so many numbered frames at a pace."""
+    """Send a number of numbered frames at a pace."""
     interval_s = 1.0 / packets_per_s
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.connect((address, port))
@@ -57,7 +58,7 @@ def send(address: str, port: int, packets: int, packets_per_s: int) -> None:
 
 
 def flood(address: str, port: int, packets: int, packets_per_s: int) -> float:
-    """Send so many large frames, bursts of them at a pace. Returns how many seconds it took."""
+    """Send a number of large frames, in bursts at a pace. Returns the seconds that it took."""
     frames = [bytearray(frame(number, FLOOD_LENGTH)) for number in range(FLOOD_FRAMES)]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.connect((address, port))
@@ -73,7 +74,7 @@ def flood(address: str, port: int, packets: int, packets_per_s: int) -> float:
 
 
 def sink(port: int) -> None:
-    """Own a port until asked to end."""
+    """Bind a port until SIGTERM."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as owner:
         owner.bind(("", port))
         print(READY, flush=True)
@@ -81,21 +82,21 @@ def sink(port: int) -> None:
 
 
 def main() -> int:
-    """Do one of both. Returns the exit code."""
+    """Run one role. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.calibration.probe")
     parser.add_argument("role", choices=["send", "flood", "sink"])
     parser.add_argument("--address", default="")
     parser.add_argument("--port", type=int, required=True)
     parser.add_argument("--packets", type=int, default=0)
     parser.add_argument("--packets-per-s", type=int, default=1)
-    asked = parser.parse_args()
-    if asked.role == "send":
-        send(asked.address, asked.port, asked.packets, asked.packets_per_s)
-    elif asked.role == "flood":
-        print(flood(asked.address, asked.port, asked.packets, asked.packets_per_s))
+    arguments = parser.parse_args()
+    if arguments.role == "send":
+        send(arguments.address, arguments.port, arguments.packets, arguments.packets_per_s)
+    elif arguments.role == "flood":
+        print(flood(arguments.address, arguments.port, arguments.packets, arguments.packets_per_s))
     else:
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGTERM})
-        sink(asked.port)
+        sink(arguments.port)
     return 0
 
 

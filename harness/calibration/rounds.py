@@ -1,9 +1,10 @@
-"""The rounds of a calibration: one lab, and for each impairment a relay, two captures, one stream.
+"""Runs the rounds of a calibration: one lab, and for each impairment a relay, two captures, one
+stream.
 
     lab up --> (relay, netem, captures, sink, send, drain, measure)* --> lab down
 
-A round in which the captures lost packets, or whose relay complains, is void and says why: it
-measured something else.
+A round in which a capture lost packets, or whose relay reports an error, is void and says why: its
+figures would be wrong.
 """
 
 from __future__ import annotations
@@ -23,11 +24,12 @@ from windtunnel.harness.calibration import floors, measure, probe
 from windtunnel.harness.calibration.plan import Impairment
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.dissect.capture.pcap import Capture, read_capture
+from windtunnel.harness.orchestrate.fidelity import NETNS
 from windtunnel.harness.orchestrate.lab import MID, Lab, LabError
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.labs.netem import Netem
 from windtunnel.harness.orchestrate.processes import watch
-from windtunnel.harness.orchestrate.processes.watch import RunFailed, Watched
+from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.orchestrate.subjects import subject
 from windtunnel.harness.scenario.resolved.case import Case, HostCase, Payload, TrafficCase
 from windtunnel.harness.scenario.resolved.link_case import Backend
@@ -40,7 +42,7 @@ STOP_TIMEOUT_S = 30.0
 SLACK = 20.0
 """How much longer than planned the sending may take on a busy machine."""
 
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 class Void(Exception):
@@ -48,40 +50,40 @@ class Void(Exception):
 
 
 def calibrate(
-    rounds: list[Impairment], backend: Backend, packets_per_s: int, seed: int, tell: Tell
+    rounds: list[Impairment], backend: Backend, packets_per_s: int, seed: int, report: Report
 ) -> Calibration:
-    """Make all rounds in one lab; raises LabError or Unsupported if none can be made."""
+    """Run all rounds in one lab. Raises LabError or Unsupported if none can be run."""
     result = Calibration(backend, platform.release(), packets_per_s, seed, time.time_ns())
-    calm = floors.Calm()
+    baseline = floors.Baseline()
     with (
         tempfile.TemporaryDirectory(prefix="windtunnel-calibrate-") as name,
-        laboratory(Path(name)) as lab,
+        open_lab(Path(name)) as lab,
     ):
         for index, impairment in enumerate(rounds):
-            tell(f"[{index + 1}/{len(rounds)}] {impairment.name}")
+            report(f"[{index + 1}/{len(rounds)}] {impairment.name}")
             folder = RunDir(Path(name) / str(index))
             folder.make()
             case = case_of(lab, impairment, backend, seed + index)
             try:
-                found = Round(lab, folder, case).make(impairment.packets, packets_per_s)
+                delivery = Round(lab, folder, case).make(impairment.packets, packets_per_s)
             except (Void, RunFailed) as error:
                 result.voids.append(f"{impairment.name}: {error}")
                 continue
-            if impairment.weather is None:
-                calm = floors.calm_of(found)
-            rows = floors.measures(impairment, found, calm, backend)
+            if impairment.settings is None:
+                baseline = floors.baseline_of(delivery)
+            rows = floors.measures(impairment, delivery, baseline, backend)
             result.measures += rows
-            result.voids += floors.doubts(rows)
-    if calm.doubt and backend == "relay":
-        result.voids.append(calm.doubt)
+            result.voids += floors.problems(rows)
+    if baseline.problem and backend == "relay":
+        result.voids.append(baseline.problem)
     return result
 
 
 @contextlib.contextmanager
-def laboratory(folder: Path) -> Iterator[Lab]:
-    """Two hosts and the middlebox between them, down again afterwards."""
+def open_lab(folder: Path) -> Iterator[Lab]:
+    """Two hosts and the middlebox between them, for the duration of the block."""
     laid_out = topology.build(f"calibrate-{os.getpid()}", (SENDER, RECEIVER), (SENDER, RECEIVER))
-    lab = labs.make(labs.NETNS, laid_out, records=folder / ".lab", runs=folder)
+    lab = labs.make(NETNS, laid_out, records=folder / ".lab", runs=folder)
     lab.up()
     try:
         yield lab
@@ -90,7 +92,7 @@ def laboratory(folder: Path) -> Iterator[Lab]:
 
 
 def case_of(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Case:
-    """What the relay is told: one stream, and the weather of this round."""
+    """Build the case for the relay: one stream, and the impairments of this round."""
     traffic = TrafficCase(
         id="probe", ordinal=0, stream_id=probe.STREAM_ID, from_host=SENDER, to_host=RECEIVER,
         publication="exclusive", channel="", receive="", port=PORT, reliable=False,
@@ -112,7 +114,7 @@ def case_of(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Ca
         expect=(),
         wall_ns=1,
         backend=backend,
-        weather=() if impairment.weather is None else (impairment.weather,),
+        weather=() if impairment.settings is None else (impairment.settings,),
     )
 
 
@@ -123,10 +125,10 @@ class Round:
         self._lab = lab
         self._folder = folder
         self._case = case
-        self._watched: list[Watched] = []
+        self._watched: list[WatchedProcess] = []
 
-    def make(self, packets: int, packets_per_s: int) -> measure.Passage:
-        """Send so many packets and return what came of them; raises Void or RunFailed."""
+    def make(self, packets: int, packets_per_s: int) -> measure.Delivery:
+        """Send packets and measure what arrived. Raises Void or RunFailed."""
         self._case.write(self._folder.case)
         netem = Netem(self._lab, self._case, self._folder.netem_log)
         try:
@@ -137,14 +139,15 @@ class Round:
             self._send("send", packets, packets_per_s)
             self._end("relay")
             netem.close()
-            # The last packets may lie in two blocks of the kernel, handed over one after the other.
+            # The last packets may lie in two blocks of the kernel, which are delivered in
+            # succession.
             time.sleep(2 * sniffer.SETTLE_S)
         finally:
             self._end("relay", "capture", "sink")
         return self._read()
 
     def flood(self, packets: int, packets_per_s: int) -> tuple[float, LinkAccount]:
-        """Send as many in bursts, without captures: (packets a second, the relay's account).
+        """Send packets in bursts, without captures: (packets a second, the relay's account).
 
         Raises Void or RunFailed.
         """
@@ -156,7 +159,7 @@ class Round:
             self._end("relay", "sink")
         self._require_relay()
         ledger = Ledger.read(self._folder.ledger)
-        assert ledger is not None, "a relay that ends well has written its ledger"
+        assert ledger is not None, "a relay with exit code 0 has written its ledger"
         took_s = float(sender.log.read_text(encoding="utf-8").split()[-1])
         return packets / took_s, ledger.links[f"{SENDER}->{RECEIVER}"]
 
@@ -173,8 +176,8 @@ class Round:
         ]
         self._await(captures, lambda line: sniffer.READY in line)
         for each in captures:
-            each.process.tell(sniffer.ASK)
-        self._await(captures, sniffer.is_answer)
+            each.process.send_signal(sniffer.REPORT_SIGNAL)
+        self._await(captures, sniffer.is_report)
 
     def _start(self) -> None:
         lab, folder = self._lab, self._folder
@@ -195,7 +198,7 @@ class Round:
         self._await([relay], lambda line: subject.READY in line)
         self._await([sink], lambda line: probe.READY in line)
 
-    def _send(self, role: str, packets: int, packets_per_s: int) -> Watched:
+    def _send(self, role: str, packets: int, packets_per_s: int) -> WatchedProcess:
         options = [
             *("--address", self._lab.address(RECEIVER)),
             *("--packets", str(packets)),
@@ -210,14 +213,14 @@ class Round:
         module = "windtunnel.harness.calibration.probe"
         return [self._lab.python(host), "-m", module, role, "--port", str(PORT)]
 
-    def _spawn(self, role: str, place: str, argv: list[str], log: Path) -> Watched:
+    def _spawn(self, role: str, place: str, argv: list[str], log: Path) -> WatchedProcess:
         process = self._lab.spawn(place, argv, log=log)
-        watched = Watched(name=f"{place}/{role}", process=process, role=role, log=log)
+        watched = WatchedProcess(name=f"{place}/{role}", process=process, role=role, log=log)
         self._watched.append(watched)
         return watched
 
-    def _await(self, waiting: list[Watched], ready: Callable[[str], bool]) -> None:
-        watch.wait_until_ready(waiting, ready, wanted=self._watched, timeout_s=READY_TIMEOUT_S)
+    def _await(self, waiting: list[WatchedProcess], ready: Callable[[str], bool]) -> None:
+        watch.wait_until_ready(waiting, ready, required=self._watched, timeout_s=READY_TIMEOUT_S)
 
     def _end(self, *roles: str) -> None:
         ended = [each for each in self._watched if each.role in roles]
@@ -228,18 +231,18 @@ class Round:
     def _require_relay(self) -> None:
         relay = next(each for each in self._watched if each.role == "relay")
         if relay.process.poll() != 0:
-            raise Void(relay.died())
+            raise Void(relay.describe_exit())
 
-    def _read(self) -> measure.Passage:
+    def _read(self) -> measure.Delivery:
         self._require_relay()
         near, far = self._captured(SENDER), self._captured(RECEIVER)
-        return measure.passage(near, far, self._lab.address(SENDER))
+        return measure.match_captures(near, far, self._lab.address(SENDER))
 
     def _captured(self, host: str) -> Capture:
         facts = sniffer.statistics(self._folder.capture_log(host).read_text(errors="replace"))
         if facts is None or facts.dropped_by_kernel:
             raise Void(f"the capture at {host} lost packets")
-        capture = read_capture(self._folder.capture(host), (PORT,), whole_only=True)
+        capture = read_capture(self._folder.capture(host), (PORT,), skip_damaged=True)
         if capture is None or capture.problem:
             raise LabError(f"the capture at {host} cannot be read")
         return capture

@@ -1,11 +1,12 @@
-"""How many datagrams a second the relay passes on before it falls behind or loses one.
+"""Measures how many datagrams a second the relay forwards before it falls behind or loses one.
 
     sender (bursts of 1 kB frames) --> relay --> sink         at 25 k/s, 50 k/s, 75 k/s, ...
 
-A step holds if the sender kept its pace, the relay kept up, and its ledger shows as many datagrams
+A step passes if the sender kept its pace, the relay kept up, and its ledger shows as many datagrams
 out as were sent: none lost by the kernel before it, none dropped, none unaccounted for. The last
-step that holds is the figure. What the kernel keeps for the relay is more than a step sends, so a
-relay that is too slow loses nothing: it is known by its lag. Ordered delays are `calibrate`'s.
+step that passes is the result. The kernel's buffer for the relay is larger than what a step sends,
+so a relay that is too slow loses nothing: it is detected by its lag. `calibrate` measures
+configured delays.
 """
 
 import tempfile
@@ -16,18 +17,20 @@ from pathlib import Path
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.calibration.plan import Impairment
-from windtunnel.harness.calibration.rounds import Round, case_of, laboratory
+from windtunnel.harness.calibration.rounds import Round, case_of, open_lab
 
 STEPS_PER_S = tuple(range(25_000, 300_001, 25_000))
 PACE_SHARE_MIN = 0.98
-"""Of the pace that was ordered; below that the sender is what is measured."""
+"""Share of the requested pace; below that the sender is the bottleneck."""
 LAG_P50_MAX_NS = 2_000_000
-"""A burst of the sender takes the relay less; behind a queue that grows all wait longer."""
+"""A burst of the sender takes the relay less; behind a growing queue every datagram waits
+longer.
+"""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One load and what became of it."""
+    """One load and its result."""
 
     ordered_per_s: int
     sent_per_s: float
@@ -36,38 +39,38 @@ class Step:
 
     @property
     def trouble(self) -> str:
-        """Why the step does not hold; empty if it does."""
+        """Why the step does not pass; empty if it does."""
         account = self.account
         if account.unaccounted or account.datagrams_held_at_end:
             return f"{account.unaccounted} datagrams are unaccounted for"
         if lost := self.packets - account.datagrams_out:
-            return f"{lost} of {self.packets} datagrams were lost, {account.kernel_drops} before"
+            return f"{lost} of {self.packets} datagrams lost, {account.kernel_drops} by the kernel"
         if (lag_ns := account.lag_ns.get("p50", 0)) > LAG_P50_MAX_NS:
-            return f"the relay fell behind: half of them waited {lag_ns / 1e6:,.1f} ms or longer"
+            return f"the relay fell behind: its median lag is {lag_ns / 1e6:,.1f} ms"
         if self.sent_per_s < PACE_SHARE_MIN * self.ordered_per_s:
-            return f"the sender came to {self.sent_per_s:,.0f} a second"
+            return f"the sender reached only {self.sent_per_s:,.0f} datagrams/s"
         return ""
 
 
-def relay_steps(seconds: float, tell: Callable[[str], None]) -> list[Step]:
-    """Loads of so many seconds each, up to the first that does not hold, which is the last one.
+def relay_steps(seconds: float, report: Callable[[str], None]) -> list[Step]:
+    """Run loads of `seconds` each, up to and including the first that does not pass.
 
-    Raises LabError, RunFailed or Void if one cannot be made.
+    Raises LabError, RunFailed or Void if one cannot be run.
     """
-    calm = Impairment("calm", None, 0)
+    baseline = Impairment("baseline", None, 0)
     steps: list[Step] = []
     with (
         tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as name,
-        laboratory(Path(name)) as lab,
+        open_lab(Path(name)) as lab,
     ):
         for ordered_per_s in STEPS_PER_S:
             folder = RunDir(Path(name) / str(ordered_per_s))
             folder.make()
             packets = round(seconds * ordered_per_s)
-            made = Round(lab, folder, case_of(lab, calm, "relay", seed=1))
+            made = Round(lab, folder, case_of(lab, baseline, "relay", seed=1))
             sent_per_s, account = made.flood(packets, ordered_per_s)
             steps.append(Step(ordered_per_s, sent_per_s, packets, account))
-            tell(f"relay: {ordered_per_s:,} datagrams/s: {steps[-1].trouble or 'none lost'}")
+            report(f"relay: {ordered_per_s:,} datagrams/s: {steps[-1].trouble or 'no loss'}")
             if steps[-1].trouble:
                 break
     return steps

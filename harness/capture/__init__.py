@@ -1,4 +1,5 @@
-"""Watching a run from outside: packets on each host's interface, counters in each cnc file.
+"""Observation of a run: packets on each host's interface, counters in each cnc file.
 
-Nothing here changes what it watches: the mapping is read-only and the sniffer only listens.
+The observed processes are not affected: the cnc file is mapped read-only and the sniffer is
+passive.
 """

@@ -1,16 +1,16 @@
-"""The process that looks at a driver's shared memory, from before it starts until it is told.
+"""The sampler process, which reads a driver's shared memory during a run.
 
     python -m windtunnel.harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
-    ready                      the driver's cnc file is complete and its heartbeat beats
-    DIR/counters.bin           samples, written as the run goes on
-    DIR/counters.json          what each counter was, at the end
+    ready                      printed once the driver's cnc file is complete and has a heartbeat
+    DIR/counters.bin           samples, written during the run
+    DIR/counters.json          the descriptions of the counters, at the end
     DIR/cnc-errors.json        the driver's distinct error log, at the end
-    DIR/pressure.json          how long the driver had to wait for a processor, over time
-    DIR/logs.json, DIR/logs/   the driver's log buffers as they were at the end
+    DIR/pressure.json          how long the driver waited for a processor, over time
+    DIR/logs.json, DIR/logs/   copies of the driver's log buffers, at the end
 
-It ends on SIGTERM, after one more sample. A driver that is not there yet is waited for, and one
-that dies is sampled on: its file stays mapped. Without any driver there are no documents.
+It ends on SIGTERM, after a final sample. It waits for a driver that has not started, and continues
+to sample one that has died, since the file stays mapped. Without a driver it writes no documents.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ EXIT_HARNESS = 3
 def wait_for_driver(
     directory: Path, stop: ShutdownSignal, interval_s: float, after_ms: int = 0
 ) -> CncFile | None:
-    """Return the driver's file once its heartbeat is set, or None if told to stop before.
+    """Return the driver's file once its heartbeat is set, or None if stopped earlier.
 
-    `after_ms` since 1970: a driver that had started before is not the one that is waited for.
+    A driver that started before `after_ms` since 1970 is ignored.
     """
-    while not stop.is_left:
+    while not stop.is_set:
         cnc = map_cnc(directory / CNC_FILE)
         if cnc is not None and cnc.start_timestamp_ms >= after_ms and int(cnc.heartbeat[0]) > 0:
             return cnc
@@ -55,36 +55,36 @@ def wait_for_driver(
 def follow(
     cnc: CncFile, logs: LogHolder, files: HostDir, stop: ShutdownSignal, interval_s: float
 ) -> None:
-    """Sample until told to stop, once more after that, then write the closing documents."""
+    """Sample until stopped, take a final sample, and write the documents."""
     sampler = Sampler(cnc)
     gauge = PressureGauge(cnc.pid, int(interval_s * 1e9))
     files.path.mkdir(parents=True, exist_ok=True)
     flushed_s = next_s = time.monotonic()
-    # At the beginning and at the end too, so that a stretch has two ends however short it is.
-    gauge.look(time.time_ns())
+    # Also at the beginning and at the end, so that there are two rows however short the run is.
+    gauge.poll(time.time_ns())
     with files.counter_samples.open("wb") as output:
-        while not stop.is_left:
+        while not stop.is_set:
             output.write(sampler.sample(time.time_ns()).tobytes())
             gauge.tick()
             now_s = time.monotonic()
             if now_s - flushed_s >= FLUSH_S:
                 output.flush()
-                logs.look()
-                gauge.look(time.time_ns())
+                logs.poll()
+                gauge.poll(time.time_ns())
                 flushed_s = now_s
             next_s = max(next_s + interval_s, now_s)
             time.sleep(next_s - now_s)
         output.write(sampler.sample(time.time_ns()).tobytes())
-    gauge.look(time.time_ns())
+    gauge.poll(time.time_ns())
     write_counters(files.counters, sampler.counters())
     write_error_log(files.cnc_errors, cnc.errors())
     gauge.pressure().write(files.pressure)
-    logs.look()
+    logs.poll()
     logs.copy(files)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the process; see the module's first lines."""
+    """Run the sampler and return its exit code."""
     parser = argparse.ArgumentParser(
         prog="windtunnel.harness.capture.counters", description=__doc__
     )
@@ -93,13 +93,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--interval", type=parse_duration, default="5ms", help="such as 5ms")
     parser.add_argument("--after", type=int, default=0, help="ms since 1970 of the driver's start")
     options = parser.parse_args(argv)
-    stop = ShutdownSignal.on_signals()
+    stop = ShutdownSignal.install()
     interval_s = options.interval / 1e9
     print(f"waiting for a driver in {options.aeron_dir}", flush=True)
     try:
         cnc = wait_for_driver(options.aeron_dir, stop, interval_s, options.after)
         if cnc is None:
-            print(f"told to stop before there was a driver in {options.aeron_dir}")
+            print(f"stopped before there was a driver in {options.aeron_dir}")
             return 0
         print(READY_LINE, flush=True)
         logs = LogHolder(options.aeron_dir)

@@ -1,10 +1,10 @@
-"""A driver's log buffers, held from when they appear and copied when all is over.
+"""A driver's log buffers, opened when they appear and copied at the end of a run.
 
-    D/publications/17.logbuffer --look--> open handle --copy--> logs/publications-17.logbuffer
+    D/publications/17.logbuffer --poll--> open handle --copy--> logs/publications-17.logbuffer
     D/images/23.logbuffer                                       logs.json
 
-A driver removes a log soon after its stream has closed; whoever holds it open keeps its bytes, and
-after the driver's end nothing can change them any more. Refuses to know what the bytes mean.
+A driver deletes a log soon after its stream has closed. An open handle keeps its contents, which
+are final once the driver has ended. The contents are not interpreted here.
 """
 
 from __future__ import annotations
@@ -13,31 +13,31 @@ import contextlib
 import os
 from pathlib import Path
 
-from windtunnel.harness.artifact.host.held_log import FOLDERS, SUFFIX, HeldLog, write_held_logs
+from windtunnel.harness.artifact.host.log_index import FOLDERS, SUFFIX, LogFacts, write_log_index
 from windtunnel.harness.artifact.run_dir import HostDir
 
 HELD_MAX = 512
-"""Handles; a run with more streams than that keeps the logs of the first ones."""
+"""Limit of open handles; of a run with more streams, only the first logs are copied."""
 
 LOG_LENGTH_MAX = 64 << 20
-"""A longer log is not copied: it has terms of 32 MiB or more, of which a run fills a part."""
+"""A longer log is not copied: its terms have 32 MiB or more, most of which a run does not fill."""
 
 COPIED_BYTES_MAX = 256 << 20
-"""Of one host, zeros not counted."""
+"""Limit of the copied bytes of one host, not counting zeros."""
 
 BLOCK_LENGTH = 1 << 16
 
 
 class LogHolder:
-    """The logs of one driver; `look` has to be called more often than a log can come and go."""
+    """The logs of one driver; `poll` must be called more often than a log can appear and vanish."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
         self._handles: dict[tuple[str, int], int] = {}
         self._too_many: set[tuple[str, int]] = set()
 
-    def look(self) -> None:
-        """Take hold of every log that is new."""
+    def poll(self) -> None:
+        """Open every new log."""
         for folder in FOLDERS:
             try:
                 names = os.listdir(self._directory / folder)
@@ -56,59 +56,59 @@ class LogHolder:
             self._too_many.add(key)
             return
         path = self._directory / folder / f"{registration_id}{SUFFIX}"
-        with contextlib.suppress(FileNotFoundError):  # it has gone since the folder was read
+        with contextlib.suppress(FileNotFoundError):  # deleted since the folder was read
             self._handles[key] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def copy(self, files: HostDir) -> None:
-        """Copy all logs, tell which there are, and let go of them."""
-        room = COPIED_BYTES_MAX
+        """Copy all logs, write the list of them, and close them."""
+        remaining_bytes = COPIED_BYTES_MAX
         logs = [
-            HeldLog(*key, length=0, left_out=f"{HELD_MAX} others were held already")
+            LogFacts(*key, length=0, left_out=f"the limit of {HELD_MAX} open logs was reached")
             for key in sorted(self._too_many)
         ]
         for (folder, registration_id), handle in sorted(self._handles.items()):
             length = os.fstat(handle).st_size
             left_out = ""
             if length > LOG_LENGTH_MAX:
-                left_out = f"{length} bytes are more than the {LOG_LENGTH_MAX} that are kept"
+                left_out = f"expected at most {LOG_LENGTH_MAX} bytes, found {length}"
             else:
                 target = files.log_buffer(folder, registration_id)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                copied = _copy(handle, length, target, room)
-                room -= copied
-                if room < 0:
+                copied = _copy(handle, length, target, remaining_bytes)
+                remaining_bytes -= copied
+                if remaining_bytes < 0:
                     target.unlink()
-                    room += copied
-                    left_out = f"the host's logs hold more than {COPIED_BYTES_MAX} bytes"
-            logs.append(HeldLog(folder, registration_id, length, left_out))
+                    remaining_bytes += copied
+                    left_out = f"the logs of the host have more than {COPIED_BYTES_MAX} bytes"
+            logs.append(LogFacts(folder, registration_id, length, left_out))
             os.close(handle)
         self._handles.clear()
-        write_held_logs(files.held_logs, logs)
+        write_log_index(files.log_index, logs)
 
 
-def _copy(handle: int, length: int, target: Path, room: int) -> int:
-    """Copy what is not zero; returns how many bytes that were, soon after they exceed the room."""
+def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
+    """Copy the blocks that are not zero and return their size; stop when it exceeds the limit."""
     copied = 0
     with target.open("wb") as output:
         output.truncate(length)
-        at = _data_from(handle, 0, length)
-        while at < length and copied <= room:
-            block = os.pread(handle, min(BLOCK_LENGTH, length - at), at)
+        offset = _data_from(handle, 0, length)
+        while offset < length and copied <= remaining_bytes:
+            block = os.pread(handle, min(BLOCK_LENGTH, length - offset), offset)
             if not block:
                 break
             if block.strip(b"\0"):
-                output.seek(at)
+                output.seek(offset)
                 output.write(block)
                 copied += len(block)
-            at = _data_from(handle, at + len(block), length)
+            offset = _data_from(handle, offset + len(block), length)
     return copied
 
 
-def _data_from(handle: int, at: int, length: int) -> int:
-    """Where the next bytes that are no hole begin, at or behind `at`; `length` if nowhere."""
-    if at >= length:
+def _data_from(handle: int, offset: int, length: int) -> int:
+    """Return the offset of the next data at or after `offset` in a sparse file, else `length`."""
+    if offset >= length:
         return length
     try:
-        return os.lseek(handle, at, os.SEEK_DATA)
-    except OSError:  # ENXIO: nothing but a hole up to the end
+        return os.lseek(handle, offset, os.SEEK_DATA)
+    except OSError:  # ENXIO: no data up to the end
         return length

@@ -1,11 +1,11 @@
-"""How long a driver had to wait for a processor, as the kernel counts it.
+"""Measurement of a driver's waiting time for a processor, from the kernel's counters.
 
-    /proc/<pid>/task/<tid>/schedstat    ns that it ran, ns that it was ready and waited, slices
-    <control group>/cpu.stat            time that a quota kept it from running
-    /proc/stat                          ticks that the machine's own host took from each processor
+    /proc/<pid>/task/<tid>/schedstat    ns running, ns runnable and waiting, time slices
+    <control group>/cpu.stat            time throttled by a quota
+    /proc/stat                          steal ticks of each processor
 
-Absence is a value here: a driver that has gone keeps its last figures, and a kernel that counts
-nothing leaves UNKNOWN. Source: kernel documentation, sched-stats, cgroup-v2 and proc.
+A driver that has ended keeps its last values, and a value that the kernel does not provide is
+UNKNOWN. Source: kernel documentation, sched-stats, cgroup-v2 and proc.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ GROUPS = Path("/sys/fs/cgroup")
 _CPU_STAT = "cpu.stat"
 _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _STEAL = 8
-"""The field of a processor's line in /proc/stat."""
+"""Index of the steal time in a processor's line of /proc/stat."""
 _THROTTLED = {"throttled_usec": 1_000, "throttled_time": 1}
-"""Names of the two versions of control groups, and the nanoseconds in one of their units."""
+"""Keys of control groups v2 and v1, with the nanoseconds of their units."""
 
 
 class PressureGauge:
-    """Notes one row a look; `tick` tells it of every look of the sampler in between."""
+    """Records a row for each call of `poll`; `tick` is called for each sample in between."""
 
     def __init__(self, pid: int, interval_ns: int) -> None:
         self._pid = pid
@@ -37,7 +37,7 @@ class PressureGauge:
         self._rows: list[tuple[int, ...]] = []
         self._run_ns = self._wait_ns = 0
         self._waits_ns: dict[int, int] = {}
-        """Of each thread, when it was looked at last."""
+        """Waiting time of each thread at the last call of `poll`."""
         self._stolen_ns = 0
         self._steal_ticks = steal_ticks()
         self._throttle = _throttle_file(pid)
@@ -45,13 +45,13 @@ class PressureGauge:
         self._longest_gap_ns = 0
 
     def tick(self) -> None:
-        """Note that the sampler has come round."""
+        """Record the time since the previous sample."""
         now_ns = time.monotonic_ns()
         self._longest_gap_ns = max(self._longest_gap_ns, now_ns - self._ticked_ns)
         self._ticked_ns = now_ns
 
-    def look(self, now_ns: int) -> None:
-        """Add a row."""
+    def poll(self, now_ns: int) -> None:
+        """Append a row."""
         threads = thread_times(self._pid)
         if threads:
             self._run_ns = sum(run_ns for run_ns, _ in threads.values())
@@ -64,17 +64,17 @@ class PressureGauge:
         self._longest_gap_ns = 0
 
     def _longest_wait_ns(self, waits_ns: dict[int, int]) -> int:
-        """The longest that one thread has waited since the last look.
+        """Return the longest waiting time of any thread since the last call.
 
-        Not the growth of the longest of all waits: a thread that waited long at the start, and
-        sleeps now, would hide whatever another waits until that has waited longer.
+        This is not the growth of the maximum over all threads: a thread that waited long at the
+        start and sleeps now would hide the waiting time of others.
         """
         grown_ns = [wait_ns - self._waits_ns.get(tid, 0) for tid, wait_ns in waits_ns.items()]
         self._waits_ns = waits_ns
         return max(0, *grown_ns)
 
     def _all_stolen_ns(self) -> int:
-        """What the most robbed processor of each look lost, so far."""
+        """Return the sum, over all calls, of the steal time of the most affected processor."""
         ticks = steal_ticks()
         if not ticks:
             return UNKNOWN
@@ -85,13 +85,13 @@ class PressureGauge:
         return self._stolen_ns
 
     def pressure(self) -> Pressure:
-        """All rows so far."""
+        """Return all rows so far."""
         rows = np.array(self._rows, dtype=np.int64).reshape(-1, len(COLUMNS))
         return Pressure(self._interval_ns, rows)
 
 
 def thread_times(pid: int) -> dict[int, tuple[int, int]]:
-    """How long each thread of a process has run and waited, in ns; empty when nothing is told."""
+    """Return the running and waiting time of each thread of a process in ns; empty if unknown."""
     folder = PROC / str(pid) / "task"
     try:
         names = os.listdir(folder)
@@ -106,7 +106,7 @@ def thread_times(pid: int) -> dict[int, tuple[int, int]]:
 
 
 def steal_ticks() -> list[int]:
-    """For each processor, the ticks that the machine's host gave to others; empty if not told."""
+    """Return the steal ticks of each processor; empty if unknown."""
     lines = (line.split() for line in _read(PROC / "stat").splitlines())
     return [
         int(fields[_STEAL])
@@ -116,7 +116,7 @@ def steal_ticks() -> list[int]:
 
 
 def parse_throttled(text: str) -> int:
-    """For how many ns a group was kept from running, out of its cpu.stat; UNKNOWN if not told."""
+    """Return the throttled time in ns from a cpu.stat file, or UNKNOWN."""
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         if name in _THROTTLED and value.strip().isdecimal():
@@ -125,7 +125,7 @@ def parse_throttled(text: str) -> int:
 
 
 def _throttle_file(pid: int) -> Path | None:
-    """The cpu.stat of a process's control group, of either version."""
+    """Return the cpu.stat file of a process's control group, v1 or v2, or None."""
     for line in _read(PROC / str(pid) / "cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         names = controllers.split(",")

@@ -1,4 +1,4 @@
-"""What the kernel has counted of a process: processor time, memory.
+"""Processor time and memory of a process, from procfs.
 
 Source: proc(5).
 """
@@ -9,28 +9,28 @@ from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _UTIME, _STIME = 11, 12
-"""Fields of /proc/<pid>/stat, counted from behind the name."""
+"""Indexes of the fields of /proc/<pid>/stat after the command name."""
 KIB = 1024
 
 
 @dataclass(frozen=True)
 class Memory:
-    """What a process holds in memory, in bytes."""
+    """The memory of a process, in bytes."""
 
     resident: int
     anonymous: int
-    """Of it, what is its own: no mapped files, no shared memory."""
+    """Anonymous resident memory, without mapped files and shared memory."""
 
 
 def parse_processor_ns(stat: str) -> int:
-    """User and system time of a process out of its stat file; the name in it may hold anything."""
+    """Return user and system time in ns from a stat file, whose command name may be arbitrary."""
     fields = stat.rpartition(")")[2].split()
     ticks = int(fields[_UTIME]) + int(fields[_STIME])
     return ticks * 1_000_000_000 // _TICKS_PER_SECOND
 
 
 def parse_memory(status: str) -> Memory:
-    """Resident memory of a process out of its status file; 0 where a line is missing."""
+    """Return the resident memory from a status file; 0 for a missing line."""
     lengths = {"VmRSS": 0, "RssAnon": 0}
     for line in status.splitlines():
         name, _, rest = line.partition(":")
@@ -40,10 +40,10 @@ def parse_memory(status: str) -> Memory:
 
 
 def processor_ns(pid: int) -> int:
-    """User and system time of a process and all its threads. Raises OSError when it is gone."""
+    """Return user and system time of a process in ns; raises OSError if it has ended."""
     return parse_processor_ns(Path(f"/proc/{pid}/stat").read_text())
 
 
 def memory(pid: int) -> Memory:
-    """Resident memory of a process. Raises OSError when it is gone."""
+    """Return the resident memory of a process; raises OSError if it ended."""
     return parse_memory(Path(f"/proc/{pid}/status").read_text())

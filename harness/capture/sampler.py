@@ -1,12 +1,12 @@
-"""Counter values as they change: one pass over a driver's counters, what differs is a sample.
+"""Sampling of counter values: each pass over a driver's counters returns the changed ones.
 
     id     0        1        2        3                      state     ALLOCATED, RECLAIMED
     pass   [value]  [value]  [value]  [value] -> differs? -> COUNTER_SAMPLE
 
-A counter is one life of an id: allocated, perhaps freed, and over when the id is given to another.
-A freed counter keeps its value until then, so the last value of a stream that closes between two
-passes is not missed. A registration id is set after the state says ALLOCATED; an id seen in between
-gets its name late and remains the same counter.
+A counter is one allocation of an id: it is allocated, may be freed, and ends when the id is
+allocated again. A freed counter keeps its value until then, so the last value of a stream that
+closes between two passes is not missed. The driver sets the registration id after the state
+ALLOCATED; an id sampled in between gets its registration id later and remains the same counter.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windtunnel.harness.dissect.driver_files.cnc_file import ALLOCATED, RECLAIME
 
 
 class Sampler:
-    """Remembers what each counter was at the last pass; refuses to know when to make the next."""
+    """Keeps the state of each counter at the last pass; the caller decides when to sample."""
 
     def __init__(self, cnc: CncFile) -> None:
         self._cnc = cnc
@@ -40,7 +40,7 @@ class Sampler:
         self._life_of: dict[int, int] = {}
 
     def sample(self, now_ns: int) -> NDArray[Any]:
-        """Read all counters once, in the order of their ids, and return what has changed."""
+        """Read all counters once, in the order of their ids, and return the changed ones."""
         count = self._grow()
         value = self._value[:count].copy()
         registration = self._registration[:count].copy()
@@ -51,7 +51,7 @@ class Sampler:
         known &= ~moved | fresh
         freed |= state == RECLAIMED
         for counter_id in np.flatnonzero(fresh):
-            self._meet(int(counter_id))
+            self._record_allocation(int(counter_id))
         changed = np.flatnonzero(known & (fresh | (value != self._last_value[:count])))
         self._last_value[changed] = value[changed]
         samples = np.zeros(len(changed), dtype=COUNTER_SAMPLE)
@@ -63,13 +63,13 @@ class Sampler:
         return samples
 
     def _grow(self) -> int:
-        """Return how many ids have ever been taken; they are taken without gaps."""
+        """Return the number of ids allocated so far, which are contiguous."""
         while self._count < len(self._state) and self._state[self._count] != UNUSED:
             self._count += 1
         return self._count
 
-    def _meet(self, counter_id: int) -> None:
-        """Take down who has an id now: someone new, or one whom we met before it was registered."""
+    def _record_allocation(self, counter_id: int) -> None:
+        """Record the counter that has an id now: a new one, or one seen before its registration."""
         facts = self._cnc.counter(counter_id)
         if facts is None:
             self._known[counter_id] = False
@@ -87,17 +87,17 @@ class Sampler:
         self._type_id[counter_id] = facts.type_id
 
     def _end_life(self, counter_id: int) -> None:
-        """Write the last value that was seen under an id into the facts of its present life."""
+        """Record the last sampled value of an id as the final value of its counter."""
         life = self._life_of.get(counter_id)
         if life is not None:
             final_value = int(self._last_value[counter_id])
             self._lives[life] = replace(self._lives[life], final_value=final_value)
 
     def counters(self) -> list[CounterFacts]:
-        """Return what each counter was, with its last value, in the order in which they came."""
+        """Return all counters with their final values, in the order of allocation."""
         for counter_id, life in self._life_of.items():
             now = self._cnc.counter(counter_id)
             if now is not None and now.registration_id == self._lives[life].registration_id:
-                self._lives[life] = now  # a label may have grown
+                self._lives[life] = now  # the label may have been extended
             self._end_life(counter_id)
         return list(self._lives)

@@ -1,7 +1,7 @@
-"""Being asked to end: a signal leaves a note, which the sampler looks at between its passes.
+"""The shutdown signal of the sampler, a flag that it checks between its passes.
 
-An event of the threading module will not do: its handler would wait for a lock that the very
-thread it has interrupted may hold, and a host that is pressed hard makes that likely.
+A threading.Event cannot be used: the signal handler would wait for a lock that the interrupted
+thread may hold, which is likely on an overloaded host.
 """
 
 from __future__ import annotations
@@ -11,18 +11,19 @@ from types import FrameType
 
 
 class ShutdownSignal:
-    """Whether anybody asked this process to end."""
+    """A flag that is set when the process has to end."""
 
     def __init__(self) -> None:
-        self.is_left = False
+        self.is_set = False
 
     @classmethod
-    def on_signals(cls) -> ShutdownSignal:
-        """One that hears SIGTERM and SIGINT."""
-        note = cls()
+    def install(cls) -> ShutdownSignal:
+        """Return a flag that is set on SIGTERM and SIGINT."""
+        flag = cls()
         for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, note.leave)
-        return note
+            signal.signal(number, flag.set_flag)
+        return flag
 
-    def leave(self, number: int = 0, frame: FrameType | None = None) -> None:
-        self.is_left = True
+    def set_flag(self, number: int = 0, frame: FrameType | None = None) -> None:
+        """Set the flag; usable as a signal handler."""
+        self.is_set = True

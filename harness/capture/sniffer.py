@@ -1,20 +1,20 @@
-"""The packet capture on a host's interface: how to start tcpdump, and what it says at its end.
+"""The packet capture on a host's interface: tcpdump's command line and output.
 
     tcpdump: listening on eth0, ...                 ready
-    tcpdump: <N> packets captured, <N> packets received by filter, ...      when asked by `ASK`
+    tcpdump: <N> packets captured, <N> packets received by filter, ...      on REPORT_SIGNAL
     <N> packets captured                            at the end, after SIGTERM
     <N> packets received by filter
     <N> packets dropped by kernel
     <N> packets dropped by interface                only if there were any
 
-The kernel hands packets over in blocks, a full one at once and a partial one after a second: a
-capture must be left alone after the last packet until it says that it has taken all that its
-filter received, or it misses the end. The last packets may lie in two blocks, of which the second
-is handed over a second after the first: what still takes packets is left alone.
+The kernel passes packets to tcpdump in blocks, a full one at once and a partial one after a second.
+After the last packet a capture must not be ended before it reports that it has captured all packets
+that its filter received, or the last ones are missing. They may be in two blocks, the second of
+which arrives a second after the first, so a capture whose count still grows is not ended either.
 
-tcpdump listens to the interface before it gives the kernel its filter. What comes in between counts
-as received by filter, whatever it is, and ARP or the like is never taken: no packet was lost. So a
-capture is asked once before anything is sent, and what is missing each time is not one of ours.
+tcpdump listens on the interface before it installs its filter. Packets in between, such as ARP,
+count as received by filter but are never captured; this is no loss. So a capture reports once
+before anything is sent, and packets that are missing in each report are not counted as lost.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ import signal
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 
 READY = "listening on "
-"""Part of the line that says that the capture has begun."""
+"""Part of the line that tcpdump prints when the capture has begun."""
 
 SETTLE_S = 1.1
-"""Longer than the kernel keeps a block."""
+"""Longer than the kernel holds a partial block."""
 SETTLES_MAX = 8
-"""So many times as long is waited for a capture that never comes to an end."""
+"""Limit of the wait for a capture, in multiples of `SETTLE_S`."""
 BUFFER_KIB = 128 * 1024
-"""Kernel buffer: a second of one gigabit."""
+"""Size of the kernel buffer, enough for a second at 1 Gbit/s."""
 
-ASK = signal.SIGUSR1
-"""The signal by which it is asked how far it is."""
+REPORT_SIGNAL = signal.SIGUSR1
+"""The signal on which tcpdump prints its statistics."""
 
 _STATISTICS = re.compile(
     r"^(\d+) packets? (captured|received by filter|dropped by kernel|dropped by interface)", re.M
@@ -44,7 +44,7 @@ REQUIRED = {"captured", "received by filter", "dropped by kernel"}
 
 
 def command(interface: str, file: str) -> list[str]:
-    """Return the command that records all UDP of an interface, both directions, in full length."""
+    """Return the command that captures all UDP packets of an interface, in full length."""
     return [
         "tcpdump",
         *("-i", interface),
@@ -61,44 +61,44 @@ def command(interface: str, file: str) -> list[str]:
 _SO_FAR = re.compile(r"(\d+) packets? captured, (\d+) packets? received by filter")
 
 
-def is_answer(line: str) -> bool:
-    """Whether a line of the log answers `ASK`."""
+def is_report(line: str) -> bool:
+    """Return whether a line of the log has the statistics printed on `REPORT_SIGNAL`."""
     return _SO_FAR.search(line) is not None
 
 
 class Settling:
-    """Whether a capture may be ended; hears what it answers when it is asked how far it is."""
+    """Decides whether a capture can be ended, from its reports."""
 
     def __init__(self, now_s: float) -> None:
         self._last_s = now_s + SETTLES_MAX * SETTLE_S
-        self._taken, self._took_s = -1, now_s
+        self._captured, self._captured_s = -1, now_s
         self._has_all = False
 
-    def hear(self, line: str, now_s: float) -> None:
-        """Take in a line of the capture's log."""
+    def update(self, line: str, now_s: float) -> None:
+        """Process a line of the capture's log."""
         found = _SO_FAR.search(line)
         if found is None:
             return
         taken, received = int(found[1]), int(found[2])
-        if taken != self._taken:
-            self._taken, self._took_s = taken, now_s
-        # Only by its own word: one that says nothing may be one that the machine lets wait.
-        self._has_all = taken >= received or now_s - self._took_s >= SETTLE_S
+        if taken != self._captured:
+            self._captured, self._captured_s = taken, now_s
+        # Decided by reports only: a capture without a report may be waiting for a processor.
+        self._has_all = taken >= received or now_s - self._captured_s >= SETTLE_S
 
     def is_over(self, now_s: float) -> bool:
-        """Whether it says that it took all that came, or none for longer than the kernel keeps any.
+        """Return whether the capture has all packets, or none for longer than `SETTLE_S`.
 
-        One that never says so is given up in the end.
+        Also returns true after `SETTLES_MAX` times `SETTLE_S`.
         """
         return self._has_all or now_s >= self._last_s
 
 
 def statistics(log: str) -> CaptureFacts | None:
-    """Read the closing statistics from what tcpdump printed, or None if it did not get so far.
+    """Return the final statistics in tcpdump's log, or None if it did not print them.
 
-    A packet that tcpdump's filter received and that it never wrote counts as dropped: it was still
-    in the kernel's buffer at the end. One that was missing whenever the capture was asked, the
-    first time before anything was sent, had come before the filter stood and was none for it.
+    A packet that was received by the filter but not captured counts as dropped: it was still in the
+    kernel's buffer at the end. Packets that are missing in every report, the first of which is from
+    before anything was sent, arrived before the filter was installed and do not count.
     """
     found = {what: int(count) for count, what in _STATISTICS.findall(log)}
     if not found.keys() >= REQUIRED:

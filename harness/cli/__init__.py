@@ -1,20 +1,17 @@
-"""The command line: one module a command, and what they share.
+"""The command line: one module for each command, and shared helpers.
 
-    root.py         the command group, the one place that turns an error into an exit code
-    exit_code.py    the numbers
-    failure.py      errors of the rooms below -> one line and a number
-    scenarios.py    names of scenarios -> files
-    machine.py      what this machine has: the facts behind `doctor` and the default fidelity
-    display.py      live progress on a terminal, plain lines in a pipe
-    verdict_text.py one line a run, one line a finding
-    run, list, explain, judge, doctor, clean, decisions, report     the commands for runs
-    look.py         how the tools look into a driver: once, live, as JSON
-    table.py        what a tool shows, as plain text and as a picture
-    time_text.py    times of a driver's files
-    stat, streams, backlog, loss, errors, logbuffer, driver_info    the tools
-    analyze                                                         what captures tell
-    bench, bench_table                                              our driver beside real Aeron's
+    root.py         the command group; converts every error to a message and an exit code
+    exit_code.py    the exit codes
+    failure.py      errors of lower layers -> one line and an exit code
+    scenarios.py    scenario names -> files
+    machine.py      probes of this machine, for `doctor` and the default fidelity
+    in_kernel.py    runs a command in User Mode Linux
+    render/         progress displays, verdict lines and tables
+    runs/           commands that make, judge, replay or report on runs
+    inspect/        commands that inspect a driver's files, or captures
+    bench/          `windtunnel bench`
+    doctor, explain, list, clean, from_capture, archive             further commands
 
-Heavy rooms (numba, pydantic, scapy, rich) are imported inside the functions that need them, so that
-`windtunnel --help` answers at once; a test watches over that. No judgement is made here.
+Slow imports (numba, pydantic, scapy, rich) are made inside the functions that need them, so that
+`windtunnel --help` responds at once; a test checks this. Verdicts are not made in this package.
 """

@@ -1,7 +1,7 @@
-"""`windtunnel archive`: the tools of the archive, which are the subject's own.
+"""`windtunnel archive`: runs the archive's own command line, `python -m windtunnel.driver.archive`.
 
-The harness does not import the subject, so this process becomes them; arguments, output and exit
-codes are theirs.
+The harness must not import the driver's code, so this process executes that program in its place.
+Arguments, output and exit codes are that program's.
 """
 
 import os
@@ -11,13 +11,13 @@ import click
 
 
 @click.command(
-    short_help="Look into the directory of an archive, and mend it.",
+    short_help="Run an archive; inspect or repair the directory of one.",
     add_help_option=False,
     context_settings={"ignore_unknown_options": True},
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def archive(arguments: tuple[str, ...]) -> None:
-    """Look into the directory of an archive, Aeron's or ours, and mend it: `archive --help`."""
+    """Run an archive; inspect or repair an archive directory, Aeron's or ours: `archive --help`."""
     command = [sys.executable, "-P", "-m", "windtunnel.driver.archive", *arguments]
     sys.stdout.flush()
     os.execv(command[0], command)

@@ -1,4 +1,4 @@
-"""`windtunnel clean`: remove what killed runs left on the machine."""
+"""`windtunnel clean`: removes namespaces, containers and other resources of killed runs."""
 
 from functools import partial
 from pathlib import Path
@@ -8,26 +8,31 @@ import click
 from windtunnel.harness.cli import exit_code
 
 
-@click.command(short_help="Remove what killed runs left on this machine.")
+@click.command(short_help="Remove namespaces, containers and files left behind by killed runs.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
-    help="The folder of the runs whose left-overs to remove.  [default: runs]",
+    help="Folder of the runs to clean up after.  [default: runs]",
 )
 def clean(out: Path) -> int:
-    """Remove every namespace, container, network and qdisc that a run left behind.
+    """Remove every namespace, container, network and qdisc left behind by killed runs.
 
-    Only what a dead run of this user left: a run that is alive keeps its own, and what belongs to
-    another user is named and left alone. Run folders are kept.
+    Resources of a live run are kept, and so are run folders. Resources of another user are reported
+    and kept.
     """
     from windtunnel.harness.orchestrate.lab import LabError
-    from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved, remove_left_overs
+    from windtunnel.harness.orchestrate.labs import containers
+    from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved, remove_leftovers
     from windtunnel.harness.uml import boot
 
     removed: list[str] = []
     problems: list[str] = []
-    for remove in (partial(remove_left_overs, out), boot.remove_left_overs):
+    for remove in (
+        partial(remove_leftovers, out),
+        containers.remove_leftovers,
+        boot.remove_leftovers,
+    ):
         try:
             removed += remove()
         except NotAllRemoved as error:
@@ -41,5 +46,5 @@ def clean(out: Path) -> int:
         click.echo(f"Error: not removed: {line}", err=True)
     if problems:
         return exit_code.HARNESS
-    click.echo(f"{len(removed)} left-overs removed" if removed else "nothing was left over")
+    click.echo(f"{len(removed)} left-overs removed" if removed else "nothing to remove")
     return exit_code.OK

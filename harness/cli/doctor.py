@@ -1,4 +1,4 @@
-"""`windtunnel doctor`: what this machine has, and what will be used instead of what it lacks."""
+"""`windtunnel doctor`: checks prerequisites and shows the fallback for each missing one."""
 
 import json
 from dataclasses import asdict
@@ -9,20 +9,20 @@ import click
 from windtunnel.harness.cli import exit_code
 
 
-@click.command(short_help="Tell what this machine has, and what is used instead.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON document for machines.")
+@click.command(short_help="Check prerequisites and show fallbacks.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
-    help="Where runs would be written.  [default: runs]",
+    help="Folder for runs; its free disk space is checked.  [default: runs]",
 )
 def doctor(as_json: bool, out: Path) -> int:
-    """Tell what this machine has, and what will be used instead of what it lacks.
+    """Check the prerequisites of this machine and show the fallback for each missing one.
 
-    Exits 0 when at least one fidelity can run here, else 2.
+    Exits with 0 if at least one fidelity can run here, else with 2.
     """
-    from windtunnel.harness.cli.machine import facts, possible_fidelities
+    from windtunnel.harness.cli.machine import SIMULATION_NEEDS, facts, possible_fidelities
 
     found = facts(out)
     fidelities = possible_fidelities(found)
@@ -36,12 +36,24 @@ def doctor(as_json: bool, out: Path) -> int:
         purpose = f"  [{fact.needed_for}]" if fact.needed_for else ""
         click.echo(f"{mark} {fact.name:<{width}}  {fact.detail}{click.style(purpose, dim=True)}")
         if not fact.has and fact.instead:
-            click.echo(f"    {'':<{width}}  instead: {fact.instead}")
+            click.echo(f"    {'':<{width}}  fallback: {fact.instead}")
     if not fidelities:
-        click.secho("No run is possible here: neither containers nor network namespaces.", fg="red")
+        needs = ", ".join(SIMULATION_NEEDS)
+        click.secho(
+            "No run is possible here: there are neither containers nor network namespaces, "
+            f"and simulation needs {needs}.",
+            fg="red",
+        )
         return exit_code.INCONCLUSIVE
-    click.echo(
-        f"\nRuns use {fidelities[0]}"
-        + (f"; {fidelities[1]} also works." if fidelities[1:] else ".")
-    )
+    click.echo(f"\n{_summary(fidelities)}")
     return exit_code.OK
+
+
+def _summary(fidelities: list[str]) -> str:
+    if fidelities == ["sim"]:
+        return (
+            "Only simulation is possible here: use --fidelity sim. "
+            "There are neither containers nor network namespaces."
+        )
+    default, *others = fidelities
+    return f"The default fidelity is {default}; {' and '.join(others)} can be selected as well."

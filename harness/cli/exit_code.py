@@ -1,17 +1,17 @@
-"""Exit codes of the command; those of verdicts, 0 to 3, are in `verdict.core.outcome`.
+"""Exit codes of the command; the codes of verdicts, 0 to 3, are in `verdict.core.outcome`.
 
-2 means "could not look", so a wrong command line is not 2, as it is for most tools, but 64.
+2 means INCONCLUSIVE, so an invalid command line exits with 64 and not with the usual 2.
 """
 
 OK = 0
 NOTHING = 1
-"""A tool found nothing to look at: no driver, no file, or, for `driver-info`, no life in it."""
+"""The driver or file does not exist or, for `driver-info`, the driver is not alive."""
 INCONCLUSIVE = 2
-"""Nothing was decided: a machine on which no run is possible, a run with missing evidence."""
+"""No result: no run is possible on this machine, or a run folder is incomplete or unreadable."""
 HARNESS = 3
-"""Our side failed: no privileges, no disk space, a defect of Windtunnel."""
+"""The harness failed: missing privileges, a full disk, or a defect of Windtunnel."""
 USAGE = 64
-"""The command line or a scenario file is wrong (EX_USAGE of sysexits.h); nothing was started."""
+"""Invalid command line or scenario file (EX_USAGE of sysexits.h); nothing was started."""
 INTERRUPTED = 130
 TERMINATED = 143
 BROKEN_PIPE = 141

@@ -1,42 +1,54 @@
-"""`windtunnel explain`: what a scenario means, with nothing left open; starts nothing."""
+"""`windtunnel explain` and `windtunnel schema`: describe a scenario, and the format of scenarios.
+
+Neither starts anything. `explain` refuses what `run` refuses.
+"""
+
+import json
 
 import click
 
 from windtunnel.harness.cli import exit_code, scenarios
 
-_STAND_IN_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
-"""From the block for documentation: real ones are derived from the run id."""
+_EXAMPLE_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
+"""From the block reserved for documentation; a run derives its addresses from the run id."""
 
 
-@click.command(short_help="Explain a scenario: every value, and what its rules will do.")
-@click.argument("file", shell_complete=scenarios.complete)
-@click.option("--seed", type=click.IntRange(min=0), help="[default: the scenario's own]")
-@click.option("--json", "as_json", is_flag=True, help="The resolved case as JSON.")
-@click.option("--schema", is_flag=True, help="The JSON Schema of scenario files instead.")
-def explain(file: str, seed: int | None, as_json: bool, schema: bool) -> int:
-    """Explain a scenario FILE (or name): every value, what its rules will do, and how often.
+@click.command(short_help="Describe a scenario with all defaults resolved.")
+@click.argument("file", required=False, shell_complete=scenarios.complete)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    help="Seed of the run.  [default: the scenario's root seed]",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print the resolved case as JSON.")
+@click.option(
+    "--schema", "as_schema", is_flag=True, help="Print the JSON Schema of scenario files instead."
+)
+def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) -> int:
+    """Describe the scenario FILE, or the scenario of that name, with all defaults resolved.
 
-    Checks the file as `run` would: a wrong one is refused with file and line.
+    Prints the hosts, streams and fault rules, and estimates how many frames each rule affects.
+    Validates the file as `run` does; errors are reported with file, line and column.
     """
-    import json
+    if as_schema:
+        _print_schema()
+        return exit_code.OK
+    if file is None:
+        raise click.UsageError("Missing argument 'FILE'.")
 
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.cli.render.table import echo
-    from windtunnel.harness.scenario.explain.explain import explain as in_words
-    from windtunnel.harness.scenario.loader import load_scenario
+    from windtunnel.harness.orchestrate.scenario_file import load_runnable
+    from windtunnel.harness.scenario.explain.explain import explain as describe
     from windtunnel.harness.scenario.resolved.case import Payload, resolve
-    from windtunnel.harness.scenario.schema.model import Scenario
 
-    if schema:
-        click.echo(json.dumps(Scenario.model_json_schema(by_alias=True), indent=1))
-        return exit_code.OK
     with one_line():
-        loaded = load_scenario(scenarios.find(file))
+        loaded = load_runnable(scenarios.find(file))
         case = resolve(
             loaded,
             seed=loaded.seeds.root if seed is None else seed,
             fidelity=loaded.fidelity[0],
-            addresses=dict(zip(loaded.network.hosts, _STAND_IN_ADDRESSES, strict=False)),
+            addresses=dict(zip(loaded.network.hosts, _EXAMPLE_ADDRESSES, strict=False)),
             payload=Payload(
                 path="(chosen by `windtunnel run --payload`)", sha256="", length_bytes=0
             ),
@@ -44,5 +56,21 @@ def explain(file: str, seed: int | None, as_json: bool, schema: bool) -> int:
     if as_json:
         click.echo(json.dumps(json.loads(case.to_json()), indent=1))
     else:
-        echo(in_words(case))
+        echo(describe(case))
     return exit_code.OK
+
+
+@click.command(short_help="Print the JSON Schema of scenario files.")
+def schema() -> None:
+    """Print the JSON Schema of scenario files, for editors and other tools.
+
+    It describes keys, types and units. Rules that involve several tables, such as the names of
+    hosts, are checked by `windtunnel explain FILE`.
+    """
+    _print_schema()
+
+
+def _print_schema() -> None:
+    from windtunnel.harness.scenario.json_schema import json_schema
+
+    click.echo(json.dumps(json_schema(), indent=1))

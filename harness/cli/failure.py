@@ -1,8 +1,8 @@
-"""Turn what the rooms below raise into one line and an exit code.
+"""Conversion of exceptions of lower layers to one line on stderr and an exit code.
 
-ScenarioError, wrong values    64    the user's file or command is wrong; nothing was started
-LabError                        3    this machine refuses
-DocumentError                   2    a run folder cannot be understood
+ScenarioError, PeerError       64    invalid scenario or command line; nothing was started
+LabError                        3    this machine cannot provide what the run needs
+DocumentError                   2    a run folder cannot be parsed
 """
 
 from collections.abc import Iterator
@@ -14,7 +14,7 @@ from windtunnel.harness.cli import exit_code
 
 
 class Failure(click.ClickException):
-    """A line on stderr and an exit code."""
+    """An error with a message for stderr and an exit code."""
 
     exit_code: int  # type: ignore[misc]  # click declares it for the class; ours differs by failure
 
@@ -25,7 +25,7 @@ class Failure(click.ClickException):
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Errors of the rooms below become Failures; anything else is a defect and passes."""
+    """Convert expected errors of lower layers to Failure; all others propagate as defects."""
     from windtunnel.harness.artifact.documents import DocumentError
     from windtunnel.harness.orchestrate.lab import LabError
     from windtunnel.harness.orchestrate.subjects.peers import PeerError

@@ -1,4 +1,4 @@
-"""`windtunnel from-capture`: a scenario with the losses that a capture shows."""
+"""`windtunnel from-capture`: makes a scenario that reproduces the losses in a capture."""
 
 import json
 from pathlib import Path
@@ -14,23 +14,23 @@ if TYPE_CHECKING:
     from windtunnel.harness.replay.from_capture import Captured
 
 
-@click.command("from-capture", short_help="Make a scenario of the losses that a capture shows.")
+@click.command("from-capture", short_help="Make a scenario from the losses in a capture.")
 @click.argument("capture", type=click.Path(dir_okay=False, path_type=Path))
 @click.argument("second", required=False, type=click.Path(dir_okay=False, path_type=Path))
 @click.option(
     "--out",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="The scenario file.  [default: the capture's name with .yaml, here]",
+    help="Scenario file to write.  [default: CAPTURE's name with .yaml, in the current folder]",
 )
 @click.option(
     "--stream",
     "stream_ids",
     type=click.IntRange(min=-(1 << 31), max=(1 << 31) - 1),
     multiple=True,
-    help="Only this stream id; may be given more than once.",
+    help="Include only this stream id; can be repeated.",
 )
-@click.option("--force", is_flag=True, help="Write over the file if it is there.")
-@click.option("--json", "as_json", is_flag=True, help="What was found as JSON on stdout.")
+@click.option("--force", is_flag=True, help="Overwrite an existing file.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON on stdout.")
 def from_capture(
     capture: Path,
     second: Path | None,
@@ -39,25 +39,26 @@ def from_capture(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Make a scenario of CAPTURE, with the same losses, late and duplicate frames.
+    """Make a scenario from CAPTURE that has the same lost, late and duplicate frames.
 
-    Reads pcap and pcapng, plain or packed by gzip or xz. With SECOND, a capture of the same
-    streams from their other end, each frame is followed from the one place to the other; which
-    is nearer to the sender is found out, and their clocks need not agree. With one capture what
-    became of a frame is inferred: what a NAK asks for and came again was lost, what came late by
-    itself was late, what came twice without being asked for was copied.
+    Reads pcap and pcapng, plain or compressed by gzip or xz. SECOND is a capture of the same
+    streams at their other end. With both, each frame is matched between the two captures; the
+    capture nearer to the sender is detected, and the clocks need not agree. With one capture the
+    outcome of each frame is inferred: a frame that a NAK requested and that was retransmitted was
+    lost; a frame that arrived out of order without a NAK was delayed; a frame that arrived twice
+    without a NAK was duplicated.
 
-    The scenario has the streams with their ids, term lengths, MTU and place of beginning, the
-    lost ranges by first passage and by retransmission, and what was late by how much. It sends
-    messages of its own: where those seen differed in length, frames begin elsewhere than they
-    did, which the file's header says.
+    The scenario has the streams with their ids, term lengths, MTUs and start positions, the lost
+    ranges of transmissions and of retransmissions, and the delays. Its messages are generated:
+    where the captured messages differ in length, frame boundaries differ from the capture, and
+    the file's header says so.
 
     \b
       windtunnel from-capture eth0.pcap --out bad-night.yaml
       windtunnel from-capture sender.pcapng.gz receiver.pcapng.gz
       windtunnel run bad-night.yaml --fidelity sim
 
-    Exit codes: 0 written, 2 a file cannot be read or has no Aeron stream.
+    Exit codes: 0 written; 2 a capture cannot be read or has no Aeron stream.
     """
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.replay.from_capture import from_captures
@@ -65,31 +66,31 @@ def from_capture(
 
     target = out or Path(f"{capture.name.partition('.')[0] or 'capture'}.yaml")
     if target.exists() and not force:
-        raise Failure(f"{target}: is there already: --force writes over it", exit_code.USAGE)
+        raise Failure(f"{target}: exists already: use --force to overwrite it", exit_code.USAGE)
     files = [capture] if second is None else [capture, second]
     with one_line():
         try:
-            made = from_captures(files, target, stream_ids)
+            result = from_captures(files, target, stream_ids)
         except CaptureError as error:
             raise Failure(str(error), exit_code.INCONCLUSIVE) from error
         target.parent.mkdir(parents=True, exist_ok=True)
-        target.write_text(made.text, encoding="utf-8")
-    _tell(made, target, as_json)
+        target.write_text(result.text, encoding="utf-8")
+    _print(result, target, as_json)
     return exit_code.OK
 
 
-def _tell(made: "Captured", target: Path, as_json: bool) -> None:
+def _print(result: "Captured", target: Path, as_json: bool) -> None:
     if as_json:
-        facts = {"scenario": str(target), "streams": made.streams, "notes": made.notes}
+        facts = {"scenario": str(target), "streams": result.streams, "notes": result.notes}
         click.echo(json.dumps({"kind": "from-capture", **facts}))
         return
-    for each in made.streams:
-        how = "followed" if each["followed"] else "inferred"
+    for each in result.streams:
+        method = "matched" if each["followed"] else "inferred"
         click.echo(
             f"stream {each['stream_id']}, session {each['session_id']}: {each['frames']} frames; "
-            f"{how}: {each['lost']} lost, {each['late']} late, {each['copies']} copies"
+            f"{method}: {each['lost']} lost, {each['late']} late, {each['copies']} duplicates"
         )
-    for note in made.notes:
+    for note in result.notes:
         echo(f"NOTE: {note}", err=True)
     echo(f"scenario: {target}")
-    echo(f"again: windtunnel run {target} --fidelity sim")
+    echo(f"to run it: windtunnel run {target} --fidelity sim")

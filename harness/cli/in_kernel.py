@@ -1,4 +1,4 @@
-"""The same `windtunnel run` again, inside a kernel that has what this machine's lacks.
+"""Execution of a command inside User Mode Linux, whose kernel has features that the host's lacks.
 
 windtunnel run X --kernel uml  --boot-->  windtunnel run X
                               <-- output, run folder, exit code --
@@ -15,23 +15,23 @@ from windtunnel.harness.cli.failure import Failure, one_line
 
 ENGINE_S = 600.0
 RUN_S = 300.0
-"""Beside a run's own budget: its processes start an order of magnitude more slowly inside."""
+"""Added to a run's own budget: processes start about ten times more slowly inside."""
 WARM_UPS = ("windtunnel.harness.warm_up", "windtunnel.driver.warm_up")
-"""Compile what is not compiled yet out here, where there is more than one processor. A failure
-shows itself inside, as a slow start at worst."""
+"""Programs that compile missing kernels on the host, which has more than one processor. A failure
+is not fatal: the kernel is then compiled inside, which delays the start."""
 
 
-def run(files: Sequence[Path], given: Mapping[str, object]) -> int:
-    """Make the runs inside and return the inner command's exit code.
+def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
+    """Execute `windtunnel run` inside and return its exit code.
 
-    `given` holds the values of all options of `windtunnel run`, by their names in Python.
+    `values` has the values of all options of `windtunnel run` by parameter name.
     """
     from windtunnel.harness.orchestrate.suite import runner
 
-    apart = ("scenario", "kernel", "as_json")
-    options = {name: value for name, value in given.items() if name not in apart}
-    options["fidelity"] = given["fidelity"] or "netns"
-    seed, seeds = given["seed"], given["seeds"]
+    excluded = ("scenario", "kernel", "as_json")
+    options = {name: value for name, value in values.items() if name not in excluded}
+    options["fidelity"] = values["fidelity"] or "netns"
+    seed, seeds = values["seed"], values["seeds"]
     with one_line():
         planned = runner.plan(
             files,
@@ -39,41 +39,46 @@ def run(files: Sequence[Path], given: Mapping[str, object]) -> int:
             seeds if isinstance(seeds, int) else None,
         )
     budget_s = sum(RUN_S + each.scenario.budget.wall_ns / 1e9 for each in planned)
-    switches = ["--json"] if given["as_json"] else []
-    words = ["run", *map(str, files), *switches]
+    flags = ["--json"] if values["as_json"] else []
+    arguments = ["run", *map(str, files), *flags]
     if options["fidelity"] == "compose":
-        return _beside_an_engine(words, options, budget_s)
-    return command(words, options, budget_s)
+        return _with_engine(arguments, options, budget_s)
+    return command(arguments, options, budget_s)
 
 
-def _beside_an_engine(words: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
-    """Take a command that wants containers inside, and with it an engine that has the image."""
+def _with_engine(arguments: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
+    """Execute a command inside that needs containers, with a Docker engine that has our image."""
     from windtunnel.harness.orchestrate.labs import image_export, image_kernels
     from windtunnel.harness.uml import boot, engine
 
     with one_line(), boot.own_folder() as folder:
-        click.echo("windtunnel: handing the image to the engine inside", err=True)
+        click.echo("windtunnel: exporting the image for the engine inside", err=True)
         kernels = image_kernels.compile_in_folder()
         image = image_export.save_image(folder)
-        before = [engine.__name__, str(image), image_kernels.volume_name(), str(kernels)]
-        room = Room(before, image_export.DISK_BYTES, engine.MODULES)
-        return command(words, options, budget_s + ENGINE_S, room)
+        launcher = [engine.__name__, str(image), image_kernels.volume_name(), str(kernels)]
+        environment = Environment(launcher, image_export.DISK_BYTES, engine.MODULES)
+        return command(arguments, options, budget_s + ENGINE_S, environment)
 
 
 @dataclass(frozen=True)
-class Room:
-    """What a command needs around it, inside."""
+class Environment:
+    """What a command needs inside besides the kernel."""
 
-    program: Sequence[str] = ()
-    """A module of ours and its arguments, which starts the command."""
+    launcher: Sequence[str] = ()
+    """A module of ours with its arguments, which starts the command; empty to start it directly."""
     disk_bytes: int = 0
+    """Size of an additional disk; 0 for none."""
     modules: Sequence[str] = ()
+    """Kernel modules to load."""
 
 
 def command(
-    words: Sequence[str], options: Mapping[str, object], budget_s: float, room: Room = Room()
+    arguments: Sequence[str],
+    options: Mapping[str, object],
+    budget_s: float,
+    environment: Environment = Environment(),
 ) -> int:
-    """Take a command of ours inside and return its exit code."""
+    """Execute a `windtunnel` command inside and return its exit code."""
     from windtunnel.harness.cli import exit_code
     from windtunnel.harness.uml import boot, kernel
 
@@ -81,16 +86,19 @@ def command(
         found = kernel.find()
     except kernel.NoKernel as error:
         raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error
-    argv = [sys.executable, "-m", "windtunnel.harness", *words]
-    if room.program:
-        argv = [sys.executable, "-m", *room.program, *argv]
+    argv = [sys.executable, "-m", "windtunnel.harness", *arguments]
+    if environment.launcher:
+        argv = [sys.executable, "-m", *environment.launcher, *argv]
     for name, value in options.items():
         if value is not None:
             argv += [f"--{name}", str(value)]
     boot.finish([[sys.executable, "-m", each] for each in WARM_UPS])
     click.echo(f"windtunnel: starting kernel {found.release} from {found.program}", err=True)
     try:
-        ordered = boot.Command(argv, boot.BOOT_TIMEOUT_S + budget_s, room.disk_bytes, room.modules)
-        return boot.run(found, ordered)
+        timeout_s = boot.BOOT_TIMEOUT_S + budget_s
+        return boot.run(
+            found,
+            boot.Command(argv, timeout_s, environment.disk_bytes, environment.modules),
+        )
     except boot.BootError as error:
         raise Failure(f"--kernel uml: {error}", exit_code.HARNESS) from error

@@ -1,7 +1,7 @@
-"""What this machine has, and what will be used instead of what it lacks.
+"""Probes of this machine: which prerequisites it has, and the fallback for each missing one.
 
-Each probe answers one question with one Fact and never raises: a probe that cannot look says so.
-Probes only look; the single thing made is a network namespace that dies with its first breath.
+Each probe returns one Fact. An exception in a probe becomes a Fact as well. Probes change nothing,
+apart from a network namespace that is created and removed at once.
 """
 
 import os
@@ -16,9 +16,12 @@ from pathlib import Path
 
 ENGINE_TIMEOUT_S = 2.0
 MEMORY_BYTES_MIN = 256 << 20
-"""/dev/shm: log buffers and cnc files of two hosts, with room to spare."""
+"""Free space in /dev/shm: log buffers and cnc files of two hosts, with a margin."""
 DISK_BYTES_MIN = 2 << 30
-"""Captures and payloads of the three main scenarios, with room to spare."""
+"""Free disk space: captures and payloads of the three main scenarios, with a margin."""
+
+SIMULATION_NEEDS = ("Python", "numba", "scapy", "pydantic")
+"""Names of the facts that `--fidelity sim` needs."""
 
 _PLUGIN_FOLDERS = (
     "~/.docker/cli-plugins",
@@ -31,29 +34,29 @@ _PLUGIN_FOLDERS = (
 
 @dataclass(frozen=True)
 class Fact:
-    """One thing that a machine has or lacks."""
+    """One prerequisite, and whether this machine has it."""
 
     name: str
     has: bool
     detail: str
     "What was found."
     instead: str = ""
-    "What will be used or what to do when it is missing."
+    "The fallback, or how to install it; shown if it is missing."
     needed_for: str = ""
 
 
 def engine_address() -> str:
-    """Where the Docker engine should listen: DOCKER_HOST or the usual socket."""
+    """Return the address of the Docker engine: DOCKER_HOST, or the default socket."""
     return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
 
 
 def engine_version() -> str | None:
-    """Version of the Docker engine that answers, or None; takes at most a few seconds."""
+    """Return the version of the Docker engine, or None if none responds within a few seconds."""
     address = engine_address()
     try:
         if address.startswith("unix://"):
-            return _ask_unix_socket(address.removeprefix("unix://"))
-        # Anything else (ssh, tcp with TLS) is the SDK's business; its import is slow, hence last.
+            return _version_from_unix_socket(address.removeprefix("unix://"))
+        # The SDK handles all other schemes (ssh, tcp with TLS); it is slow to import, hence last.
         import docker
 
         client = docker.from_env(timeout=ENGINE_TIMEOUT_S)
@@ -61,11 +64,11 @@ def engine_version() -> str | None:
             return str(client.version()["Version"])
         finally:
             client.close()
-    except Exception:  # an engine that cannot be asked is, for us, no engine, whatever the reason
+    except Exception:  # whatever the reason, an engine that does not respond cannot be used
         return None
 
 
-def _ask_unix_socket(path: str) -> str | None:
+def _version_from_unix_socket(path: str) -> str | None:
     import json
     from http.client import HTTPConnection, HTTPResponse
 
@@ -75,12 +78,12 @@ def _ask_unix_socket(path: str) -> str | None:
         http = HTTPConnection("localhost")
         http.sock = connection
         http.request("GET", "/version")
-        answer: HTTPResponse = http.getresponse()
-        return str(json.loads(answer.read())["Version"]) if answer.status == 200 else None
+        response: HTTPResponse = http.getresponse()
+        return str(json.loads(response.read())["Version"]) if response.status == 200 else None
 
 
 def default_fidelity() -> str:
-    """What `windtunnel run` uses when it is not told: containers if an engine is reachable."""
+    """Return the default of `--fidelity`: compose if a Docker engine responds, else netns."""
     return "compose" if engine_version() is not None else "netns"
 
 
@@ -89,7 +92,7 @@ def _python() -> Fact:
         "Python",
         sys.version_info >= (3, 11),
         f"{platform.python_version()} at {sys.executable}",
-        "Python 3.11 or newer is needed",
+        "install Python 3.11 or newer",
     )
 
 
@@ -97,7 +100,7 @@ def _library(name: str, needed_for: str) -> Fact:
     try:
         return Fact(name, True, version(name), needed_for=needed_for)
     except PackageNotFoundError:
-        return Fact(name, False, "not installed", "make run sets up .venv", needed_for)
+        return Fact(name, False, "not installed", "`make run` sets up .venv", needed_for)
 
 
 def _kernel_cache() -> Fact:
@@ -114,14 +117,17 @@ def _privileges() -> Fact:
 
     lacking = privileges.missing()
     if not lacking:
-        return Fact("privileges", True, "may make network namespaces and raw sockets")
+        return Fact("privileges", True, "can create network namespaces and raw sockets")
     obstacles = privileges.obstacles()
     detail = f"lacks {', '.join(lacking)}"
     if obstacles:
         return Fact(
-            "privileges", False, f"{detail}; {'; '.join(obstacles)}", "run as root, or compose"
+            "privileges",
+            False,
+            f"{detail}; {'; '.join(obstacles)}",
+            "run as root, or use --fidelity compose or sim",
         )
-    return Fact("privileges", True, f"{detail}; a user namespace of its own will be used")
+    return Fact("privileges", True, f"{detail}; a separate user namespace will be used")
 
 
 def _namespaces() -> Fact:
@@ -134,8 +140,9 @@ def _namespaces() -> Fact:
         process.run(["unshare", *own_user, "--net", "--", "true"], timeout_s=ENGINE_TIMEOUT_S)
         process.run(["ip", "-V"], timeout_s=ENGINE_TIMEOUT_S)
     except LabError as error:
-        return Fact("network namespaces", False, str(error), "containers", "--fidelity netns")
-    return Fact("network namespaces", True, "made one and left it", needed_for="--fidelity netns")
+        fallback = "--fidelity compose or sim"
+        return Fact("network namespaces", False, str(error), fallback, "--fidelity netns")
+    return Fact("network namespaces", True, "created one", needed_for="--fidelity netns")
 
 
 def _program(name: str, package: str, needed_for: str, instead: str = "") -> Fact:
@@ -151,9 +158,13 @@ def _program(name: str, package: str, needed_for: str, instead: str = "") -> Fac
 
 def _engine() -> Fact:
     found = engine_version()
-    detail = f"{found} at {engine_address()}" if found else f"nothing answers at {engine_address()}"
+    detail = f"{found} at {engine_address()}" if found else f"no response from {engine_address()}"
     return Fact(
-        "Docker engine", found is not None, detail, "network namespaces", "--fidelity compose"
+        "Docker engine",
+        found is not None,
+        detail,
+        "--fidelity netns or sim",
+        "--fidelity compose",
     )
 
 
@@ -164,7 +175,7 @@ def _compose() -> Fact:
         "docker compose",
         found is not None,
         found or "plugin not found",
-        "`windtunnel run` does without it",
+        "not needed by `windtunnel run`",
         "docker compose up",
     )
 
@@ -179,14 +190,14 @@ def _netem() -> Fact:
     detail = (
         "loaded"
         if loaded
-        else "in the kernel"
+        else "built into the kernel"
         if built_in
         else "module"
         if loadable
-        else "none found"
+        else "not found"
     )
     return Fact(
-        "netem", has, f"{detail} (kernel {release})", "--kernel uml, or weather by the relay"
+        "netem", has, f"{detail} (kernel {release})", "--kernel uml, or impairments by the relay"
     )
 
 
@@ -197,11 +208,11 @@ def _uml() -> Fact:
     try:
         found = kernel.find()
     except kernel.NoKernel as error:
-        text = "weather by the relay, or a kernel that has netem"
-        return Fact("User Mode Linux", False, str(error), text, purpose)
+        fallback = "impairments by the relay, or a kernel that has netem"
+        return Fact("User Mode Linux", False, str(error), fallback, purpose)
     has = kernel.has_module(found, "sch_netem")
     detail = f"{found.program}, kernel {found.release}, {'with' if has else 'without'} netem"
-    return Fact("User Mode Linux", has, detail, "weather by the relay", purpose)
+    return Fact("User Mode Linux", has, detail, "impairments by the relay", purpose)
 
 
 def _mentions(path: Path, word: str) -> bool:
@@ -211,24 +222,25 @@ def _mentions(path: Path, word: str) -> bool:
         return False
 
 
-def _space(name: str, folder: Path, least_bytes: int) -> Fact:
+def _space(name: str, folder: Path, needed_bytes: int) -> Fact:
     existing = next(each for each in (folder, *folder.parents) if each.exists())
     free = shutil.disk_usage(existing).free
     detail = f"{free / (1 << 30):.1f} GiB free at {existing}"
-    return Fact(name, free >= least_bytes, detail, f"{least_bytes / (1 << 30):.2f} GiB are wanted")
+    needed = f"{needed_bytes / (1 << 30):.2f} GiB are needed"
+    return Fact(name, free >= needed_bytes, detail, needed)
 
 
 def _cores() -> Fact:
     count = len(os.sched_getaffinity(0))
-    return Fact("processors", count >= 2, f"{count} usable", "runs work, but slowly")
+    return Fact("processors", count >= 2, f"{count} usable", "runs are slow")
 
 
 def probes(runs: Path) -> list[Callable[[], Fact]]:
-    """All questions, in the order they are told; `runs` is where run folders are written."""
+    """Return all probes in the order of the output; `runs` is the folder of the run folders."""
     return [
         _python,
         lambda: _library("numba", "kernels of driver, relay and judge"),
-        lambda: _library("scapy", "frames for people"),
+        lambda: _library("scapy", "forged frames, decoding of frames"),
         lambda: _library("pydantic", "scenarios"),
         _kernel_cache,
         _cores,
@@ -239,30 +251,32 @@ def probes(runs: Path) -> list[Callable[[], Fact]]:
         _compose,
         _netem,
         _uml,
-        lambda: _space("memory files", Path("/dev/shm"), MEMORY_BYTES_MIN),
+        lambda: _space("shared memory", Path("/dev/shm"), MEMORY_BYTES_MIN),
         lambda: _space("disk", runs.resolve(), DISK_BYTES_MIN),
-        lambda: _library("pyaeron", "tests against the real Aeron"),
-        lambda: _program("chromium", "chromium", "the test that opens the report"),
+        lambda: _library("pyaeron", "the Aeron C driver as a peer"),
+        lambda: _program("chromium", "chromium", "the test of the report in a browser"),
     ]
 
 
 def facts(runs: Path) -> list[Fact]:
-    """What the machine has; a probe that throws is a Fact of its own."""
+    """Run all probes; an exception in a probe becomes a Fact of its own."""
     found = []
     for number, probe in enumerate(probes(runs)):
         try:
             found.append(probe())
         except Exception as error:
-            found.append(Fact(f"probe {number}", False, f"could not look: {error!r}"))
+            found.append(Fact(f"probe {number}", False, f"the probe failed: {error!r}"))
     return found
 
 
 def possible_fidelities(found: list[Fact]) -> list[str]:
-    """Fidelities that the facts allow, the default first."""
+    """Return the fidelities that the facts allow, the default first."""
     has = {fact.name: fact.has for fact in found}
     fidelities = []
     if has.get("Docker engine"):
         fidelities.append("compose")
     if has.get("privileges") and has.get("network namespaces") and has.get("tcpdump"):
         fidelities.append("netns")
+    if all(has.get(name) for name in SIMULATION_NEEDS):
+        fidelities.append("sim")
     return fidelities

@@ -1,7 +1,7 @@
-"""The `windtunnel` command group, and the one place where an error becomes a line and an exit code.
+"""The `windtunnel` command group, and the conversion of every error to a message and an exit code.
 
-A user's mistake and a machine's refusal are one line on stderr. Only a defect of Windtunnel itself
-shows a traceback, and it exits 3: Python's own 1 would read as a FAIL of the subject.
+A usage error or a missing privilege is reported as one line on stderr. Only a defect of Windtunnel
+itself prints a traceback; its exit code is 3, because Python's default of 1 would mean FAIL.
 """
 
 import os
@@ -16,7 +16,7 @@ from windtunnel.harness.cli.archive import archive
 from windtunnel.harness.cli.bench.bench import bench
 from windtunnel.harness.cli.clean import clean
 from windtunnel.harness.cli.doctor import doctor
-from windtunnel.harness.cli.explain import explain
+from windtunnel.harness.cli.explain import explain, schema
 from windtunnel.harness.cli.from_capture import from_capture
 from windtunnel.harness.cli.inspect.analyze import analyze
 from windtunnel.harness.cli.inspect.backlog import backlog
@@ -39,47 +39,48 @@ from windtunnel.harness.cli.runs.run import run
 from windtunnel.harness.cli.runs.shrink import shrink
 from windtunnel.harness.cli.runs.swarm import swarm
 
-HELP = """Put Aeron streams into bad weather, and see what happens to them.
+HELP = """Test Aeron streams under packet loss, reordering and delay.
 
-Hosts with a media driver each talk across a link; a middlebox on the link loses, delays, reorders
-and duplicates exactly the frames that a scenario orders; the run is judged byte by byte.
+Hosts, each with a media driver, exchange streams over a link. A middlebox on the link drops,
+delays, reorders and duplicates exactly the frames that a scenario selects. Each run is then checked
+byte by byte.
 
 \b
-  windtunnel run                          the three main scenarios
-  windtunnel run loss/reliable-2pct       one scenario, by name or by file
+  windtunnel run                          run the three main scenarios
+  windtunnel run loss/reliable-2pct       run one scenario, given by name or by file
   windtunnel run loss/unreliable-2pct --seed 7 --payload big.tar
-  windtunnel matrix --seeds 5             our driver and the real C driver, each against each
-  windtunnel swarm --seeds 2000           trials on virtual time, each chosen by its seed
+  windtunnel run netem/loss-bursts --kernel uml    run on a kernel that has netem
+  windtunnel matrix --seeds 5             run our driver and the Aeron C driver in all combinations
+  windtunnel swarm --seeds 2000           run random simulated trials, one for each seed
   windtunnel judge runs/<suite>/<run>     judge a stored run again, offline
   windtunnel decisions runs/<suite>/<run> | jq 'select(.action == "drop")'
-  windtunnel replay runs/<suite>/<run>    the same decisions about the same frames, once more
-  windtunnel shrink runs/<suite>/<run>    the smallest scenario that still fails as it did
-  windtunnel from-capture bad-night.pcap  a scenario with the losses that a capture shows
-  windtunnel analyze lan/*.pcap           what captures tell of loss and repair
-  windtunnel run netem/loss-bursts --kernel uml    with a kernel that has netem
-  windtunnel doctor                       what this machine has, what will be used instead
+  windtunnel replay runs/<suite>/<run>    repeat a run with the same decisions on the same frames
+  windtunnel shrink runs/<suite>/<run>    find the smallest scenario that fails in the same way
+  windtunnel from-capture bad-night.pcap  make a scenario from the losses in a capture
+  windtunnel analyze lan/*.pcap           analyse loss and recovery in captures
+  windtunnel doctor                       check prerequisites and show fallbacks
 
 \b
-Tools that look into any Aeron driver, real or ours, while it runs or afterwards:
+Tools that inspect an Aeron driver, real Aeron's or ours, while it runs or afterwards:
 
 \b
-  windtunnel stat --dir /dev/shm/aeron-me       its counters, live; --json, or a table in a pipe
-  windtunnel driver-info                        who it is, and whether it lives
+  windtunnel stat --dir /dev/shm/aeron-me       show its counters live; --json, or a table in a pipe
+  windtunnel driver-info                        show its process id and version, and if it is alive
 """
 
 EPILOG = """\b
-Exit codes: 0 PASS or UNSUPPORTED, 1 FAIL, 2 INCONCLUSIVE, 3 HARNESS (our side failed),
-64 wrong command line or scenario, 130 interrupted. Of several runs the worst counts.
-The tools that look into a driver: 0 shown, 1 nothing is there, 2 it cannot be read.
+Exit codes: 0 PASS or UNSUPPORTED, 1 FAIL, 2 INCONCLUSIVE, 3 HARNESS (the harness failed),
+64 invalid command line or scenario, 130 interrupted. The worst of several runs counts.
+The tools that inspect a driver: 0 shown, 1 not found, 2 not readable.
 
 \b
-Shell completion, scenario names included (bash; zsh and fish likewise):
+Shell completion, which includes scenario names (bash; similar for zsh and fish):
   eval "$(_WINDTUNNEL_COMPLETE=bash_source windtunnel)"
 """
 
 
-class InOrder(click.Group):
-    """A group that lists its commands in the order of a newcomer's day, not of the alphabet."""
+class OrderedGroup(click.Group):
+    """A group that lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -94,14 +95,14 @@ def _version() -> str:
         return "not installed (running from a checkout)"
 
 
-def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
-    if wanted:
+def _print_version(ctx: click.Context, _: click.Parameter, is_given: bool) -> None:
+    if is_given:
         click.echo(f"windtunnel {_version()}")
         ctx.exit()
 
 
 @click.group(
-    cls=InOrder,
+    cls=OrderedGroup,
     invoke_without_command=True,
     help=HELP,
     epilog=EPILOG,
@@ -113,7 +114,7 @@ def _print_version(ctx: click.Context, _: click.Parameter, wanted: bool) -> None
     is_eager=True,
     expose_value=False,
     callback=_print_version,
-    help="Print the version and leave.",
+    help="Print the version and exit.",
 )
 @click.pass_context
 def windtunnel(ctx: click.Context) -> None:
@@ -121,48 +122,48 @@ def windtunnel(ctx: click.Context) -> None:
         click.echo(ctx.get_help())
 
 
-ABOUT_RUNS = (
-    *(run, matrix, swarm, list_scenarios, explain, judge, report, decisions, replay),
+RUN_COMMANDS = (
+    *(run, matrix, swarm, list_scenarios, explain, schema, judge, report, decisions, replay),
     *(shrink, from_capture, analyze),
     *(doctor, clean),
 )
-ABOUT_DRIVERS = (stat, streams, backlog, loss, errors, logbuffer, driver_info, archive)
-for command in (*ABOUT_RUNS, *ABOUT_DRIVERS, bench, exam, calibrate):
+DRIVER_COMMANDS = (stat, streams, backlog, loss, errors, logbuffer, driver_info, archive)
+for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, calibrate):
     windtunnel.add_command(command)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; no exception escapes."""
+    """Run the command line and return its exit code; does not raise."""
     try:
         result = windtunnel.main(arguments, prog_name="windtunnel", standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else "windtunnel"
-        _say(f"{error.format_message()} (see `{path} --help`)")
+        _print_error(f"{error.format_message()} (see `{path} --help`)")
         return exit_code.USAGE
     except click.ClickException as error:
-        _say(error.format_message())
+        _print_error(error.format_message())
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
-        _say("interrupted")
+        _print_error("interrupted")
         return exit_code.INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # The reader of our output went away (`| head`). click would exit 1, which reads as FAIL.
-        # Python flushes once more at exit, hence the dummy.
+        # The reader of our output closed the pipe (`| head`). click would exit 1, which means FAIL.
+        # Python flushes stdout once more at exit, so stdout must be open.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_code.BROKEN_PIPE
     except OSError as error:
         from windtunnel.harness.artifact.regular_file import UnsafeFileError
 
-        _say(f"{error.filename}: {error.strerror}" if error.filename else str(error))
+        _print_error(f"{error.filename}: {error.strerror}" if error.filename else str(error))
         is_unsafe = isinstance(error, UnsafeFileError)
         return exit_code.INCONCLUSIVE if is_unsafe else exit_code.HARNESS
     except Exception:
         echo(traceback.format_exc().rstrip(), err=True)
-        _say("this is a defect of windtunnel itself, not of the driver under test")
+        _print_error("this is a defect of windtunnel itself, not of the driver under test")
         return exit_code.HARNESS
     return result if isinstance(result, int) else exit_code.OK
 
 
-def _say(text: str) -> None:
+def _print_error(text: str) -> None:
     echo(f"windtunnel: {text}", err=True)

@@ -1,7 +1,7 @@
-"""Names of scenarios -> files.
+"""Lookup of scenario files by name.
 
-A name such as `loss/reliable-2pct` is the path below `scenarios/` without `.yaml`; anything that is
-a file is taken as it is. Nothing is parsed here.
+A name such as `loss/reliable-2pct` is the path below `scenarios/` without `.yaml`. The path of an
+existing file takes precedence. Files are not parsed here.
 """
 
 import difflib
@@ -13,23 +13,23 @@ from click.shell_completion import CompletionItem
 from windtunnel.harness.installation import SCENARIOS
 
 MAIN = ("loss/reliable-2pct", "reorder/reliable-swap-and-hold", "loss/unreliable-2pct")
-"""What `windtunnel run` runs when it is told nothing."""
+"""The scenarios that `windtunnel run` runs by default."""
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:
-    """Names of all scenarios of the folder, sorted."""
+    """Return the names of all scenarios in the folder, sorted."""
     found = (path.relative_to(folder).with_suffix("") for path in folder.rglob("*.yaml"))
     return sorted(str(each) for each in found if each.parts[0] != "networks")
 
 
 def find(name: str, folder: Path = SCENARIOS) -> Path:
-    """The file that a name or a path stands for; a usage error with the nearest names if none."""
+    """Return the file of a scenario name or path; UsageError with similar names if none exists."""
     found = _file(name, folder)
     if found is not None:
         return found
     near = difflib.get_close_matches(name, names(folder), n=3, cutoff=0.4)
     hint = f" Did you mean {', '.join(near)}?" if near else " See `windtunnel list`."
-    raise click.UsageError(f"no scenario and no file is called {name!r}.{hint}")
+    raise click.UsageError(f"there is no scenario or file named {name!r}.{hint}")
 
 
 def _file(name: str, folder: Path) -> Path | None:
@@ -39,12 +39,12 @@ def _file(name: str, folder: Path) -> Path | None:
 
 
 def find_all(chosen: tuple[str, ...], folder: Path = SCENARIOS) -> list[Path]:
-    """Files of the chosen scenarios and folders, or of the main ones when none is chosen."""
+    """Return the files of the given scenarios and folders, or of the main scenarios if none."""
     return [file for name in chosen or MAIN for file in _files(name, folder)]
 
 
 def _files(name: str, folder: Path) -> list[Path]:
-    """A folder of scenarios stands for all that are in it."""
+    """Return the file of a scenario, or all files of a folder of scenarios."""
     inside = [each for each in names(folder) if each.startswith(f"{name.rstrip('/')}/")]
     if inside and _file(name, folder) is None:
         return [find(each, folder) for each in inside]
@@ -52,6 +52,6 @@ def _files(name: str, folder: Path) -> list[Path]:
 
 
 def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """What the shell may complete: scenario names first, then files."""
+    """Return shell completions: scenario names, or files if no name matches."""
     matching = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
     return matching or [CompletionItem(incomplete, type="file")]

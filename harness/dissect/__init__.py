@@ -1,6 +1,6 @@
-"""The judge's own reading of bytes: captures, frames, logs and counter files.
+"""Parsers of captures, frames, logs and counter files, independent of the driver's code.
 
-Every offset here was read from the specification a second time, on purpose: this room never imports
-the driver, so a wrong offset there cannot cancel itself out in a verdict. It knows what bytes say,
-not whether they should say it.
+All offsets are taken from the specification again, on purpose: nothing here is shared with the
+driver, so a wrong offset in the driver cannot go unnoticed by the judge. The parsers report what
+the bytes contain, not whether it is correct.
 """

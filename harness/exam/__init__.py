@@ -1,9 +1,10 @@
-"""The judge's own exam: drivers with one planted defect each, and whether a verdict finds them out.
+"""The exam of the judge: mutation testing with drivers that have one defect each.
 
     mutants/*.yaml --Mutant--> mutated driver --> runs --> killed, or survived
                                    |
-                       copy of driver/ with one edit, first on the path of the subject's processes
+                       copy of driver/ with the edits, first on PYTHONPATH of the subject's
+                       processes
 
-The driver's source stays clean: a defect is data, a text to find and a text to put in its place.
-Refuses to import the driver; it is text here, and a process elsewhere.
+The driver's source is not changed: a mutant is data, a text to find and its replacement. The driver
+is not imported here; it is text in this package and a process elsewhere.
 """

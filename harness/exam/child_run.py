@@ -1,10 +1,10 @@
-"""One run as a process of its own: the very command that makes it again by hand.
+"""Execution of one run as a child process, with the command that repeats it by hand.
 
     windtunnel run SCENARIO --fidelity F --payload P --out FOLDER --mutant NAME
         |
       FOLDER/<suite>/suite.json, .../<run>/verdict.json --> ExamRun
 
-A run that leaves no verdict is HARNESS: whatever broke, it was not the judge that said no.
+A run without a verdict is HARNESS, since the failure was not found by the judge.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 POLL_S = 0.2
 RUN_LIMIT_S = 2_700.0
-"""Longer than kernels may take to compile, and any phase of a run may wait after that, so only a
-defect of ours comes to it."""
+"""Longer than compilation and any wait in a run together, so that only a defect of the harness can
+exceed it."""
 STOP_LIMIT_S = 60.0
 HARNESS = "HARNESS"
 CANCELLED = "CANCELLED"
 
 
-def make_run(
+def execute_run(
     scenario: str,
     mutant: str,
     *,
@@ -41,7 +41,7 @@ def make_run(
     out: Path,
     stop: threading.Event,
 ) -> ExamRun:
-    """Make a run and return how it ended; when `stop` is set it ends early, as CANCELLED."""
+    """Execute a run and return its result; ends it early, as CANCELLED, when `stop` is set."""
     out.mkdir(parents=True, exist_ok=True)
     before = set(out.iterdir())
     options = ["--fidelity", fidelity, "--payload", str(payload), "--out", str(out)]
@@ -65,12 +65,12 @@ def make_run(
 
 
 def _wait(process: LocalProcess, stop: threading.Event) -> bool:
-    """Wait for a run's end. Returns False when it had to be ended."""
+    """Wait for the end of a run; return False if it had to be ended."""
     deadline_s = time.monotonic() + RUN_LIMIT_S
     try:
         while process.wait(POLL_S) is None:
             if stop.is_set() or time.monotonic() > deadline_s:
-                # It takes its lab down by itself.
+                # On SIGTERM the run removes its lab.
                 process.terminate()
                 process.wait(STOP_LIMIT_S)
                 return False
@@ -80,7 +80,7 @@ def _wait(process: LocalProcess, stop: threading.Event) -> bool:
 
 
 def _read(run: ExamRun, out: Path, before: set[Path], process: LocalProcess) -> None:
-    """Fill in what the run left."""
+    """Read the result of a run from its folder."""
     for folder in sorted(set(out.iterdir()) - before):
         try:
             suite = Suite.read(SuiteDir(folder).document)
@@ -88,16 +88,16 @@ def _read(run: ExamRun, out: Path, before: set[Path], process: LocalProcess) -> 
             run.reason = str(error)
             return
         if suite is not None and suite.runs:
-            made = suite.runs[0]
-            run.folder = str(folder / made.folder)
-            run.outcome, run.reason = made.outcome, made.reason
-            run.checks = failed_checks(RunDir(folder / made.folder))
+            suite_run = suite.runs[0]
+            run.folder = str(folder / suite_run.folder)
+            run.outcome, run.reason = suite_run.outcome, suite_run.reason
+            run.checks = failed_checks(RunDir(folder / suite_run.folder))
             return
-    run.reason = f"no run was made: {process.tail(2)}"
+    run.reason = f"no run was executed: {process.tail(2)}"
 
 
 def failed_checks(folder: RunDir) -> list[str]:
-    """The checks that said no, by the verdict of a run, each once."""
+    """Return the names of the failed checks in the verdict of a run, without duplicates."""
     try:
         verdict = json.loads(folder.verdict.read_text(encoding="utf-8"))
         found = [each["name"] for each in verdict["checks"] if each["outcome"] == "FAIL"]

@@ -1,10 +1,10 @@
-"""exam.json: which mutants were killed, by which check in which scenario, and why others lived.
+"""The document exam.json: the killed mutants with check and scenario, and the survivors.
 
     killed      a run of it was judged FAIL
     survived    all its runs were judged, and none FAIL
-    undecided   none FAIL, and one or more could not be judged, not even when made once more
+    undecided   none FAIL, and at least one could not be judged, even when repeated
 
-Rows come in the order of the mutants' files, whatever ended first.
+Rows are in the order of the mutants' files.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ LEAST_KILL_RATE = 0.98
 
 @dataclass
 class ExamRun:
-    """One run of one mutant, or of the sound driver."""
+    """One run of one mutant, or of the driver without a defect."""
 
     scenario: str
     outcome: str
     reason: str
     checks: list[str]
-    "Names of the checks that said no, each once."
+    "Names of the failed checks, without duplicates."
     seconds: float
     command: list[str]
-    "Makes this one run again."
+    "The command line that repeats this run."
     folder: str = ""
-    "The run folder, where it was kept."
+    "The run folder, if it was kept."
     before: str = ""
-    "Why the same run, made before, could not be judged; empty of one that was made once."
+    "Why the first execution of this run could not be judged; empty if there was one only."
 
 
 @dataclass
 class MutantRow:
-    """What came of one mutant."""
+    """The result of one mutant."""
 
     name: str
     about: str
@@ -51,7 +51,7 @@ class MutantRow:
 
     @property
     def state(self) -> str:
-        """killed, survived or undecided."""
+        """The state of the mutant: killed, survived or undecided."""
         outcomes = {run.scenario: run.outcome for run in self.runs}.values()
         if "FAIL" in outcomes:
             return KILLED
@@ -59,13 +59,13 @@ class MutantRow:
 
     @property
     def not_judged(self) -> list[ExamRun]:
-        """Runs that were INCONCLUSIVE, and were made once."""
+        """Runs that were INCONCLUSIVE and have not been repeated."""
         again = {run.scenario for run in self.runs if run.before}
         return [r for r in self.runs if r.outcome == INCONCLUSIVE and r.scenario not in again]
 
     @property
     def can_be_tried_again(self) -> bool:
-        """Whether it may yet be killed, by making what could not be judged once more."""
+        """Whether repeating the inconclusive runs may still kill it."""
         return self.state == UNDECIDED and bool(self.not_judged)
 
     @property
@@ -75,20 +75,20 @@ class MutantRow:
 
     @property
     def is_explained(self) -> bool:
-        """Whether it was killed, or lives for a reason that is written down."""
+        """Whether it was killed, or has a documented reason to survive."""
         return self.state == KILLED or bool(self.survives_because)
 
 
 @dataclass
 class Exam:
-    """One sitting: the sound driver's runs, then each mutant's."""
+    """One exam: the runs of the driver without a defect, then those of each mutant."""
 
     fidelity: str
     command: list[str]
     started_ns: int
     ended_ns: int = 0
     is_whole: bool = False
-    "Whether every mutant that was to be run was run."
+    "Whether all selected mutants were run."
     sound: list[ExamRun] = field(default_factory=list)
     mutants: list[MutantRow] = field(default_factory=list)
 
@@ -103,7 +103,7 @@ class Exam:
 
     @property
     def again_count(self) -> int:
-        """Runs that were made once more, of the sound driver's and the mutants'."""
+        """Number of repeated runs, of the driver without a defect and of the mutants."""
         rows = [self.sound, *(row.runs for row in self.mutants)]
         return sum(bool(run.before) for runs in rows for run in runs)
 
@@ -113,7 +113,7 @@ class Exam:
 
     @property
     def is_void(self) -> bool:
-        """Whether the sound driver itself did not pass, so that a FAIL says nothing."""
+        """Whether the driver without a defect did not pass, so that a FAIL proves nothing."""
         return any(run.outcome != "PASS" for run in self.sound)
 
     @property

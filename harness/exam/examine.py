@@ -1,15 +1,15 @@
-"""A sitting of the exam: the sound driver first, then each mutant until a scenario kills it.
+"""Execution of an exam: the driver without a defect first, then each mutant until it is killed.
 
-    sound driver, wherever a mutant will run       not all PASS: the exam is void
+    driver without a defect, in all scenarios      not all PASS: the exam is void
     mutant 1: scenario 1, 2, ...                   up to the first FAIL
-    mutant 2: ...                                  some at a time, if asked for
-    what nobody could judge                        once more, with no run beside it
+    mutant 2: ...                                  `jobs` mutants in parallel
+    inconclusive runs                              repeated once, one at a time
 
-A run that is INCONCLUSIVE says nothing of driver or judge: the machine was too slow, and runs
-beside each other make it slower. The sound driver is the very copy that has all mutants, with none
-at work; it is compiled before the first run. exam.json is written anew after each mutant, so
-whatever ends the sitting, what was found is there. Of a killed mutant the folder is removed, its
-verdict being in exam.json; a survivor's stays.
+An INCONCLUSIVE run proves nothing about driver or judge: the machine was too slow, and parallel
+runs make it slower. The driver without a defect is the copy that has all mutants, with none active;
+it is compiled before the first run. exam.json is rewritten after each mutant, so that partial
+results survive an interruption. The folder of a killed mutant is removed, since its verdict is in
+exam.json; that of a survivor is kept.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from windtunnel.harness.exam.mutant import NONE, Mutant
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 
 DOCUMENT = "exam.json"
-SOUND = "sound"
+WITHOUT_DEFECT = "sound"
 OWN = "of each mutant"
 PAYLOAD = "payload.bin"
 PAYLOAD_BYTES = 1_000_003
@@ -48,147 +48,157 @@ PAYLOAD_SEED = 0xE8A3
 POLL_S = 0.2
 
 _RESULT = TypeVar("_RESULT")
-MakeRun = Callable[[str, str, str, Path, threading.Event], ExamRun]
-"""(scenario, mutant or `none`, fidelity, folder, stop) -> how the run ended"""
+ExecuteRun = Callable[[str, str, str, Path, threading.Event], ExamRun]
+"""(scenario, mutant or `none`, fidelity, folder, stop) -> the result of the run"""
 
 
 @dataclass(frozen=True)
 class MutationRun:
-    """What is to be examined."""
+    """The specification of an exam."""
 
     mutants: Sequence[Mutant]
     folder: Path
     fidelity: str | None = None
-    "Where all of them run; None: each where it is to be examined."
+    "The fidelity of all runs; None for the fidelity of each mutant."
     jobs: int = 1
     keeps_all: bool = False
 
-    def place(self, mutant: Mutant) -> str:
-        """Where a mutant runs."""
+    def fidelity_of(self, mutant: Mutant) -> str:
+        """Return the fidelity in which a mutant runs."""
         return self.fidelity or mutant.fidelity
 
 
 class Listener(Protocol):
-    """Is told what happens."""
+    """Receives the progress of an exam."""
 
-    def on_sound(self, run: ExamRun) -> None:
-        """A run of the sound driver has ended, and will not be made again."""
+    def on_driver_without_defect(self, run: ExamRun) -> None:
+        """Called when a run of the driver without a defect has ended and is not repeated."""
 
     def on_mutant(self, row: MutantRow) -> None:
-        """All runs of a mutant have ended."""
+        """Called when all runs of a mutant have ended."""
 
-    def on_again(self, name: str, run: ExamRun) -> None:
-        """A run of a mutant, or of the sound driver, could not be judged; it is made once more."""
+    def on_repeat(self, name: str, run: ExamRun) -> None:
+        """Called when a run could not be judged and is repeated; `name` is that of the mutant."""
 
 
 def examine(
-    sitting: MutationRun, audience: Listener, make_run: MakeRun | None = None
+    mutation_run: MutationRun, listener: Listener, execute: ExecuteRun | None = None
 ) -> tuple[Exam, int | None]:
-    """Examine the judge.
+    """Execute an exam.
 
-    Returns: (what was found, the exit code that a signal asks for, or None when none came)
+    Returns: (the results, the exit code for the signal that cancelled it, or None)
     """
-    exam = Exam(sitting.fidelity or OWN, list(sys.argv), started_ns=time.time_ns())
-    sitting.folder.mkdir(parents=True, exist_ok=True)
-    make = make_run or _runs_of(sitting)
-    asked = None
-    pool = ThreadPoolExecutor(max_workers=sitting.jobs)
-    under_way = _RunningMutant(sitting, exam, pool, make, threading.Event(), audience)
+    exam = Exam(mutation_run.fidelity or OWN, list(sys.argv), started_ns=time.time_ns())
+    mutation_run.folder.mkdir(parents=True, exist_ok=True)
+    execute = execute or _default_execute(mutation_run)
+    signal_exit_code = None
+    pool = ThreadPoolExecutor(max_workers=mutation_run.jobs)
+    running = _RunningExam(mutation_run, exam, pool, execute, threading.Event(), listener)
     with Cancellation() as cancellation:
         try:
-            _sit(under_way)
+            _run_exam(running)
         except Cancelled as cancelled:
-            asked = cancelled.exit_code
+            signal_exit_code = cancelled.exit_code
         finally:
             with cancellation.shielded():
-                # Runs that are under way take their labs down before the pool lets go of them.
-                under_way.stop.set()
+                # Active runs remove their labs before the pool shuts down.
+                running.stop.set()
                 pool.shutdown(cancel_futures=True)
                 exam.ended_ns = time.time_ns()
-                exam.write(sitting.folder / DOCUMENT)
-    return exam, asked
+                exam.write(mutation_run.folder / DOCUMENT)
+    return exam, signal_exit_code
 
 
 @dataclass(frozen=True)
-class _RunningMutant:
-    """A sitting, what has come of it, and what it is done with."""
+class _RunningExam:
+    """A running exam: its specification, its results and its resources."""
 
-    sitting: MutationRun
+    mutation_run: MutationRun
     exam: Exam
     pool: ThreadPoolExecutor
-    make_run: MakeRun
+    execute_run: ExecuteRun
     stop: threading.Event
-    audience: Listener
+    listener: Listener
 
-    def make(self, scenario: str, mutant: str, fidelity: str) -> ExamRun:
-        """One run, in a folder of its own mutant's or scenario's."""
-        folder = self.sitting.folder / mutant
+    def execute(self, scenario: str, mutant: str, fidelity: str) -> ExamRun:
+        """Execute one run, in the folder of its mutant or scenario."""
+        folder = self.mutation_run.folder / mutant
         if mutant == NONE:
-            folder = self.sitting.folder / f"{SOUND}-{fidelity}" / scenario.replace("/", "-")
-        return self.make_run(scenario, mutant, fidelity, folder, self.stop)
+            folder = (
+                self.mutation_run.folder
+                / f"{WITHOUT_DEFECT}-{fidelity}"
+                / scenario.replace("/", "-")
+            )
+        return self.execute_run(scenario, mutant, fidelity, folder, self.stop)
 
 
-def _sit(under_way: _RunningMutant) -> None:
-    exam, pool = under_way.exam, under_way.pool
-    _examine_sound(under_way)
+def _run_exam(running: _RunningExam) -> None:
+    exam, pool = running.exam, running.pool
+    _run_without_defect(running)
     if exam.is_void:
         return
-    books = _Books(under_way.sitting, exam)
+    recorder = _RowRecorder(running.mutation_run, exam)
 
-    def try_and_note(mutant: Mutant, before: MutantRow | None = None) -> MutantRow:
-        row = _try(under_way, mutant) if before is None else _try_again(under_way, mutant, before)
-        # Noted here, since after a signal nobody waits for what this returns.
-        books.note(row)
+    def try_and_record(mutant: Mutant, before: MutantRow | None = None) -> MutantRow:
+        row = _try(running, mutant) if before is None else _try_again(running, mutant, before)
+        # Recorded here, since the return value is not read after a signal.
+        recorder.record(row)
         return row
 
-    again: list[MutantRow] = []
-    for row in _as_ended([pool.submit(try_and_note, each) for each in under_way.sitting.mutants]):
+    repeats: list[MutantRow] = []
+    for row in _as_ended(
+        [pool.submit(try_and_record, each) for each in running.mutation_run.mutants]
+    ):
         if row.can_be_tried_again:
-            again.append(row)
+            repeats.append(row)
         else:
-            under_way.audience.on_mutant(row)
-    mutants = {each.name: each for each in under_way.sitting.mutants}
-    for before in again:
+            running.listener.on_mutant(row)
+    mutants = {each.name: each for each in running.mutation_run.mutants}
+    for before in repeats:
         for run in before.not_judged:
-            under_way.audience.on_again(before.name, run)
-        for row in _as_ended([pool.submit(try_and_note, mutants[before.name], before)]):
-            under_way.audience.on_mutant(row)
+            running.listener.on_repeat(before.name, run)
+        for row in _as_ended([pool.submit(try_and_record, mutants[before.name], before)]):
+            running.listener.on_mutant(row)
     exam.is_whole = True
 
 
-def _examine_sound(under_way: _RunningMutant) -> None:
-    sitting, exam, audience = under_way.sitting, under_way.exam, under_way.audience
-    wanted = {(sitting.place(each), name) for each in sitting.mutants for name in each.scenarios}
+def _run_without_defect(running: _RunningExam) -> None:
+    mutation_run, exam, listener = running.mutation_run, running.exam, running.listener
+    cases = {
+        (mutation_run.fidelity_of(each), name)
+        for each in mutation_run.mutants
+        for name in each.scenarios
+    }
 
     def begin(place: str, scenario: str) -> Future[tuple[str, ExamRun]]:
-        return under_way.pool.submit(lambda: (place, under_way.make(scenario, NONE, place)))
+        return running.pool.submit(lambda: (place, running.execute(scenario, NONE, place)))
 
-    again: list[tuple[str, ExamRun]] = []
-    for place, run in _as_ended([begin(*each) for each in sorted(wanted)]):
+    repeats: list[tuple[str, ExamRun]] = []
+    for place, run in _as_ended([begin(*each) for each in sorted(cases)]):
         if run.outcome == INCONCLUSIVE:
-            again.append((place, run))
+            repeats.append((place, run))
         else:
             exam.sound.append(run)
-            audience.on_sound(run)
-    for place, before in again:
-        audience.on_again(SOUND, before)
+            listener.on_driver_without_defect(run)
+    for place, before in repeats:
+        listener.on_repeat(WITHOUT_DEFECT, before)
         for _, run in _as_ended([begin(place, before.scenario)]):
             run.before = before.reason
             exam.sound.append(run)
-            audience.on_sound(run)
+            listener.on_driver_without_defect(run)
 
 
-class _Books:
-    """Rows in the order of the mutants, the last of each, noted by whichever thread has one."""
+class _RowRecorder:
+    """Thread-safe recorder of the latest row of each mutant, in the order of the mutants."""
 
-    def __init__(self, sitting: MutationRun, exam: Exam) -> None:
+    def __init__(self, mutation_run: MutationRun, exam: Exam) -> None:
         self._exam = exam
-        self._path = sitting.folder / DOCUMENT
-        self._order = {each.name: index for index, each in enumerate(sitting.mutants)}
+        self._path = mutation_run.folder / DOCUMENT
+        self._order = {each.name: index for index, each in enumerate(mutation_run.mutants)}
         self._lock = threading.Lock()
 
-    def note(self, row: MutantRow) -> None:
-        """Add a row, unless its runs were cut short before any of them could tell."""
+    def record(self, row: MutantRow) -> None:
+        """Record a row, unless its runs were cancelled without a decision."""
         if row.state == UNDECIDED and any(run.outcome == CANCELLED for run in row.runs):
             return
         with self._lock:
@@ -199,7 +209,7 @@ class _Books:
 
 
 def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
-    """Results as they come; between looks, a signal finds this thread awake."""
+    """Yield results as they complete; polls, so that signals are handled in between."""
     pending = set(futures)
     while pending:
         done, pending = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
@@ -207,8 +217,8 @@ def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
             yield each.result()
 
 
-def _try(under_way: _RunningMutant, mutant: Mutant) -> MutantRow:
-    """Run one mutant in its scenarios until one kills it."""
+def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
+    """Run a mutant in its scenarios until one kills it."""
     row = MutantRow(
         mutant.name,
         mutant.about,
@@ -216,42 +226,42 @@ def _try(under_way: _RunningMutant, mutant: Mutant) -> MutantRow:
         list(mutant.killed_by),
         mutant.survives_because,
     )
-    return _run_in(under_way, mutant, row, mutant.scenarios)
+    return _run_in(running, mutant, row, mutant.scenarios)
 
 
-def _try_again(under_way: _RunningMutant, mutant: Mutant, before: MutantRow) -> MutantRow:
-    """Run it once more in the scenarios that could not be judged."""
+def _try_again(running: _RunningExam, mutant: Mutant, before: MutantRow) -> MutantRow:
+    """Run a mutant again in the scenarios that could not be judged."""
     row = replace(before, runs=list(before.runs))
-    return _run_in(under_way, mutant, row, [each.scenario for each in before.not_judged])
+    return _run_in(running, mutant, row, [each.scenario for each in before.not_judged])
 
 
 def _run_in(
-    under_way: _RunningMutant, mutant: Mutant, row: MutantRow, scenarios: Sequence[str]
+    running: _RunningExam, mutant: Mutant, row: MutantRow, scenarios: Sequence[str]
 ) -> MutantRow:
-    sitting = under_way.sitting
+    mutation_run = running.mutation_run
     before = {run.scenario: run.reason for run in row.runs}
     for scenario in scenarios:
-        if under_way.stop.is_set() or row.state == KILLED:
+        if running.stop.is_set() or row.state == KILLED:
             break
-        run = under_way.make(scenario, mutant.name, sitting.place(mutant))
+        run = running.execute(scenario, mutant.name, mutation_run.fidelity_of(mutant))
         run.before = before.get(scenario, "")
         row.runs.append(run)
-    if row.state == KILLED and not sitting.keeps_all:
-        shutil.rmtree(sitting.folder / mutant.name, ignore_errors=True)
+    if row.state == KILLED and not mutation_run.keeps_all:
+        shutil.rmtree(mutation_run.folder / mutant.name, ignore_errors=True)
         for run in row.runs:
             run.folder = ""
     return row
 
 
-def _runs_of(sitting: MutationRun) -> MakeRun:
-    payload = sitting.folder / PAYLOAD
+def _default_execute(mutation_run: MutationRun) -> ExecuteRun:
+    payload = mutation_run.folder / PAYLOAD
     payload.write_bytes(random.Random(PAYLOAD_SEED).randbytes(PAYLOAD_BYTES))
 
-    def make(
+    def execute(
         scenario: str, mutant: str, fidelity: str, out: Path, stop: threading.Event
     ) -> ExamRun:
-        return child_run.make_run(
+        return child_run.execute_run(
             scenario, mutant, fidelity=fidelity, payload=payload, out=out, stop=stop
         )
 
-    return make
+    return execute

@@ -1,4 +1,4 @@
-"""An exam as markdown: the rate, the survivors with their reasons, then every mutant."""
+"""The report of an exam in Markdown: the kill rate, the survivors, then all mutants."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ UNEXPLAINED = "**not explained**"
 
 
 def exam_markdown(exam: Exam) -> str:
-    """The text of exam.md."""
+    """Return the text of exam.md."""
     lines = [
         "# Exam of the judge",
         "",
@@ -16,7 +16,10 @@ def exam_markdown(exam: Exam) -> str:
         "",
     ]
     if exam.is_void:
-        lines += ["The sound driver did not pass, so a FAIL of a mutant would say nothing:", ""]
+        lines += [
+            "The driver without a defect did not pass, so a FAIL of a mutant would prove nothing:",
+            "",
+        ]
         lines += [
             f"- {run.scenario}: {run.outcome}: {run.reason}"
             for run in exam.sound
@@ -25,34 +28,39 @@ def exam_markdown(exam: Exam) -> str:
         return "\n".join(lines) + "\n"
     living = [row for row in exam.mutants if row.state != KILLED]
     if living:
-        lines += ["## Not killed", "", "| mutant | breaks | because |", "|---|---|---|"]
+        lines += ["## Not killed", "", "| mutant | defect | reason |", "|---|---|---|"]
         lines += [
             f"| {row.name} | {_cell(row.about)} | {_cell(because(row)) or UNEXPLAINED} |"
             for row in living
         ]
         lines.append("")
-    lines += ["## All", "", "| mutant | state | in | by |", "|---|---|---|---|"]
+    lines += [
+        "## All mutants",
+        "",
+        "| mutant | state | scenario | checks or outcomes |",
+        "|---|---|---|---|",
+    ]
     lines += [f"| {row.name} | {row.state} | {where(row)} | {by(row)} |" for row in exam.mutants]
     return "\n".join(lines) + "\n"
 
 
 def verdict_line(exam: Exam) -> str:
-    """The kill rate in one line."""
+    """Return the kill rate in one line."""
     text = (
         f"{exam.killed_count} of {len(exam.mutants)} mutants killed, {exam.kill_rate:.1%} "
-        f"(at least {LEAST_KILL_RATE:.0%} are wanted)"
+        f"(at least {LEAST_KILL_RATE:.0%} required)"
     )
     if exam.is_void:
         return "The exam is void"
     if exam.unexplained:
         text += f"; {len(exam.unexplained)} not killed and not explained"
     if exam.again_count:
-        text += f"; runs made once more, alone, since they could not be judged: {exam.again_count}"
+        text += f"; {exam.again_count} inconclusive runs were repeated"
     return text if exam.is_whole else f"{text}; not all were run"
 
 
 def where(row: MutantRow) -> str:
-    """The scenario that killed it, or those that did not."""
+    """Return the scenario that killed a mutant, or those that did not."""
     killer = row.killer
     if killer:
         return killer.scenario
@@ -60,7 +68,7 @@ def where(row: MutantRow) -> str:
 
 
 def by(row: MutantRow) -> str:
-    """The checks that said no, or how its runs ended."""
+    """Return the failed checks of the killing run, or the outcomes of all runs."""
     killer = row.killer
     if killer:
         return ", ".join(killer.checks)
@@ -68,7 +76,7 @@ def by(row: MutantRow) -> str:
 
 
 def because(row: MutantRow) -> str:
-    """Why it was not killed: by its own words, or why nobody could tell; empty if unknown."""
+    """Return why a mutant was not killed: its documented reason, or why runs were undecided."""
     if row.state == UNDECIDED:
         return "; ".join(
             f"{run.scenario}: {run.outcome}: {run.reason}"

@@ -1,15 +1,15 @@
-"""Mutants as data: one edit of one file of the driver, the law that it breaks, and who should see.
+"""Mutants: edits of single driver files, each with the violated rule and the expected checks.
 
-name        how it is called
-about       which law of the protocol is broken, in a sentence
+name        name of the mutant
+about       the protocol rule that is violated, in a sentence
 file        path below the repository, in driver/
-find        text that is there exactly once
-replace     what stands there instead
-side        whose driver and workloads run it: sender, receiver or both
-fidelity    where it is examined: sim where nothing else is needed, for there no load excuses
-scenarios   in which the judge should say no, the likeliest first
-killed_by   the checks that should say no
-survives_because   why none can say no; only of one that survives
+find        text that occurs exactly once
+replace     text that replaces it
+side        the side that runs the mutant: sender, receiver or both
+fidelity    sim if it is sufficient, since its results do not depend on the load of the machine
+scenarios   scenarios in which the judge should fail the run, the most likely first
+killed_by   the checks that should fail
+survives_because   the reason why no check can fail; for a survivor only
 """
 
 import ast
@@ -25,17 +25,17 @@ from windtunnel.harness.scenario.schema.table import Name
 
 FOLDER = Path(__file__).parent / "mutants"
 NONE = "none"
-"""Stands for the copy of the driver that has all mutants, with none of them at work."""
+"""Name for the copy of the driver that has all mutants, with none of them active."""
 Side = Literal["sender", "receiver", "both"]
 Fidelity = Literal["sim", "netns"]
 
 
 class MutantError(ValueError):
-    """A mutant that cannot be: the text names it and says what was expected."""
+    """A mutant is invalid; the text has its name and what was expected."""
 
 
 class Mutant(BaseModel):
-    """One planted defect."""
+    """One mutant."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -51,7 +51,7 @@ class Mutant(BaseModel):
     survives_because: str = ""
 
     def applied(self, text: str) -> str:
-        """The file's text with the defect in it; MutantError unless it fits and still is Python."""
+        """Return the file's text with the edit; raises MutantError if it does not apply."""
         count = text.count(self.find)
         if count != 1:
             raise MutantError(
@@ -63,25 +63,27 @@ class Mutant(BaseModel):
             trees = [ast.dump(ast.parse(each)) for each in (text, edited)]
         except SyntaxError as error:
             raise MutantError(
-                f"mutant {self.name}: {self.file} is not Python any more: {error}"
+                f"mutant {self.name}: the edited {self.file} is not valid Python: {error}"
             ) from error
         if trees[0] == trees[1]:
-            raise MutantError(f"mutant {self.name}: its edit of {self.file} changes nothing")
+            raise MutantError(f"mutant {self.name}: the edit of {self.file} has no effect")
         return edited
 
 
 def load_all(folder: Path = FOLDER) -> list[Mutant]:
-    """All mutants of a folder's files, in the order of the files; MutantError if one is wrong."""
+    """Return all mutants of a folder in file order; raises MutantError if one is invalid."""
     found = [mutant for file in sorted(folder.glob("*.yaml")) for mutant in load_file(file)]
     names = [each.name for each in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
-        raise MutantError(f"{folder}: {', '.join(twice)}: expected each mutant's name once")
+        raise MutantError(
+            f"{folder}: {', '.join(twice)}: expected unique names of mutants, found duplicates"
+        )
     return found
 
 
 def load_file(file: Path) -> list[Mutant]:
-    """The mutants of one file, which is a list of tables."""
+    """Return the mutants of one file, which contains a list of tables."""
     try:
         rows = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -101,19 +103,19 @@ def _mutant(file: Path, row: object, number: int) -> Mutant:
 
 
 def chosen(mutants: Sequence[Mutant], patterns: Iterable[str]) -> list[Mutant]:
-    """Those whose names match one of some patterns with `*`; all when there is no pattern."""
-    wanted = list(patterns)
-    for pattern in wanted:
+    """Return the mutants whose names match any of the patterns, or all without patterns."""
+    globs = list(patterns)
+    for pattern in globs:
         if not any(fnmatchcase(each.name, pattern) for each in mutants):
-            raise MutantError(f"no mutant is called {pattern!r}; see `windtunnel exam --list`")
-    if not wanted:
+            raise MutantError(f"no mutant matches {pattern!r}; see `windtunnel exam --list`")
+    if not globs:
         return list(mutants)
-    return [each for each in mutants if any(fnmatchcase(each.name, one) for one in wanted)]
+    return [each for each in mutants if any(fnmatchcase(each.name, glob) for glob in globs)]
 
 
 def by_name(name: str, folder: Path = FOLDER) -> Mutant:
-    """The mutant of that name; MutantError if there is none."""
+    """Return the mutant with a name; raises MutantError if there is none."""
     for each in load_all(folder):
         if each.name == name:
             return each
-    raise MutantError(f"no mutant is called {name!r}; see `windtunnel exam --list`")
+    raise MutantError(f"no mutant has the name {name!r}; see `windtunnel exam --list`")

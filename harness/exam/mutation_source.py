@@ -1,15 +1,15 @@
-"""Many defects in one text: each function that they change stands there in all its versions.
+"""Source text with many mutants: each edited function is present in all its versions.
 
-    def scan(log, at): ...            def scan__0(log, at): ...      as it is
-                              --->    def scan__7(log, at): ...      with defect 7
+    def scan(log, at): ...            def scan__0(log, at): ...      original
+                              --->    def scan__7(log, at): ...      mutant 7
                                       def scan(log, at):
-                                          at_work = planted.number()
-                                          if at_work == 7:
+                                          active_mutant = planted.number()
+                                          if active_mutant == 7:
                                               return scan__7(log, at)
                                           return scan__0(log, at)
 
-So a driver with all defects is compiled once, and a number chooses. An edit must lie within
-functions, of a module or of a class. Knows Python's syntax and nothing of drivers.
+So a driver with all mutants is compiled once, and a number selects the active one. An edit must be
+within functions of a module or of a class. This module depends on Python's syntax only.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SWITCH = "driver/base/planted.py"
-"""Where `switch` goes."""
+"""Path of the copy of `mutation_switch`."""
 _IMPORT = "from windtunnel.driver.base import planted\n"
 _KERNELS = frozenset({"kernel", "allocating_kernel"})
 _Key = tuple[str, str]
-"""Names of class and function; no class for one of a module."""
+"""Names of class and function; the class is empty for a function of a module."""
 
 
-class Unplantable(ValueError):
-    """An edit that reaches beyond functions."""
+class MutationError(ValueError):
+    """An edit changes more than the bodies of functions."""
 
 
 @dataclass(frozen=True)
 class _Function:
-    """One function of a text."""
+    """One function of a source text."""
 
     node: ast.FunctionDef
     lines: list[str]
-    "From its first decorator to its last line."
+    "The lines from its first decorator to its end."
 
     @property
     def is_kernel(self) -> bool:
@@ -47,7 +47,7 @@ class _Function:
 
     @property
     def start(self) -> int:
-        """The line of its first decorator, or its own."""
+        """The line number of its first decorator, or of its `def`."""
         return _start(self.node)
 
     @property
@@ -60,29 +60,33 @@ class _Function:
         return self.lines[self.node.lineno - self.start : self.node.body[0].lineno - self.start]
 
     def renamed(self, name: str) -> list[str]:
-        """The same under another name, with no decorator but a kernel's."""
+        """Return its lines under another name, without decorators other than a kernel's."""
         old, new = f"def {self.node.name}(", f"def {name}("
         first, *rest = self.lines[self.node.lineno - self.start :]
         decorators = self.decorators if self.is_kernel else []
         return [*decorators, first.replace(old, new, 1), *rest]
 
 
-def planted(source: str, edited: Mapping[int, str]) -> str:
-    """A text with all its edited versions in it, by the numbers that choose them."""
-    sound = _functions(source)
+def with_mutants(source: str, edited: Mapping[int, str]) -> str:
+    """Return a text that has all edited versions, selected by their numbers."""
+    original = _functions(source)
     versions: dict[_Key, dict[int, _Function]] = {}
     for number, text in edited.items():
         changed = _functions(text)
-        if list(changed) != list(sound) or _without(source) != _without(text):
-            raise Unplantable(f"edit {number} changes more than what lies within functions")
+        if list(changed) != list(original) or _without(source) != _without(text):
+            raise MutationError(
+                f"edit {number}: expected changes within functions only, found others"
+            )
         for key, function in changed.items():
-            if ast.dump(function.node) != ast.dump(sound[key].node):
+            if ast.dump(function.node) != ast.dump(original[key].node):
                 versions.setdefault(key, {})[number] = function
     lines = source.splitlines(keepends=True)
-    # From the last to the first, so that what comes before keeps its place.
-    for key in sorted(versions, key=lambda each: -sound[each].node.lineno):
-        start, end = sound[key].start, sound[key].node.end_lineno
-        lines[start - 1 : end] = _with_versions(sound[key], versions[key], is_method=bool(key[0]))
+    # From last to first, so that earlier line numbers stay valid.
+    for key in sorted(versions, key=lambda each: -original[each].node.lineno):
+        start, end = original[key].start, original[key].node.end_lineno
+        lines[start - 1 : end] = _with_versions(
+            original[key], versions[key], is_method=bool(key[0])
+        )
     at = _import_line(ast.parse(source))
     lines[at:at] = [_IMPORT]
     return "".join(lines)
@@ -105,7 +109,7 @@ def _start(node: ast.FunctionDef) -> int:
 
 
 def _without(text: str) -> str:
-    """All of a text but what its functions do."""
+    """Return the syntax tree of a text without the bodies of its functions."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -114,35 +118,35 @@ def _without(text: str) -> str:
 
 
 def _with_versions(
-    sound: _Function, versions: Mapping[int, _Function], *, is_method: bool
+    original: _Function, versions: Mapping[int, _Function], *, is_method: bool
 ) -> list[str]:
-    name = sound.node.name
-    indent = " " * sound.node.col_offset
-    owner = f"{sound.node.args.args[0].arg}." if is_method else ""
-    arguments = _arguments(sound.node.args, is_method=is_method)
+    name = original.node.name
+    indent = " " * original.node.col_offset
+    owner = f"{original.node.args.args[0].arg}." if is_method else ""
+    arguments = _arguments(original.node.args, is_method=is_method)
     lines: list[str] = []
-    for number, function in ((0, sound), *versions.items()):
+    for number, function in ((0, original), *versions.items()):
         lines += [*function.renamed(f"{name}__{number}"), "\n"]
-    chosen = "planted.number()" if sound.is_kernel else "planted.NUMBER"
-    body = f"at_work = {chosen}\n"
+    chosen = "planted.number()" if original.is_kernel else "planted.NUMBER"
+    body = f"active_mutant = {chosen}\n"
     for number in versions:
-        body += f"if at_work == {number}:\n    return {owner}{name}__{number}({arguments})\n"
+        body += f"if active_mutant == {number}:\n    return {owner}{name}__{number}({arguments})\n"
     body += f"return {owner}{name}__0({arguments})\n"
-    return [*lines, *sound.decorators, *sound.head, textwrap.indent(body, indent + "    ")]
+    return [*lines, *original.decorators, *original.head, textwrap.indent(body, indent + "    ")]
 
 
 def _arguments(signature: ast.arguments, *, is_method: bool) -> str:
-    """The words that hand a function's arguments on."""
-    plain = [each.arg for each in (*signature.posonlyargs, *signature.args)]
-    words = plain[1:] if is_method else plain
-    words += [f"*{signature.vararg.arg}"] if signature.vararg else []
-    words += [f"{each.arg}={each.arg}" for each in signature.kwonlyargs]
-    words += [f"**{signature.kwarg.arg}"] if signature.kwarg else []
-    return ", ".join(words)
+    """Return the argument list that passes a function's own arguments on."""
+    names = [each.arg for each in (*signature.posonlyargs, *signature.args)]
+    arguments = names[1:] if is_method else names
+    arguments += [f"*{signature.vararg.arg}"] if signature.vararg else []
+    arguments += [f"{each.arg}={each.arg}" for each in signature.kwonlyargs]
+    arguments += [f"**{signature.kwarg.arg}"] if signature.kwarg else []
+    return ", ".join(arguments)
 
 
 def _import_line(tree: ast.Module) -> int:
-    """The line behind a module's docstring and its imports from the future."""
+    """Return the number of the line after the docstring and the `__future__` imports."""
     at = 0
     for node in tree.body:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

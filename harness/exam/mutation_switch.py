@@ -1,10 +1,10 @@
-"""Which of the planted defects is at work in a process; a copy of this goes into the driver's copy.
+"""Selection of the active mutant in a process; this file is copied into the mutated driver.
 
-    WINDTUNNEL_PLANTED=17 --> NUMBER, for what is Python
+    WINDTUNNEL_PLANTED=17 --> NUMBER, for Python code
                           --> a cell under a symbol's name --> number(), for kernels
 
-A kernel is compiled once for all defects and kept, so the number must be none of its constants: it
-is read through a symbol that each process binds to a cell of its own when it starts.
+A kernel is compiled and cached once for all mutants, so the number must not be a constant in it. It
+is read through a symbol that each process binds to its own cell at startup.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 VARIABLE = "WINDTUNNEL_PLANTED"
 NUMBER = int(os.environ.get(VARIABLE, "0"))
-"""0 for the sound driver."""
+"""Number of the active mutant, 0 for none."""
 _SYMBOL = "windtunnel_planted"
 _CELL = np.array([NUMBER], dtype=np.int64)
 binding.add_symbol(_SYMBOL, _CELL.ctypes.data)
@@ -35,5 +35,5 @@ def _read(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @intrinsic
 def number(typing_context: Any) -> Any:
-    """The number of the defect that is at work; to be called by kernels."""
+    """Return the number of the active mutant; callable in kernels."""
     return types.int64(), _read

@@ -1,14 +1,14 @@
-"""What Aeron's own tools show, read from a driver's files: the facts behind `stat` and the others.
+"""Readers of a driver's files, for tools such as `windtunnel stat`, modelled on Aeron's own tools.
 
-    aeron_dir         where a driver's files are; its cnc file as it is at one moment
-    counter_filter    which counters were asked for
-    streams           the counters of each stream, together
-    backlog           how far each end of a stream is behind the other
-    log_source        a log buffer, block by block
-    driver_state      who the driver is, and whether it lives
-    termination       the one thing that is written: a request to end, through the command ring
+    aeron_dir         location of a driver's files; a snapshot of its cnc file
+    counter_filter    selection of counters by patterns
+    streams           counters grouped by stream
+    backlog           backlog of each end of a stream
+    log_source        access to a log buffer, block by block
+    driver_state      process, version and liveness of a driver
+    termination       termination request through the command ring; the only write access
 
-Files are read, never mapped: a file that shrinks under a mapping would kill the process, and these
-files belong to somebody else. Real Aeron's are read as well as ours, by the tables of
-`windtunnel.harness.dissect`. Nothing here prints.
+Files are read and not mapped: if the driver truncated a mapped file, SIGBUS would kill this
+process. The parsers of `windtunnel.harness.dissect` read the files of real Aeron and of our driver.
+Nothing in this package prints.
 """

@@ -1,9 +1,9 @@
-"""A driver's directory, and its cnc file as it is at one moment.
+"""A driver's directory, and a snapshot of its cnc file.
 
-    cnc.dat  --read what is used-->  a copy as long as the file, mostly untouched  -->  CncFile
+    cnc.dat  --read the used parts-->  a sparse copy of the same length  -->  CncFile
 
-A cnc file is 48 MB by default and nearly empty. The copy holds the header, the ring's trailer, the
-counters up to the first that was never used, and the error log up to where it is blank.
+A cnc file is 48 MB by default and mostly empty. The copy has the header, the ring's trailer, the
+counters up to the first unused one, and the error log up to its first zeros.
 """
 
 import os
@@ -33,18 +33,18 @@ from windtunnel.harness.dissect.driver_files.loss_report import LossReport, read
 CNC_FILE = "cnc.dat"
 LOSS_REPORT_FILE = "loss-report.dat"
 LENGTH_MAX = (1 << 31) - 1
-"""Of any of these files but a log buffer: drivers keep their lengths in 32 bits."""
+"""Maximum length of these files, except for log buffers: drivers store lengths in 32 bits."""
 _COUNTERS_A_READ = 256
 _BLOCK_LENGTH = 1 << 18
-"""A stretch of zeros this long ends an append-only file: no entry holds one."""
+"""This many zeros mark the end of an append-only file: no entry contains as many."""
 
 
 class NothingThereError(LookupError):
-    """There is no driver, or it has not got so far; the text says where was looked."""
+    """The file does not exist or is incomplete; the text has its path."""
 
 
 def default_directory() -> Path:
-    """Where a driver is when nobody says: as the C driver decides it on Linux."""
+    """Return the default driver directory, the same as that of the C driver on Linux."""
     user = os.environ.get("USER") or _account_name()
     parent = Path("/dev/shm")
     return (parent if parent.is_dir() else Path(tempfile.gettempdir())) / f"aeron-{user}"
@@ -58,22 +58,22 @@ def _account_name() -> str:
 
 
 def read_driver(directory: Path) -> CncFile:
-    """The cnc file of a driver, copied; raises NothingThereError or CncFileError."""
+    """Return a snapshot of a driver's cnc file; raises NothingThereError or CncFileError."""
     path = directory / CNC_FILE
     with opened(path, "no driver") as (descriptor, length):
         if length < HEADER_LENGTH:
-            raise NothingThereError(f"{path}: the driver has not finished making it")
+            raise NothingThereError(f"{path}: the driver has not initialized the file yet")
         if length > LENGTH_MAX:
-            raise CncFileError(f"{path}: {length} bytes: too long for a cnc file")
+            raise CncFileError(f"{path}: expected at most {LENGTH_MAX} bytes, found {length}")
         copy = np.zeros(length, dtype=np.uint8)
         _copy(descriptor, copy, 0, HEADER_LENGTH)
         try:
             ends = section_ends(copy)
             if ends is None:
-                raise NothingThereError(f"{path}: the driver has not finished making it")
+                raise NothingThereError(f"{path}: the driver has not initialized the file yet")
             if ends[-1] > length:
-                short = f"{length} bytes where its sections need {ends[-1]}: it was cut short"
-                raise CncFileError(short)
+                text = f"truncated: expected {ends[-1]} bytes for its sections, found {length}"
+                raise CncFileError(text)
             _copy_used(descriptor, copy, ends)
             cnc = read_cnc(copy)
         except CncFileError as error:
@@ -83,7 +83,7 @@ def read_driver(directory: Path) -> CncFile:
 
 
 def read_losses(directory: Path) -> LossReport:
-    """The loss report of a driver; raises NothingThereError."""
+    """Read the loss report of a driver; raises NothingThereError."""
     with opened(directory / LOSS_REPORT_FILE, "no loss report") as (descriptor, length):
         copy = np.zeros(min(length, LENGTH_MAX), dtype=np.uint8)
         _copy_until_blank(descriptor, copy, 0, len(copy))
@@ -91,16 +91,16 @@ def read_losses(directory: Path) -> LossReport:
 
 
 @contextmanager
-def opened(path: Path, what_is_missing: str) -> Iterator[tuple[int, int]]:
-    """A file descriptor for reading and the file's length, or NothingThereError."""
+def opened(path: Path, error_prefix: str) -> Iterator[tuple[int, int]]:
+    """Open a file and yield its descriptor and length; raises NothingThereError."""
     try:
-        # A pipe of this name would block the opening without the flag.
+        # Without O_NONBLOCK, open would block if the path is a named pipe.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
-        raise NothingThereError(f"{what_is_missing}: there is no {path}") from error
+        raise NothingThereError(f"{error_prefix}: {path} does not exist") from error
     try:
         if not path.is_file():
-            raise NothingThereError(f"{what_is_missing}: {path} is no ordinary file")
+            raise NothingThereError(f"{error_prefix}: {path} is not a regular file")
         yield descriptor, os.fstat(descriptor).st_size
     finally:
         os.close(descriptor)
@@ -133,7 +133,7 @@ def _copy_until_blank(descriptor: int, copy: NDArray[np.uint8], start: int, end:
 
 
 def _copy(descriptor: int, copy: NDArray[np.uint8], at: int, length: int) -> None:
-    """Copy one stretch; bytes beyond the end of a file that has just shrunk stay zero."""
+    """Copy one range; if the file has been truncated meanwhile, the rest stays zero."""
     done = 0
     while done < length:
         count = os.preadv(descriptor, [copy[at + done : at + length]], at + done)

@@ -1,13 +1,13 @@
-"""How far each end of a stream is behind the other, as Aeron's BacklogStat shows it.
+"""The backlog of each end of a stream, as in Aeron's BacklogStat.
 
-    publisher    room until back pressure           pub-lmt - pub-pos
-    sender       bytes to send, window              pub-pos - snd-pos, snd-lmt - snd-pos
-    receiver     bytes seen behind a gap            rcv-hwm - rcv-pos
-    subscriber   bytes to read                      rcv-hwm - sub-pos; without a receiver
+    publisher    window: left until back pressure   pub-lmt - pub-pos
+    sender       backlog: bytes to send; window     pub-pos - snd-pos; snd-lmt - snd-pos
+    receiver     backlog: bytes after a gap         rcv-hwm - rcv-pos
+    subscriber   backlog: bytes to consume          rcv-hwm - sub-pos; without a receiver
                                                     (IPC, spies) pub-pos - sub-pos
 
-The counters are read one after the other while they move, so a backlog of a running stream may be a
-little wrong, even negative.
+The counters are not read atomically, so the backlog of an active stream may be slightly off, or
+even negative.
 """
 
 from collections.abc import Iterable
@@ -38,20 +38,20 @@ _ORDER = (PUBLISHER, SENDER, RECEIVER, SUBSCRIBER)
 
 @dataclass
 class End:
-    """One party of a stream: where it is, and what lies before it."""
+    """One end of a stream: its position, backlog and window."""
 
     kind: str
     registration_id: int
     position: int | None = None
     backlog_bytes: int | None = None
-    "What it has still to do; None where there is nobody to compare with."
+    "Bytes still to process; None if the counter to compare with does not exist."
     window_bytes: int | None = None
-    "What it may do before it must wait."
+    "Bytes until it is blocked by back pressure or flow control."
 
 
 @dataclass(frozen=True)
 class StreamBacklog:
-    """The ends of one stream that this driver has."""
+    """The ends of one stream at this driver."""
 
     session_id: int
     stream_id: int
@@ -65,7 +65,7 @@ Key = tuple[int, int, str]
 
 @dataclass
 class _Reading:
-    """All values by kind and registration id, which no two things of a driver share."""
+    """Counter values by kind and registration id, which is unique within a driver."""
 
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
     limits: dict[tuple[str, int], int] = field(default_factory=dict)
@@ -74,7 +74,7 @@ class _Reading:
 
 
 def backlogs(counters: Iterable[CounterFacts]) -> list[StreamBacklog]:
-    """All streams that have counters, by session, stream and channel."""
+    """Return the backlogs of all streams, sorted by session, stream and channel."""
     reading = _Reading()
     for counter in counters:
         if counter.type_id in _OWN_POSITION or counter.type_id in _OWN_LIMIT:
@@ -100,7 +100,7 @@ def _ends(reading: _Reading, key: Key) -> list[End]:
     ordered = sorted(members, key=lambda each: (_ORDER.index(each[0]), each[1]))
     ends = [_end(reading, kind, registration_id) for kind, registration_id in ordered]
     for counter in sorted(reading.readers.get(key, ()), key=counter_key.identity):
-        # A spy's or an IPC subscriber's counter refers to the publication instead of an image.
+        # The counter of a spy or an IPC subscriber refers to the publication instead of an image.
         image = counter.reference_id
         seen = reading.limits.get((RECEIVER, image), reading.positions.get((PUBLISHER, image)))
         backlog = None if seen is None else seen - counter.final_value

@@ -1,7 +1,7 @@
-"""The one locked instruction that writing into a live driver's memory takes.
+"""An atomic compare-and-swap, for writing to a live driver's memory.
 
-It is a full barrier: what was written before it is seen before it. With the JIT off its twin is not
-atomic, and fit for memory that nobody shares.
+It is a full memory barrier. With the JIT disabled it is replaced by a non-atomic version, which is
+safe only for memory that is not shared.
 """
 
 from typing import Any
@@ -44,7 +44,7 @@ _swap: Any = _plain if _SETTINGS.DISABLE_JIT else intrinsic(_locked)
 
 @allocating_kernel
 def compare_and_swap(words: Any, index: int, expected: int, desired: int) -> bool:
-    """Put `desired` where `expected` still is, at once; tell whether it was there.
+    """Atomically replace the word at `index` if it equals `expected`; return whether it did.
 
     Shapes:  words int64[n], 0 <= index < n, in memory that may be shared
     Memory:  sequentially consistent

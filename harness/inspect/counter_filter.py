@@ -1,8 +1,8 @@
-"""Which counters were asked for: patterns as Aeron's AeronStat takes them.
+"""Selection of counters by patterns, as in Aeron's AeronStat.
 
-A pattern need only be found somewhere in the number or the text. A filter speaks about the counters
-that have such a thing; the others pass it. Where AeronStat lets newer counters of a stream pass
-(back pressure, NAKs, receivers) they are filtered like the rest of their stream.
+A pattern matches anywhere in the number or text. A filter applies only to counters that have the
+attribute; all others pass. Unlike in AeronStat, the newer stream counters (back pressure, NAKs,
+receivers) are filtered like the other counters of their stream.
 """
 
 import re
@@ -14,7 +14,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 
 @dataclass(frozen=True)
 class CounterFilter:
-    """Patterns that a counter must match; None matches all."""
+    """Patterns that a counter must match; None matches everything."""
 
     type: re.Pattern[str] | None = None
     identity: re.Pattern[str] | None = None
@@ -23,12 +23,12 @@ class CounterFilter:
     channel: re.Pattern[str] | None = None
 
     def passes(self, counter: CounterFacts) -> bool:
-        """Tell whether a counter was asked for."""
+        """Return whether a counter matches."""
         if not _found(self.type, counter.type_id):
             return False
         if counter.type_id == counter_key.SYSTEM:
             return _found(self.identity, counter_key.identity(counter))
-        if counter.type_id in counter_key.OF_A_STREAM:
+        if counter.type_id in counter_key.STREAM_TYPES:
             session, stream = counter_key.session_and_stream(counter)
             return (
                 _found(self.identity, counter_key.identity(counter))
@@ -36,7 +36,7 @@ class CounterFilter:
                 and _found(self.stream, stream)
                 and _found(self.channel, counter_key.channel(counter))
             )
-        if counter.type_id in counter_key.OF_AN_ENDPOINT:
+        if counter.type_id in counter_key.ENDPOINT_TYPES:
             return _found(self.channel, counter_key.channel(counter))
         return True
 

@@ -1,8 +1,8 @@
-"""Who a driver is, and whether it lives.
+"""The process, version and liveness of a driver.
 
-heartbeat    epoch ms, young         alive
-             epoch ms, old           silent: it died, hangs, or is stopped
-             -1                      closed in order
+heartbeat    recent, epoch ms        alive
+             old, epoch ms           silent: the driver died, hangs, or is stopped
+             -1                      closed normally
              0                       starting
 """
 
@@ -14,22 +14,22 @@ from windtunnel.harness.dissect.driver_files.cnc_file import CncFile
 
 ALIVE, SILENT, CLOSED, STARTING = "alive", "silent", "closed", "starting"
 DRIVER_TIMEOUT_MS = 10_000
-"""Aeron's default: a client that has seen no heartbeat for so long gives a driver up."""
+"""Aeron's default: after this time without a heartbeat a client considers the driver dead."""
 
 
 @dataclass(frozen=True)
 class DriverState:
-    """The facts of one look at a cnc file."""
+    """The state of a driver, from a snapshot of its cnc file."""
 
     state: str
     pid: int
     cnc_version: str
     software: str
-    "What the driver says of its build; empty when it says nothing."
+    "The driver's description of its build; empty if there is none."
     start_ms: int
     heartbeat_ms: int
     heartbeat_age_ms: int
-    "-1 without a heartbeat."
+    "-1 if there is no heartbeat."
     client_liveness_timeout_ns: int
     counter_count: int
     distinct_error_count: int
@@ -40,13 +40,13 @@ class DriverState:
 
     @property
     def software_version(self) -> str:
-        """The version alone; empty when the driver tells none."""
+        """The version in `software`; empty if there is none."""
         found = re.search(r"\bversion=(\S+)", self.software)
         return found[1] if found else ""
 
 
 def driver_state(cnc: CncFile, now_ms: int) -> DriverState:
-    """Who the driver of this file is, at this time."""
+    """Return the state of the driver at this time."""
     heartbeat_ms = int(cnc.heartbeat[0])
     age_ms = now_ms - heartbeat_ms if heartbeat_ms > 0 else -1
     if heartbeat_ms <= 0:
@@ -70,5 +70,5 @@ def driver_state(cnc: CncFile, now_ms: int) -> DriverState:
 
 
 def version_text(composed: int) -> str:
-    """A version as three numbers, which one integer holds a byte each."""
+    """Format a version that is encoded as three bytes of an integer."""
     return f"{composed >> 16 & 0xFF}.{composed >> 8 & 0xFF}.{composed & 0xFF}"

@@ -1,4 +1,4 @@
-"""A log buffer file, read block by block as it is walked."""
+"""Access to a log buffer file, which is read block by block."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ BLOCK_LENGTH = 1 << 18
 
 
 class Blocks:
-    """Bytes of a file through one block that is kept."""
+    """Reads a file through a cache of one block."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -24,7 +24,7 @@ class Blocks:
         self._block = b""
 
     def read_at(self, at: int, length: int) -> bytes:
-        """Bytes at an offset; fewer where the file ends."""
+        """Return the bytes at an offset; fewer at the end of the file."""
         start = at - self._at
         if start < 0 or start + length > len(self._block):
             self._at, start = at, 0
@@ -34,7 +34,7 @@ class Blocks:
 
 @contextmanager
 def open_log_buffer(path: Path) -> Iterator[LogBuffer]:
-    """A log buffer to walk; raises NothingThereError or LogBufferError."""
+    """Open a log buffer file; raises NothingThereError or LogBufferError."""
     with opened(path, "no log buffer") as (descriptor, length):
         try:
             log = read_log_buffer(Blocks(descriptor).read_at, length)

@@ -1,10 +1,10 @@
-"""The counters of each stream, together, as Aeron's StreamStat shows them.
+"""Counters grouped by stream, as in Aeron's StreamStat.
 
     session 77, stream 1001, aeron:udp?endpoint=...     pub-pos, pub-lmt, snd-pos, snd-lmt, ...
     session 77, stream 1001, aeron:udp?endpoint=...     rcv-hwm, rcv-pos, sub-pos, ...
 
-A stream is told apart by session, stream and the channel in the key, which holds 92 bytes; the
-whole channel is in a label.
+Streams are identified by session id, stream id and the channel in the counter's key, which is
+truncated to 92 bytes. The full channel is taken from the label.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ SHOWN = frozenset({*counter_key.STREAM_NAMES, counter_key.SENDER_BACK_PRESSURE_E
 
 @dataclass(frozen=True)
 class StreamCounter:
-    """One value of a stream."""
+    """One counter of a stream."""
 
     name: str
     registration_id: int
@@ -27,7 +27,7 @@ class StreamCounter:
 
 @dataclass(frozen=True)
 class Stream:
-    """A stream as one driver sees one end of it."""
+    """One end of a stream at one driver."""
 
     session_id: int
     stream_id: int
@@ -36,7 +36,7 @@ class Stream:
 
 
 def streams(counters: Iterable[CounterFacts]) -> list[Stream]:
-    """All streams that have counters, by session, stream and channel."""
+    """Return all streams with their counters, sorted by session, stream and channel."""
     found: dict[tuple[int, int, str], list[CounterFacts]] = {}
     for counter in counters:
         if counter.type_id in SHOWN:
@@ -60,7 +60,7 @@ def _value(counter: CounterFacts) -> StreamCounter:
 
 
 def _whole_channel(counter: CounterFacts, channel_in_key: str) -> str:
-    """The channel as the label has it; behind a subscriber's stands where it joined."""
+    """Return the channel in the label, without the join position of a subscriber."""
     at = counter.label.find("aeron:")
     if at < 0:
         return channel_in_key

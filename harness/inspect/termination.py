@@ -1,12 +1,12 @@
-"""Asking a driver to end: one command, TERMINATE_DRIVER, into its command ring.
+"""Termination request: writes the command TERMINATE_DRIVER into a driver's command ring.
 
-    claim     the tail moves on by the record's aligned length; what does not fit before the end
-              of the ring is padded over
+    claim     the tail is advanced by the record's aligned length; if the record does not fit before
+              the end of the ring, the rest is filled by a padding record
     record    0 length (i32)   4 type (i32)   8 client id   16 correlation id   24 token length   28
 
-A record's length is negative while it is written and positive once it is whole; length and type
-are one word here, and change together. A driver obeys only when it is told to accept the token,
-and never answers. Source: specification sections 6.3 and 7.1.
+A record's length is negative while the record is written, and positive once it is complete. Length
+and type are written as one word. The driver terminates only if its termination validator accepts
+the token, and sends no response. Source: specification sections 6.3 and 7.1.
 """
 
 import struct
@@ -32,36 +32,37 @@ ALIGNMENT = 8
 _WORD = 8
 _TAIL, _HEAD_CACHE, _HEAD, _CORRELATION_ID = 128, 256, 384, 512
 _ATTEMPTS_MAX = 10_000
-"""Other clients may be quicker so often; a ring where it goes on for longer is no ring."""
+"""Attempts to win against concurrent clients; after that the ring is considered damaged."""
 
 
 class RequestError(RuntimeError):
-    """The request could not be written; the text says why."""
+    """The request could not be written; the text has the reason."""
 
 
 def request_termination(directory: Path, token: bytes) -> None:
-    """Write the request; raises NothingThereError, CncFileError or RequestError."""
+    """Request termination; raises NothingThereError, CncFileError or RequestError."""
     path = directory / CNC_FILE
     try:
         header = np.fromfile(path, dtype=np.uint8, count=HEADER_LENGTH)
         ends = section_ends(header)
         if ends is None:
-            raise NothingThereError(f"{path}: the driver has not finished making it")
+            raise NothingThereError(f"{path}: the driver has not initialized the file yet")
         if path.stat().st_size < ends[0]:
-            raise CncFileError(f"{path}: it ends within its command ring")
+            raise CncFileError(f"{path}: truncated within its command ring")
         mapped = np.memmap(path, dtype=np.uint8, mode="r+", shape=(ends[0],))
     except FileNotFoundError as error:
-        raise NothingThereError(f"no driver: there is no {path}") from error
+        raise NothingThereError(f"no driver: {path} does not exist") from error
     except CncFileError as error:
         raise CncFileError(f"{path}: {error}") from error
     capacity = ends[0] - HEADER_LENGTH - RING_TRAILER_LENGTH
     if capacity < ALIGNMENT or capacity & (capacity - 1):
-        raise CncFileError(f"{path}: command ring of {capacity} bytes: expected a power of two")
+        text = f"expected a command ring with a power of two bytes, found {capacity}"
+        raise CncFileError(f"{path}: {text}")
     Ring(np.asarray(mapped)[HEADER_LENGTH:]).request_termination(token)
 
 
 class Ring:
-    """The to-driver section of a cnc file, for writing one command."""
+    """The command ring in a cnc file, for writing one command."""
 
     def __init__(self, section: NDArray[np.uint8]) -> None:
         self._bytes = section
@@ -69,11 +70,12 @@ class Ring:
         self._capacity = len(section) - RING_TRAILER_LENGTH
 
     def request_termination(self, token: bytes) -> None:
-        """Write the request; raises RequestError when the token is too long or the ring full."""
+        """Write the request; raises RequestError if the token is too long or the ring is full."""
         client_id = self._next_correlation_id()
         message = struct.pack("<qqi", client_id, NO_CORRELATION_ID, len(token)) + token
         if len(message) > self._capacity // 8:
-            raise RequestError(f"a token of {len(token)} bytes is too long for the command ring")
+            text = f"expected a message of at most {self._capacity // 8} bytes"
+            raise RequestError(f"{text}, found {len(message)}: use a shorter token")
         self._write(TERMINATE_DRIVER, message)
 
     def _word(self, at: int) -> int:
@@ -88,7 +90,7 @@ class Ring:
             found = self._word(at)
             if found < (1 << 63) - 1 and self._swap(at, found, found + 1):
                 return found
-        raise RequestError("the command ring gives no ids: it is damaged")
+        raise RequestError("no correlation id could be taken: the command ring is damaged")
 
     def _write(self, type_id: int, message: bytes) -> None:
         length = RECORD_HEADER_LENGTH + len(message)
@@ -99,29 +101,29 @@ class Ring:
         self._set_header(at, length, type_id)
 
     def _claim(self, needed: int) -> int:
-        """Where the record may lie, from now on ours alone."""
+        """Claim space for the record and return its offset."""
         for _ in range(_ATTEMPTS_MAX):
             head = self._word(self._capacity + _HEAD)
             tail = self._word(self._capacity + _TAIL)
             used = tail - head
             if not 0 <= used <= self._capacity or tail % ALIGNMENT or tail > 1 << 62:
-                continue  # other ends of the ring moved far between the two looks, or it is damaged
+                continue  # head or tail moved between the two reads, or the ring is damaged
             at = tail & (self._capacity - 1)
             to_end = self._capacity - at
             padding = to_end if needed > to_end else 0
             if used + padding + needed > self._capacity:
                 raise RequestError("the command ring is full: the driver does not take commands")
-            # The head cache of other producers stays behind the head at most, which is harmless.
+            # The head cache of other producers may become stale, which is harmless.
             if self._swap(self._capacity + _TAIL, tail, tail + padding + needed):
                 if padding:
                     self._set_header(at, padding, PADDING)
                 return 0 if padding else at
-        raise RequestError("the command ring gives no room: it is damaged")
+        raise RequestError("no record could be claimed: the command ring is damaged")
 
     def _set_header(self, at: int, length: int, type_id: int) -> None:
-        """Length and type in one word, seen after all that was written before."""
+        """Write length and type as one word, visible after all preceding writes."""
         desired = int.from_bytes(struct.pack("<ii", length, type_id), "little", signed=True)
         for _ in range(_ATTEMPTS_MAX):
             if self._swap(at, self._word(at), desired):
                 return
-        raise RequestError("somebody else writes where the command ring gave us room")
+        raise RequestError("another process writes to the claimed record: the ring is damaged")

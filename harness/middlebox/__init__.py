@@ -1,17 +1,19 @@
-"""What disturbs a link: the fault rules, the engine that applies them, the relay around it.
+"""The middlebox between hosts: fault rules, the engine that applies them, and the relay around it.
 
-    prf          the keyed draw: same frame, same fate, whatever the timing
-    rules        the case's faults as a table
-    fates        in a replay: what another run did to which frame, in place of rules
-    sessions     what a frame's position is, and how often it has passed
-    waiting      frames held back, by due time
-    engine       datagram in, datagrams out, decisions and accounts: pure, no clock, no socket
-    report       accounts and decisions on their way to the run folder
-    packet       headers of the datagrams that leave: lengths, checksums, MAC addresses
-    libc, port   the kernel's doors: batched calls; sockets on an interface
-    neighbour    the MAC address of the host behind an interface
-    relay        the loop between two interfaces; __main__ is the process around it
+    rules, rule_compiler       the case's faults as a table
+    engine/prf                 the keyed draw: same frame, same decision, whatever the timing
+    engine/replayed_decisions  in a replay: the recorded decisions, in place of the rules
+    engine/sessions            a frame's position, and how often it has been transmitted
+    engine/held_frames         frames that are held, by due time
+    engine/engine              datagram in, datagrams out, accounts: no clock, no socket
+    engine/packet              headers of outgoing datagrams: lengths, checksums, MAC addresses
+    impairment                 loss, delay, rate limit, duplication and corruption of whole packets
+    relay/libc, relay/port     the interface to the kernel: batched calls; sockets on an interface
+    relay/neighbour            the MAC address of the host behind an interface
+    relay/report               writes accounts and decisions to the run folder
+    relay/relay                the loop between the interfaces; __main__ is the process around it
 
-The engine serves the simulator as it serves the relay. Not covered: IP fragments, and packets that
-a network card would cut into several datagrams; the relay counts them and complains at its end.
+The simulator uses the same engine as the relay. Not supported: IP fragments, and packets that a
+network card would segment into several datagrams; the relay counts them and reports them at its
+end.
 """

@@ -4,8 +4,8 @@
 
     open interfaces -> compile -> find hosts -> "ready" -> forward ... SIGTERM -> drain -> ledger
 
-Exit codes: 0 all accounted for; 3 the relay could not do its work, or not all of it (the text on
-stderr says why). SIGINT is the harness's affair and is ignored here.
+Exit codes: 0 every packet is accounted for; 3 the relay failed or could not do all of its work
+(stderr says why). SIGINT is handled by the harness and ignored here.
 """
 
 import argparse
@@ -21,18 +21,22 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.middlebox.decision import DecisionLogError, read_repeatable
+from windtunnel.harness.artifact.middlebox.decision import DecisionLogError, read_replayable
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.middlebox.engine.packet import ENVELOPE_LENGTH_MAX
-from windtunnel.harness.middlebox.engine.readdress import make_readdressed
-from windtunnel.harness.middlebox.engine.replayed_decisions import FateError, Fates, compile_fates
+from windtunnel.harness.middlebox.engine.readdress import make_rewritten_ports
+from windtunnel.harness.middlebox.engine.replayed_decisions import (
+    ReplayedDecisions,
+    ReplayError,
+    compile_decisions,
+)
 from windtunnel.harness.middlebox.engine.state import (
     HOLD_OVERFLOWS,
     SESSION_OVERFLOWS,
     Engine,
     make_engine,
 )
-from windtunnel.harness.middlebox.impairment.impairment import make_weather
+from windtunnel.harness.middlebox.impairment.impairment import make_impairments
 from windtunnel.harness.middlebox.relay import relay as loop
 from windtunnel.harness.middlebox.relay import relay_state as sockets
 from windtunnel.harness.middlebox.relay.drain import drain_ns
@@ -48,35 +52,35 @@ PRIORITY = -15
 """Niceness of the process."""
 READY = "ready {interfaces}"
 TURN_NS = 50_000_000
-"""Longest stay in the kernel before decisions are written and signals are looked at."""
+"""Longest time in the kernel before decisions are written and signals are checked."""
 
 
 class Stop:
-    """Whether SIGTERM has come."""
+    """Records whether SIGTERM was received."""
 
     def __init__(self) -> None:
-        self.asked = False
+        self.is_requested = False
         signal.signal(signal.SIGTERM, self._on_signal)
         signal.signal(signal.SIGINT, signal.SIG_IGN)
 
     def _on_signal(self, number: int, frame: object) -> None:
-        self.asked = True
+        self.is_requested = True
 
 
 def main() -> int:
-    """Run the relay until SIGTERM; returns the exit code."""
+    """Run the relay until SIGTERM. Returns the exit code."""
     arguments = _parser().parse_args()
     stop = Stop()
     try:
         case = Case.read(arguments.case)
     except (OSError, ValueError) as error:
-        return _refuse(f"{arguments.case}: {error}")
+        return _fail(f"{arguments.case}: {error}")
     try:
         return _forward(case, arguments.interface, RunDir(arguments.out), stop)
-    except (PortError, DecisionLogError, FateError) as error:
-        return _refuse(str(error))
+    except (PortError, DecisionLogError, ReplayError) as error:
+        return _fail(str(error))
     except OSError as error:
-        return _refuse(f"{error.filename or 'the relay'}: {error.strerror}")
+        return _fail(f"{error.filename or 'the relay'}: {error.strerror}")
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -88,9 +92,9 @@ def _parser() -> argparse.ArgumentParser:
         "--interface",
         required=True,
         action="append",
-        help="interface towards a host; once for each, in the order of the case's hosts",
+        help="interface to a host; repeat per host, in the order of the case",
     )
-    parser.add_argument("--out", type=Path, required=True, help="the run folder")
+    parser.add_argument("--out", type=Path, required=True, help="the run folder to write")
     return parser
 
 
@@ -98,18 +102,18 @@ def _forward(case: Case, interfaces: Sequence[str], run_dir: RunDir, stop: Stop)
     _raise_priority()
     if len(interfaces) != len(case.hosts):
         names = ", ".join(host.name for host in case.hosts)
-        return _refuse(f"{len(interfaces)} interfaces: expected one for each of {names}")
-    fates = compile_fates(case, read_repeatable(run_dir.replayed)) if case.replays else None
+        return _fail(f"{len(interfaces)} interfaces: expected one for each of the hosts {names}")
+    replayed = compile_decisions(case, read_replayable(run_dir.replayed)) if case.replays else None
     ports = [open_port(each) for each in interfaces]
-    relay, engine = assemble(case, ports, fates)
+    relay, engine = assemble(case, ports, replayed)
     run(relay, engine, 0, False)
-    _address(case, ports, relay, stop)
-    if stop.asked:
-        return _refuse("asked to stop before all hosts were found")
+    _find_macs(case, ports, relay, stop)
+    if stop.is_requested:
+        return _fail("stopped before all hosts answered ARP")
     log = DecisionLog(run_dir.decisions)
     for port in ports:
         port.discard()
-    _forget(relay, engine)
+    _reset_accounts(relay, engine)
     print(READY.format(interfaces=" ".join(interfaces)), flush=True)
     longest_ns = drain_ns(case, max(port.packet_length_max for port in ports))
     failure = _turn_until_stopped(relay, engine, log, stop, longest_ns)
@@ -117,15 +121,17 @@ def _forward(case: Case, interfaces: Sequence[str], run_dir: RunDir, stop: Stop)
     log.close()
     drops = [port.kernel_drops() for port in ports]
     ledger(engine, case, relay, drops).write(run_dir.ledger)
-    complaints = [failure] if failure else []
-    complaints += _complaints(engine, relay, ports)
-    for text in complaints:
-        _refuse(text)
-    return EXIT_HARNESS if complaints else 0
+    errors = [failure] if failure else []
+    errors += _errors(engine, relay, ports)
+    for text in errors:
+        _fail(text)
+    return EXIT_HARNESS if errors else 0
 
 
-def assemble(case: Case, ports: Sequence[Port], fates: Fates | None = None) -> tuple[Relay, Engine]:
-    """The relay and its engine for open interfaces; MAC addresses are still unknown."""
+def assemble(
+    case: Case, ports: Sequence[Port], replayed: ReplayedDecisions | None = None
+) -> tuple[Relay, Engine]:
+    """Create the relay and its engine for open interfaces; MAC addresses are still unknown."""
     length_max = max(port.packet_length_max for port in ports)
     relay = make_relay(
         fds=[port.socket.fileno() for port in ports],
@@ -134,20 +140,20 @@ def assemble(case: Case, ports: Sequence[Port], fates: Fates | None = None) -> t
         routes=routes(case),
         ports=np.array(case.ports, dtype=np.int64),
         packet_length_max=length_max,
-        readdressed=make_readdressed(case),
-        weather=make_weather(case, length_max),
+        rewritten_ports=make_rewritten_ports(case),
+        impairments=make_impairments(case, length_max),
     )
     engine = make_engine(
         case,
         datagram_length_max=length_max,
         envelope_length_max=ENVELOPE_LENGTH_MAX,
-        fates=fates,
+        replayed=replayed,
     )
     return relay, engine
 
 
 def routes(case: Case) -> NDArray[np.int64]:
-    """By port of the sender and of the receiver, the code of the link direction, or NO_LINK."""
+    """Return the code of the link direction by port of sender and receiver, or NO_LINK."""
     names = [host.name for host in case.hosts]
     table = np.full((len(names), len(names)), sockets.NO_LINK, dtype=np.int64)
     for code, (sender, receiver) in enumerate(case.directions):
@@ -156,14 +162,14 @@ def routes(case: Case) -> NDArray[np.int64]:
 
 
 def _raise_priority() -> None:
-    """Run before the hosts' processes where that is allowed: a late relay is a fault of its own."""
+    """Raise the priority above the hosts' processes, if allowed: a late relay distorts the run."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
 
 
-def _address(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> None:
+def _find_macs(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> None:
     for side, (port, host) in enumerate(zip(ports, case.hosts, strict=True)):
-        if stop.asked:
+        if stop.is_requested:
             return
         mac = find_neighbour(port, host.address)
         relay.macs[side] = np.frombuffer(mac + port.mac, dtype=np.uint8)
@@ -172,13 +178,13 @@ def _address(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> Non
 def _turn_until_stopped(
     relay: Relay, engine: Engine, log: DecisionLog, stop: Stop, longest_ns: int
 ) -> str:
-    """Forward until asked to stop and drained; returns what went wrong, or nothing.
+    """Forward until stopped and drained. Returns an error text, empty if there was none.
 
     `longest_ns` is how long the last frames may take to leave.
     """
     give_up_ns = 0
     while True:
-        if stop.asked and not give_up_ns:
+        if stop.is_requested and not give_up_ns:
             give_up_ns = time.time_ns() + longest_ns
         status = run(relay, engine, time.time_ns() + TURN_NS, bool(give_up_ns))
         log.drain(engine)
@@ -188,61 +194,65 @@ def _turn_until_stopped(
         if status == loop.DRAINED:
             return ""
         if give_up_ns and time.time_ns() > give_up_ns:
-            return "frames still came or waited long after the end was asked for"
+            return "frames were still arriving or held when the time to drain was over"
 
 
-def _complaints(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
-    """What the relay could not do as ordered, in words."""
+def _errors(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
+    """Describe what the relay could not do."""
     found = []
     counts = relay.counts.sum(axis=0)
     if engine.state[HOLD_OVERFLOWS]:
-        found.append(f"{engine.state[HOLD_OVERFLOWS]} frames found no room to wait and passed")
+        found.append(
+            f"{engine.state[HOLD_OVERFLOWS]} frames were forwarded at once: no slot was free"
+        )
     if engine.state[SESSION_OVERFLOWS]:
-        found.append(f"{engine.state[SESSION_OVERFLOWS]} SETUP frames found no room for a session")
-    unanswered = relay.readdressed.overflows.sum()
+        found.append(
+            f"{engine.state[SESSION_OVERFLOWS]} SETUP frames were ignored: the table was full"
+        )
+    unanswered = relay.rewritten_ports.overflows.sum()
     if unanswered:
         found.append(
-            f"{unanswered} datagrams came from a new port with no room left to remember whose "
-            "answers to it are"
+            f"{unanswered} datagrams had their source port rewritten without a record: the port "
+            "table was full, so answers to them are lost"
         )
     if counts[sockets.OVERSIZE]:
         largest = max(port.mtu for port in ports)
         found.append(
-            f"{counts[sockets.OVERSIZE]} packets were longer than the interface's MTU of "
+            f"{counts[sockets.OVERSIZE]} packets exceeded the interface's MTU of "
             f"{largest}: switch segmentation offload off at the sender"
         )
     if counts[sockets.FRAGMENTS]:
         found.append(
-            f"{counts[sockets.FRAGMENTS]} IP fragments passed undisturbed: the link's MTU is too "
-            "small"
+            f"{counts[sockets.FRAGMENTS]} IP fragments were forwarded without impairment: "
+            "the link's MTU is too small"
         )
     failures = relay.link_counts[:, sockets.SEND_FAILURES].sum()
     if failures:
         code = int(relay.counts[:, sockets.ERROR].max())
-        found.append(f"{failures} packets not sent: {os.strerror(code)}")
+        found.append(f"{failures} packets were not sent: {os.strerror(code)}")
     return found
 
 
-def _forget(relay: Relay, engine: Engine) -> None:
-    """Start the accounts afresh: what came before the hosts were found was nobody's traffic."""
+def _reset_accounts(relay: Relay, engine: Engine) -> None:
+    """Reset the accounts: packets before all hosts were found belong to no traffic."""
     relay.counts[:] = 0
     relay.link_counts[:] = 0
     relay.lags[:] = 0
-    relay.weather.counts[:] = 0
-    relay.weather.frames[:] = 0
-    relay.weather.lates[:] = 0
+    relay.impairments.counts[:] = 0
+    relay.impairments.frames[:] = 0
+    relay.impairments.lates[:] = 0
     engine.datagrams[:] = 0
     engine.frames[:] = 0
 
 
 def _halves(address: str) -> NDArray[np.int64]:
-    """An address as the signed halves of its IPv6 form."""
+    """Return an address as the signed halves of its IPv6 form."""
     parsed = ip_address(address)
     packed = parsed.packed if parsed.version == 6 else bytes(10) + b"\xff\xff" + parsed.packed
     return np.frombuffer(packed, dtype=">i8").astype(np.int64)
 
 
-def _refuse(text: str) -> int:
+def _fail(text: str) -> int:
     print(f"windtunnel relay: {text}", file=sys.stderr, flush=True)
     return EXIT_HARNESS
 

@@ -1,9 +1,9 @@
-"""From the faults of a case to the tables that kernels walk.
+"""Compiles the faults of a case to the tables that kernels use.
 
-    case.faults  -->  RULES, streams that each looks at, bits that each damages
+    case.faults  -->  RULES, streams that each applies to, bits that each corrupts
                  -->  TEMPLATES --> PATCHES, and the bytes of forged frames
 
-Done once, before the first datagram comes.
+Runs once, before the first datagram arrives.
 """
 
 from typing import Any
@@ -24,10 +24,10 @@ from windtunnel.harness.scenario.resolved.fault_case import FaultCase, WhenCase
 from windtunnel.harness.scenario.schema.units import BILLION
 
 SWAP_PATIENCE_NS = 1_000_000
-"""How long a swapped frame waits for a neighbour before it leaves alone."""
+"""How long a swapped frame waits for a neighbour before it is sent alone."""
 
 PAYLOAD = -1
-"""In place of a count of bits: all that a frame holds behind its header."""
+"""In place of a count of bits: everything after the frame's header."""
 
 _ACTIONS = {name: code for code, name in decision.ACTIONS.items()}
 _PLACES = {
@@ -61,7 +61,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "term-id": ("term_id", "active_term_id", "consumption_term_id"),
     "reserved": ("reserved_value",),
 }
-"""The names in `layout` of a field that a scenario names."""
+"""The names in `layout` of each field name in scenarios."""
 
 assert decision.LINKS == LINK_NAMES
 
@@ -69,9 +69,10 @@ assert decision.LINKS == LINK_NAMES
 def compile_rules(
     case: Case,
 ) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.int64]]:
-    """The rules as records RULE, the streams they look at, and the bits that they may damage."""
+    """Return the rules as records RULE, the streams they apply to, and the bits that they may
+    corrupt."""
     rules = np.zeros(len(case.faults), dtype=RULE)
-    chosen = np.zeros((len(rules), len(case.traffic) + 1), dtype=np.uint8)
+    selected = np.zeros((len(rules), len(case.traffic) + 1), dtype=np.uint8)
     spans = np.zeros((len(rules), len(CLASSES), 2), dtype=np.int64)
     forged = ranges = 0
     for index, (rule, fault) in enumerate(zip(rules, case.faults, strict=True)):
@@ -82,14 +83,14 @@ def compile_rules(
         forged += len(fault.forged)
         rule["first_range"], rule["ranges"] = ranges, len(fault.place.ranges)
         ranges += len(fault.place.ranges)
-        chosen[index, list(fault.ordinals) or slice(None)] = 1
+        selected[index, list(fault.ordinals) or slice(None)] = 1
         if fault.field:
             spans[index] = [_span(code, fault.field) for code in CLASSES]
-    return rules, chosen, spans
+    return rules, selected, spans
 
 
 def compile_ranges(case: Case) -> NDArray[np.int64]:
-    """Begin and end of each range of all rules' lists, which are in order and do not overlap."""
+    """Begin and end of each range of all rules' lists, which are sorted and do not overlap."""
     found = [
         (start, start + length) for fault in case.faults for start, length in fault.place.ranges
     ]
@@ -161,7 +162,8 @@ def _fill_action(rule: Any, fault: FaultCase, first_forged: int) -> None:
 
 
 def _span(code: int, field: str) -> tuple[int, int]:
-    """First bit and count of bits of a field in frames of a class; none where it has none."""
+    """First bit and bit count of a field in frames of a class; (0, 0) if the class does not have
+    it."""
     frame = layout.BY_TYPE_CODE.get(frame_class.DATA if code == frame_class.HEARTBEAT else code)
     if frame is None:
         return 0, 0
@@ -176,18 +178,18 @@ def _span(code: int, field: str) -> tuple[int, int]:
 def compile_templates(
     case: Case,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]:
-    """The forged frames of all rules: their records, what is filled in, and their bytes."""
-    wanted = [forged for fault in case.faults for forged in fault.forged]
-    templates = np.zeros(len(wanted), dtype=TEMPLATE)
+    """Build the forged frames of all rules: their records, their patches, and their bytes."""
+    forged_cases = [forged for fault in case.faults for forged in fault.forged]
+    templates = np.zeros(len(forged_cases), dtype=TEMPLATE)
     patches: list[tuple[int, int, int]] = []
     raw = b""
-    if wanted:
+    if forged_cases:
         # scapy takes a second to import, which a case without forged frames need not wait for.
-        from windtunnel.harness.dissect.frames.forged_frames import author
+        from windtunnel.harness.dissect.frames.forged_frames import build_frame
 
         mtu = max(traffic.mtu for traffic in case.traffic)
-        for template, forged in zip(templates, wanted, strict=True):
-            authored = author(forged, mtu)
+        for template, forged in zip(templates, forged_cases, strict=True):
+            authored = build_frame(forged, mtu)
             template["at"], template["length"] = len(raw), len(authored.raw)
             template["advance"] = forged.advance
             template["from_term_end"] = 0 if forged.term_end is None else 1
@@ -207,9 +209,9 @@ def compile_templates(
 
 
 def stream_ends(case: Case) -> NDArray[np.int64]:
-    """The position behind the last planned frame of each stream, by ordinal.
+    """The position after the last expected frame of each stream, by ordinal.
 
-    Worked out only for rules that ask for it, since it takes the whole plan.
+    Computed only for rules that need it, since it takes the whole plan.
     """
     ends = np.full(len(case.traffic), -1, dtype=np.int64)
     if any(fault.place.kind == "stream-end" for fault in case.faults):

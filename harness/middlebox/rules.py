@@ -1,10 +1,10 @@
-"""The case's faults as a table that a kernel can walk: one record a rule, in file order.
+"""The case's faults as a table for kernels: one record per rule, in file order.
 
-    case.faults[i]  --compile-->  RULES[i]: what it looks at, when, how much, what it does
+    case.faults[i]  --compile-->  RULES[i]: its conditions, time, probability, action
 
-Links and frame classes are bit masks, shares are thresholds of a draw, `ALWAYS_LAST` stands for
-"no bound". Frame classes have a dense index here (Aeron's type codes have a gap, and our own
-classes lie far above).
+Links and frame classes are bit masks, shares are thresholds of a draw, `ALWAYS_LAST` means
+unbounded. Frame classes have a dense index here (Aeron's type codes have a gap, and the harness's
+own classes lie far above).
 """
 
 import numpy as np
@@ -17,18 +17,18 @@ CLASSES: tuple[int, ...] = tuple(sorted(frame_class.NAMES))
 
 NO_RULE = -1
 NOWHERE = -1
-"""In place of a stream ordinal: the rule waits for no point of a stream."""
+"""In place of a stream ordinal: the rule waits for no stream position."""
 
-# What `place` may be.
+# Values of `place`.
 ANYWHERE, RANGE, TERM_START, TERM_END, STREAM_END, RANGES = range(6)
-# What `chance` may be.
+# Values of `chance`.
 INDEPENDENT, TWO_STATES, FOUR_STATES = range(3)
-# What `ending` may be.
+# Values of `ending`.
 BY_TIME, BY_FRAMES, BY_ADVANCE, BY_CONSUMPTION, BY_REPETITION = range(5)
 
 RULE = np.dtype(
     [
-        # what it looks at
+        # conditions
         ("links", "<i8"),  # bit per link direction
         ("classes", "<i8"),  # bit per class index
         ("session", "<i8"),  # number on its stream, 0 for all
@@ -47,27 +47,27 @@ RULE = np.dtype(
         ("attempt_last", "<i8"),
         ("attempt_every", "<i8"),
         ("longer_than", "<i8"),  # bytes of the frame in its datagram
-        # when
+        # time
         ("is_timed", "<i8"),
         ("after_ns", "<i8"),
-        ("for_ns", "<i8"),  # 0: for ever
+        ("for_ns", "<i8"),  # 0: unbounded
         ("every_ns", "<i8"),  # 0: once
         ("reached_ordinal", "<i8"),  # or NOWHERE
         ("reached_position", "<i8"),
         ("until_ordinal", "<i8"),  # or NOWHERE
         ("until_position", "<i8"),
-        # how much
+        # probability
         ("chance", "<i8"),
-        ("threshold", "<i8"),  # strikes when the draw is below: the long-run share
+        ("threshold", "<i8"),  # matches if the draw is below: the long-run share
         ("step_0", "<i8"),  # thresholds of a chain's shares, in the order of their fields
         ("step_1", "<i8"),
         ("step_2", "<i8"),
         ("step_3", "<i8"),
         ("step_4", "<i8"),
-        # what it does
+        # action
         ("action", "<i8"),  # a code of windtunnel.harness.artifact.middlebox.decision
         ("delay_ns", "<i8"),  # hold, copy: how long; swap, displace: how long at most
-        ("ending", "<i8"),  # what ends a hold before `delay_ns` is over
+        ("ending", "<i8"),  # the event that ends a hold before `delay_ns` is over
         ("ending_value", "<i8"),
         ("copies", "<i8"),
         ("bits", "<i8"),

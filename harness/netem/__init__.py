@@ -1,8 +1,8 @@
-"""The kernel's `netem` as an order and as an answer: words for `tc`, and what `tc` reads back.
+"""Conversion of impairments to arguments of `tc netem`, and of the output of `tc` back.
 
-    WeatherCase --render--> ["delay", "5ms", ...] --tc, elsewhere--> JSON --readback--> Applied
-                                                      differences(asked, Applied)
+    ImpairmentCase --render--> ["delay", "5ms", ...] --tc, by the lab--> JSON --readback--> Applied
+                                                         differences(requested, Applied)
 
-Pure: no process is started here. What the kernel does not tell cannot be compared: the shape of a
-distribution is one such thing, and calibration measures it instead.
+No process is started here. Settings that the kernel does not report, such as the shape of a
+distribution, cannot be compared; calibration measures them instead.
 """

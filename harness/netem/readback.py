@@ -1,8 +1,9 @@
-"""What the kernel says about an interface's queueing, and whether it is what was asked for.
+"""Parsing of an interface's netem settings, and their comparison with the requested ones.
 
-    tc -j -s qdisc show dev IF  --parse-->  Applied: what is set, and what has passed so far
+    tc -j -s qdisc show dev IF  --parse-->  Applied: settings and packet counts
 
-Shares come back as six decimal digits of a 32-bit fraction, so numbers agree within that.
+Shares are printed as six decimal digits of a 32-bit fraction, so they are compared with a
+tolerance.
 """
 
 import json
@@ -11,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from windtunnel.harness.netem.render import limit
-from windtunnel.harness.scenario.resolved.impairment_case import WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.schema.units import BILLION
 
 _LOSS_KEYS = {
@@ -25,19 +26,19 @@ ABSOLUTE_ERROR = 1e-9
 
 @dataclass(frozen=True)
 class Applied:
-    """A netem qdisc as the kernel tells of it."""
+    """The settings and counts of a netem qdisc, as reported by the kernel."""
 
     options: dict[str, Any]
     packets: int
-    """That left."""
+    """Packets that were transmitted."""
     dropped: int
-    """Lost on purpose, or for want of room."""
+    """Packets that were dropped on purpose or since the queue was full."""
     waiting: int
     requeued: int
 
 
 def parse(text: str) -> Applied:
-    """Read the root qdisc of an interface; ValueError unless it is a netem."""
+    """Parse the root qdisc of an interface; raises ValueError unless it is a netem."""
     try:
         found = [each for each in json.loads(text) if each.get("root")]
         kinds = [each["kind"] for each in found]
@@ -52,38 +53,38 @@ def parse(text: str) -> Applied:
             requeued=int(root["requeues"]),
         )
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(f"tc's answer cannot be understood: {error!r}: {text[:200]}") from error
+        raise ValueError(f"output of tc cannot be parsed: {error!r}: {text[:200]}") from error
 
 
-def differences(asked: WeatherCase, applied: Applied) -> list[str]:
-    """What the kernel holds differently from what was asked for; empty if it took all."""
-    wanted = _flat(_wanted(asked))
+def differences(requested: ImpairmentCase, applied: Applied) -> list[str]:
+    """Return the differences between requested and reported settings; empty if they agree."""
+    expected = _flat(_expected(requested))
     found = _flat({key: value for key, value in applied.options.items() if key != "ecn"})
     texts = []
-    for key in sorted(wanted.keys() | found.keys()):
-        left, right = wanted.get(key, 0.0), found.get(key, 0.0)
+    for key in sorted(expected.keys() | found.keys()):
+        left, right = expected.get(key, 0.0), found.get(key, 0.0)
         if not math.isclose(left, right, rel_tol=RELATIVE_ERROR, abs_tol=ABSOLUTE_ERROR):
-            texts.append(f"{key}: asked for {left:g}, the kernel has {right:g}")
+            texts.append(f"{key}: expected {left:g}, found {right:g}")
     return texts
 
 
-def _wanted(asked: WeatherCase) -> dict[str, Any]:
-    """The weather in the words of `tc -j`: seconds, bytes per second, shares of one."""
-    options: dict[str, Any] = {"limit": limit(asked), "gap": asked.reorder_gap}
-    if asked.loss is not None:
-        key, names = _LOSS_KEYS[asked.loss.model]
-        shares = (share / BILLION for share in asked.loss.shares_ppb)
+def _expected(requested: ImpairmentCase) -> dict[str, Any]:
+    """Return the impairment with the keys and units of `tc -j`: s, bytes/s, shares of 1."""
+    options: dict[str, Any] = {"limit": limit(requested), "gap": requested.reorder_gap}
+    if requested.loss is not None:
+        key, names = _LOSS_KEYS[requested.loss.model]
+        shares = (share / BILLION for share in requested.loss.shares_ppb)
         options[key] = dict(zip(names, shares, strict=True))
-    options["delay"] = {"delay": asked.delay_ns / 1e9, "jitter": asked.jitter_ns / 1e9}
-    options["rate"] = {"rate": asked.rate_bits_per_s // 8}
-    options["duplicate"] = {"duplicate": asked.duplicate_ppb / BILLION}
-    options["corrupt"] = {"corrupt": asked.corrupt_ppb / BILLION}
-    options["reorder"] = {"reorder": asked.reorder_ppb / BILLION}
+    options["delay"] = {"delay": requested.delay_ns / 1e9, "jitter": requested.jitter_ns / 1e9}
+    options["rate"] = {"rate": requested.rate_bits_per_s // 8}
+    options["duplicate"] = {"duplicate": requested.duplicate_ppb / BILLION}
+    options["corrupt"] = {"corrupt": requested.corrupt_ppb / BILLION}
+    options["reorder"] = {"reorder": requested.reorder_ppb / BILLION}
     return options
 
 
 def _flat(options: dict[str, Any]) -> dict[str, float]:
-    """Options by path; one that is zero is as good as one that is not there."""
+    """Return nested options by path; the caller treats a missing option as zero."""
     flat = {}
     for key, value in options.items():
         if isinstance(value, dict):

@@ -1,72 +1,72 @@
-"""The weather of a link direction as arguments of `tc qdisc ... netem`.
+"""The impairments of a link direction as arguments of `tc qdisc ... netem`.
 
-Never a correlation: netem's correlated generator delivers a fraction of what it is asked for. The
-limit is always given: netem's own of 1000 packets loses most of them on a fast link with a delay,
-and nobody would know why.
+Correlations are never used, since netem's correlated generator delivers a fraction of the requested
+share. The limit is always given, since netem's default of 1000 packets drops most packets of a fast
+link with a delay.
 """
 
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.scenario.schema.units import BILLION, NANOSECONDS
 
 LIMIT_MIN = 10_000
 LIMIT_MAX = 2_000_000
 PACKETS_PER_S = 200_000
-"""More than this lab can carry; what a link without a rate is reckoned with."""
+"""More than this lab can carry; assumed for a link without a rate."""
 SMALL_PACKET_BITS = 8 * 60
 TAIL = 4
-"""Jitters beyond the mean that a delay can reach: netem's tables end there."""
+"""Largest deviation of a delay from its mean, in multiples of the jitter, in netem's tables."""
 
 _TC_UNITS = {name: scale for name, scale in NANOSECONDS.items() if name != "min"}
 
 
-def limit(weather: WeatherCase) -> int:
-    """Packets that may be under way: the ordered queue, or twice what can ever be there."""
-    if weather.queue_packets:
-        return weather.queue_packets
+def limit(impairment: ImpairmentCase) -> int:
+    """Return the queue limit in packets: the requested one, or twice the largest possible queue."""
+    if impairment.queue_packets:
+        return impairment.queue_packets
     per_second = PACKETS_PER_S
-    if weather.rate_bits_per_s:
-        per_second = max(1, weather.rate_bits_per_s // SMALL_PACKET_BITS)
-    longest_ns = weather.delay_ns + TAIL * weather.jitter_ns
+    if impairment.rate_bits_per_s:
+        per_second = max(1, impairment.rate_bits_per_s // SMALL_PACKET_BITS)
+    longest_ns = impairment.delay_ns + TAIL * impairment.jitter_ns
     return min(LIMIT_MAX, max(LIMIT_MIN, 2 * per_second * longest_ns // BILLION))
 
 
-def arguments(weather: WeatherCase) -> list[str]:
-    """All that follows the word `netem`."""
-    words = ["limit", str(limit(weather))]
-    if weather.loss is not None:
-        words += _loss(weather.loss)
-    if weather.delay_ns:
-        words += _delay(weather)
-    if weather.duplicate_ppb:
-        words += ["duplicate", percent(weather.duplicate_ppb)]
-    if weather.corrupt_ppb:
-        words += ["corrupt", percent(weather.corrupt_ppb)]
-    if weather.reorder_ppb:
-        words += ["reorder", percent(weather.reorder_ppb), "gap", str(weather.reorder_gap)]
-    if weather.rate_bits_per_s:
-        words += ["rate", f"{weather.rate_bits_per_s}bit"]
-    return words
+def arguments(impairment: ImpairmentCase) -> list[str]:
+    """Return all arguments that follow the word `netem`."""
+    options = ["limit", str(limit(impairment))]
+    if impairment.loss is not None:
+        options += _loss(impairment.loss)
+    if impairment.delay_ns:
+        options += _delay(impairment)
+    if impairment.duplicate_ppb:
+        options += ["duplicate", percent(impairment.duplicate_ppb)]
+    if impairment.corrupt_ppb:
+        options += ["corrupt", percent(impairment.corrupt_ppb)]
+    if impairment.reorder_ppb:
+        options += ["reorder", percent(impairment.reorder_ppb), "gap", str(impairment.reorder_gap)]
+    if impairment.rate_bits_per_s:
+        options += ["rate", f"{impairment.rate_bits_per_s}bit"]
+    return options
 
 
 def percent(share_ppb: int) -> str:
-    """A share as `tc` takes it, without loss."""
+    """Return a share as an exact percentage for `tc`."""
     whole, rest = divmod(share_ppb, BILLION // 100)
     return f"{whole}.{rest:07d}".rstrip("0").rstrip(".") + "%"
 
 
 def _loss(loss: LossCase) -> list[str]:
-    word = {"iid": "random", "gilbert-elliott": "gemodel", "four-state": "state"}[loss.model]
-    return ["loss", word, *(percent(share) for share in loss.shares_ppb)]
+    model = {"iid": "random", "gilbert-elliott": "gemodel", "four-state": "state"}[loss.model]
+    return ["loss", model, *(percent(share) for share in loss.shares_ppb)]
 
 
-def _delay(weather: WeatherCase) -> list[str]:
-    words = ["delay", _time(weather.delay_ns)]
-    if weather.jitter_ns:
-        words.append(_time(weather.jitter_ns))
-        if weather.distribution != "uniform":
-            # Uniform is what netem does without a table of its own.
-            words += ["distribution", weather.distribution]
-    return words
+def _delay(impairment: ImpairmentCase) -> list[str]:
+    options = ["delay", _time(impairment.delay_ns)]
+    if impairment.jitter_ns:
+        options.append(_time(impairment.jitter_ns))
+        if impairment.distribution != "uniform":
+            # Uniform is netem's default without a table.
+            options += ["distribution", impairment.distribution]
+    return options
 
 
 def _time(duration_ns: int) -> str:

@@ -1,21 +1,17 @@
-"""The only room with side effects: it builds a lab, starts processes in it and takes it down again.
+"""The part of the harness with side effects: it builds a lab, runs processes in it and removes it.
 
-    runner.py       from scenario files to the end of a suite
-    matrix.py       from peers and scenario files to the end of a matrix of suites
-    pool.py         one run after the other, or several at once in processes of their own
-    worker.py       such a process
-    one_run.py      one run: lab, phases, judge; every way out tidies up
-    suite.py        the orders of a suite's runs, and what came of them
-    phases.py       the phases of one run; traffic.py and watch.py wait in them
-    subject.py      the command lines of everything that is started
-    peers.py        the drivers that can be tested, by name
-    lab.py          what any lab can do; labs.py chooses one
-    namespaces.py   the lab made of network namespaces; privileges.py: who may make them
-    containers.py   the lab made of containers; at_hand.py: its kernels, compiled beforehand
-    process.py      processes of this machine
-    nursery.py      processes of our programs, forked from interpreters that are warm: zygote.py
-    state.py        what a lab is about to change; clean.py and keeper.py undo it
+    suite/        suites and matrices of runs, one after the other or several at once
+    run/          one run: its specification, its phases, its traffic, its events
+    subjects/     the drivers under test, by name and as command lines
+    labs/         network namespaces, containers and the simulator as labs
+    precompile/   kernels for containers, compiled before a lab exists
+    teardown/     the record of what a lab changes on the machine, and its removal
+    processes/    processes: started or forked, watched, signalled and reaped
+    lab.py        the interface of every lab; fidelity.py: the names of the labs
+    swarm.py      the process of the simulator's swarm
+    event.py      progress reports for the caller; cancel.py: signals as an exception
 
-Not covered here: what is right or wrong (windtunnel.harness.verdict) and what a datagram means
-(windtunnel.harness.dissect).
+Imports go downwards: suite, run, labs, then teardown and precompile, then processes.
+The verdict on a run is in windtunnel.harness.verdict, the meaning of a datagram in
+windtunnel.harness.dissect.
 """

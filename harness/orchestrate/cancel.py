@@ -1,11 +1,11 @@
-"""Ctrl-C and SIGTERM become one exception, raised only where it can do no harm.
+"""Conversion of SIGINT, SIGTERM and SIGHUP into one exception, deferred in critical sections.
 
     with Cancellation() as cancellation:
         ...                          a signal raises Cancelled here
         with cancellation.shielded():
-            ...                      a signal waits here, and raises at the end of the block
+            ...                      a signal is deferred to the end of this block
 
-Handlers belong to the main thread; in any other the caller's own means apply.
+Handlers are installed in the main thread only; in any other thread, signals are not handled here.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ SIGNAL_EXIT_BASE = 128
 
 
 class Cancelled(BaseException):
-    """Someone asked the harness to stop; not an error of anything."""
+    """The harness was stopped by a signal, which is not an error."""
 
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number
@@ -31,7 +31,7 @@ class Cancelled(BaseException):
 
 
 class Cancellation:
-    """Turns the first signal into Cancelled; later ones are ignored, for the end is under way."""
+    """Raises Cancelled on the first signal, and ignores later ones during shutdown."""
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
@@ -66,7 +66,7 @@ class Cancellation:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Let nothing interrupt the block; a signal that came meanwhile is raised after it."""
+        """Defer signals to the end of the block, where a pending one raises Cancelled."""
         self._shields += 1
         try:
             yield

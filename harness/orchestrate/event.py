@@ -1,8 +1,8 @@
-"""What a suite tells its caller while it works: one small value at a time.
+"""Progress events of a suite, passed to the caller one at a time.
 
     suite -> (run -> phase* -> progress* -> verdict)* -> end
 
-The caller draws or prints; it may ignore any event, and must return quickly, since the run waits.
+The caller displays them and may ignore any event. It must return quickly, since the run waits.
 """
 
 from __future__ import annotations
@@ -16,27 +16,27 @@ Kind = Literal["run", "phase", "progress", "note", "verdict"]
 
 @dataclass(frozen=True)
 class RunEvent:
-    """Something that a person might want to see."""
+    """One progress event of a suite."""
 
     kind: Kind
-    """`run` starts a run, `phase` a phase of it, `progress` moves the bar, `note` is a remark,
-    `verdict` ends the run."""
+    """`run` starts a run, `phase` starts a phase, `progress` reports delivered bytes, `note` is a
+    remark, `verdict` ends the run."""
 
     run_index: int
-    """Of this run in the suite, from 0."""
+    """Index of this run in the suite, from 0."""
 
     run_count: int
     scenario: str
     seed: int
     pair: str = ""
-    """Who sends to whom, such as `ours to pyaeron`."""
+    """Drivers of publisher and subscriber, such as `ours to pyaeron`."""
 
     phase: str = ""
     text: str = ""
-    """One line for a person; for a verdict, its reason."""
+    """One line of text; for a verdict, its reason."""
 
     fraction: float | None = None
-    """Share of this run's bytes that were delivered, where it is known."""
+    """Share of this run's bytes that were delivered, if known."""
 
     published_bytes: int = 0
     delivered_bytes: int = 0
@@ -55,4 +55,4 @@ OnEvent = Callable[[RunEvent], None]
 
 
 def ignore(event: RunEvent) -> None:
-    """Take no notice."""
+    """Do nothing."""

@@ -1,4 +1,4 @@
-"""What this machine is and which versions are at work: what may explain a run."""
+"""Facts about this machine and the installed versions, recorded with each run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ DISTRIBUTIONS = ("windtunnel", "numpy", "numba", "pydantic", "scapy")
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the interpreter, the kernel and the packages that matter."""
+    """Return the versions of the interpreter, the kernel and the main packages."""
     found = {"python": sys.version.split()[0], "kernel": platform.release()}
     for name in DISTRIBUTIONS:
         try:
@@ -28,7 +28,7 @@ def versions() -> dict[str, str]:
 
 
 def host_facts() -> dict[str, Any]:
-    """Return what of this machine may change how a run goes."""
+    """Return the facts about this machine that can influence a run."""
     return {
         "machine": platform.machine(),
         "system": _first_line("/etc/os-release").removeprefix("PRETTY_NAME=").strip('"'),
@@ -44,7 +44,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def driver_version(counters: Path) -> str:
-    """Return what a driver said of its build in its counters, or "" if nothing is known."""
+    """Return the version in a driver's counters, or "" if it is unknown."""
     try:
         found = read_counters(counters) or []
     except (DocumentError, OSError):
@@ -54,7 +54,7 @@ def driver_version(counters: Path) -> str:
 
 
 def steal_ticks() -> int:
-    """Return for how long, in clock ticks, this machine waited for its host so far."""
+    """Return the steal time of this machine since boot, in clock ticks."""
     fields = _first_line("/proc/stat").split()
     return int(fields[8]) if len(fields) > 8 else 0
 

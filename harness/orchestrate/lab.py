@@ -1,10 +1,10 @@
-"""What any lab can do, whether it is made of namespaces or of containers.
+"""The interface of a lab, which hosts, a middlebox and their processes run in.
 
     place          eth0            mid             eth0          place
     "a"  [driver, workloads] ---- [relay] ---- [driver, workloads]  "b"
 
-A place is a host of the scenario or `MID`, where the middlebox runs. A lab knows how to start a
-process in a place and what a path of the run folder is called there; it refuses to know what the
+A place is a host of the scenario or `MID`, where the middlebox runs. A lab starts processes in a
+place and translates paths of the run folder into paths of that place. It does not know what the
 processes do.
 """
 
@@ -19,49 +19,52 @@ MID = "mid"
 
 
 class LabError(Exception):
-    """The lab cannot be built or has failed: the machine's fault, never the subject's."""
+    """The lab cannot be built or has failed, through no fault of the driver under test."""
+
+
+class Unsupported(Exception):
+    """The lab or the driver under test cannot do what the scenario requires."""
 
 
 class LabProcess(Protocol):
-    """A process in a place. Its stdout and stderr go to the log it was spawned with."""
+    """A process in a place, whose stdout and stderr are appended to its log."""
 
     name: str
-    """Unique within a run, `<place>/<what>`; the key of its exit facts in the manifest."""
+    """Unique within a run, `<place>/<role>`; the key of its exit facts in the manifest."""
 
     def poll(self) -> int | None:
-        """Return the exit code (minus the signal's number if a signal ended it), None if alive."""
+        """Return the exit code (-N if signal N ended the process), or None if it is alive."""
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait for the end and return the exit code, or None when the time is over first."""
+        """Wait for the end and return the exit code, or None on timeout."""
 
-    def tell(self, number: int) -> None:
-        """Send it a signal that it knows how to take; no error if it has ended already."""
+    def send_signal(self, number: int) -> None:
+        """Send a signal to the process alone; no error if it has ended already."""
 
     def terminate(self) -> None:
-        """Ask it to end (SIGTERM to the process alone); no error if it has ended already."""
+        """Send SIGTERM to the process alone; no error if it has ended already."""
 
     def kill(self) -> None:
-        """End it and all its children (SIGKILL to its process group) and reap it."""
+        """Send SIGKILL to the process group and reap the process."""
 
     def tail(self, lines: int = 5) -> str:
         """Return the last lines of its log, for an error message."""
 
 
 class Lab(Protocol):
-    """Hosts, a middlebox between them, and the means to run processes there.
+    """Hosts and a middlebox between them, in which processes can be run.
 
-    Order of use: `up`, then anything else, then `down`. `down` may be called at any time, in any
-    state and more than once.
+    Call `up` first and `down` last. `down` may be called at any time, in any state and repeatedly.
     """
 
     name: str
     """The fidelity: `netns`, `compose` or `sim`."""
 
     def up(self) -> None:
-        """Build everything; on failure raise LabError and leave nothing behind."""
+        """Build the lab; on failure raise LabError and leave nothing behind."""
 
     def address(self, host: str) -> str:
-        """Return the IPv4 address of the host's interface; known before `up`."""
+        """Return the IPv4 address of the host's interface; available before `up`."""
 
     def interface(self, host: str) -> str:
         """Return the name of the host's interface towards the middlebox."""
@@ -70,10 +73,10 @@ class Lab(Protocol):
         """Return the middlebox's interfaces towards the hosts, in the order of the case's hosts."""
 
     def python(self, place: str) -> str:
-        """Return the Python interpreter to name as argv[0] of our own programs in this place."""
+        """Return the Python interpreter for Windtunnel's own programs in this place."""
 
     def shared_memory(self, host: str) -> str:
-        """Return a private directory in memory for the host's driver, as the host sees it."""
+        """Return the path, on the host, of a private directory in memory for its driver."""
 
     def spawn(
         self,
@@ -85,19 +88,19 @@ class Lab(Protocol):
     ) -> LabProcess:
         """Start argv in a place.
 
-        The process finds our packages importable, leads its own process group and dies with the
-        harness. `env` is added to the lab's own variables. `log` is a path of the run folder as
-        the harness sees it; stdout and stderr are appended to it unbuffered by us.
+        Windtunnel's packages are importable in the process. It leads its own process group and
+        dies with the harness. `env` is added to the lab's own variables. `log` is a path of the run
+        folder on the harness's side; stdout and stderr are appended to it.
         """
 
     def path(self, path: Path) -> str:
-        """Return what a path of the run folder (or of the payload) is called in every place."""
+        """Return the path, in every place, of a file in the run folder (or of the payload)."""
 
     def read(self, place: str, path: str) -> bytes:
-        """Return a small file as the place sees it, such as /proc/net/snmp."""
+        """Return the contents of a small file in a place, such as /proc/net/snmp."""
 
     def down(self) -> None:
-        """Kill every process, remove everything `up` made, and prove that nothing is left.
+        """Kill every process, remove everything that `up` created, and verify that nothing is left.
 
-        Idempotent. Raises LabError naming what could not be removed.
+        Idempotent. Raises LabError that names what could not be removed.
         """

@@ -1,6 +1,6 @@
-"""A swarm's process: started with a directory in memory of its own, which is gone at the end.
+"""Run of the simulator's swarm, with a directory in memory that is removed at the end.
 
-Refuses to know what a trial is; what the process prints goes where we print.
+The swarm is a process of its own and prints to the caller's stdout and stderr.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.labs.namespaces import environment
 from windtunnel.harness.orchestrate.processes import process
 from windtunnel.harness.orchestrate.processes.process import CleanupWatchdog
-from windtunnel.harness.orchestrate.run.simulation import NAME
 from windtunnel.harness.orchestrate.teardown import clean, cleanup_watchdog
 from windtunnel.harness.orchestrate.teardown.state import LabState
 from windtunnel.harness.topology import addressing
@@ -24,15 +24,15 @@ RECORDS = ".lab"
 
 
 def run_swarm(arguments: Sequence[str], out: Path) -> int:
-    """Run the simulator's `swarm` command with these arguments. Returns its exit code.
+    """Run the simulator's `swarm` command with these arguments and return its exit code.
 
-    `out` is where runs go; what the swarm changes on the machine is noted there.
+    `out` is the folder of runs; the record of what the swarm changes on the machine is kept there.
     """
     run_id = f"swarm/{os.getpid()}-{time.time_ns()}"
-    record = LabState(token=addressing.token(run_id), run_id=run_id, kind=NAME)
+    record = LabState(token=addressing.token(run_id), run_id=run_id, kind=SIM)
     labs = out.resolve() / RECORDS
     path = record.write(labs)
-    guard = CleanupWatchdog(
+    watchdog = CleanupWatchdog(
         [sys.executable, "-m", cleanup_watchdog.__name__, str(path)],
         env=environment(),
         cwd=ROOT,
@@ -40,7 +40,7 @@ def run_swarm(arguments: Sequence[str], out: Path) -> int:
     argv = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", *arguments]
     argv += ["--memory", str(record.memory_directory())]
     try:
-        return process.pass_through(process.dying_with_us(argv), env=environment())
+        return process.run_in_foreground(process.with_parent_death_signal(argv), env=environment())
     finally:
         clean.remove(record, labs)
-        guard.release(cleanup_watchdog.DONE)
+        watchdog.release(cleanup_watchdog.DONE)

@@ -1,12 +1,13 @@
-"""What happened once, made to happen again with less: fewer decisions, shorter streams.
+"""Reproduces a failure with less: fewer decisions, shorter streams; and captures as scenarios.
 
-    fewest     of many things, the few without which it does not happen
-    trial      is the same check still violated, with these decisions and this much traffic?
-    shrink     the steps from a run that failed to the least that still does
-    rules      decisions as rules that a person can read
-    document   a scenario as a file, from the file of the run
-    sightings  what a capture shows of each frame, from one or two vantage points
-    observed   sightings as a scenario: the same losses, late and duplicate frames
-
-Refuses to know how a run is made and how it is judged.
+fewest        delta debugging: a minimal subset with which it still happens
+trial         whether the same check is still violated, with these decisions and this traffic
+shrink        the steps from a failed run to a minimal one that still fails
+shrink_run    a shrink from run folder to scenario file
+rules         decisions as human-readable rules
+document      a scenario file, from the file of the run
+sightings     what a capture shows of each frame, from one or two capture points
+fate          the outcome of each frame, inferred from one or two captures
+observed      outcomes as a scenario: the same losses, late and duplicate frames
+from_capture  from captures to the text of a scenario
 """

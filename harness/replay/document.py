@@ -1,6 +1,6 @@
-"""A scenario as a file: plain values, a header of comments, and nothing that cannot be read by eye.
+"""Writes a scenario file: plain values with a header of comments.
 
-The text is loaded again before it is handed on, so what is written is a scenario.
+The text is parsed again before it is returned, so it is always a valid scenario.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from windtunnel.harness.replay.rules import Document
 from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.units import format_bytes
+from windtunnel.harness.scenario.yaml_document import YamlDocument, read_yaml
 
 WIDTH = 96
 KEYS = (
@@ -23,11 +24,8 @@ KEYS = (
 
 
 def read_document(file: Path) -> Document:
-    """The plain values of a scenario file; ScenarioError when it cannot be read."""
-    try:
-        found = yaml.safe_load(file.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
-        raise ScenarioError([f"{file}: cannot be read: {error}"]) from error
+    """Read the plain values of a scenario file. Raises ScenarioError if it cannot be read."""
+    found = YamlDocument(read_yaml(file), str(file)).value
     if not isinstance(found, dict):
         raise ScenarioError([f"{file}: expected a table, found {type(found).__name__}"])
     return found
@@ -43,9 +41,9 @@ def reduced(
     fidelity: Sequence[str],
     faults: Sequence[Document],
 ) -> Document:
-    """A scenario's document with the traffic and checks of another, and other rules.
+    """Return a scenario's document with the traffic and checks of another, and with other rules.
 
-    `like` has some of the streams of the document, maybe shorter ones.
+    `like` has some of the streams of the document, possibly shorter ones.
     """
     lengths = {each.id: each.content.total_bytes for each in like.traffic}
     traffic = [
@@ -74,14 +72,14 @@ def reduced(
 
 
 def _with_bytes(traffic: Document, total_bytes: int) -> Document:
-    """A stream of a document with another length; a replay has that of what it replays."""
+    """Return a stream of a document with another length; a replay has that of what it replays."""
     if "content" not in traffic:
         return traffic
     return {**traffic, "content": {**traffic["content"], "bytes": format_bytes(total_bytes)}}
 
 
 def text_of(document: Document, header: Sequence[str]) -> str:
-    """The text of a scenario file; `header` is its opening comment, a line each."""
+    """Return the text of a scenario file; `header` holds the lines of its opening comment."""
     comment = "".join(f"# {line}".rstrip() + "\n" for line in header)
     body: str = yaml.dump(
         document,
@@ -95,12 +93,12 @@ def text_of(document: Document, header: Sequence[str]) -> str:
 
 
 def parse(text: str) -> Scenario:
-    """The scenario that a text of ours is."""
+    """Parse the text of a scenario that was written here."""
     return parse_scenario(text, "the scenario that was written")
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML carries no types
-    """Without anchors: what is there twice is written twice."""
+    """Without anchors: repeated values are written repeatedly."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,11 +1,11 @@
-"""Of many things, the few without which it does not happen: delta debugging.
+"""Delta debugging: reduces a set to a minimal subset with which something still happens.
 
-    12 34 56 78     does one part alone do it?  then go on with that
-    3456.. 12..     does it happen without one part?  then go on without
+    12 34 56 78     does one part alone suffice?  then continue with that
+    3456.. 12..     does it happen without one part?  then continue without
     1 2 3 4 ...     else cut into smaller parts
 
-What comes out is least in this sense: without any single one of them it does not happen. If it
-happens by any one of several things, one is found in as many questions as it takes to halve.
+The result is minimal in this sense: without any single element it does not happen. If any one of
+several elements suffices, one of them is found in a logarithmic number of tests.
 
 Source: Zeller, Hildebrandt: "Simplifying and isolating failure-inducing input" (2002), ddmin.
 """
@@ -20,9 +20,9 @@ _Thing = TypeVar("_Thing")
 def fewest(
     things: Sequence[_Thing], happens: Callable[[Sequence[_Thing]], bool]
 ) -> Sequence[_Thing]:
-    """The least of `things`, in their order, with which it `happens`, which it does with all.
+    """Return a minimal subset of `things`, in their order, with which it `happens`.
 
-    The empty choice is asked about first.
+    It must happen with all of them. The empty set is tested first.
     """
     if not things or happens([]):
         return []
@@ -47,7 +47,7 @@ def fewest(
 def _without_one(
     pieces: Sequence[Sequence[_Thing]], happens: Callable[[Sequence[_Thing]], bool]
 ) -> Sequence[_Thing] | None:
-    """All but one of the pieces, if it happens with those."""
+    """Return all pieces but one, if it happens with those."""
     for index in range(len(pieces)):
         rest = [each for piece in (*pieces[:index], *pieces[index + 1 :]) for each in piece]
         if happens(rest):

@@ -1,12 +1,13 @@
-"""A capture as a scenario: the streams that were seen, and the same losses, late and double frames.
+"""Converts a capture to a scenario with the same streams, and the same lost, late and duplicate
+frames.
 
-    streams  --> traffic: stream, term length, MTU, initial term id, where it begins, how much
-    fates    --> faults:  drop, hold or displace, duplicate, by position and attempt
-    what was asked for again --> reliable or not
+    streams   --> traffic: stream, term length, MTU, initial term id, start position, length
+    outcomes  --> faults:  drop, hold or displace, duplicate, by position and attempt
+    NAKs      --> reliable or not
 
-A message's length is not in the protocol's promises, so messages are as long as those seen if all
-were alike, else between the shortest and the longest. Then frames do not begin where they began,
-and a range strikes whole frames of which it has a byte. Refuses to know how fates were found.
+Message lengths are not part of the protocol, so messages are as long as those seen if all had one
+length, else between the shortest and the longest. In the latter case frame boundaries differ from
+the capture's, and a range applies to every frame of which it contains a byte.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK
-from windtunnel.harness.replay.fate import COPY, DROP, LATE, Fate
-from windtunnel.harness.replay.rules import Document, Struck, rules_for
+from windtunnel.harness.replay.frame_outcome import COPY, DROP, LATE, FrameOutcome
+from windtunnel.harness.replay.rules import Document, SelectedFrame, rules_for
 from windtunnel.harness.replay.sightings import BEGIN, END, Stream
 from windtunnel.harness.scenario.schema.act import DELAY_NS_MAX
 from windtunnel.harness.scenario.schema.model import FAULTS_MAX
@@ -28,7 +29,7 @@ from windtunnel.harness.scenario.schema.units import format_bytes, format_durati
 from windtunnel.harness.scenario.validation.traffic_validation import longest_message
 
 HOLD_FROM_NS = 1_000_000
-"""What is late by less is told by the frames that overtook it, not by time."""
+"""Shorter delays are expressed by the number of frames that overtook, not by time."""
 DISPLACED_MAX = 4096
 FIRST_PORT = 24_325
 HOSTS = ("a", "b")
@@ -38,30 +39,30 @@ UNRELIABLE = ("positions_covered", "pad_only_where_lost")
 
 
 @dataclass(frozen=True)
-class Seen:
-    """A stream and what befell its frames."""
+class ObservedStream:
+    """A stream and the outcomes of its frames."""
 
     stream: Stream
-    fates: Sequence[Fate]
+    outcomes: Sequence[FrameOutcome]
     is_followed: bool
-    """From two places; else the fates are inferred."""
+    """From two places; otherwise the outcomes are inferred."""
 
     @property
     def is_reliable(self) -> bool:
-        """Whether its receiver asked for what was lost; one that lost nothing may be either."""
+        """Whether its receiver requested what was lost; a stream without losses may be either."""
         is_asking = bool((self.stream.feedback["frame_type"] == NAK).any())
-        return is_asking or not any(each.what == DROP for each in self.fates)
+        return is_asking or not any(each.what == DROP for each in self.outcomes)
 
 
-def document_of(seen: Sequence[Seen], name: str, about: str) -> Document:
-    """A scenario's document for streams that were seen; the first one's sender is host a."""
+def document_of(seen: Sequence[ObservedStream], name: str, about: str) -> Document:
+    """Build a scenario's document for streams that were seen; the first one's sender is host a."""
     sender = seen[0].stream.source
     traffic, faults = [], []
     ids = _stream_ids(seen)
     for index, each in enumerate(seen):
         link = 0 if each.stream.source == sender else 1
         traffic.append(_traffic(each, ids[index], FIRST_PORT + index, link))
-        faults.append((ids[index], link, each.fates))
+        faults.append((ids[index], link, each.outcomes))
     rules = _rules(faults)
     document: Document = {
         "schema": "windtunnel/1",
@@ -80,8 +81,8 @@ def document_of(seen: Sequence[Seen], name: str, about: str) -> Document:
     return document
 
 
-def _stream_ids(seen: Sequence[Seen]) -> list[int]:
-    """Stream ids, each once: further sessions of a stream take the next number that is free."""
+def _stream_ids(seen: Sequence[ObservedStream]) -> list[int]:
+    """Return unique stream ids: further sessions of a stream take the next free number."""
     found: list[int] = []
     for each in seen:
         stream_id = each.stream.stream_id
@@ -91,16 +92,16 @@ def _stream_ids(seen: Sequence[Seen]) -> list[int]:
     return found
 
 
-def _traffic(seen: Seen, stream_id: int, port: int, link: int) -> Document:
+def _traffic(seen: ObservedStream, stream_id: int, port: int, link: int) -> Document:
     stream = seen.stream
     sender, receiver = DIRECTIONS[link]
-    begin = int(stream.passages["position"].min())
+    begin = int(stream.transmissions["position"].min())
     begin -= begin % 32
     term_id = (stream.initial_term_id + begin // stream.term_length + (1 << 31)) % (1 << 32)
     lengths = message_lengths(stream)
     most = longest_message(stream.term_length)
     longest = min(most, int(lengths.max()))
-    # The last message is what was left, so it tells nothing of the others.
+    # The last message is the remainder, so its length is not representative.
     shortest = longest if are_alike(stream) else min(most, int(lengths.min()))
     where = f"aeron:udp?endpoint=${{{receiver}}}:{port}"
     reliable = "" if seen.is_reliable else "|reliable=false"
@@ -124,8 +125,8 @@ def _traffic(seen: Seen, stream_id: int, port: int, link: int) -> Document:
 
 
 def message_lengths(stream: Stream) -> NDArray[np.int64]:
-    """The lengths of the messages whose first frame was seen, in their order; at least one."""
-    frames = stream.passages[stream.passages["frame_type"] == DATA]
+    """Return the lengths of the messages whose first frame was seen, in order; at least one."""
+    frames = stream.transmissions[stream.transmissions["frame_type"] == DATA]
     _, first = np.unique(frames["position"], return_index=True)
     frames = frames[first]
     if not len(frames):
@@ -138,33 +139,37 @@ def message_lengths(stream: Stream) -> NDArray[np.int64]:
 
 
 def are_alike(stream: Stream) -> bool:
-    """Whether all messages of a stream are of one length, but for the last one's."""
+    """Whether all messages of a stream have one length, except the last one."""
     lengths = message_lengths(stream)
-    frames = stream.passages[stream.passages["frame_type"] == DATA]
+    frames = stream.transmissions[stream.transmissions["frame_type"] == DATA]
     is_whole = bool(len(frames)) and bool(frames["flags"][0] & BEGIN and frames["flags"][-1] & END)
     return is_whole and len(np.unique(lengths[:-1])) <= 1 and bool((lengths <= lengths[0]).all())
 
 
-def _rules(faults: Iterable[tuple[int, int, Sequence[Fate]]]) -> list[Document]:
-    """The fates as rules; delays are told more coarsely until there are few enough of them."""
-    told = list(faults)
+def _rules(faults: Iterable[tuple[int, int, Sequence[FrameOutcome]]]) -> list[Document]:
+    """Convert outcomes to rules; delays are rounded more coarsely until there are few enough
+    rules."""
+    streams = list(faults)
     step_ns = 10_000
     while True:
         acts: list[Document] = []
-        struck = []
-        for stream_id, link, fates in told:
-            # What was lost or late in an attempt cannot be copied in it as well: the first counts.
+        selected = []
+        for stream_id, link, outcomes in streams:
+            # A frame lost or late in an attempt cannot be duplicated in it as well: the first
+            # outcome counts.
             taken: set[tuple[int, int]] = set()
-            for fate in sorted(fates, key=lambda each: (DROP, LATE, COPY).index(each.what)):
-                if (fate.position, fate.attempt) in taken:
+            for outcome in sorted(outcomes, key=lambda each: (DROP, LATE, COPY).index(each.what)):
+                if (outcome.position, outcome.attempt) in taken:
                     continue
-                taken.add((fate.position, fate.attempt))
-                act = act_of(fate, step_ns)
+                taken.add((outcome.position, outcome.attempt))
+                act = act_of(outcome, step_ns)
                 if act not in acts:
                     acts.append(act)
-                place = fate.position, fate.length, fate.attempt
-                struck.append(Struck(acts.index(act), link, fate.frame_type, stream_id, 1, *place))
-        rules = rules_for(struck, acts, DIRECTIONS)
+                place = outcome.position, outcome.length, outcome.attempt
+                selected.append(
+                    SelectedFrame(acts.index(act), link, outcome.frame_type, stream_id, 1, *place)
+                )
+        rules = rules_for(selected, acts, DIRECTIONS)
         if len(rules) <= FAULTS_MAX:
             return rules
         step_ns *= 4
@@ -172,23 +177,24 @@ def _rules(faults: Iterable[tuple[int, int, Sequence[Fate]]]) -> list[Document]:
             return rules
 
 
-def act_of(fate: Fate, step_ns: int) -> Document:
-    """What a rule does so that the same befalls a frame; times are multiples of a step."""
-    if fate.what == DROP:
+def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
+    """Return the act of a rule that has the same effect on a frame; times are multiples of a
+    step."""
+    if outcome.what == DROP:
         return {"drop": "always"}
-    delay_ns = min(DELAY_NS_MAX, max(step_ns, round(fate.delay_ns / step_ns) * step_ns))
-    if fate.what == COPY:
-        if fate.delay_ns < HOLD_FROM_NS:
+    delay_ns = min(DELAY_NS_MAX, max(step_ns, round(outcome.delay_ns / step_ns) * step_ns))
+    if outcome.what == COPY:
+        if outcome.delay_ns < HOLD_FROM_NS:
             return {"duplicate": "always"}
         return {"duplicate": {"share": "always", "for": format_duration(delay_ns)}}
-    if fate.delay_ns < HOLD_FROM_NS:
-        by = min(max(1, fate.overtaken_by), DISPLACED_MAX)
+    if outcome.delay_ns < HOLD_FROM_NS:
+        by = min(max(1, outcome.overtaken_by), DISPLACED_MAX)
         return {"displace": {"share": "always", "by": by}}
     return {"hold": {"share": "always", "for": format_duration(delay_ns)}}
 
 
-def _expect(seen: Sequence[Seen], traffic: Sequence[Document]) -> list[Any]:
-    """What each stream promises; a check of all streams needs no list of them."""
+def _expect(seen: Sequence[ObservedStream], traffic: Sequence[Document]) -> list[Any]:
+    """Return the checks for each stream; a check of all streams needs no list of them."""
     found: list[Any] = []
     for names, is_reliable in ((RELIABLE, True), (UNRELIABLE, False)):
         ids = [

@@ -1,11 +1,11 @@
-"""Decisions as rules that a person can read: the same frames, in the same attempts, the same act.
+"""Converts decisions to readable rules: the same frames, in the same attempts, the same act.
 
     drop DATA at 1408 in attempt 1, 1408 bytes
     drop DATA at 2816 in attempt 1, 1408 bytes   -->   position: {from: 1408B, length: 2816B}
-    drop NAK, the 3rd of its like                -->   order: 3
+    drop NAK, the 3rd of its kind                -->   order: 3
 
-Neighbours become one range. Every rule strikes all that it names, so nothing is left to chance but
-the place of a flipped bit.
+Adjacent frames become one range. Every rule applies to all frames that it selects, so only the
+position of a flipped bit is random.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -22,8 +22,8 @@ Range = tuple[int, int]
 """Begin and end."""
 
 
-class Struck(NamedTuple):
-    """A frame that an act strikes."""
+class SelectedFrame(NamedTuple):
+    """A frame that an act applies to."""
 
     act: int
     """Index of the act."""
@@ -35,35 +35,39 @@ class Struck(NamedTuple):
     length: int
     attempt: int
     order: int = 0
-    """In place of the four before it, of a frame without a position."""
+    """In place of the four fields before it, for a frame without a position."""
 
 
 def rules_of(
     decisions: Records, acts: Sequence[Document], directions: Sequence[tuple[str, str]]
 ) -> list[Document]:
-    """Rules as a scenario file has them that make these decisions about these frames.
+    """Return rules, in the form of a scenario file, that make these decisions about these frames.
 
-    Shapes: acts: of each rule that a decision names, as the file of the run has it; directions:
-    sending and receiving host of each link direction, by code
+    Shapes: acts: of each rule that a decision names, as in the file of the run; directions: sending
+    and receiving host of each link direction, by code
     """
     names: tuple[str, ...] = ("rule", "link", "frame_type", "stream_id", "session")
     names += ("position", "frame_length", "attempt", "order")
     columns = [decisions[name].tolist() for name in names]
-    struck = [Struck(*row)._replace(frame_type=NAMES[row[2]]) for row in zip(*columns, strict=True)]
-    return rules_for(struck, [certain(each) for each in acts], directions)
+    selected = [
+        SelectedFrame(*row)._replace(frame_type=NAMES[row[2]]) for row in zip(*columns, strict=True)
+    ]
+    return rules_for(selected, [always(each) for each in acts], directions)
 
 
 def rules_for(
-    struck: Iterable[Struck], acts: Sequence[Document], directions: Sequence[tuple[str, str]]
+    selected: Iterable[SelectedFrame],
+    acts: Sequence[Document],
+    directions: Sequence[tuple[str, str]],
 ) -> list[Document]:
-    """Rules that strike these frames, each with its act, and no others."""
+    """Return rules that apply to exactly these frames, each with its act."""
 
-    def kind(frame: Struck) -> tuple[int, int, str, int, int]:
+    def kind(frame: SelectedFrame) -> tuple[int, int, str, int, int]:
         return frame[:5]
 
     rules = []
     for (act, link, frame_type, stream_id, session), group in groupby(
-        sorted(struck, key=kind), kind
+        sorted(selected, key=kind), kind
     ):
         sender, receiver = directions[link]
         what: Document = {"type": frame_type, "stream": stream_id}
@@ -77,12 +81,12 @@ def rules_for(
 
 
 def range_count(rules: Iterable[Document]) -> int:
-    """How many ranges, or orders, a list of rules names."""
+    """Count the ranges, or orders, in a list of rules."""
     return sum(len(each["what"].get("position", {}).get("ranges", [0])) for each in rules)
 
 
-def certain(act: Document) -> Document:
-    """An act as it strikes every frame that its rule looks at."""
+def always(act: Document) -> Document:
+    """Return an act with probability 1 for every frame that its rule selects."""
     ((name, value),) = act.items()
     if name == "readdress":
         return act
@@ -94,7 +98,7 @@ def certain(act: Document) -> Document:
 
 
 def simpler(act: Document) -> Iterator[Document]:
-    """Acts that do less than one does, the simplest first."""
+    """Yield acts that do less than this one, the simplest first."""
     ((name, value),) = act.items()
     if name == "drop":
         return
@@ -113,8 +117,8 @@ def simpler(act: Document) -> Iterator[Document]:
             yield {"inject": {"frames": [forged]}}
 
 
-def _choices(group: list[Struck], session: int) -> Iterator[tuple[Document, Document]]:
-    """What chooses the frames of a group, and which of their attempts."""
+def _choices(group: list[SelectedFrame], session: int) -> Iterator[tuple[Document, Document]]:
+    """Yield the conditions that select the frames of a group, and their attempts."""
     orders = sorted(each.order for each in group if each.position == NO_POSITION)
     for first, end in merged((each, each + 1) for each in orders):
         last = end - 1
@@ -125,8 +129,8 @@ def _choices(group: list[Struck], session: int) -> Iterator[tuple[Document, Docu
             span = frame.position, frame.position + frame.length
             attempts.setdefault(span, set()).add(frame.attempt)
     ranges: dict[Range, list[Range]] = {}
-    for span, passages in attempts.items():
-        for first, end in merged((each, each + 1) for each in passages):
+    for span, transmissions in attempts.items():
+        for first, end in merged((each, each + 1) for each in transmissions):
             ranges.setdefault((first, end - 1), []).append(span)
     for (first, last), spans in sorted(ranges.items()):
         chosen: Document = {"session": session} if session > 1 else {}
@@ -135,7 +139,7 @@ def _choices(group: list[Struck], session: int) -> Iterator[tuple[Document, Docu
 
 
 def position(ranges: Sequence[Range]) -> Document:
-    """Ranges as a scenario file has them."""
+    """Return ranges in the form of a scenario file."""
     spans = [
         {"from": format_bytes(begin), "length": format_bytes(end - begin)} for begin, end in ranges
     ]
@@ -143,7 +147,7 @@ def position(ranges: Sequence[Range]) -> Document:
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
-    """Ranges in order, those that touch or overlap as one."""
+    """Sort ranges and merge those that touch or overlap."""
     found: list[Range] = []
     for begin, end in sorted(ranges):
         if found and begin <= found[-1][1]:

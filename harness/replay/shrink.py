@@ -1,15 +1,15 @@
-"""From a run that failed to the least that still does: the same check, violated by less.
+"""Reduces a failed run to a minimal one that still violates the same check.
 
     streams     one alone, or without one
     length      half of it, and half of that
     rules       without all decisions of one
-    decisions   delta debugging over what is left
-    length      once more, now that fewer places matter
-    rules       of position instead of decisions: does it still fail by these alone?
-    acts        a lost frame instead of a late, damaged or forged one
+    decisions   delta debugging over the rest
+    length      again, now that fewer positions matter
+    rules       rules by position instead of decisions: do these alone still fail?
+    acts        a lost frame instead of a late, corrupted or forged one
 
-A step counts only when the check that the run violated is violated again. Whatever interrupts the
-steps, `best` is a candidate that was seen to fail. Refuses to know how that is found out.
+A step is accepted only if the check that the run violated is violated again. If the steps are
+interrupted, `best` is a candidate that has failed.
 """
 
 from __future__ import annotations
@@ -24,19 +24,20 @@ from windtunnel.harness.replay.document import parse, reduced, text_of
 from windtunnel.harness.replay.fewest import fewest
 from windtunnel.harness.replay.rules import Document, range_count, rules_of, simpler
 from windtunnel.harness.replay.trial import Candidate
+from windtunnel.harness.scenario.loader import ScenarioError
 from windtunnel.harness.scenario.resolved.link_case import LinkCase, directions
 from windtunnel.harness.scenario.schema.model import Check, Scenario
 
 BYTES_MIN = 1 << 10
-"""No stream is tried shorter than this: what is shorter is no easier to read."""
+"""Shorter streams are not tried: they are no easier to read."""
 
 Fails = Callable[[Candidate], bool]
-Tell = Callable[[str], None]
+Report = Callable[[str], None]
 
 
 @dataclass(frozen=True)
 class Origin:
-    """What is shrunk."""
+    """The run that is shrunk."""
 
     document: Document
     """Of the run's scenario file."""
@@ -52,14 +53,15 @@ class Origin:
 
 @dataclass
 class Shrinking:
-    """The steps so far; `best` fails, and `is_sure` says whether its rules alone were seen to."""
+    """The steps so far; `best` fails, and `is_sure` is whether its rules alone were seen to
+    fail."""
 
     origin: Origin
     fails: Fails
-    tell: Tell
+    report: Report
     best: Candidate = field(init=False)
     rules: list[Document] | None = None
-    """Of the best candidate, once they have been seen to fail by themselves."""
+    """Rules of the best candidate, once they have failed by themselves."""
 
     _passed: set[int] = field(default_factory=set)
 
@@ -72,7 +74,7 @@ class Shrinking:
         return self.rules is not None
 
     def run(self) -> None:
-        """All steps, one after the other."""
+        """Run all steps in sequence."""
         self._streams()
         self._length()
         self._rules()
@@ -82,11 +84,11 @@ class Shrinking:
         self._acts()
 
     def text(self) -> str:
-        """The scenario file of the best candidate so far."""
+        """Return the scenario file of the best candidate so far."""
         return self._text(self.written_rules())
 
     def written_rules(self) -> list[Document]:
-        """The rules of that file."""
+        """Return the rules of that file."""
         if self.rules is not None:
             return self.rules
         acts = [fault["act"] for fault in self.origin.document.get("faults", [])]
@@ -109,7 +111,8 @@ class Shrinking:
         return text_of(document, origin.header)
 
     def _try(self, candidate: Candidate) -> bool:
-        """Whether a candidate fails, which then is the best; none is asked about twice."""
+        """Whether a candidate fails, which then becomes the best; a passed candidate is not run
+        again."""
         lengths = [(each.id, each.content.total_bytes) for each in candidate.scenario.traffic]
         key = hash((tuple(lengths), self._bytes(candidate)))
         if key in self._passed or not self.fails(candidate):
@@ -126,7 +129,7 @@ class Shrinking:
         return Candidate(self.best.scenario, decisions)
 
     def _streams(self) -> None:
-        """The fewest streams; at least one is needed for anything to happen."""
+        """Find the fewest streams; at least one is needed."""
         ids = [each.id for each in self.best.scenario.traffic]
         if len(ids) == 1:
             return
@@ -136,7 +139,7 @@ class Shrinking:
             return bool(candidate.scenario.traffic) and self._try(candidate)
 
         left = fewest(ids, happens)
-        self.tell(f"streams: {len(ids)} -> {len(left)}")
+        self.report(f"streams: {len(ids)} -> {len(left)}")
 
     def _of_streams(self, ids: Sequence[str]) -> Candidate:
         scenario = with_streams(self.best.scenario, ids)
@@ -155,7 +158,7 @@ class Shrinking:
                     break
                 length //= 2
             if length < before:
-                self.tell(f"length of {traffic.id}: {before} -> {length} bytes")
+                self.report(f"length of {traffic.id}: {before} -> {length} bytes")
 
     def _rules(self) -> None:
         decisions = self._left()
@@ -165,11 +168,11 @@ class Shrinking:
             return self._try(self._with(decisions[np.isin(decisions["rule"], list(chosen))]))
 
         left = fewest(rules, happens)
-        self.tell(f"rules: {len(rules)} -> {len(left)}")
+        self.report(f"rules: {len(rules)} -> {len(left)}")
 
     def _decisions(self) -> None:
         found = self._left()
-        # Neighbours of one kind stand together, since they often go together.
+        # Decisions of one kind are adjacent, since they can often be removed together.
         order = ["rule", "stream_id", "link", "frame_type", "position", "order", "attempt"]
         found = found[np.argsort(found, order=order)]
 
@@ -177,23 +180,29 @@ class Shrinking:
             return self._try(self._with(found[sorted(chosen)]))
 
         left = fewest(range(len(found)), happens)
-        self.tell(f"decisions: {len(found)} -> {len(left)}")
+        self.report(f"decisions: {len(found)} -> {len(left)}")
 
     def _left(self) -> Records:
         assert self.best.decisions is not None
         return self.best.decisions
 
     def _by_rules(self) -> None:
-        """Ask whether the rules alone do it, which then decide from here on."""
+        """Check whether the rules alone fail; if so, they replace the decisions from here on."""
         rules = self.written_rules()
-        candidate = Candidate(parse(self._text(rules)))
+        try:
+            candidate = Candidate(parse(self._text(rules)))
+        except ScenarioError as error:
+            # A decision about a frame beyond the end of a shortened stream is a rule that cannot
+            # fire; a replay ignores it.
+            self.report(f"these decisions are no valid rules: {error.errors[0]}")
+            return
         if self.fails(candidate):
             self.rules = rules
             self.best = candidate
         ranges = range_count(rules)
         count = len(rules)
-        told = f"as {ranges} range{_s(ranges)} in {count} rule{_s(count)}"
-        self.tell(f"{told}: {'fails by these alone' if self.is_sure else 'does not fail by these'}")
+        text = f"as {ranges} range{_s(ranges)} in {count} rule{_s(count)}"
+        self.report(f"{text}: these rules alone {'fail' if self.is_sure else 'do not fail'}")
 
     def _acts(self) -> None:
         if self.rules is None:
@@ -204,12 +213,12 @@ class Shrinking:
                 candidate = Candidate(parse(self._text(changed)))
                 if self.fails(candidate):
                     self.rules, self.best = changed, candidate
-                    self.tell(f"{rule['id']}: {_words(rule['act'])} -> {_words(act)}")
+                    self.report(f"{rule['id']}: {_words(rule['act'])} -> {_words(act)}")
                     break
 
 
 def _words(act: Document) -> str:
-    """An act's name and its keys, such as `hold until at_most`."""
+    """Format an act's name and its keys, such as `hold until at_most`."""
     ((name, value),) = act.items()
     return " ".join(
         [name, *(key for key in value if key != "share")] if isinstance(value, dict) else [name]
@@ -217,17 +226,17 @@ def _words(act: Document) -> str:
 
 
 def expecting(scenario: Scenario, check: str) -> Scenario:
-    """A scenario that expects one check, with the arguments that it has there.
+    """Return a scenario that expects only one check, with the arguments that it has there.
 
-    The check that each run makes by itself needs no mention; then the scenario's first one stays.
+    A check that is built into every run is not listed; then the scenario's first one is kept.
     """
-    wanted = [each for each in scenario.expect if each.name == check] or [scenario.expect[0]]
-    return scenario.model_copy(update={"expect": tuple(wanted)})
+    checks = [each for each in scenario.expect if each.name == check] or [scenario.expect[0]]
+    return scenario.model_copy(update={"expect": tuple(checks)})
 
 
 def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
-    """A scenario with some of its streams; its rules, which a replay ignores, then name none."""
-    # A replay without what it replays would be no stream at all.
+    """Return a scenario with some of its streams; its rules, which a replay ignores, name none."""
+    # A replay without the stream that it replays would be empty.
     traffic = tuple(
         each
         for each in scenario.traffic
@@ -244,7 +253,7 @@ def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
 
 
 def _about(check: Check, ids: Sequence[str]) -> Check:
-    """A check that speaks of no stream but these."""
+    """Return a check that refers to no streams but these."""
     meant = check.arguments.get("traffic")
     if meant is None:
         return check
@@ -256,7 +265,7 @@ def _about(check: Check, ids: Sequence[str]) -> Check:
 
 
 def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenario:
-    """A scenario in which one stream is so long."""
+    """Return a scenario in which one stream has this length."""
     traffic = tuple(
         each.model_copy(
             update={"content": each.content.model_copy(update={"total_bytes": total_bytes})}

@@ -1,11 +1,11 @@
-"""A run that failed, shrunk: found again first, then made less, then written down.
+"""Shrinks a failed run: reproduces the violation, reduces the run, and writes the scenario.
 
     run folder --again, with its decisions--> the same check violated? --steps--> shrunk.yaml
                --or by its rules and seed-->
 
     <out>/shrink-<id>/  shrunk.yaml  shrink.json  run/    the last is the failing run of that file
 
-Ctrl-C ends the steps; the best that was found until then is written all the same.
+Ctrl-C ends the steps; the best candidate so far is written in any case.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from pathlib import Path
 import numpy as np
 
 from windtunnel.harness.artifact.documents import write_document
-from windtunnel.harness.artifact.middlebox.decision import DECISION, read_repeatable
+from windtunnel.harness.artifact.middlebox.decision import DECISION, read_replayable
 from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
-from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.fidelity import SIM
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
-from windtunnel.harness.orchestrate.suite.runner import anywhere
+from windtunnel.harness.orchestrate.suite.runner import with_all_fidelities
 from windtunnel.harness.replay.document import read_document
 from windtunnel.harness.replay.rules import range_count
 from windtunnel.harness.replay.shrink import Origin, Shrinking
@@ -38,33 +38,33 @@ from windtunnel.harness.scenario.schema.model import Scenario
 SCHEMA = "windtunnel-shrink/1"
 SCENARIO = "shrunk.yaml"
 DOCUMENT = "shrink.json"
-PATIENCE_NS = 500_000_000
-"""Beyond half as much again as undisturbed streams take, in simulated time."""
+BUDGET_MARGIN_NS = 500_000_000
+"""Added to one and a half times what undisturbed streams take, in simulated time."""
 REPEATS = 3
-"""Runs of a candidate where equal cases may differ; most of them decide."""
+"""Runs of a candidate if equal cases may differ; the majority decides."""
 
 
-class NotFoundAgain(Exception):
-    """The run's violation did not come again; the text says what came instead."""
+class NotReproduced(Exception):
+    """The run's violation was not reproduced; the text says what was violated instead."""
 
 
 @dataclass(frozen=True)
-class Wish:
-    """What is to be shrunk, and where."""
+class ShrinkSpec:
+    """Options of a shrink."""
 
     folder: RunDir
     """Of the run that failed."""
 
     manifest: Manifest
     checks: tuple[str, ...]
-    """That it violated, the one to be looked for first; any will do when there is none."""
+    """Checks that it violated, in order of preference; any check if empty."""
 
     order: RunSpec
-    """Of a trial, complete but for the candidate; its folder is `run` of a new folder."""
+    """Of a trial, complete except for the candidate; its folder is `run` of a new folder."""
 
     repeats: int = REPEATS
     options: tuple[str, ...] = ()
-    """What a command needs beside scenario, fidelity and seed to make the same run."""
+    """Options that a command needs beside scenario, fidelity and seed for the same run."""
 
     @property
     def home(self) -> Path:
@@ -73,21 +73,21 @@ class Wish:
 
 @dataclass
 class Shrunk:
-    """What came of it."""
+    """The result of a shrink."""
 
     check: str
     finding: str
-    """What the check says of the failing run."""
+    """The finding of the check in the failing run."""
 
     scenario: str
     """Path of the file."""
 
     run: str
-    """Path of its failing run's folder; empty when nobody made it."""
+    """Path of its failing run's folder; empty if it was not run."""
 
     command: list[str]
     is_sure: bool
-    """The file alone was seen to fail; else the decisions of `run` are needed."""
+    """The file alone was seen to fail; otherwise the decisions of `run` are needed."""
 
     is_interrupted: bool
     ranges: int
@@ -98,9 +98,9 @@ class Shrunk:
     streams_before: int
     streams_after: int
     runs: int
-    "How many were made."
+    """Number of runs."""
     first_run_s: float
-    "Until the violation had come again, with what had to be compiled for that."
+    """Time until the violation was reproduced, including compilation."""
     steps_s: float
     fidelity: str
     acts: list[str] = field(default_factory=list)
@@ -109,42 +109,42 @@ class Shrunk:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
 
 
-def shrink_run(wish: Wish, tell: Callable[[str], None]) -> tuple[Shrunk, int | None]:
-    """Shrink a run. Returns what came of it, and the exit code that a signal asks for, if one did.
+def shrink_run(spec: ShrinkSpec, report: Callable[[str], None]) -> tuple[Shrunk, int | None]:
+    """Shrink a run. Returns the result, and the exit code for a signal, if one was received.
 
-    Raises NotFoundAgain when the run's violation does not come again at this fidelity, TrialError
-    when no trial can be made, ScenarioError when the run's scenario cannot be read.
+    Raises NotReproduced if the run's violation is not reproduced at this fidelity, TrialError if no
+    trial can be run, ScenarioError if the run's scenario cannot be read.
     """
     began_s = time.monotonic()
-    with Cancellation() as cancellation, Trials(wish.order, cancellation, wish.repeats) as trials:
-        found = _found_again(wish, trials, tell)
+    with Cancellation() as cancellation, Trials(spec.order, cancellation, spec.repeats) as trials:
+        found = _reproduce(spec, trials, report)
         check, finding = found.check, found.finding
         first_s = time.monotonic() - began_s
-        asked: int | None = None
+        exit_code: int | None = None
         finding_of_best = ""
-        shrinking = _shrinking(wish, trials, found, tell)
+        shrinking = _shrinking(spec, trials, found, report)
         try:
-            for shrinking in _steps(wish, trials, found, tell):
+            for shrinking in _steps(spec, trials, found, report):
                 shrinking.run()
-            finding_of_best = _last_run(wish, trials, shrinking, check)
+            finding_of_best = _last_run(spec, trials, shrinking, check)
         except Cancelled as cancelled:
-            asked = cancelled.exit_code
+            exit_code = cancelled.exit_code
         except TrialError as error:
-            # Of one candidate; what was found before it stands.
-            tell(f"ended early: {error}")
+            # Of one candidate; earlier results remain valid.
+            report(f"ended early: {error}")
         with cancellation.shielded():
-            shrunk = _written(wish, trials, shrinking, check, finding_of_best or finding)
-            shrunk.is_interrupted = asked is not None
+            shrunk = _written(spec, trials, shrinking, check, finding_of_best or finding)
+            shrunk.is_interrupted = exit_code is not None
             shrunk.run = str(trials.last.path) if finding_of_best else ""
             shrunk.first_run_s = round(first_s, 1)
             shrunk.steps_s = round(time.monotonic() - began_s - first_s, 1)
-            shrunk.write(wish.home / DOCUMENT)
-    return shrunk, asked
+            shrunk.write(spec.home / DOCUMENT)
+    return shrunk, exit_code
 
 
 @dataclass(frozen=True)
-class _Found:
-    """The violation that came again, and with what."""
+class _Reproduced:
+    """The violation that was reproduced, and with which decisions."""
 
     check: str
     finding: str
@@ -152,49 +152,50 @@ class _Found:
     decisions: Records
 
 
-def _found_again(wish: Wish, trials: Trials, tell: Callable[[str], None]) -> _Found:
-    """The check that is violated again: without faults, with those recorded, or by the rules.
+def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) -> _Reproduced:
+    """Reproduce a violation: without faults, with the recorded decisions, or by the rules.
 
-    A stream that is stuck is waited for until the budget is over, so a shorter one is tried first.
+    A stuck stream takes the whole time budget, so a shorter budget is tried first.
     """
-    scenario = anywhere(load_scenario(wish.folder.scenario))
-    recorded = read_repeatable(wish.folder.decisions)
+    scenario = with_all_fidelities(load_scenario(spec.folder.scenario))
+    recorded = read_replayable(spec.folder.decisions)
     nothing = np.zeros(0, dtype=DECISION)
-    hasty = scenario
+    short = scenario
     ways = [
         ("with its decisions", recorded),
         ("by its rules and seed", None),
     ]
-    if wish.order.fidelity == labs.SIM:
-        ways.insert(0, ("with no fault at all", nothing))
+    if spec.order.fidelity == SIM:
+        ways.insert(0, ("without faults", nothing))
     seen: dict[str, str] = {}
     for what, decisions in ways:
-        for patient in [scenario] if hasty is scenario else [hasty, scenario]:
-            tell(f"the run again, {what}, in {wish.order.fidelity}")
-            found = trials.violated(Candidate(patient, decisions))
-            check = next((each for each in wish.checks or found if each in found), None)
+        for candidate_scenario in [scenario] if short is scenario else [short, scenario]:
+            report(f"repeating the run {what} in {spec.order.fidelity}")
+            found = trials.violated(Candidate(candidate_scenario, decisions))
+            check = next((each for each in spec.checks or found if each in found), None)
             if check is not None:
-                tell(f"violated again: {check}: {found[check]}")
+                report(f"reproduced: {check}: {found[check]}")
                 made = trials.decisions() if decisions is None else decisions
-                return _Found(check, found[check], patient, made)
+                return _Reproduced(check, found[check], candidate_scenario, made)
             seen |= found
             if decisions is nothing:
-                hasty = _hasty(trials, scenario)
+                short = _with_short_budget(trials, scenario)
                 break
-    wanted = ", ".join(wish.checks) or "any check"
-    other = f"; violated was {', '.join(seen)}" if seen else "; nothing was violated"
-    raise NotFoundAgain(f"{wanted}: not violated again in {wish.order.fidelity}{other}")
+    checks = ", ".join(spec.checks) or "any check"
+    other = f"; found violations of {', '.join(seen)}" if seen else "; found no violation"
+    raise NotReproduced(f"{checks}: not reproduced in {spec.order.fidelity}{other}")
 
 
-def _hasty(trials: Trials, scenario: Scenario) -> Scenario:
-    """A scenario whose streams have the time that they took when nothing disturbed them, and more.
+def _with_short_budget(trials: Trials, scenario: Scenario) -> Scenario:
+    """Return the scenario with a budget of one and a half times the last run, plus a margin.
 
-    The time of the last run; the scenario itself where they did not come to their end in it.
+    The last run had no faults; returns the scenario itself if its streams did not complete in that
+    run.
     """
-    told = Simulation.read(trials.last.simulation)
-    if told is None or told.overran:
+    simulation = Simulation.read(trials.last.simulation)
+    if simulation is None or simulation.overran:
         return scenario
-    wall_ns = told.simulated_ns * 3 // 2 + PATIENCE_NS
+    wall_ns = simulation.simulated_ns * 3 // 2 + BUDGET_MARGIN_NS
     return _with_wall(scenario, wall_ns) if wall_ns < scenario.budget.wall_ns else scenario
 
 
@@ -204,57 +205,62 @@ def _with_wall(scenario: Scenario, wall_ns: int) -> Scenario:
 
 
 def _steps(
-    wish: Wish, trials: Trials, found: _Found, tell: Callable[[str], None]
+    spec: ShrinkSpec, trials: Trials, found: _Reproduced, report: Callable[[str], None]
 ) -> Iterator[Shrinking]:
-    """The search; and once more with all patience, if what was found hastily is no failure."""
-    hasty = _shrinking(wish, trials, found, tell)
-    yield hasty
-    full = load_scenario(wish.folder.scenario).budget.wall_ns
-    if not hasty.is_sure and found.scenario.budget.wall_ns < full:
-        tell("once more, with all the time that the scenario allows")
+    """The search; repeated with the full budget if its result with the short one is not a
+    failure."""
+    short = _shrinking(spec, trials, found, report)
+    yield short
+    full = load_scenario(spec.folder.scenario).budget.wall_ns
+    if not short.is_sure and found.scenario.budget.wall_ns < full:
+        report("repeating with the full time budget of the scenario")
         scenario = _with_wall(found.scenario, full)
-        yield _shrinking(wish, trials, replace(found, scenario=scenario), tell)
+        yield _shrinking(spec, trials, replace(found, scenario=scenario), report)
 
 
-def _shrinking(wish: Wish, trials: Trials, found: _Found, tell: Callable[[str], None]) -> Shrinking:
-    name, check, seed = found.scenario.name, found.check, wish.order.seed
-    fidelities = dict.fromkeys((wish.order.fidelity, wish.manifest.fidelity))
+def _shrinking(
+    spec: ShrinkSpec, trials: Trials, found: _Reproduced, report: Callable[[str], None]
+) -> Shrinking:
+    name, check, seed = found.scenario.name, found.check, spec.order.seed
+    fidelities = dict.fromkeys((spec.order.fidelity, spec.manifest.fidelity))
     origin = Origin(
-        document=read_document(wish.folder.scenario),
+        document=read_document(spec.folder.scenario),
         scenario=found.scenario,
         decisions=found.decisions,
         seed=seed,
         check=check,
         fidelity=tuple(fidelities),
-        about=f"The least of {name} with seed {seed} that still violates {check}.",
+        about=f"A minimal version of {name} with seed {seed} that still violates {check}.",
         header=(
             "Intent",
-            f"  What is left of {name}, seed {seed}, when all is taken away",
-            f"  without which {check} is violated all the same.",
+            f"  What is left of {name}, seed {seed}, after removing everything",
+            f"  without which {check} is still violated.",
             "",
-            "Again",
-            f"  {shlex.join(_command(wish))}",
+            "Reproduce",
+            f"  {shlex.join(_command(spec))}",
         ),
     )
     return Shrinking(
         origin,
         fails=lambda candidate: trials.fails(candidate, check),
-        tell=lambda text: tell(f"{text}  ({trials.count} runs)"),
+        report=lambda text: report(f"{text}  ({trials.count} runs)"),
     )
 
 
-def _last_run(wish: Wish, trials: Trials, shrinking: Shrinking, check: str) -> str:
-    """Make the best candidate's run once more, to be looked at; what the check says of it."""
-    file = wish.home / SCENARIO
+def _last_run(spec: ShrinkSpec, trials: Trials, shrinking: Shrinking, check: str) -> str:
+    """Run the best candidate once more, for inspection. Returns the check's finding."""
+    file = spec.home / SCENARIO
     file.write_text(shrinking.text(), encoding="utf-8")
     if shrinking.is_sure:
         trials.use_file(file)
     return trials.violated(shrinking.best).get(check, "")
 
 
-def _written(wish: Wish, trials: Trials, shrinking: Shrinking, check: str, finding: str) -> Shrunk:
+def _written(
+    spec: ShrinkSpec, trials: Trials, shrinking: Shrinking, check: str, finding: str
+) -> Shrunk:
     rules = shrinking.written_rules()
-    file = wish.home / SCENARIO
+    file = spec.home / SCENARIO
     file.write_text(shrinking.text(), encoding="utf-8")
     before, after = shrinking.origin.scenario.traffic, shrinking.best.scenario.traffic
     return Shrunk(
@@ -262,7 +268,7 @@ def _written(wish: Wish, trials: Trials, shrinking: Shrinking, check: str, findi
         finding=finding,
         scenario=str(file),
         run="",
-        command=_command(wish),
+        command=_command(spec),
         is_sure=shrinking.is_sure,
         is_interrupted=False,
         ranges=range_count(rules),
@@ -275,11 +281,11 @@ def _written(wish: Wish, trials: Trials, shrinking: Shrinking, check: str, findi
         runs=trials.count,
         first_run_s=0.0,
         steps_s=0.0,
-        fidelity=wish.order.fidelity,
+        fidelity=spec.order.fidelity,
         acts=[str(next(iter(each["act"]))) for each in rules],
     )
 
 
-def _command(wish: Wish) -> list[str]:
-    file, fidelity = str(wish.home / SCENARIO), wish.order.fidelity
-    return ["windtunnel", "run", file, "--fidelity", fidelity, *wish.options]
+def _command(spec: ShrinkSpec) -> list[str]:
+    file, fidelity = str(spec.home / SCENARIO), spec.order.fidelity
+    return ["windtunnel", "run", file, "--fidelity", fidelity, *spec.options]

@@ -1,13 +1,12 @@
-"""What a capture shows of each stream: every passage of a frame, and who asked for what again.
+"""Extracts from a capture every transmission of each stream's frames, and its receivers' feedback.
 
-    capture --frames--> stream (session, stream id, who sends)
+    capture --frames--> stream (session, stream id, sender)
                           geometry     from its SETUP, else from its frames
                           passages     DATA and PAD: time, position, length, payload
                           feedback     NAK and SM, from the other end
 
-Positions count from the beginning of the stream's first term. Frames of other destinations than
-the one that was sent most to are left out: a multi-destination publication sends each of them its
-own. Refuses to know what became of a frame elsewhere.
+Positions count from the start of the stream's first term. Frames to destinations other than the one
+with most frames are excluded: a multi-destination publication sends each destination its own.
 """
 
 from __future__ import annotations
@@ -26,10 +25,15 @@ from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, NAK, PAD, SETUP, SM
 from windtunnel.harness.dissect.capture.capture_format import CaptureFormatError
-from windtunnel.harness.dissect.capture.capture_stream import UNREADABLE, CaptureStream, Reading
+from windtunnel.harness.dissect.capture.capture_stream import (
+    GAP_BYTES_MAX,
+    UNREADABLE,
+    CaptureStream,
+    Reading,
+)
 
 FRAMES_MAX = 20_000_000
-"""Beyond it what is kept of each frame does not fit an ordinary machine's memory."""
+"""Upper bound that keeps the frames' records within an ordinary machine's memory."""
 TERM_LENGTH_MIN = 1 << 16
 DEFAULT_MTU = 1408
 BEGIN, END, EOS = 0x80, 0x40, 0x20
@@ -43,11 +47,11 @@ _OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _TERM_SPACE = 1 << 32
 
-PASSAGE = np.dtype(
+TRANSMISSION = np.dtype(
     [
         ("time_ns", "<i8"),
         ("position", "<i8"),
-        ("length", "<i8"),  # that it occupies in its term
+        ("length", "<i8"),  # in its term
         ("payload", "<i8"),  # bytes
         ("frame_type", "<i8"),
         ("flags", "<i8"),
@@ -57,8 +61,8 @@ FEEDBACK = np.dtype(
     [
         ("time_ns", "<i8"),
         ("frame_type", "<i8"),  # NAK or SM
-        ("position", "<i8"),  # that is missing, or consumed
-        ("length", "<i8"),  # that is missing
+        ("position", "<i8"),  # missing, or consumed
+        ("length", "<i8"),  # missing
     ]
 )
 
@@ -74,23 +78,23 @@ class Stream:
     session_id: int
     stream_id: int
     port: int
-    """It is sent to."""
+    """Destination port."""
 
     source: bytes
-    """Address that it is sent from."""
+    """Source address."""
 
     initial_term_id: int
     term_length: int
     mtu: int
     has_setup: bool
-    passages: NDArray[Any]
+    transmissions: NDArray[Any]
     """PASSAGE, in capture order."""
 
     feedback: NDArray[Any]
     """FEEDBACK, in capture order."""
 
     has_ended: bool
-    """Some frame said that it was the end."""
+    """Whether a frame had the end-of-stream flag."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -98,9 +102,9 @@ class Stream:
 
 
 def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
-    """The streams of a capture by session and stream id, in the order of their first frames.
+    """Return the streams of a capture by session and stream id, in the order of their first frames.
 
-    Raises CaptureError when there is no such file, when it is no capture, or holds no Aeron stream.
+    Raises CaptureError if the file does not exist, is not a capture, or holds no Aeron stream.
     """
     rows, addresses, counts = _read(file)
     sent = np.isin(rows["frame_type"], (DATA, PAD, HEARTBEAT, SETUP))
@@ -110,21 +114,22 @@ def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
         chosen = (rows["session_id"] == key[0]) & (rows["stream_id"] == key[1])
         found[key] = _stream(key, rows[chosen & sent], rows[chosen & ~sent], addresses)
     if not found:
-        told = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
-        raise CaptureError(f"{file}: no Aeron stream in it: it holds {told or 'no packets'}")
+        summary = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
+        raise CaptureError(f"{file}: expected an Aeron stream, found {summary or 'no packets'}")
     return found
 
 
 def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
-    """All frames of a capture, with the addresses that their `source` and `destination` count."""
-    wanted = [*_KEPT, "source", "destination"]
-    dtype = np.dtype([(name, "<i8") for name in wanted])
+    """Return all frames of a capture, and the addresses that their `source` and `destination`
+    index."""
+    columns = [*_KEPT, "source", "destination"]
+    dtype = np.dtype([(name, "<i8") for name in columns])
     parts: list[NDArray[Any]] = []
     addresses: dict[bytes, int] = {}
     total = 0
     try:
         with _opened(file) as plain:
-            stream = CaptureStream(plain, Reading(keeps_hash=False))
+            stream = CaptureStream(plain, Reading(keeps_hash=False, gap_bytes_max=GAP_BYTES_MAX))
             for batch in stream.batches():
                 part = np.zeros(len(batch.rows), dtype=dtype)
                 for name in _KEPT:
@@ -134,7 +139,9 @@ def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
                 parts.append(part)
                 total += len(part)
                 if total > FRAMES_MAX:
-                    raise CaptureError(f"{file}: more than {FRAMES_MAX} frames: cut it into parts")
+                    raise CaptureError(
+                        f"{file}: expected at most {FRAMES_MAX} frames: split the capture"
+                    )
             problem, counts = stream.problem, stream.counts
     except (CaptureFormatError, *UNREADABLE) as error:
         text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
@@ -148,7 +155,8 @@ def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
 def _numbered(
     slots: NDArray[Any], table: NDArray[Any], known: dict[bytes, int]
 ) -> NDArray[np.int64]:
-    """Slots of one batch's table of addresses as numbers that hold for the whole capture."""
+    """Convert indexes into one batch's table of addresses to indexes that are valid for the
+    capture."""
     numbers = np.zeros(len(table), dtype=np.int64)
     for slot in np.unique(slots):
         name = b"".join(
@@ -164,7 +172,7 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
     with file.open("rb") as plain:
         head = plain.read(8)
         if head.startswith(_ZSTD):
-            raise CaptureError(f"{file}: zstd is not read here: unpack it first (zstd -d)")
+            raise CaptureError(f"{file}: zstd is not supported: decompress it first (zstd -d)")
         opener = next((each for magic, each in _OPENERS.items() if head.startswith(magic)), None)
         if opener is None:
             plain.seek(0)
@@ -174,9 +182,9 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
         yield unpacked
 
 
-def _firsts(rows: NDArray[Any], wanted: NDArray[np.bool_]) -> list[int]:
-    """The index of each stream's first wanted row."""
-    seen = np.flatnonzero(wanted)
+def _firsts(rows: NDArray[Any], selected: NDArray[np.bool_]) -> list[int]:
+    """Return the index of each stream's first selected row."""
+    seen = np.flatnonzero(selected)
     keys = rows["session_id"][seen] * _TERM_SPACE + rows["stream_id"][seen]
     _, first = np.unique(keys, return_index=True)
     return [int(each) for each in np.sort(seen[first])]
@@ -193,20 +201,22 @@ def _stream(
     setups = sent[sent["frame_type"] == SETUP]
     filled = np.isin(sent["frame_type"], (DATA, PAD))
     initial, term_length, mtu = _geometry(sent[filled], setups)
-    passages = np.zeros(int(filled.sum()), dtype=PASSAGE)
+    transmissions = np.zeros(int(filled.sum()), dtype=TRANSMISSION)
     frames = sent[filled]
-    passages["time_ns"], passages["flags"] = frames["time_ns"], frames["flags"]
-    passages["frame_type"] = frames["frame_type"]
-    passages["position"] = _positions(frames, initial, term_length)
-    passages["length"] = (frames["frame_length"] + 31) & ~31
-    passages["payload"] = np.where(frames["frame_type"] == DATA, frames["frame_length"] - 32, 0)
+    transmissions["time_ns"], transmissions["flags"] = frames["time_ns"], frames["flags"]
+    transmissions["frame_type"] = frames["frame_type"]
+    transmissions["position"] = _positions(frames, initial, term_length)
+    transmissions["length"] = (frames["frame_length"] + 31) & ~31
+    transmissions["payload"] = np.where(
+        frames["frame_type"] == DATA, frames["frame_length"] - 32, 0
+    )
     asked = back[np.isin(back["frame_type"], (NAK, SM))]
     feedback = np.zeros(len(asked), dtype=FEEDBACK)
     feedback["time_ns"], feedback["frame_type"] = asked["time_ns"], asked["frame_type"]
     feedback["position"] = _positions(asked, initial, term_length)
     feedback["length"] = np.where(asked["frame_type"] == NAK, asked["nak_length"], 0)
-    # What claims to lie before the stream's beginning is forged, and no affair of the link's.
-    passages = passages[passages["position"] >= 0]
+    # Frames that claim a position before the stream's start are forged, not sent over the link.
+    transmissions = transmissions[transmissions["position"] >= 0]
     return Stream(
         session_id=key[0],
         stream_id=key[1],
@@ -216,17 +226,17 @@ def _stream(
         term_length=term_length,
         mtu=mtu,
         has_setup=len(setups) > 0,
-        passages=passages,
+        transmissions=transmissions,
         feedback=feedback,
         has_ended=bool((sent["flags"] & EOS).any()),
     )
 
 
 def _geometry(frames: NDArray[Any], setups: NDArray[Any]) -> tuple[int, int, int]:
-    """Initial term id, term length and MTU: as a SETUP tells them, else the least that can be."""
+    """Initial term id, term length and MTU: from a SETUP, else the smallest possible values."""
     if len(setups):
-        told = setups[0]
-        return int(told["initial_term_id"]), int(told["term_length"]), int(told["mtu"])
+        summary = setups[0]
+        return int(summary["initial_term_id"]), int(summary["term_length"]), int(summary["mtu"])
     ends = frames["term_offset"] + frames["frame_length"]
     longest = int(ends.max())
     length = max(TERM_LENGTH_MIN, 1 << (longest - 1).bit_length())
@@ -247,7 +257,7 @@ def _positions(frames: NDArray[Any], initial: int, term_length: int) -> NDArray[
 
 
 def _wrapped(differences: NDArray[Any]) -> NDArray[np.int64]:
-    """Differences of term ids as the signed 32 bits that they are."""
+    """Interpret differences of term ids as signed 32-bit integers."""
     half = _TERM_SPACE // 2
     found: NDArray[np.int64] = (differences + half) % _TERM_SPACE - half
     return found

@@ -1,12 +1,11 @@
-"""Is the same check still violated? A candidate is run and judged, and the answer is yes or no.
+"""Runs and judges a candidate, to determine whether a given check is still violated.
 
-    candidate --Order--> run --judge--> was `check` violated?
-      scenario: which streams, how long        in sim once, for equal cases have equal events
-      decisions: of another run, or None       elsewhere several times; most must agree
-                 where its rules decide
+    candidate --RunSpec--> run --judge--> was `check` violated?
+      scenario: which streams, how long        in sim once, since equal cases have equal events
+      decisions: of another run, or None       elsewhere several times; the majority decides
+                 if its rules decide
 
-Only the check in question is looked at, so a candidate that fails for another reason does not
-count. Refuses to know what a candidate is good for.
+Only the check in question counts, so a candidate that fails for another reason is not accepted.
 """
 
 from __future__ import annotations
@@ -23,8 +22,8 @@ from windtunnel.harness.artifact.records import Records, write_records
 from windtunnel.harness.artifact.regular_file import read_text
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.cancel import Cancellation
-from windtunnel.harness.orchestrate.labs import labs
-from windtunnel.harness.orchestrate.run.one_run import Begin, RunResult, begin_alone, make_run
+from windtunnel.harness.orchestrate.fidelity import SIM
+from windtunnel.harness.orchestrate.run.one_run import Begin, RunResult, begin_isolated, execute_run
 from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
 from windtunnel.harness.orchestrate.run.simulator_session import SimulatorSession
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -39,32 +38,32 @@ class TrialError(Exception):
 
 @dataclass(frozen=True)
 class Candidate:
-    """What is tried."""
+    """A scenario and decisions to try."""
 
     scenario: Scenario
     decisions: Records | None = None
-    """The decisions that are repeated; None where the scenario's rules decide."""
+    """The decisions to replay; None if the scenario's rules decide."""
 
 
 class Trials:
-    """Makes trials, one after the other, in one folder."""
+    """Runs trials, one after the other, in one folder."""
 
     def __init__(self, order: RunSpec, cancellation: Cancellation, repeats: int) -> None:
-        """`order` has everything but the candidate; its folder's parent is where trials are made.
+        """`order` has everything but the candidate; trials run in the parent of its folder.
 
-        `repeats` is how often a candidate is run where runs of equal cases may differ.
+        `repeats` is how often a candidate is run if runs of equal cases may differ.
         """
         self._order = order
         self._cancellation = cancellation
-        self._repeats = 1 if order.fidelity == labs.SIM else repeats
+        self._repeats = 1 if order.fidelity == SIM else repeats
         self._home = order.folder.path.parent
         self._stack = ExitStack()
-        self._begin: Begin = begin_alone
+        self._begin: Begin = begin_isolated
         self.count = 0
-        """Runs made so far."""
+        """Number of runs so far."""
 
     def __enter__(self) -> Trials:
-        if self._order.fidelity == labs.SIM:
+        if self._order.fidelity == SIM:
             self._begin = self._stack.enter_context(SimulatorSession(self._order)).begin
         return self
 
@@ -78,18 +77,18 @@ class Trials:
         return self._order.folder
 
     def use_file(self, file: Path) -> None:
-        """Keep another scenario file in the folders of the runs to come."""
+        """Put another scenario file into the folders of the following runs."""
         self._order = replace(self._order, scenario_file=file)
 
     def decisions(self) -> Records:
-        """What the middlebox of the last run decided."""
+        """Return the decisions of the last run's middlebox."""
         found = read_decisions(self.last.decisions)
         if found is None:
             raise TrialError(f"{self.last.decisions}: the run left no decision log")
         return found
 
     def violated(self, candidate: Candidate) -> dict[str, str]:
-        """The checks that a candidate violates in one run, each with what was found."""
+        """Return the checks that a candidate violates in one run, each with its finding."""
         folder = self.last
         shutil.rmtree(folder.path, ignore_errors=True)
         order = replace(self._order, scenario=candidate.scenario)
@@ -98,14 +97,14 @@ class Trials:
             write_records(path, candidate.decisions)
             order = replace(order, replayed=Replayed(order.run_id, path, order.command))
         made: list[RunResult] = []
-        make_run(order, _silent, self._cancellation, made.append, self._begin)
+        execute_run(order, _silent, self._cancellation, made.append, self._begin)
         self.count += 1
         if made[0].outcome == "UNSUPPORTED":
             raise TrialError(made[0].reason)
         return violated_checks(folder)
 
     def fails(self, candidate: Candidate, check: str) -> bool:
-        """Whether a candidate violates a check, in most of the runs that it takes to tell."""
+        """Whether a candidate violates a check in the majority of its runs."""
         needed = self._repeats // 2 + 1
         yes = no = 0
         while yes < needed and no < needed:
@@ -117,16 +116,16 @@ class Trials:
 
 
 def violated_checks(folder: RunDir) -> dict[str, str]:
-    """The checks that said no, by the verdict of a run, each with its first finding."""
+    """Return the failed checks in the verdict of a run, each with its first finding."""
     found: dict[str, str] = {}
     try:
         for each in json.loads(read_text(folder.verdict))["checks"]:
             if each["outcome"] == "FAIL":
                 found.setdefault(str(each["name"]), str(each["text"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise TrialError(f"{folder.verdict}: no verdict that can be read: {error}") from error
+        raise TrialError(f"{folder.verdict}: expected a verdict: {error}") from error
     return found
 
 
 def _silent(**what: Any) -> None:
-    """Nobody watches a trial."""
+    """Discard the progress events of a trial."""

@@ -1,10 +1,9 @@
-"""What a run is asked to do: the scenario file, its rules, and the case made from it.
+"""Scenarios: the file format, its validation, and the resolved case.
 
     file.yaml --loader--> Scenario --resolve--> Case --> case.json
-                 |  model: shape and units         every default filled in, every address known
-                 |  sense: what cannot happen
-              file:line of every fault
+                 |  schema: types and units         all defaults and addresses resolved
+                 |  validation: rules that involve several tables
+              file:line:column of every error
 
-Refuses to know how a fault is applied or judged. Not covered: more than two hosts or one link,
-matrices of drivers, faults bound to a time, a position or a state.
+How faults are applied and judged is defined elsewhere.
 """

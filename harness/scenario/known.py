@@ -1,30 +1,44 @@
-"""The file of known failures: which violation of which subject is known, to whom, and until when.
+"""The file of known failures: violations with the driver, an owner, and an expiry date.
 
     schema: windtunnel-known/1
     known:
       - {scenario: loss/reliable-2pct, check: naks_paced, subject: aeron-c, owner: Jane Doe,
          issue: "https://example.org/issues/17", expires: 2027-03-31}
 
-Refuses to know which runs there were; `harness.verdict.core.known` lays the two beside each other.
+`harness.verdict.core.known` compares it with the results of runs.
 """
 
 import datetime
+import re
 from collections.abc import Collection
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
-from pydantic import Field
+from pydantic import BeforeValidator, Field
 
-from windtunnel.harness.scenario.loader import ScenarioError, parse_table
+from windtunnel.harness.scenario.loader import parse_table
 from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.problem import Problem
 from windtunnel.harness.scenario.schema.table import Table
+from windtunnel.harness.scenario.yaml_document import quoted, read_yaml
 
 ENTRIES_MAX = 1000
+_DATE = re.compile(r"\d{4}-\d{2}-\d{2}", re.ASCII)
+
+
+def _date(value: object) -> datetime.date:
+    if type(value) is datetime.date:
+        return value
+    if isinstance(value, str) and _DATE.fullmatch(value):
+        try:
+            return datetime.date.fromisoformat(value)
+        except ValueError:
+            pass  # no day of the calendar, as 2027-02-30
+    raise ValueError(f"expected a date such as 2027-03-31, found {quoted(value)}")
 
 
 class KnownFailure(Table):
-    """One violation that is known."""
+    """One known violation."""
 
     scenario: str = Field(min_length=1)
     """Name of the scenario."""
@@ -33,20 +47,20 @@ class KnownFailure(Table):
     """Name of the check that fails."""
 
     subject: str
-    """Whose violation it is, such as `ours` or `aeron-c>=1.50`."""
+    """The driver, such as `ours` or `aeron-c>=1.50`."""
 
     owner: str = Field(min_length=1)
-    """Who sees to it."""
+    """The person responsible."""
 
     issue: str = Field(pattern=r"^https?://\S+$")
-    """Where it is written down."""
+    """URL of the issue."""
 
-    expires: datetime.date
-    """The first day on which it is known no more."""
+    expires: Annotated[datetime.date, BeforeValidator(_date)]
+    """The first day on which the entry no longer applies."""
 
 
 class KnownFailures(Table):
-    """All that is known."""
+    """The file of known failures."""
 
     schema_name: Literal["windtunnel-known/1"] = Field(alias="schema")
     """The version of this format."""
@@ -56,12 +70,10 @@ class KnownFailures(Table):
 
 
 def load_known(file: Path, checks: Collection[str]) -> tuple[KnownFailure, ...]:
-    """Read and check a file of known failures; ScenarioError holds all that is wrong with it."""
-    try:
-        text = file.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise ScenarioError([f"{file}: cannot be read: {error}"]) from error
-    return parse_table(text, str(file), KnownFailures, lambda table: _problems(table, checks)).known
+    """Read and validate a file of known failures; ScenarioError has all problems."""
+    return parse_table(
+        read_yaml(file), str(file), KnownFailures, lambda table: _problems(table, checks)
+    ).known
 
 
 def _problems(table: KnownFailures, checks: Collection[str]) -> list[Problem]:
@@ -78,6 +90,7 @@ def _problems(table: KnownFailures, checks: Collection[str]) -> list[Problem]:
             found.append(Problem((*place, "subject"), str(error)))
         key = entry.scenario, entry.check, entry.subject
         if key in seen:
-            found.append(Problem(place, "the same scenario, check and subject are there already"))
+            text = "expected a unique combination of scenario, check and subject, found it again"
+            found.append(Problem(place, text))
         seen.add(key)
     return found

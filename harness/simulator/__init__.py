@@ -1,11 +1,12 @@
-"""Hosts, their drivers and clients, and the links between them, in one process on virtual time.
+"""Runs hosts, their drivers and clients, and the links between them in one process on virtual time.
 
     host a                                                     host b, c, ...
-    client --- driver --mailbox--> middlebox --flight--> mailbox--> driver --- client
-               agents <-mailbox<--flight-- engine <-------mailbox-- agents
+    client --- driver --mailbox--> middlebox --in flight--> mailbox--> driver --- client
+               agents <-mailbox<--in flight-- engine <-------mailbox-- agents
 
-The drivers' own agents, conductors and clients are at work, and the middlebox's own engine; what is
-stood in for are sockets, the wire, clocks and chance. Nothing moves but by steps, and all chance
-descends from one seed, so a run can be made again bit by bit. As a room that runs inside hosts it
-uses the driver; nobody imports it, it runs as a process (`python -m windtunnel.harness.simulator`).
+The driver's own agents, conductors and clients run unmodified, and so does the middlebox's own
+engine. Sockets, the wire, clocks and randomness are simulated. Time advances in steps, and all
+randomness derives from one seed, so a run is reproducible bit for bit. Like all code that runs
+inside hosts, this package uses the driver; it is never imported but runs as a process
+(`python -m windtunnel.harness.simulator`).
 """

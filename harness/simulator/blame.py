@@ -1,6 +1,7 @@
-"""Whose fault an exception is: the driver's or client's if it came through their code.
+"""Attributes an exception to the driver or client if it passed through their code.
 
-A failed assertion of a kernel has no such trace; it is taken for ours until somebody looks.
+A failed assertion in a kernel leaves no such traceback; it counts as a defect of the harness until
+it has been investigated.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ def is_drivers(error: BaseException) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """An exception and where it was raised."""
+    """Format an exception and where it was raised on one line."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{where}: {error}"

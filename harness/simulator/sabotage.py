@@ -1,10 +1,10 @@
-"""Making a sound subject misbehave in a simulated world, by the names that workloads know.
+"""Makes a sound subject misbehave in a simulated world, under the same names as in workloads.
 
-    skip-message, flip-byte   the publisher's and the subscriber's own doing
+    skip-message, flip-byte   applied by the publisher and by the subscriber
     lying-counter             adds to rcv-naks-sent among the driver's counters
     nak-when-unreliable       sends one NAK for the running session, from the stream's own port
 
-It strikes the first stream of the case, once its image is there.
+It applies to the first stream of the case, once its image exists.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ from windtunnel.harness.workload.options import (
     SABOTAGES,
     SKIP_MESSAGE,
 )
-from windtunnel.harness.workload.saboteur import LIE, nak_of
+from windtunnel.harness.workload.saboteur import INCREMENT, nak_of
 
 NAMES = tuple(name for names in SABOTAGES.values() for name in names)
 
 
 class Sabotage:
-    """What is to be done wrong, if anything."""
+    """The misbehaviour to inject, if any."""
 
     def __init__(self, name: str) -> None:
         if name and name not in NAMES:
@@ -44,16 +44,16 @@ class Sabotage:
 
     @property
     def skips_message(self) -> bool:
-        """Whether publishers leave out a message."""
+        """Whether publishers skip a message."""
         return self._name == SKIP_MESSAGE
 
     @property
     def flips_byte(self) -> bool:
-        """Whether subscribers damage a message."""
+        """Whether subscribers corrupt a message."""
         return self._name == FLIP_BYTE
 
     def step(self, world: SimulatedWorld, subscribers: Sequence[Subscriber]) -> None:
-        """Do the ordered harm once there is an image to do it to."""
+        """Inject the misbehaviour once there is an image to apply it to."""
         if self._is_done or self._name not in (LYING_COUNTER, NAK_WHEN_UNRELIABLE):
             return
         victim = subscribers[0]
@@ -62,33 +62,33 @@ class Sabotage:
             return
         host = world.host(victim.traffic.to_host)
         if self._name == LYING_COUNTER:
-            _lie(host)
+            _falsify_counter(host)
         else:
-            _ask_again(host, victim, images[0])
+            _send_nak(host, victim, images[0])
         self._is_done = True
 
     def require_done(self) -> None:
-        """Raise RuntimeError about harm for which there was no occasion: it must not pass for one
-        that the judge overlooked."""
+        """Raise RuntimeError if the misbehaviour was never injected: the judge must not be blamed
+        for missing it."""
         if self._name in (LYING_COUNTER, NAK_WHEN_UNRELIABLE) and not self._is_done:
-            raise RuntimeError(f"no image was there for the sabotage {self._name}")
+            raise RuntimeError(f"sabotage {self._name} was not applied: no image appeared")
 
 
-def _lie(host: Host) -> None:
+def _falsify_counter(host: Host) -> None:
     for counter in host.client.counters:
         if counter.type_id == RECEIVER_NAKS_SENT:
-            counters.add(host.counter_values, counter.counter_id, LIE)
+            counters.add(host.counter_values, counter.counter_id, INCREMENT)
             return
 
 
-def _ask_again(host: Host, victim: Subscriber, image: Image) -> None:
+def _send_nak(host: Host, victim: Subscriber, image: Image) -> None:
     frame = np.frombuffer(nak_of(image, victim.traffic.stream_id), dtype=np.uint8)
     address, _, port = image.source_identity.rpartition(":")
     destination = np.zeros(28, dtype=np.uint8)
     length = write_name(destination, SocketAddress(address, int(port)))
     links = host.agents.links
-    # By its port alone: where a group is heard, the mailbox has the group's name.
+    # Match by port alone: on a joined group, the mailbox is bound to the group's address.
     at_port = [port_of(each["local"]) == victim.traffic.port for each in links.mailboxes]
-    heard = np.flatnonzero(np.array(at_port) & (links.mailboxes["is_open"] != 0))
-    assert heard.size, f"nobody listens at port {victim.traffic.port}"
-    link.put_outbound(links, int(heard[0]), destination, length, frame, 0, frame.size)
+    open_boxes = np.flatnonzero(np.array(at_port) & (links.mailboxes["is_open"] != 0))
+    assert open_boxes.size, f"no open mailbox at port {victim.traffic.port}"
+    link.put_outbound(links, int(open_boxes[0]), destination, length, frame, 0, frame.size)

@@ -1,4 +1,4 @@
-"""What a simulated world has, and what it cannot stand in for."""
+"""Checks that a case requires only what the simulator supports."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _CLOCK_READERS = ("media-rcv-ts-offset", "channel-rcv-ts-offset", "channel-snd-t
 
 
 class Unsupported(Exception):
-    """What the case asks for and a simulated world does not have."""
+    """Raised if a case requires a feature that the simulator does not have."""
 
 
 def require_supported(case: Case) -> None:
-    """Raise Unsupported unless a simulated world has all that a case needs."""
+    """Raise Unsupported unless the simulator supports everything that a case requires."""
     for host in case.hosts:
         if ip_address(host.address).version != 4:
-            raise Unsupported(f"sim has IPv4 hosts only; {host.name} is {host.address}")
+            raise Unsupported(f"sim supports only IPv4; host {host.name} has {host.address}")
     for link in case.link_names:
         if case.backend_of(link) != "relay":
-            text = f"sim has no {case.backend_of(link)} that could deliver weather on {link}"
-            raise Unsupported(f"{text}, only the relay's")
+            text = f"sim cannot apply the impairments of {link} with {case.backend_of(link)}"
+            raise Unsupported(f"{text}; it supports only the backend relay")
     if case.archives:
-        text = f"sim steps drivers and their clients; host {case.archives[0].host} has an archive"
+        text = f"sim does not support archives; host {case.archives[0].host} has one"
         raise Unsupported(f"{text}: use --fidelity netns")
     for traffic in case.traffic:
         channels = (
@@ -35,5 +35,6 @@ def require_supported(case: Case) -> None:
         for name in _CLOCK_READERS:
             if any(f"{name}=" in each for each in channels):
                 raise Unsupported(
-                    f"sim has no {name} (traffic {traffic.id}): such stamps are of the real clock"
+                    f"sim does not support {name} (traffic {traffic.id}): "
+                    "its timestamps come from the real clock"
                 )

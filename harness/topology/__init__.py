@@ -1,4 +1,4 @@
-"""Who is connected to whom, and under which addresses: pure values, no side effects.
+"""The topology of a run: its hosts, links and addresses, as pure values.
 
-Not covered: more than one middlebox, and hosts with several interfaces.
+More than one middlebox, and hosts with several interfaces, are not supported.
 """

@@ -4,9 +4,8 @@
                               |
                           subnet c --- host c
 
-Every host reaches every other one through the relay only. A topology is complete when it is made:
-names, addresses and MTU never change during a run. Refuses to know whether namespaces or
-containers will realise it.
+Hosts reach each other through the relay only. A topology is immutable: names, addresses and MTU do
+not change during a run. The module does not know whether a lab uses namespaces or containers.
 """
 
 from __future__ import annotations
@@ -25,7 +24,7 @@ UDP_OVERHEAD = 28
 
 @dataclass(frozen=True)
 class Host:
-    """A host and its place on its own subnet."""
+    """A host and its addresses, in its own subnet."""
 
     name: str
     subnet: ipaddress.IPv4Network
@@ -33,7 +32,7 @@ class Host:
     gateway: ipaddress.IPv4Address
     """The relay's address on this subnet."""
     bridge: ipaddress.IPv4Address
-    """The address that a container engine may keep for itself."""
+    """The address that a container engine may use as its gateway."""
 
     @property
     def address_with_prefix(self) -> str:
@@ -46,7 +45,7 @@ class Host:
 
 @dataclass(frozen=True)
 class Topology:
-    """All hosts of a run, and those that the middlebox joins."""
+    """The network of a run: all hosts, and those that the middlebox connects."""
 
     run_id: str
     token: str
@@ -59,7 +58,7 @@ class Topology:
         for candidate in self.hosts:
             if candidate.name == name:
                 return candidate
-        raise KeyError(f"no host {name!r}; the hosts are {[h.name for h in self.hosts]}")
+        raise KeyError(f"no host {name!r}; expected one of {[h.name for h in self.hosts]}")
 
     @property
     def addresses(self) -> dict[str, str]:
@@ -74,20 +73,23 @@ def build(
     datagram_length_max: int = 0,
     attempt: int = 0,
 ) -> Topology:
-    """Lay out a run's network; the MTU grows beyond 1500 only if a datagram would not fit.
+    """Return the network of a run, with an MTU beyond 1500 only if a datagram needs it.
 
-    `between` names the hosts that the middlebox joins, a star with a ray for each.
+    `between` has the hosts that the middlebox connects as a star.
     """
     names = list(hosts)
     if len(set(names)) != len(names):
-        raise ValueError(f"hosts are named twice in {names}")
+        raise ValueError(f"expected unique host names, found {names}")
     if len(names) > addressing.HOSTS_MAX:
-        raise ValueError(f"{len(names)} hosts; a run has room for {addressing.HOSTS_MAX}")
+        raise ValueError(f"expected at most {addressing.HOSTS_MAX} hosts, found {len(names)}")
     if len(between) < 2 or len(set(between)) != len(between) or not set(between) <= set(names):
-        raise ValueError(f"link {between} does not join two of the hosts {names}, or more")
+        raise ValueError(f"link: expected two or more of the hosts {names}, found {between}")
     mtu = max(MTU_DEFAULT, datagram_length_max + UDP_OVERHEAD)
     if mtu > MTU_MAX:
-        raise ValueError(f"a datagram of {datagram_length_max} bytes needs an MTU over {MTU_MAX}")
+        raise ValueError(
+            f"expected an MTU of at most {MTU_MAX}, found {mtu} for a datagram of "
+            f"{datagram_length_max} bytes"
+        )
     members = []
     for index, name in enumerate(names):
         subnet = addressing.subnet(run_id, index, attempt)

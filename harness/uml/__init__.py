@@ -1,12 +1,12 @@
-"""The same command inside another kernel: User Mode Linux, a Linux that is an ordinary process.
+"""Execution of a command inside User Mode Linux, a Linux kernel in an ordinary process.
 
-    this machine                              inside, one processor, no network of its own
+    this machine                              inside: one processor, no external network
     boot --linux.uml, root = this file system--> inside (process 1): mounts, modules, the command
          <-- stdout, stderr over two consoles --
          --- signals over a third --->
          <-- exit code in a file ---
 
-For machines whose own kernel lacks what a run needs, netem first of all. The file system is this
-machine's, so programs, kernels' cache and run folders are where they always are; the rest of the
-machine is out of reach. Refuses to know what the command does.
+For machines whose kernel lacks features that a run needs, such as netem. The file system is that of
+the machine, so programs, the kernel cache and run folders have the same paths; nothing else of the
+machine is accessible. The module does not know what the command does.
 """

@@ -1,8 +1,8 @@
-"""Starting the kernel with one command in it, and seeing to it that it ends.
+"""Start and supervision of the kernel, which runs one command.
 
-Output comes as it is made. What the kernel itself says goes to a log, shown only when something
-went wrong. Ctrl-C and SIGTERM are passed to the command inside, which tidies up and ends; a second
-one, or a limit, ends the kernel. When this process is killed the kernel dies with it.
+The command's output is passed on immediately. The kernel's own messages go to a log, whose end is
+shown after an error. SIGINT and SIGTERM are forwarded to the command inside, which cleans up and
+ends; a second signal, or a timeout, ends the kernel. If this process is killed the kernel dies too.
 """
 
 import contextlib
@@ -29,7 +29,7 @@ from windtunnel.harness.uml.kernel import Kernel
 
 MODULES = ("veth", "bridge", "sch_netem")
 INSIDE_VARIABLE = "WINDTUNNEL_KERNEL"
-"""Set for the command inside, so that it knows how to be repeated."""
+"""Set for the command inside, which then includes `--kernel` in the command that repeats a run."""
 MEMORY = "2G"
 BOOT_TIMEOUT_S = 180.0
 POLL_S = 0.1
@@ -41,23 +41,23 @@ SIGNALLED = 128
 
 
 class BootError(Exception):
-    """The kernel did not do as ordered; the text has its last words."""
+    """The kernel failed; the text has the reason and the end of its log."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """What to run inside, and for how long at most."""
+    """A command to run inside, and its timeout."""
 
     argv: Sequence[str]
     timeout_s: float
     disk_bytes: int = 0
-    """Size of an empty disk at /dev/ubda that is gone at the end; 0 for none."""
+    """Size of a temporary, empty disk at /dev/ubda; 0 for none."""
     modules: Sequence[str] = ()
-    """Kernel modules that it needs beyond those of a lab."""
+    """Additional kernel modules beyond those of a lab."""
 
 
 def run(kernel: Kernel, command: Command) -> int:
-    """Run a command inside a kernel of its own and return its exit code; raises BootError."""
+    """Run a command inside a new kernel and return its exit code; raises BootError."""
     with own_folder() as folder:
         _prepare(folder, kernel, command)
         with _Machine(folder, kernel, command) as machine:
@@ -67,19 +67,19 @@ def run(kernel: Kernel, command: Command) -> int:
             return ended.code
         if machine.signals:
             return SIGNALLED + machine.signals[0]
-        problem = machine.problem or (ended.problem if ended else "the kernel ended by itself")
-        raise BootError(f"{problem}\n{machine.last_words()}".rstrip())
+        problem = machine.problem or (ended.problem if ended else "the kernel ended unexpectedly")
+        raise BootError(f"{problem}\n{machine.last_log_lines()}".rstrip())
 
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """A temporary folder, which `windtunnel clean` removes if we were killed."""
+    """Yield a temporary folder, which `windtunnel clean` removes if this process is killed."""
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name, _claim(Path(name)):
         yield Path(name)
 
 
 def finish(commands: Sequence[Sequence[str]]) -> None:
-    """Run commands side by side on this machine and wait for all; what they print goes nowhere."""
+    """Run commands in parallel on this machine, without output, and wait for all."""
     running = [
         subprocess.Popen(each, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for each in commands
@@ -88,11 +88,11 @@ def finish(commands: Sequence[Sequence[str]]) -> None:
         each.wait()
 
 
-def remove_left_overs() -> list[str]:
-    """Remove the folders of kernels whose starter was killed; return a line for each.
+def remove_leftovers() -> list[str]:
+    """Remove the folders of kernels whose parent was killed, and return a line for each.
 
-    Other users can create files with such names: only directories of this user are touched. Raises
-    BootError, after all others were removed, if one cannot be.
+    Other users can create files with such names, so only directories of this user are removed.
+    Raises BootError, after all others have been removed, if one cannot be.
     """
     removed, problems = [], []
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")):
@@ -120,7 +120,7 @@ def remove_left_overs() -> list[str]:
 
 
 def _claim(folder: Path) -> BinaryIO:
-    """Lock a file of the folder for as long as it is open, so at most as long as this process."""
+    """Lock a file in the folder until it is closed, at the latest when this process ends."""
     claim = (folder / CLAIM_FILE).open("wb")
     fcntl.flock(claim, fcntl.LOCK_EX)
     return claim
@@ -135,7 +135,7 @@ def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
         modules=[*MODULES, *command.modules],
     ).write(folder)
     init = folder / "init"
-    # The kernel starts its first process with next to no environment.
+    # The kernel starts its first process with an almost empty environment.
     path = os.environ.get("PATH", os.defpath)
     init.write_text(
         f"#!/bin/sh\nexport PATH='{path}:/usr/sbin:/sbin' HOME='{Path.home()}'\n"
@@ -144,12 +144,12 @@ def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
     init.chmod(0o755)
     if command.disk_bytes:
         with (folder / DISK_FILE).open("wb") as disk:
-            # Takes room only where it is written.
+            # A sparse file.
             disk.truncate(command.disk_bytes)
 
 
 class _Machine:
-    """A kernel that runs; leaving the context ends it and everything in it."""
+    """A running kernel, which is killed at the end of the context."""
 
     def __init__(self, folder: Path, kernel: Kernel, command: Command) -> None:
         self.signals: list[int] = []
@@ -165,7 +165,7 @@ class _Machine:
             f"con3=fd:{self._signals[0]},null",
         )
         self._argv = [
-            *_die_with_us(),
+            *_death_wrapper(),
             *(str(kernel.program), "rootfstype=hostfs", "rootflags=/", "rw", f"mem={MEMORY}"),
             *(f"init={folder / 'init'}", f"uml_dir={folder}", "quiet"),
             *("con=null", "con0=null,fd:1", *consoles),
@@ -173,17 +173,17 @@ class _Machine:
         ]
 
     def __enter__(self) -> "_Machine":
-        theirs = (self._stdout[1], self._stderr[1], self._signals[0])
+        child_fds = (self._stdout[1], self._stderr[1], self._signals[0])
         with self._log.open("wb") as log:
             self._popen = subprocess.Popen(
                 self._argv,
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=subprocess.STDOUT,
-                pass_fds=theirs,
+                pass_fds=child_fds,
                 start_new_session=True,
             )
-        for end in theirs:
+        for end in child_fds:
             os.close(end)
         self._copies = [
             threading.Thread(target=_copy, args=(self._stdout[0], sys.stdout.buffer, None)),
@@ -196,14 +196,14 @@ class _Machine:
         return self
 
     def wait(self) -> None:
-        """Wait for the kernel's end, or for a limit, which ends it."""
+        """Wait for the end of the kernel, a timeout, or a second signal."""
         started_s = time.monotonic()
         while not self._has_ended():
-            past_s = time.monotonic() - started_s
-            if past_s > BOOT_TIMEOUT_S and not self._up.is_set():
+            elapsed_s = time.monotonic() - started_s
+            if elapsed_s > BOOT_TIMEOUT_S and not self._up.is_set():
                 self.problem = f"the kernel was not up after {BOOT_TIMEOUT_S:g} s"
                 return
-            if past_s > self._timeout_s:
+            if elapsed_s > self._timeout_s:
                 self.problem = f"the command inside did not end within {self._timeout_s:g} s"
                 return
             if len(self.signals) > 1:
@@ -211,16 +211,16 @@ class _Machine:
             time.sleep(POLL_S)
 
     def _has_ended(self) -> bool:
-        """Whether the kernel has; not reaped yet, its number and its group's are its own."""
+        """Return whether the kernel has ended; it is not reaped, so its id is not reused."""
         try:
             options = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self._popen.pid, options) is not None
         except ChildProcessError:
             return True
 
-    def last_words(self) -> str:
-        """The end of what the kernel said, read while the folder is there."""
-        return self._words
+    def last_log_lines(self) -> str:
+        """Return the end of the kernel's log, which is read before the folder is removed."""
+        return self._log_end
 
     def __exit__(
         self,
@@ -236,10 +236,10 @@ class _Machine:
         for end in (self._stdout[0], self._stderr[0], self._signals[1]):
             os.close(end)
         text = self._log.read_text(errors="replace")
-        self._words = "\n".join(text.splitlines()[-LOG_LINES:])
+        self._log_end = "\n".join(text.splitlines()[-LOG_LINES:])
 
     def _end(self) -> None:
-        """Kill what is left: the kernel, and the processes in which it runs its programs."""
+        """Kill the kernel and its helper processes, and reap the kernel."""
         if self._popen.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
@@ -247,30 +247,30 @@ class _Machine:
 
     def _on_signal(self, number: int, frame: FrameType | None) -> None:
         self.signals.append(number)
-        for word, meant in SIGNALS.items():
-            if meant == number:
+        for word, signal_number in SIGNALS.items():
+            if signal_number == number:
                 os.write(self._signals[1], word)
 
 
-def _die_with_us() -> list[str]:
-    """What makes the kernel and all its helpers die when this process is killed.
+def _death_wrapper() -> list[str]:
+    """Return the command prefix with which the kernel and its helpers die with this process.
 
-    The helpers would outlive the kernel that they belong to; in a process namespace of its own the
-    death of the first of them is the death of all. Without the programs, or the right to make one,
-    the kernel is started as it is, and only an ordinary end takes everything along.
+    The helpers would outlive the kernel. In a process namespace of their own, all of them die with
+    the first one. If the programs or the privileges are missing, the list is empty, and the helpers
+    are only ended in the normal way.
     """
     if shutil.which("setpriv") is None or shutil.which("unshare") is None:
         return []
-    alone = ["unshare", "--pid", "--fork", "--kill-child=KILL"]
+    namespace = ["unshare", "--pid", "--fork", "--kill-child=KILL"]
     if os.geteuid() != 0:
-        alone += ["--user", "--map-current-user"]
-    if subprocess.run([*alone, "true"], capture_output=True, check=False).returncode != 0:
+        namespace += ["--user", "--map-current-user"]
+    if subprocess.run([*namespace, "true"], capture_output=True, check=False).returncode != 0:
         return []
-    return ["setpriv", "--pdeathsig", "KILL", "--", *alone, "--"]
+    return ["setpriv", "--pdeathsig", "KILL", "--", *namespace, "--"]
 
 
 def _copy(source: int, sink: BinaryIO, up: threading.Event | None) -> None:
-    """Pass on what comes until the other end is closed; the first words are for us alone."""
+    """Copy a console to a stream until it is closed; the initial `UP` is not copied."""
     head = b""
     while chunk := os.read(source, 65536):
         if up is not None and not up.is_set():

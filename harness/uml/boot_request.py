@@ -1,20 +1,20 @@
-"""What the kernel's first process is told to do, and what it tells at its end.
+"""The request to the kernel's first process, and its result.
 
-<folder>/order.json     before: the command, its surroundings, the modules to load
-<folder>/exit.json      after:  its exit code, or what went wrong instead
+<folder>/request.json     request: the command, its environment, the modules to load
+<folder>/exit.json      result:  its exit code, or the error
 """
 
 import json
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-ORDER_FILE = "order.json"
+REQUEST_FILE = "request.json"
 EXIT_FILE = "exit.json"
 
 
 @dataclass(frozen=True)
 class BootRequest:
-    """One command for the inside."""
+    """A command to run inside the kernel."""
 
     argv: list[str]
     cwd: str
@@ -23,16 +23,16 @@ class BootRequest:
     modules: list[str]
 
     def write(self, folder: Path) -> None:
-        (folder / ORDER_FILE).write_text(json.dumps(asdict(self)))
+        (folder / REQUEST_FILE).write_text(json.dumps(asdict(self)))
 
     @classmethod
     def read(cls, folder: Path) -> "BootRequest":
-        return cls(**json.loads((folder / ORDER_FILE).read_text()))
+        return cls(**json.loads((folder / REQUEST_FILE).read_text()))
 
 
 @dataclass(frozen=True)
 class Exit:
-    """How it ended: an exit code, or a text about why there is none."""
+    """The result: an exit code, or an error text."""
 
     code: int | None
     problem: str = ""
@@ -42,7 +42,7 @@ class Exit:
 
     @classmethod
     def read(cls, folder: Path) -> "Exit | None":
-        """Return what was told, or None when the kernel ended before."""
+        """Return the result, or None if the kernel ended before writing it."""
         try:
             return cls(**json.loads((folder / EXIT_FILE).read_text()))
         except (FileNotFoundError, ValueError, TypeError):

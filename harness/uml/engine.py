@@ -1,4 +1,4 @@
-"""A container engine inside User Mode Linux.
+"""A container engine inside User Mode Linux, and a command that uses it.
 
     python -m windtunnel.harness.uml.engine IMAGE VOLUME FOLDER COMMAND...
 
@@ -6,12 +6,13 @@
     /dev/ubda                                            |
                                    IMAGE: a file that `docker save` wrote
                                    VOLUME: its name; its files are those of FOLDER, shared with
-                                           the machine around
+                                           the machine outside
 
-The engine is one of this kernel's own, on an empty disk that nobody keeps. It makes no firewall
-rules: a lab's containers talk to each other over bridges, and to nobody else. dockerd would start
-containerd itself, but gives it fifteen seconds, which is too little on a slow machine. Ends with
-the command's exit code, or with 3 if there is no engine. Refuses to know what the command is.
+The engine uses a temporary, empty disk. It installs no firewall rules, since a lab's containers
+only communicate with each other, over bridges. dockerd would start containerd itself, but with a
+timeout of fifteen seconds, which is too short on a slow machine. The exit code is that of the
+command, or 3
+if the engine cannot be started.
 """
 
 import os
@@ -33,12 +34,12 @@ version = 2
 disabled_plugins = ["io.containerd.grpc.v1.cri"]
 """
 MODULES = ("ext4", "overlay", "bridge", "veth")
-"""Kernel modules beyond what a lab of namespaces needs."""
+"""Kernel modules beyond those of a lab of namespaces."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CANNOT_START = 3
 START_S = 240.0
-"""Each of the two programs has so long to answer."""
+"""Startup timeout of each of the two programs."""
 STOP_S = 30.0
 ANSWER_S = 30.0
 POLL_S = 0.1
@@ -48,17 +49,17 @@ _CONTROLLERS = Path("/proc/cgroups")
 
 
 class NoEngine(Exception):
-    """The engine does not come up; the text says what failed."""
+    """The engine cannot be started; the text has the reason."""
 
 
 def main(argv: list[str]) -> int:
-    """Start the engine, run the command, end the engine; returns the exit code."""
+    """Start the engine, run the command, end the engine, and return the exit code."""
     image, volume, folder, *command = argv
     started: list[subprocess.Popen[bytes]] = []
     for number in SIGNALS:
         signal.signal(number, _leave)
     try:
-        _make_room()
+        _mount_all()
         started.append(_start_containerd())
         started.append(_start_dockerd())
         _docker("load", "--quiet", "--input", image)
@@ -67,28 +68,28 @@ def main(argv: list[str]) -> int:
         _docker("volume", "create", *options, volume)
         return _run(command)
     except NoEngine as error:
-        deaths = [_death_of(each) for each in started if each.poll() is not None]
-        told = "\n".join([str(error), *deaths])
-        print(f"windtunnel: no container engine inside: {told}", file=sys.stderr, flush=True)
+        exits = [_exit_text(each) for each in started if each.poll() is not None]
+        text = "\n".join([str(error), *exits])
+        print(f"windtunnel: no container engine inside: {text}", file=sys.stderr, flush=True)
         return CANNOT_START
     finally:
-        for serving in reversed(started):
-            _stop(serving)
+        for daemon in reversed(started):
+            _stop(daemon)
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Before there is a command, a signal is the end; the engine is ended on the way out."""
+    """Exit on a signal before the command has started; the engine is ended on exit."""
     sys.exit(128 + number)
 
 
 def controllers(table: str) -> list[str]:
-    """The control group controllers that a kernel has switched on, by its /proc/cgroups."""
+    """Return the enabled control group controllers in the text of /proc/cgroups."""
     rows = [line.split() for line in table.splitlines() if not line.startswith("#")]
     return [row[0] for row in rows if len(row) == 4 and row[3] == "1"]
 
 
-def _make_room() -> None:
-    """Give the engine its disk and its control groups."""
+def _mount_all() -> None:
+    """Mount the disk and the control groups for the engine."""
     PLACE.mkdir(parents=True, exist_ok=True)
     _do("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", DISK)
     _do("mount", "-t", "ext4", DISK, str(PLACE))
@@ -116,16 +117,16 @@ def _start_dockerd() -> subprocess.Popen[bytes]:
 
 
 def _containerd_answers() -> bool:
-    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as asking:
-        return asking.connect_ex(str(CONTAINERD_SOCKET)) == 0
+    with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as probe:
+        return probe.connect_ex(str(CONTAINERD_SOCKET)) == 0
 
 
 def _dockerd_answers() -> bool:
-    asked = ["docker", "--host", SOCKET, "version"]
+    command = ["docker", "--host", SOCKET, "version"]
     try:
-        done = subprocess.run(asked, capture_output=True, timeout=ANSWER_S, check=False)
+        done = subprocess.run(command, capture_output=True, timeout=ANSWER_S, check=False)
     except subprocess.TimeoutExpired:
-        # It listens before it is ready to answer.
+        # The engine listens before it can answer.
         return False
     except OSError as error:
         raise NoEngine(f"docker cannot be started: {error.strerror}") from error
@@ -133,29 +134,31 @@ def _dockerd_answers() -> bool:
 
 
 def _start(argv: list[str], answers: Callable[[], bool]) -> subprocess.Popen[bytes]:
-    """Start a program that serves and wait until it answers; NoEngine has its last words."""
+    """Start a daemon and wait until it answers; raises NoEngine with the end of its log."""
     name = argv[0]
     with (PLACE / f"{name}.log").open("wb") as output:
         try:
-            serving = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT)
+            daemon = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT)
         except OSError as error:
             raise NoEngine(f"{name} cannot be started: {error.strerror}") from error
     try:
-        if _wait_until(serving, answers):
-            return serving
-        code = serving.poll()
+        if _wait_until(daemon, answers):
+            return daemon
+        code = daemon.poll()
     except BaseException:
-        _stop(serving)
+        _stop(daemon)
         raise
-    _stop(serving)
+    _stop(daemon)
     late = f"did not answer within {START_S:g} s"
-    raise NoEngine(f"{name} {late}\n{_last_words(name)}" if code is None else _death_of(serving))
+    raise NoEngine(
+        f"{name} {late}\n{_last_log_lines(name)}" if code is None else _exit_text(daemon)
+    )
 
 
-def _wait_until(serving: subprocess.Popen[bytes], answers: Callable[[], bool]) -> bool:
-    """Whether it answers before it ends or its time is over; it is asked at least once."""
+def _wait_until(daemon: subprocess.Popen[bytes], answers: Callable[[], bool]) -> bool:
+    """Return whether a daemon answers before it ends or the timeout; probes at least once."""
     deadline_s = time.monotonic() + START_S
-    while serving.poll() is None:
+    while daemon.poll() is None:
         if answers():
             return True
         if time.monotonic() > deadline_s:
@@ -164,45 +167,45 @@ def _wait_until(serving: subprocess.Popen[bytes], answers: Callable[[], bool]) -
     return False
 
 
-def _death_of(serving: subprocess.Popen[bytes]) -> str:
-    assert isinstance(serving.args, list)
-    name = str(serving.args[0])
-    return f"{name} ended with exit code {serving.returncode}\n{_last_words(name)}"
+def _exit_text(daemon: subprocess.Popen[bytes]) -> str:
+    assert isinstance(daemon.args, list)
+    name = str(daemon.args[0])
+    return f"{name} ended with exit code {daemon.returncode}\n{_last_log_lines(name)}"
 
 
-def _last_words(name: str) -> str:
+def _last_log_lines(name: str) -> str:
     text = (PLACE / f"{name}.log").read_text(errors="replace")
     return "\n".join(text.splitlines()[-LOG_LINES:])
 
 
 def _run(command: list[str]) -> int:
-    """Run the command, to which signals are passed on."""
+    """Run the command, forward signals to it, and return its exit code."""
     running = subprocess.Popen(command, env={**os.environ, "DOCKER_HOST": SOCKET})
 
-    def pass_on(number: int, frame: FrameType | None) -> None:
+    def forward(number: int, frame: FrameType | None) -> None:
         running.send_signal(number)
 
     for number in SIGNALS:
-        signal.signal(number, pass_on)
+        signal.signal(number, forward)
     code = running.wait()
     return code if code >= 0 else 128 - code
 
 
-def _stop(serving: subprocess.Popen[bytes]) -> None:
-    serving.terminate()
+def _stop(daemon: subprocess.Popen[bytes]) -> None:
+    daemon.terminate()
     try:
-        serving.wait(STOP_S)
+        daemon.wait(STOP_S)
     except subprocess.TimeoutExpired:
-        serving.kill()
-        serving.wait()
+        daemon.kill()
+        daemon.wait()
 
 
-def _docker(*words: str) -> None:
-    _do("docker", "--host", SOCKET, *words)
+def _docker(*arguments: str) -> None:
+    _do("docker", "--host", SOCKET, *arguments)
 
 
 def _do(*argv: str) -> None:
-    """Run a program that must succeed; raises NoEngine with what it said."""
+    """Run a program that must succeed; raises NoEngine with its stderr."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     except OSError as error:

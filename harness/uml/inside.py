@@ -1,11 +1,11 @@
-"""The first process of the kernel inside: `python -m windtunnel.harness.uml.inside FOLDER`.
+"""Process 1 inside User Mode Linux: `python -m windtunnel.harness.uml.inside FOLDER`.
 
     mount --> modules --> lo up --> the command --> exit.json --> power off
                                       |  stdout --> tty1     signals <-- tty3
                                       |  stderr --> tty2
 
-Process 1 must never end by itself: whatever happens, the machine is switched off. It is the
-reaper of all orphans too, as process 1 always is.
+Process 1 must not exit, so it powers the machine off on every path. Like any process 1 it reaps all
+orphans.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ STDOUT_TTY = "/dev/tty1"
 STDERR_TTY = "/dev/tty2"
 SIGNAL_TTY = "/dev/tty3"
 UP = b"up\n"
-"""First words on the console of stderr: the kernel has started and the command comes next."""
+"""Written to the console of stderr once the kernel is up, before the command starts."""
 
 SIGNALS = {b"i": signal.SIGINT, b"t": signal.SIGTERM}
 _CHUNK = 65536
@@ -42,20 +42,20 @@ _MOUNTS = (
     ("devpts", "/dev/pts", "mode=620,ptmxmode=666"),
 )
 _SETTINGS = {
-    # The lab's own sockets ask for more than a kernel gives by default.
+    # The lab's sockets request larger buffers than the kernel's default.
     "/proc/sys/net/core/rmem_max": "16777216",
     "/proc/sys/net/core/wmem_max": "16777216",
 }
 
 
 def main() -> None:
-    """Do as ordered, tell how it ended, and switch the machine off."""
+    """Execute the request, write the result, and power the machine off."""
     folder = Path(sys.argv[1])
     ended = Exit(None, "the first process ended early")
     try:
-        order = BootRequest.read(folder)
-        prepare(order)
-        ended = Exit(_run(order))
+        request = BootRequest.read(folder)
+        prepare(request)
+        ended = Exit(_run(request))
     except BaseException:
         ended = Exit(None, traceback.format_exc())
     finally:
@@ -66,38 +66,38 @@ def main() -> None:
             power_off()
 
 
-def prepare(order: BootRequest) -> None:
-    """Make the machine fit for a lab."""
+def prepare(request: BootRequest) -> None:
+    """Prepare the machine for a lab: mounts, modules, settings and the loopback interface."""
     for kind, place, options in _MOUNTS:
         mount(kind, place, options)
-    load(Path(order.modules_folder), order.modules)
+    load(Path(request.modules_folder), request.modules)
     for path, value in _SETTINGS.items():
         Path(path).write_text(value)
     subprocess.run(["ip", "link", "set", "lo", "up"], check=True)
 
 
 def mount(kind: str, place: str, options: str) -> None:
-    """Mount a file system of the kernel's own over a place; OSError names it."""
+    """Mount a virtual file system; raises OSError with its mount point."""
     Path(place).mkdir(exist_ok=True)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(kind.encode(), place.encode(), kind.encode(), 0, options.encode()) != 0:
         code = ctypes.get_errno()
-        # Busy: the kernel has mounted it there by itself.
+        # EBUSY: the kernel has mounted it already.
         if code != errno.EBUSY:
             raise OSError(code, os.strerror(code), place)
 
 
-def _run(order: BootRequest) -> int:
+def _run(request: BootRequest) -> int:
     consoles = [open_raw(name) for name in (STDOUT_TTY, STDERR_TTY, SIGNAL_TTY)]
     os.write(consoles[1], UP)
-    return _command(order, consoles)
+    return _command(request, consoles)
 
 
-def _command(order: BootRequest, consoles: list[int]) -> int:
+def _command(request: BootRequest, consoles: list[int]) -> int:
     running = subprocess.Popen(
-        order.argv,
-        cwd=order.cwd,
-        env=order.environment,
+        request.argv,
+        cwd=request.cwd,
+        env=request.environment,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
@@ -113,21 +113,21 @@ def _command(order: BootRequest, consoles: list[int]) -> int:
     for copy in copies:
         copy.start()
     os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)
-    # What the command left running would keep its outputs open. Its number is its own until it is
-    # reaped, no longer.
+    # Remaining processes of the command would keep its outputs open. Killed before the reaping,
+    # since the process id may be reused afterwards.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(running.pid, signal.SIGKILL)
     code = running.wait()
     for copy in copies:
         copy.join()
     for console in consoles[:2]:
-        # Nothing that was written may be lost when the machine is switched off.
+        # Output must not be lost when the machine is powered off.
         termios.tcdrain(console)
     return code if code >= 0 else 128 - code
 
 
 def open_raw(name: str) -> int:
-    """A console that passes every byte as it is."""
+    """Open a console in raw mode."""
     console = os.open(name, os.O_RDWR | os.O_NOCTTY)
     tty.setraw(console)
     return console
@@ -141,14 +141,14 @@ def _copy(source: int, console: int) -> None:
 
 def _pass_signals(console: int, running: subprocess.Popen[bytes]) -> None:
     while word := os.read(console, 1):
-        # Not by Popen, which would reap it: until then its number is surely its own.
+        # Not through Popen, which would reap the process, so that its id may be reused.
         if word in SIGNALS and running.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(running.pid, SIGNALS[word])
 
 
 def power_off() -> None:
-    """End the kernel, and with it every process inside."""
+    """Power the machine off, which ends every process inside."""
     # LINUX_REBOOT_CMD_POWER_OFF and the two magic numbers of reboot(2).
     ctypes.CDLL(None).syscall(169, 0xFEE1DEAD, 0x28121969, 0x4321FEDC, 0)
 

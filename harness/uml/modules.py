@@ -1,7 +1,7 @@
-"""Loading kernel modules by system call, since the machine around may have no `insmod`.
+"""Loading of kernel modules by system call, since the machine may not have `insmod`.
 
 modules.dep:   net/bridge/bridge.ko: net/802/stp.ko net/llc/llc.ko
-order:         llc, stp, bridge                         each after what it needs
+order:         llc, stp, bridge                         each after its dependencies
 """
 
 import ctypes
@@ -11,31 +11,31 @@ from collections.abc import Iterable
 from pathlib import Path
 
 _FINIT_MODULE = 313
-"""Its number among the system calls of x86-64."""
+"""Number of the system call on x86-64."""
 
 
-def load_order(dependencies: str, wanted: Iterable[str]) -> list[str]:
-    """The files to load, in order; names that are no modules are taken to be built in.
+def load_order(dependencies: str, names: Iterable[str]) -> list[str]:
+    """Return the files to load, in order; names without a module are assumed to be built in.
 
-    `dependencies` is the text of modules.dep: on each line a file, and what it needs, the nearest
-    need first.
+    `dependencies` is the text of modules.dep: on each line a file and its dependencies, the direct
+    ones first.
     """
     needs: dict[str, tuple[str, list[str]]] = {}
     for line in dependencies.splitlines():
         file, _, rest = line.partition(":")
         needs[Path(file).name.split(".")[0].replace("-", "_")] = (file, rest.split())
     files: dict[str, None] = {}
-    for name in wanted:
+    for name in names:
         if name in needs:
             file, before = needs[name]
             files.update(dict.fromkeys([*reversed(before), file]))
     return list(files)
 
 
-def load(folder: Path, wanted: Iterable[str]) -> None:
-    """Load modules and what they need; OSError names the file that the kernel refuses."""
+def load(folder: Path, names: Iterable[str]) -> None:
+    """Load modules and their dependencies; raises OSError with the file that failed."""
     libc = ctypes.CDLL(None, use_errno=True)
-    for file in load_order((folder / "modules.dep").read_text(), wanted):
+    for file in load_order((folder / "modules.dep").read_text(), names):
         descriptor = os.open(folder / file, os.O_RDONLY)
         try:
             if libc.syscall(_FINIT_MODULE, descriptor, b"", 0) != 0:

@@ -1,10 +1,10 @@
-"""From a run folder to its verdict: gates, checks, attribution, verdict.json.
+"""Judge a run folder: run the gates and checks, attribute violations, write verdict.json.
 
-    broken gate + violation that the bytes prove   FAIL
-    broken gate + a violation that it may cause    INCONCLUSIVE, naming the gate
-    a gate or check that throws                    HARNESS, and the others still count
+    failed gate + violation proven by the bytes    FAIL
+    failed gate + violation that it may cause      INCONCLUSIVE, names the gate
+    a gate or check raises an exception            HARNESS; the other findings still count
 
-Nothing depends on the time or the machine: judging a folder again writes the same bytes.
+The result depends on neither time nor machine: judging a folder again writes the same bytes.
 """
 
 import traceback
@@ -17,10 +17,10 @@ from windtunnel.harness.artifact.documents import Document, write_document
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, CheckCase, TrafficCase
 from windtunnel.harness.scenario.schema import applies
-from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_LIVED
+from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look
+from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 from windtunnel.harness.verdict.registry import CHECKS, GATES
 
@@ -29,13 +29,13 @@ SCHEMA = "windtunnel-verdict/1"
 
 @dataclass(frozen=True)
 class Verdict:
-    """What a run came to, and why."""
+    """The outcome of a run, with the findings behind it."""
 
     scenario: str
     seed: int | None
     outcome: Outcome
     reason: str
-    "One line: the finding that decided."
+    "One line: the finding that determined the outcome."
     gates: tuple[Finding, ...]
     checks: tuple[Finding, ...]
 
@@ -57,7 +57,7 @@ class Verdict:
 
 
 def judge(run_dir: Path) -> Verdict:
-    """Judge a run folder and write its verdict.json, unless the folder is not there at all."""
+    """Judge a run folder and write its verdict.json; write nothing if the folder does not exist."""
     verdict = verdict_of(Evidence(run_dir))
     if run_dir.is_dir():
         write_document(RunDir(run_dir).verdict, verdict.as_document())
@@ -65,12 +65,12 @@ def judge(run_dir: Path) -> Verdict:
 
 
 def verdict_of(evidence: Evidence) -> Verdict:
-    """Judge what a run left, without writing anything."""
+    """Judge a run's evidence without writing any file."""
     gates = [finding for name, gate in GATES.items() for finding in _guarded(name, gate, evidence)]
-    checks = _guarded(SUBJECT_LIVED, subject_lived, evidence)
+    checks = _guarded(SUBJECT_CHECK, subject_lived, evidence)
     case = evidence.case
     if isinstance(case, Missing):
-        checks.append(could_not_look("expectations", case))
+        checks.append(inconclusive("expectations", case))
     else:
         checks += _expectations(evidence, case)
     checks = _attribute(gates, checks)
@@ -87,50 +87,50 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 def _expectations(evidence: Evidence, case: Case) -> list[Finding]:
     if not case.expect:
-        text = "the case expects nothing, so nothing was shown"
+        text = "the case has no `expect` entries, so no check ran"
         return [Finding("expectations", Outcome.INCONCLUSIVE, text)]
     findings = []
-    for wanted in case.expect:
-        findings += _expectation(evidence, case, wanted)
+    for expected in case.expect:
+        findings += _expectation(evidence, case, expected)
     return findings
 
 
-def _expectation(evidence: Evidence, case: Case, wanted: CheckCase) -> list[Finding]:
-    check = CHECKS.get(wanted.name)
+def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Finding]:
+    check = CHECKS.get(expected.name)
     if check is None:
-        text = f"no such check: the judge knows {', '.join(CHECKS)}"
-        return [Finding(wanted.name, Outcome.HARNESS, text)]
-    unknown = set(wanted.arguments) - {"traffic", "to", applies.KEY}
+        text = f"unknown check; available checks: {', '.join(CHECKS)}"
+        return [Finding(expected.name, Outcome.HARNESS, text)]
+    unknown = set(expected.arguments) - {"traffic", "to", applies.KEY}
     flows = [
         flow
         for each in case.traffic
-        if _meant(wanted, "traffic", each.id)
+        if _selects(expected, "traffic", each.id)
         for flow in each.flows
-        if _is_asked(wanted, flow)
+        if _applies_to_flow(expected, flow)
     ]
     if unknown or not flows:
         text = (
-            f"cannot be made with {wanted.arguments}: expected traffic, the id of one, to, "
-            "a subscriber's host, or applies"
+            f"invalid arguments {expected.arguments}: expected `traffic` (the id of a traffic of "
+            "the case), `to` (the host of a subscriber of that traffic) or `applies`"
         )
-        return [Finding(wanted.name, Outcome.HARNESS, text)]
-    findings = _guarded(wanted.name, check.look, evidence, flows)
+        return [Finding(expected.name, Outcome.HARNESS, text)]
+    findings = _guarded(expected.name, check.run, evidence, flows)
     findings = [replace(each, kind=each.kind or check.kind) for each in findings]
-    return [_for_subject(evidence, wanted, each) for each in findings]
+    return [_for_subject(evidence, expected, each) for each in findings]
 
 
-def _for_subject(evidence: Evidence, wanted: CheckCase, finding: Finding) -> Finding:
-    """The finding as it counts for the subjects of this run, all of which a check must bind."""
-    entries = wanted.arguments.get(applies.KEY)
+def _for_subject(evidence: Evidence, expected: CheckCase, finding: Finding) -> Finding:
+    """Return the finding, downgraded if the check does not apply to every subject of this run."""
+    entries = expected.arguments.get(applies.KEY)
     if entries is None or finding.outcome is not Outcome.FAIL:
         return finding
     manifest = evidence.manifest
     if isinstance(manifest, Missing):
-        return could_not_look(finding.name, manifest, finding.about)
+        return inconclusive(finding.name, manifest, finding.about)
     for subject in manifest.subjects.values():
         bound = applies.applies_to(entries, subject.driver, subject.version)
         if bound is None:
-            text = f"version {subject.version!r} of {subject.driver} cannot be compared"
+            text = f"cannot compare version {subject.version!r} of {subject.driver}"
             text = f"{text}: {finding.text}"
             return replace(finding, outcome=Outcome.INCONCLUSIVE, text=text)
         if not bound:
@@ -138,35 +138,35 @@ def _for_subject(evidence: Evidence, wanted: CheckCase, finding: Finding) -> Fin
     return finding
 
 
-def _meant(wanted: CheckCase, key: str, name: str) -> bool:
-    chosen: Any = wanted.arguments.get(key, name)
-    return name in chosen if isinstance(chosen, list) else bool(name == chosen)
+def _selects(expected: CheckCase, key: str, name: str) -> bool:
+    selected: Any = expected.arguments.get(key, name)
+    return name in selected if isinstance(selected, list) else bool(name == selected)
 
 
-def _is_asked(wanted: CheckCase, flow: TrafficCase) -> bool:
-    """Whether a check is about this reader; of one that may be cut off only if it is named."""
-    if "to" not in wanted.arguments:
+def _applies_to_flow(expected: CheckCase, flow: TrafficCase) -> bool:
+    """Whether a check covers this subscriber; one that may be cut off must be named in `to`."""
+    if "to" not in expected.arguments:
         return flow.to_host not in flow.partial
-    return _meant(wanted, "to", flow.to_host)
+    return _selects(expected, "to", flow.to_host)
 
 
-def _guarded(name: str, look: Callable[..., list[Finding]], *arguments: Any) -> list[Finding]:
-    """The findings, or HARNESS when looking for them threw: a broken judge clears nobody."""
+def _guarded(name: str, run: Callable[..., list[Finding]], *arguments: Any) -> list[Finding]:
+    """Run a gate or check; an exception becomes a HARNESS finding, never a pass."""
     try:
-        return look(*arguments) or [Finding(name, Outcome.INCONCLUSIVE, "found nothing to look at")]
+        return run(*arguments) or [Finding(name, Outcome.INCONCLUSIVE, "nothing to check")]
     except Exception as error:
         place = traceback.extract_tb(error.__traceback__)[-1]
         file = Path(place.filename).name
-        text = f"the judge threw {type(error).__name__} at {file}:{place.lineno}: {error}"
+        text = f"the judge raised {type(error).__name__} at {file}:{place.lineno}: {error}"
         return [Finding(name, Outcome.HARNESS, text)]
 
 
 def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
-    """Excuse violations that a broken gate may have caused."""
-    broken = [gate for gate in gates if gate.outcome is not Outcome.PASS]
+    """Excuse violations that a failed gate may have caused."""
+    failed = [gate for gate in gates if gate.outcome is not Outcome.PASS]
     judged = []
     for check in checks:
-        excuse = next((gate for gate in broken if gate.may_excuse(check)), None)
+        excuse = next((gate for gate in failed if gate.may_excuse(check)), None)
         violated = check.outcome is Outcome.FAIL
         judged.append(check.excused(excuse) if violated and excuse is not None else check)
     return judged
@@ -175,23 +175,32 @@ def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
 def _conclude(
     evidence: Evidence, gates: list[Finding], checks: list[Finding]
 ) -> tuple[Outcome, str]:
-    """The run's outcome, and the first finding that made it."""
+    """Return the run's outcome and the text of the first finding with that outcome."""
     manifest = evidence.manifest
-    standing = any(check.outcome is Outcome.FAIL for check in checks)
-    if not isinstance(manifest, Missing) and manifest.unsupported and not standing:
+    has_failure = any(check.outcome is Outcome.FAIL for check in checks)
+    if not isinstance(manifest, Missing) and manifest.unsupported and not has_failure:
         return Outcome.UNSUPPORTED, manifest.unsupported
-    unable = [check for check in checks if check.outcome is Outcome.UNSUPPORTED]
-    if unable and not standing:
-        return Outcome.UNSUPPORTED, unable[0].text
-    idle = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.advisory]
-    gates = [gate for gate in gates if gate not in idle]
-    outcome = merge(finding.outcome for finding in (*gates, *checks))
+    unsupported = [check for check in checks if check.outcome is Outcome.UNSUPPORTED]
+    if unsupported and not has_failure:
+        return Outcome.UNSUPPORTED, unsupported[0].text
+    advisory = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.advisory]
+    decisive = [gate for gate in gates if gate not in advisory]
+    outcome = merge(finding.outcome for finding in (*decisive, *checks))
     if outcome is Outcome.PASS:
-        differing = sum(check.difference for check in checks)
-        excuse = f", {differing} differences noted" if differing else ""
-        excuse += f", without the excuse of {idle[0].name}" if idle else ""
-        return outcome, f"{len(gates)} gates and {len(checks)} checks hold{excuse}"
-    order = (*checks, *gates) if outcome is Outcome.FAIL else (*gates, *checks)
+        return outcome, _pass_text(gates, checks, advisory)
+    order = (*checks, *decisive) if outcome is Outcome.FAIL else (*decisive, *checks)
     first = next(finding for finding in order if finding.outcome is outcome)
     about = f" ({first.about})" if first.about else ""
     return outcome, f"{first.name}{about}: {first.text}"
+
+
+def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Finding]) -> str:
+    """Summarize a passing run, such as "15 of 17 gates and 37 of 37 checks passed (...)"."""
+    count = len(checks)
+    differences = sum(check.difference for check in checks)
+    notes = [f"{differences} noted as differences"] if differences else []
+    if advisory:
+        notes.append(f"{advisory[0].name} failed, advisory only: see gates")
+    passed = f"{len(gates) - len(advisory)} of {len(gates)} gates and "
+    passed += f"{count - differences} of {count} checks passed"
+    return f"{passed} ({'; '.join(notes)})" if notes else passed

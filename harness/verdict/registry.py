@@ -1,4 +1,4 @@
-"""All gates, and all checks by the names that scenarios use in `expect`."""
+"""Registry of all gates and checks, by the names that scenarios use in `expect`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -47,30 +47,37 @@ RunCheck = Callable[[Evidence, list[TrafficCase]], list[Finding]]
 
 @dataclass(frozen=True)
 class Check:
-    """A condition of the subject."""
+    """A condition that the driver under test must meet."""
 
     name: str
     kind: Kind
-    look: RunCheck
+    run: RunCheck
 
     @property
     def about(self) -> str:
-        """What it checks, in one sentence."""
-        return (self.look.__doc__ or "").strip().splitlines()[0]
+        """The first sentence of the check function's docstring."""
+        return first_sentence(self.run)
+
+
+def first_sentence(function: Callable[..., object]) -> str:
+    """Return the first sentence of a function's docstring, in one line."""
+    text = " ".join((function.__doc__ or "").partition("\n\n")[0].split())
+    end = text.find(". ")
+    return text if end < 0 else text[: end + 1]
 
 
 def _each(check: StreamCheck) -> RunCheck:
-    """A check of one stream on its way to one reader, made for each of them."""
+    """Turn a check of one flow (a stream to one subscriber) into a check of several flows."""
 
-    def look(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
+    def run(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
         return [_named(check(evidence, flow), flow) for flow in traffics]
 
-    look.__doc__ = check.__doc__
-    return look
+    run.__doc__ = check.__doc__
+    return run
 
 
 def _named(finding: Finding, flow: TrafficCase) -> Finding:
-    """The finding with the host that it is about, where the stream has several."""
+    """Return the finding with its subscriber's host, if the stream has several subscribers."""
     return replace(finding, about=flow.role) if finding.about == flow.id else finding
 
 
@@ -82,7 +89,7 @@ GATES: dict[str, Gate] = {
     "both_sides_talked": run_gates.both_sides_talked,
     "faults_happened": ledger_gates.faults_happened,
     event_gates.NAME: event_gates.events_happened,
-    impairment_gates.NAME: impairment_gates.weather_applied,
+    impairment_gates.NAME: impairment_gates.impairments_applied,
     overload.NAME: overload.host_was_not_overloaded,
 }
 
@@ -104,7 +111,7 @@ CHECKS: dict[str, Check] = {
         Check(nak_checks.ONLY_GAPS, Kind.PROTOCOL, _each(nak_checks.naks_only_for_gaps)),
         Check(nak_checks.PACED, Kind.TIMING, _each(nak_checks.naks_paced)),
         Check(
-            retransmit_checks.ONLY_ASKED,
+            retransmit_checks.ONLY_REQUESTED,
             Kind.PROTOCOL,
             _each(retransmit_checks.retransmits_only_if_asked),
         ),
@@ -138,11 +145,15 @@ CHECKS: dict[str, Check] = {
             acknowledgement.CONSUMED, Kind.PROTOCOL, _each(acknowledgement.status_messages_consumed)
         ),
         Check(
-            acknowledgement.STRIDES,
+            acknowledgement.STEPS,
             Kind.PROTOCOL,
             _each(acknowledgement.status_messages_in_strides),
         ),
-        Check(rejected_datagrams.RUNS, Kind.PROTOCOL, rejected_datagrams.over_under_runs_counted),
+        Check(
+            rejected_datagrams.OVER_UNDER_RUNS,
+            Kind.PROTOCOL,
+            rejected_datagrams.over_under_runs_counted,
+        ),
         Check(
             rejected_datagrams.INVALID, Kind.PROTOCOL, rejected_datagrams.invalid_packets_counted
         ),

@@ -1,10 +1,11 @@
-"""The applications of a run: who publishes the plan, who reads it, and who cheats on order.
+"""The applications of a run: publishers, subscribers, archive clients, and a saboteur for tests.
 
     publisher    plan + payload --offer--> driver
     subscriber   driver --whole messages--> application --> messages.bin, index.bin
                         --every frame-----> tap ----------> frames.bin
-    saboteur     makes a sound subject misbehave from outside, to see the judge say no
+    saboteur     makes a sound subject misbehave from outside, to check that the judge detects it
 
-The only room of the harness that uses the driver's client: it runs inside a host, as part of the
-subject. Refuses to judge what it sees. Not covered: several publishers or images of one stream.
+Workloads run inside a host as part of the subject, so this is the only package of the harness that
+uses the driver's client. The judge evaluates their files. Not supported: several publishers or
+images of one stream.
 """

@@ -3,11 +3,11 @@
     python -m windtunnel.harness.workload publisher|subscriber|recorder|replayer|replicator|saboteur
                     --case case.json --traffic ID --aeron-dir D --out DIR [--sabotage NAME]
 
-Prints `ready` when subscribed, or recorded, and `progress <bytes>/<total>` on the way. Exit codes:
-0 the stream went to its end, 1 the subject failed (why is on stderr and in the document left
-behind), 3 the workload itself or its machine failed, which says nothing of the subject (the
-traceback is on stderr), 124 as 1, but all that failed is that it did not answer in time, 127 the
-subject cannot do what the case asks for, 143 or 130 asked to end before that.
+Prints `ready` once it has subscribed or records, and `progress <bytes>/<total>` as it proceeds.
+Exit codes: 0 the stream completed, 1 the subject failed (the reason is on stderr and in the
+document), 3 the workload itself or its machine failed, which is no evidence against the subject
+(the traceback is on stderr), 124 as 1, but only because the subject timed out, 127 the subject does
+not support what the case requires, 143 or 130 stopped by a signal.
 """
 
 import contextlib
@@ -29,10 +29,12 @@ UNSUPPORTED = 127
 SIGNAL_BASE = 128
 
 SUBJECT_PACKAGE = "windtunnel.driver"
-"""The client that a workload speaks with is part of the subject; what breaks in it is its own."""
+"""The client that a workload uses is part of the subject: an exception in it is the subject's
+failure.
+"""
 
 SCARCE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-"""What a machine says that has no more to give, whoever asked for it."""
+"""Errors of a machine that has run out of a resource, wherever they are raised."""
 
 RUNS = {
     "publisher": publisher.run,
@@ -49,7 +51,7 @@ def main(arguments: list[str] | None = None) -> int:
     try:
         chosen = options.parse(arguments)
     except Exception as error:
-        return _unforeseen("workload", error)
+        return _report_unexpected("workload", error)
     try:
         RUNS[chosen.role](chosen, Stop.on_signals())
     except Stopped as stopped:
@@ -65,24 +67,24 @@ def main(arguments: list[str] | None = None) -> int:
         print(f"{chosen.role}: {error}", file=sys.stderr)
         return SUBJECT_FAILED
     except Exception as error:
-        return _unforeseen(chosen.role, error)
+        return _report_unexpected(chosen.role, error)
     return 0
 
 
-def _unforeseen(role: str, error: Exception) -> int:
-    """Tell of an error that nobody foresaw. Returns the exit code: whose it is."""
-    is_subject = _broke_in_subject(error)
-    whose = "the client broke" if is_subject else "the workload itself failed, not its subject"
+def _report_unexpected(role: str, error: Exception) -> int:
+    """Report an unexpected error. Returns the exit code, by the code that raised it."""
+    is_subject = _is_subject_error(error)
+    whose = "the client failed" if is_subject else "the workload itself failed, not the subject"
     # The log may lie on the disk that is full.
     with contextlib.suppress(OSError):
         traceback.print_exception(error, file=sys.stderr)
-        # Last, so that it is what people read first.
+        # Last, so that it is read first.
         print(f"{role}: {whose}: {type(error).__name__}: {error}", file=sys.stderr)
     return SUBJECT_FAILED if is_subject else HARNESS_FAILED
 
 
-def _broke_in_subject(error: Exception) -> bool:
-    """Whether the innermost code of this project that an error passed is the subject's."""
+def _is_subject_error(error: Exception) -> bool:
+    """Whether the innermost frame of this project in the traceback belongs to the subject."""
     is_scarce = isinstance(error, OSError) and error.errno in SCARCE
     if is_scarce or isinstance(error, MemoryError):
         return False

@@ -1,4 +1,4 @@
-"""The command line of a workload, with the case behind it read."""
+"""The command line of a workload, with the case that it names."""
 
 import argparse
 from collections.abc import Sequence
@@ -21,59 +21,61 @@ SABOTAGES = {
     "replicator": (),
     "saboteur": (LYING_COUNTER, NAK_WHEN_UNRELIABLE),
 }
-"""What each role can be ordered to do wrong."""
+"""The faults that each role can inject."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """What one workload is asked to do."""
+    """Options of one workload."""
 
     role: str
     case: Case
     traffic: TrafficCase
-    """The stream as this end of it sees it."""
+    """The stream as seen from this end."""
     aeron_dir: Path
     files: HostDir
     sabotage: str
-    """Empty for an honest workload."""
+    """Empty for a workload without a fault."""
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
-    """Read the command line and the case; a fault of either ends the process with code 2."""
+    """Parse the command line and read the case; an error in either ends the process with code 2."""
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.workload")
     parser.add_argument("role", choices=list(SABOTAGES))
     parser.add_argument("--case", type=Path, required=True, help="case.json of the run")
     parser.add_argument("--traffic", help="id of a stream of the case; a saboteur's default: first")
-    parser.add_argument("--host", help="which of several publishers or subscribers this one is")
+    parser.add_argument("--host", help="host of this one of several publishers or subscribers")
     parser.add_argument("--aeron-dir", type=Path, required=True, help="the driver's directory")
-    parser.add_argument("--out", type=Path, required=True, help="where the host's files go")
-    parser.add_argument("--sabotage", default="", help="what to do wrong")
-    given = parser.parse_args(arguments)
-    if given.sabotage and given.sabotage not in SABOTAGES[given.role]:
-        known = ", ".join(SABOTAGES[given.role])
-        parser.error(f"--sabotage {given.sabotage}: a {given.role} knows {known}")
-    if given.role == "saboteur" and not given.sabotage:
+    parser.add_argument("--out", type=Path, required=True, help="folder for the host's files")
+    parser.add_argument("--sabotage", default="", help="fault to inject")
+    parsed = parser.parse_args(arguments)
+    if parsed.sabotage and parsed.sabotage not in SABOTAGES[parsed.role]:
+        known = ", ".join(SABOTAGES[parsed.role])
+        parser.error(f"--sabotage {parsed.sabotage}: a {parsed.role} accepts {known or 'none'}")
+    if parsed.role == "saboteur" and not parsed.sabotage:
         parser.error("a saboteur needs --sabotage")
     try:
-        case = Case.read(given.case)
+        case = Case.read(parsed.case)
     except (OSError, ValueError) as error:
-        parser.error(f"--case {given.case}: {error}")
+        parser.error(f"--case {parsed.case}: {error}")
     ids = [each.id for each in case.traffic]
-    traffic_id = given.traffic or (ids[0] if given.role == "saboteur" else "")
+    traffic_id = parsed.traffic or (ids[0] if parsed.role == "saboteur" else "")
     if traffic_id not in ids:
-        parser.error(f"--traffic {traffic_id!r}: the case has {', '.join(ids)}")
+        parser.error(f"--traffic {traffic_id!r}: expected one of {', '.join(ids)}")
     traffic = case.traffic_by_id(traffic_id)
-    ends = traffic.ends(given.role)
+    ends = traffic.ends(parsed.role)
     if not ends:
-        parser.error(f"--traffic {traffic_id}: nobody is its {given.role}")
-    if given.host and given.host not in ends:
-        parser.error(f"--host {given.host}: the {given.role}s are at {', '.join(ends)}")
-    traffic = traffic.at(given.host or ends[0])
+        parser.error(f"--traffic {traffic_id}: the stream has no {parsed.role}")
+    if parsed.host and parsed.host not in ends:
+        parser.error(
+            f"--host {parsed.host}: expected a host with a {parsed.role}: {', '.join(ends)}"
+        )
+    traffic = traffic.at(parsed.host or ends[0])
     return Options(
-        role=given.role,
+        role=parsed.role,
         case=case,
         traffic=traffic,
-        aeron_dir=given.aeron_dir,
-        files=HostDir(given.out),
-        sabotage=given.sabotage,
+        aeron_dir=parsed.aeron_dir,
+        files=HostDir(parsed.out),
+        sabotage=parsed.sabotage,
     )

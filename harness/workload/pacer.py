@@ -1,10 +1,10 @@
-"""Keeping to a pace: when an application may handle its next message.
+"""Computes when an application may handle its next message, to keep a given pace.
 
     handled   1 MiB          2 MiB
               |--- rest ---| |--- rest ---|
     due       ^ not before the rest is over, nor before the rate allows it
 
-Time is an argument: real of a workload, virtual of a simulated one. Refuses to wait by itself.
+Time is an argument: real for a workload, virtual for a simulated one. The caller does the waiting.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ from windtunnel.harness.scenario.schema.pace import PaceCase
 from windtunnel.harness.scenario.schema.units import BILLION
 
 SLACK_NS = 2_000_000
-"""How far it may make up for lost time: sleeping is coarse, and a rate that is missed by what one
-sleep takes too long would never be reached with short messages. More would be a burst."""
+"""How much lost time it may make up for: sleeping is coarse, and a rate that loses the overshoot of
+each sleep would never be reached with short messages. More would be a burst.
+"""
 
 
 class Pacer:
-    """Counts bytes of whole messages, and tells how long to wait before the next."""
+    """Counts bytes of whole messages, and computes how long to wait before the next."""
 
     def __init__(self, pace: PaceCase) -> None:
         self._pace = pace
@@ -26,16 +27,16 @@ class Pacer:
         self._due_ns = 0
 
     @property
-    def is_free(self) -> bool:
+    def is_unlimited(self) -> bool:
         """Whether it never has to wait."""
-        return self._pace.is_free
+        return self._pace.is_unlimited
 
     def wait_ns(self, now_ns: int) -> int:
-        """How long to wait; 0 when the next message may be handled."""
+        """How long to wait; 0 if the next message may be handled."""
         return max(0, self._due_ns - now_ns)
 
     def add(self, length_bytes: int, now_ns: int) -> None:
-        """A message was handled."""
+        """Record a message that was handled."""
         pace = self._pace
         if pace.bytes_per_s:
             start_ns = max(self._due_ns, now_ns - SLACK_NS)

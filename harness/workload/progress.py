@@ -1,34 +1,34 @@
-"""Telling the runner how far a stream is, a few times a second."""
+"""Reports the progress of a stream to the runner, a few times a second."""
 
 import sys
 import time
 
-TELL_S = 0.1
+REPORT_S = 0.1
 
 
-def say(line: str) -> None:
-    """Tell the runner something, in one piece.
+def print_line(line: str) -> None:
+    """Print a line for the runner, in one write.
 
-    `print` writes a line and its end apart, and another thread's line may come between them.
+    `print` writes a line and its end separately, and another thread's line may come between them.
     """
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 class Progress:
-    """Counts bytes and prints `progress <bytes>/<total>` now and then."""
+    """Counts bytes and prints `progress <bytes>/<total>` periodically."""
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
-        self._told_s = 0.0
+        self._reported_s = 0.0
         self.count_bytes = 0
 
     def add(self, length_bytes: int) -> None:
         self.count_bytes += length_bytes
 
-    def tell(self, *, last: bool = False) -> None:
-        """Print, unless it was done a moment ago."""
+    def report(self, *, last: bool = False) -> None:
+        """Print the progress, unless the last time was too recent."""
         now_s = time.monotonic()
-        if last or now_s - self._told_s >= TELL_S:
-            self._told_s = now_s
-            say(f"progress {self.count_bytes}/{self.total_bytes}")
+        if last or now_s - self._reported_s >= REPORT_S:
+            self._reported_s = now_s
+            print_line(f"progress {self.count_bytes}/{self.total_bytes}")

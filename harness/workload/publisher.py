@@ -1,8 +1,8 @@
-"""Publishing the plan: each message once, in order, as fast as pace and stream allow.
+"""Publishes the plan: each message once, in order, as fast as pace and flow control allow.
 
-A message is offered straight from the payload file's bytes; only one that wraps around the file's
-end is copied. A push back is answered with a short sleep, since drivers, relay and readers share
-the same few cores.
+A message is offered directly from the payload file's bytes; only one that wraps around the file's
+end is copied. On back pressure it sleeps briefly, since drivers, relay and subscribers share the
+same few cores.
 """
 
 import time
@@ -16,19 +16,19 @@ from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.artifact.host.offer import OFFER
 from windtunnel.harness.artifact.run.plan import MessagePlan, message_bytes, plan
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.scenario.schema.pace import FREE, PaceCase
+from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase
 from windtunnel.harness.workload.options import SKIP_MESSAGE, Options
 from windtunnel.harness.workload.pacer import Pacer
 from windtunnel.harness.workload.progress import Progress
 from windtunnel.harness.workload.publisher_facts import begin_facts, note_stream, require_turned
 from windtunnel.harness.workload.start import Start
-from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
+from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, timeouts_as_gave_up
 
 IDLE_S = 0.0001
 WAIT_S = 0.01
-"""Longest sleep of a publisher that rests: it may be asked to end."""
+"""Longest sleep of a publisher between two messages: it may be stopped meanwhile."""
 MESSAGES_BETWEEN_LOOKS = 64
-"""How many messages are offered before the clock and the signals are looked at again."""
+"""Number of messages between two checks of clock and signals."""
 
 NS_PER_S = 1_000_000_000
 
@@ -41,27 +41,27 @@ _NAMES = {
 
 
 class Publisher:
-    """Sends the messages of one plan and keeps the books."""
+    """Sends the messages of one plan and records each offer."""
 
     def __init__(
         self,
-        made: MessagePlan,
+        message_plan: MessagePlan,
         payload: NDArray[np.uint8],
         skip: int,
         stop: Stop,
-        pace: PaceCase = FREE,
+        pace: PaceCase = UNLIMITED,
         *,
         waits_for_readers: bool = False,
     ) -> None:
-        self._plan = made
+        self._plan = message_plan
         self._payload = payload
         self._skip = skip
-        """Index of the message that is left out; -1 for none."""
+        """Index of the message that is skipped; -1 for none."""
         self._stop = stop
         self._pacer = Pacer(pace)
         self._waits_for_readers = waits_for_readers
-        self._offers = np.zeros(made.count, dtype=OFFER)
-        self.progress = Progress(made.total_bytes)
+        self._offers = np.zeros(message_plan.count, dtype=OFFER)
+        self.progress = Progress(message_plan.total_bytes)
         self.accepted_count = 0
         self.back_pressure_count = 0
         self.admin_action_count = 0
@@ -78,28 +78,28 @@ class Publisher:
         for index, (start, length) in enumerate(messages):
             if index % MESSAGES_BETWEEN_LOOKS == 0:
                 self._stop.check()
-                self.progress.tell()
+                self.progress.report()
             if index == self._skip:
                 continue
-            if not self._pacer.is_free:
+            if not self._pacer.is_unlimited:
                 self._rest()
             position = self._offer(publication, start, length)
             self._offers[self.accepted_count] = (index, length, 0, position)
             self.accepted_count += 1
             self.progress.add(length)
-            if not self._pacer.is_free:
+            if not self._pacer.is_unlimited:
                 self._pacer.add(length, time.monotonic_ns())
-        self.progress.tell(last=True)
+        self.progress.report(last=True)
 
     def _rest(self) -> None:
         """Wait until the next message is due."""
         while wait_ns := self._pacer.wait_ns(time.monotonic_ns()):
             self._stop.check()
-            self.progress.tell()
+            self.progress.report()
             time.sleep(min(wait_ns / NS_PER_S, WAIT_S))
 
     def stay_open(self, duration_ns: int) -> None:
-        """Do nothing for a while, with the publication open."""
+        """Wait for a while, with the publication open."""
         end_ns = time.monotonic_ns() + duration_ns
         while (left_ns := end_ns - time.monotonic_ns()) > 0:
             self._stop.check()
@@ -119,10 +119,10 @@ class Publisher:
             if position == result.BACK_PRESSURED:
                 self.back_pressure_count += 1
                 self._stop.check()
-                self.progress.tell()
+                self.progress.report()
                 time.sleep(IDLE_S)
             elif position == result.ADMIN_ACTION:
-                # Again at once.
+                # Retry at once.
                 self.admin_action_count += 1
                 turns += 1
                 require_turned(turns, self.accepted_count, length)
@@ -130,22 +130,22 @@ class Publisher:
             elif position == result.NOT_CONNECTED and self._waits_for_readers:
                 self.not_connected_count += 1
                 self._stop.check()
-                self.progress.tell()
+                self.progress.report()
                 time.sleep(IDLE_S)
             else:
                 why = publication.close_reason
-                was_left = position == result.NOT_CONNECTED
-                raise (GaveUp if was_left else SubjectError)(
+                is_disconnected = position == result.NOT_CONNECTED
+                raise (GaveUp if is_disconnected else SubjectError)(
                     f"message {self.accepted_count} of {length} bytes: expected a position, found "
                     f"{_NAMES.get(position, position)}{f': {why}' if why else ''}"
                 )
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Publish, and leave the publisher's files, whatever happens."""
+    """Publish the plan, and write the publisher's files in any case."""
     traffic, files = options.traffic, options.files.publisher(options.traffic.id)
     facts = begin_facts(traffic, time.time_ns())
-    made = plan(
+    message_plan = plan(
         options.case.seed,
         traffic.id,
         traffic.total_bytes,
@@ -154,18 +154,18 @@ def run(options: Options, stop: Stop) -> None:
     )
     start = Start() if len(traffic.publishers) > 1 else None
     payload = np.fromfile(options.case.payload.path, dtype=np.uint8)
-    skip = made.count // 2 if options.sabotage == SKIP_MESSAGE else -1
+    skip = message_plan.count // 2 if options.sabotage == SKIP_MESSAGE else -1
     publisher = Publisher(
-        made, payload, skip, stop, traffic.pace, waits_for_readers=traffic.rejoins
+        message_plan, payload, skip, stop, traffic.pace, waits_for_readers=traffic.rejoins
     )
     try:
-        with Aeron(options.aeron_dir) as aeron, blaming_time(aeron):
+        with Aeron(options.aeron_dir) as aeron, timeouts_as_gave_up(aeron):
             publication = _open(aeron, traffic)
             for destination in traffic.destinations:
                 publication.add_destination(destination)
             note_stream(facts, publication)
-            # From here on it is the stream's time, also the time that it takes to connect.
-            publisher.progress.tell()
+            # Progress counts from here, including the time that it takes to connect.
+            publisher.progress.report()
             _wait_until_connected(publication, stop)
             if start is not None:
                 start.wait(stop)
@@ -205,7 +205,7 @@ def _wait_until_connected(publication: Publication, stop: Stop) -> None:
 
 
 def _reached(publication: Publication, publisher: Publisher) -> int:
-    """The position after the last accepted message, also of a publication that was closed on us."""
+    """The position after the last accepted message, also if the driver closed the publication."""
     if not publication.is_closed:
         return publication.position
     return int(publisher.offers["position"][-1]) if publisher.accepted_count else 0

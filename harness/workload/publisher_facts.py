@@ -1,4 +1,4 @@
-"""What a publisher tells of itself, on real and on virtual time: its facts."""
+"""The facts that a publisher records about its stream, on real and on virtual time."""
 
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.harness.artifact.host.application import PublisherFacts
@@ -6,12 +6,14 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.workload.stop import SubjectError
 
 ADMIN_ACTIONS_MAX = 10_000
-"""In a row. Who is told ADMIN_ACTION has turned the log to its next term, so the next offer finds
-room there or a limit: a log that answers so again and again is broken, on the slowest machine."""
+"""Longest sequence in a row. ADMIN_ACTION means that the log was rotated to its next term, so the
+next offer finds room there or a limit: a log that repeats it this often is broken, even on the
+slowest machine.
+"""
 
 
 def require_turned(admin_action_count: int, message_count: int, length: int) -> None:
-    """Raise SubjectError where a log has answered one message so too often."""
+    """Raise SubjectError if a log has returned ADMIN_ACTION too often for one message."""
     if admin_action_count > ADMIN_ACTIONS_MAX:
         raise SubjectError(
             f"message {message_count} of {length} bytes: expected a position, found ADMIN_ACTION "
@@ -20,7 +22,7 @@ def require_turned(admin_action_count: int, message_count: int, length: int) -> 
 
 
 def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
-    """What is known before there is a publication: what was asked for."""
+    """The facts that are known before there is a publication: those of the case."""
     return PublisherFacts(
         session_id=0,
         stream_id=traffic.stream_id,
@@ -39,7 +41,7 @@ def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
 
 
 def note_stream(facts: PublisherFacts, publication: Publication) -> None:
-    """What the driver made of the channel, which need not be what was asked for."""
+    """Set the facts of the publication, whose parameters may differ from those of the case."""
     facts.session_id = publication.session_id
     facts.initial_term_id = publication.initial_term_id
     facts.term_length = publication.term_length

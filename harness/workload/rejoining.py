@@ -1,12 +1,12 @@
-"""Reading a stream that is cut and goes on: image after image, from driver after driver.
+"""Reads a stream with interruptions: image after image, from driver after driver.
 
     driver killed        |  new driver, new image     session ended    next session
     image 1 ----------X  |           image 2 -------------- EOS |  image 3 -------- EOS
     part 1, 0 to p1                  part 2, p2 to the end         part 3
 
-What an image brought is a part: a stretch of one session from where the image joined to where it
-was left. Parts of different sessions may come at the same time. The reading is over when as many
-sessions have ended as the scenario has publications.
+A part is what was read from one image: a range of one session from where the image joined to where
+it was closed. Parts of different sessions may overlap in time. Reading ends when as many sessions
+have ended as the scenario has publications.
 """
 
 import time
@@ -20,7 +20,7 @@ from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.subscription import Subscription
 from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
 from windtunnel.harness.workload.options import Options
-from windtunnel.harness.workload.progress import Progress, say
+from windtunnel.harness.workload.progress import Progress, print_line
 from windtunnel.harness.workload.stop import Stop
 from windtunnel.harness.workload.tap import Tap
 
@@ -29,31 +29,31 @@ RETRY_S = 0.05
 
 
 class Reader(Protocol):
-    """Who takes what an image brings."""
+    """A consumer of an image's fragments."""
 
     def poll(self, image: Image) -> int:
-        """Take what has become readable. Returns how many fragments."""
+        """Read what is available. Returns the number of fragments."""
 
 
-class Leaver(Reader, Protocol):
-    """Who knows, too, that an image brings no more."""
+class ImageReader(Reader, Protocol):
+    """A consumer that is also notified when an image delivers no more."""
 
     def leave(self, image: Image) -> int:
-        """Forget what was begun of a message. Returns where the last whole one ended, or -1."""
+        """Drop an incomplete message. Returns where the last whole one ended, or -1."""
 
 
 class Parts:
-    """Reads all parts of one stream and keeps account of each, whatever client they come from."""
+    """Reads all parts of one stream and records each, whatever client they come from."""
 
     def __init__(
         self,
-        application: Leaver,
+        application: ImageReader,
         tap: Tap,
         facts: SubscriberFacts,
         sessions: int,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`sessions` must end for the reading to be over."""
+        """`sessions` is the number of sessions that must end before reading is complete."""
         self._application = application
         self._tap = tap
         self._facts = facts
@@ -61,11 +61,11 @@ class Parts:
         self._clock_ns = clock_ns
         self._parts: list[Part] = []
         self._ended: set[int] = set()
-        """Sessions whose end was read, by the application."""
+        """Sessions that the application has read to their end."""
         self._tapped: set[int] = set()
-        """The same, by the tap."""
+        """The same for the tap."""
         self._seen: set[int] = set()
-        """Images of the present client, by a number that only its driver gives to no other."""
+        """Images of the current client, by correlation id, which is unique within its driver."""
         self._open: dict[int, tuple[Image, Part]] = {}
 
     @property
@@ -74,11 +74,12 @@ class Parts:
         return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
 
     def read(self, own: Subscription, tapped: Subscription) -> int:
-        """Take what has become readable, for the application and for the tap. Returns how much."""
+        """Read what is available, for the application and for the tap. Returns the amount of
+        work."""
         return self._read_images(own) + self._read_tapped(tapped)
 
     def leave(self) -> None:
-        """The present client is gone, or not needed any more."""
+        """End the parts of the current client, which is closed or no longer needed."""
         for image, part in self._open.values():
             self._leave(image, part)
         self._open.clear()
@@ -118,8 +119,8 @@ class Parts:
         return part
 
     def _leave(self, image: Image, part: Part) -> None:
-        """Note how far an image was read, and with it how far the stream was."""
-        # One that went away while it was read does not count what that reading brought.
+        """Record how far an image was read, and with it the stream."""
+        # The position of an image that closed during a poll excludes what that poll delivered.
         part.end_position = max(image.position, self._application.leave(image))
         part.eos_seen = image.is_end_of_stream
         part.left_ns = self._clock_ns()
@@ -132,7 +133,7 @@ class Parts:
 
 
 class Rejoining:
-    """Reads one stream with one client after the other, until all of it was read."""
+    """Reads one stream with a sequence of clients, until all of it was read."""
 
     def __init__(self, options: Options, parts: Parts, progress: Progress, stop: Stop) -> None:
         self._options = options
@@ -142,7 +143,7 @@ class Rejoining:
         self._was_ready = False
 
     def read(self) -> None:
-        """Read until all is over. Raises Stopped, and DriverError at first."""
+        """Read to the end. Raises Stopped, and DriverError before the first connection."""
         try:
             while not self._parts.is_over:
                 self._stop.check()
@@ -150,24 +151,25 @@ class Rejoining:
                     with Aeron(self._options.aeron_dir) as aeron:
                         self._read_with(aeron)
                 except DriverError:
-                    # A driver that was there once and is not: it is dead, or not yet alive again.
+                    # A driver that responded before and does not now: dead, or not yet running
+                    # again.
                     if not self._was_ready:
                         raise
                     time.sleep(RETRY_S)
         finally:
-            self._progress.tell(last=True)
+            self._progress.report(last=True)
 
     def _read_with(self, aeron: Aeron) -> None:
-        """Read until all is over, or this client is."""
+        """Read until all sessions have ended or this client is closed."""
         traffic = self._options.traffic
         own, tapped = (aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2))
         if not self._was_ready:
             self._was_ready = True
-            say("ready")
+            print_line("ready")
         try:
             while not self._parts.is_over and not aeron.is_closed:
                 work_count = self._parts.read(own, tapped)
-                self._progress.tell()
+                self._progress.report()
                 self._stop.check()
                 if not work_count:
                     time.sleep(IDLE_S)

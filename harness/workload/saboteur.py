@@ -1,10 +1,10 @@
-"""Making a sound subject misbehave, from outside and while the stream runs.
+"""Makes a sound subject misbehave, from outside and while the stream runs.
 
     lying-counter         adds to rcv-naks-sent among the driver's counters, by its own mapping
     nak-when-unreliable   sends one NAK for the running session, from the stream's own port
 
-A judge that has never said no is not trusted; these let it be seen to. Runs on the host that
-receives. Not covered: streams over IPv6.
+Used to check that the judge detects violations. Runs on the receiving host. Not supported: streams
+over IPv6.
 """
 
 import socket
@@ -26,12 +26,12 @@ from windtunnel.harness.workload.options import LYING_COUNTER, Options
 from windtunnel.harness.workload.stop import Stop, SubjectError
 
 IDLE_S = 0.001
-PATIENCE_S = 300.0
-"""How long a saboteur waits for the stream to begin: drivers may be compiling."""
+TIMEOUT_S = 300.0
+"""How long a saboteur waits for the stream to start: drivers may be compiling."""
 
-LIE = 3
-LIES = 5
-LIE_INTERVAL_S = 0.02
+INCREMENT = 3
+INCREMENTS = 5
+INCREMENT_INTERVAL_S = 0.02
 
 NAK_TYPE = 2
 NAK_BYTES = 32
@@ -44,21 +44,22 @@ _UDP = struct.Struct(">HHHH")
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Do the ordered harm. Raises SubjectError when the stream gave no occasion to."""
+    """Inject the fault. Raises SubjectError if the stream did not appear."""
     if options.sabotage == LYING_COUNTER:
-        lie(options.aeron_dir, options.traffic.stream_id, stop)
+        falsify_counter(options.aeron_dir, options.traffic.stream_id, stop)
     else:
-        ask_again(options.aeron_dir, options.traffic, stop)
+        send_nak(options.aeron_dir, options.traffic, stop)
 
 
-def lie(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
-    """Add to the stream's rcv-naks-sent, several times, as the receiver may overwrite one lie."""
+def falsify_counter(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
+    """Add to the stream's rcv-naks-sent, several times, as the receiver may overwrite the
+    change."""
     path = aeron_dir / "cnc.dat"
-    deadline_s = time.monotonic() + PATIENCE_S
-    # Length and sections do not change once the file is there, so one mapping serves.
+    deadline_s = time.monotonic() + TIMEOUT_S
+    # Length and sections do not change once the file is complete, so one mapping is enough.
     cnc = read_cnc(np.asarray(np.memmap(path, dtype=np.uint8, mode="r+")))
     if cnc is None:
-        raise SubjectError(f"{path}: expected a finished cnc file, found one that is being made")
+        raise SubjectError(f"{path}: expected a complete cnc file, found one under construction")
     while True:
         found = [
             each.counter_id
@@ -68,15 +69,15 @@ def lie(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
         if found:
             break
         _wait(f"no rcv-naks-sent of stream {stream_id}", deadline_s, stop)
-    for _ in range(LIES):
-        cnc.values["value"][found[0]] += LIE
-        time.sleep(LIE_INTERVAL_S)
+    for _ in range(INCREMENTS):
+        cnc.values["value"][found[0]] += INCREMENT
+        time.sleep(INCREMENT_INTERVAL_S)
         stop.check()
 
 
-def ask_again(aeron_dir: Path, traffic: TrafficCase, stop: Stop) -> None:
-    """Send one NAK for what the stream's newest frame may be."""
-    deadline_s = time.monotonic() + PATIENCE_S
+def send_nak(aeron_dir: Path, traffic: TrafficCase, stop: Stop) -> None:
+    """Send one NAK for the position of the stream's newest frame."""
+    deadline_s = time.monotonic() + TIMEOUT_S
     with (
         Aeron(aeron_dir) as aeron,
         aeron.add_subscription(traffic.receive, traffic.stream_id) as subscription,
@@ -88,7 +89,7 @@ def ask_again(aeron_dir: Path, traffic: TrafficCase, stop: Stop) -> None:
 
 
 def nak_of(image: Image, stream_id: int) -> bytes:
-    """A NAK for the first bytes behind an image's position."""
+    """Build a NAK for the first bytes after an image's position."""
     term_count, term_offset = divmod(image.position, image.term_length)
     term_id = (image.initial_term_id + term_count + (1 << 31)) % (1 << 32) - (1 << 31)
     return _NAK.pack(
@@ -97,10 +98,10 @@ def nak_of(image: Image, stream_id: int) -> bytes:
 
 
 def send_from_port(port: int, frame: bytes, source_identity: str) -> None:
-    """Send a datagram to where a stream comes from, from the port that the stream goes to.
+    """Send a datagram to a stream's source, from the port that the stream is sent to.
 
-    The driver holds that port and shares it with nobody, so the UDP header is written here; over
-    IPv4 its checksum may be left out. Needs the right to open raw sockets.
+    The driver has that port bound exclusively, so the UDP header is built here; over IPv4 its
+    checksum may be omitted. Needs the privilege to open raw sockets.
     """
     host, _, source_port = source_identity.rpartition(":")
     header = _UDP.pack(port, int(source_port), _UDP.size + len(frame), NO_CHECKSUM)
@@ -111,5 +112,5 @@ def send_from_port(port: int, frame: bytes, source_identity: str) -> None:
 def _wait(what: str, deadline_s: float, stop: Stop) -> None:
     stop.check()
     if time.monotonic() > deadline_s:
-        raise SubjectError(f"{what} within {PATIENCE_S:g} s")
+        raise SubjectError(f"{what} within {TIMEOUT_S:g} s")
     time.sleep(IDLE_S)

@@ -1,24 +1,24 @@
-"""Starting together: publishers of one stream begin when all of them are connected.
+"""Starts the publishers of one stream together, when all of them are connected.
 
     publisher   connected --> "ready" --> SIGUSR1 --> first message
     runner                    all ready --'
 
-A twin that came late would find the reader so far ahead that its status messages mean nothing to
-it, and would never catch up.
+A publisher that started late would find the subscriber so far ahead that its status messages are
+out of range for it, and would never catch up.
 """
 
 import signal
 import time
 from types import FrameType
 
-from windtunnel.harness.workload.progress import say
+from windtunnel.harness.workload.progress import print_line
 from windtunnel.harness.workload.stop import Stop
 
 IDLE_S = 0.0001
 
 
 class Start:
-    """Whether the runner has said that all are there."""
+    """Whether the runner has signalled the start."""
 
     def __init__(self) -> None:
         self.given = False
@@ -28,8 +28,8 @@ class Start:
         self.given = True
 
     def wait(self, stop: Stop) -> None:
-        """Say that this one is ready, and wait for the others. Raises Stopped."""
-        say("ready")
+        """Print `ready`, and wait for the start signal. Raises Stopped."""
+        print_line("ready")
         while not self.given:
             stop.check()
             time.sleep(IDLE_S)

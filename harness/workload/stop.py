@@ -1,6 +1,6 @@
-"""Being asked to end: a signal leaves a note that the loops of a workload look at between polls.
+"""Stops a workload on a signal: sets a flag that its loops check between polls.
 
-A handler of signals that raised would break into the middle of an offer or of a file's write.
+A signal handler that raised could interrupt an offer or the writing of a file.
 """
 
 import signal
@@ -13,20 +13,20 @@ from windtunnel.driver.client import errors
 from windtunnel.driver.client.aeron import Aeron
 
 TIMEOUTS = (*errors.TIMEOUTS, ArchiveClosedError, ArchiveTimeoutError)
-"""What a client says when one of its two sides had no turn for too long."""
+"""Client errors that mean that the driver or the client was not scheduled for too long."""
 
 
 class SubjectError(Exception):
-    """The subject did not do what it promises; the text says what was expected and found."""
+    """A violation of the subject's contract; the text says what was expected and found."""
 
 
 class GaveUp(SubjectError):
-    """What somebody else has to do all the time was not done for so long that this one was left."""
+    """A periodic duty of another process was missing for so long that the workload gave up."""
 
 
 @contextmanager
-def blaming_time(aeron: Aeron) -> Iterator[None]:
-    """What is found wrong after the client was left by its driver is that it was left."""
+def timeouts_as_gave_up(aeron: Aeron) -> Iterator[None]:
+    """Convert a SubjectError to GaveUp if the client had lost its driver by a timeout."""
     try:
         yield
     except SubjectError as error:
@@ -36,22 +36,22 @@ def blaming_time(aeron: Aeron) -> Iterator[None]:
 
 
 class Stopped(Exception):
-    """The workload was asked to end before its stream did."""
+    """The workload was stopped before its stream ended."""
 
     def __init__(self, number: int) -> None:
-        super().__init__(f"asked to end by {signal.Signals(number).name}")
+        super().__init__(f"stopped by {signal.Signals(number).name}")
         self.number = number
 
 
 class Stop:
-    """Whether anybody asked this process to end."""
+    """Whether this process was signalled to stop."""
 
     def __init__(self) -> None:
         self.number = 0
 
     @classmethod
     def on_signals(cls) -> "Stop":
-        """One that hears SIGTERM and SIGINT."""
+        """Create one that handles SIGTERM and SIGINT."""
         stop = cls()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop.ask)
@@ -61,6 +61,6 @@ class Stop:
         self.number = number
 
     def check(self) -> None:
-        """Raise Stopped if somebody asked."""
+        """Raise Stopped if a signal was received."""
         if self.number:
             raise Stopped(self.number)

@@ -1,11 +1,11 @@
-"""Reading a stream twice: as an application that wants messages, and as a tap that wants frames.
+"""Reads a stream twice: as an application that reads messages, and as a tap that reads frames.
 
     driver --> log of the image --> subscription 1 --> FragmentAssembler --> messages.bin, index.bin
                                 --> subscription 2 --> Tap --------------> frames.bin
 
-Both are registered before anybody publishes, so both join where the stream begins. The end is
-where both have read everything and the driver says that no more will come. A stream that rejoins is
-read in parts, see `workload.rejoining`; a late subscriber reads as `workload.archive.merging` does.
+Both are registered before publishing starts, so both join at the start of the stream. They end when
+both have read everything and the driver reports the end of the stream. A stream that rejoins is
+read in parts, see `workload.rejoining`; a late subscriber reads as in `workload.archive.merging`.
 """
 
 import struct
@@ -22,20 +22,20 @@ from windtunnel.driver.client.subscription import Subscription
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.host.delivery import DELIVERY
 from windtunnel.harness.artifact.run_dir import SubscriberFiles
-from windtunnel.harness.scenario.schema.pace import FREE, PaceCase
+from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase
 from windtunnel.harness.workload import overrun_guard
 from windtunnel.harness.workload.archive.merging import read_merged
 from windtunnel.harness.workload.options import FLIP_BYTE, Options
 from windtunnel.harness.workload.pacer import Pacer
-from windtunnel.harness.workload.progress import Progress, say
+from windtunnel.harness.workload.progress import Progress, print_line
 from windtunnel.harness.workload.rejoining import Parts, Rejoining
-from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, blaming_time
+from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, timeouts_as_gave_up
 from windtunnel.harness.workload.tap import Tap
 
 IDLE_S = 0.0001
 FRAGMENT_LIMIT = 256
 PACED_FRAGMENT_LIMIT = 8
-"""Of an application with a pace of its own: a rest begins within so many frames of its place."""
+"""For an application with a pace of its own: a rest starts within this many frames of its place."""
 BUFFER_BYTES = 1 << 20
 
 _RECORD = struct.Struct("<qii")
@@ -43,14 +43,14 @@ assert _RECORD.size == DELIVERY.itemsize
 
 
 class Application:
-    """Takes whole messages at its own pace and writes them to files, one after the other."""
+    """Reads whole messages at its own pace and appends them to files."""
 
     def __init__(
         self,
         messages: BinaryIO,
         index: BinaryIO,
         progress: Progress,
-        pace: PaceCase = FREE,
+        pace: PaceCase = UNLIMITED,
         clock_ns: Callable[[], int] = time.monotonic_ns,
         *,
         flip_byte: bool,
@@ -67,21 +67,21 @@ class Application:
         self._reading = 0
         """The image that is being read, by its correlation id."""
         self._ends: dict[int, int] = {}
-        """Where the last message of each image ended."""
+        """End position of the last message of each image."""
 
     def leave(self, image: Image) -> int:
-        """Forget what was begun of a message. Returns where the last whole one ended, or -1."""
-        self._assembler.forget(image.session_id)
+        """Drop an incomplete message. Returns where the last whole one ended, or -1."""
+        self._assembler.free_session_buffer(image.session_id)
         return self._ends.pop(image.correlation_id, -1)
 
     def poll(self, image: Image) -> int:
-        """Take what has become readable, unless it rests. Returns how many fragments.
+        """Read what is available, unless it rests. Returns the number of fragments.
 
-        Raises SubjectError where there is more than there can be.
+        Raises SubjectError if there is more than the stream can contain.
         """
         overrun_guard.check(image, self._length_bytes_max)
         self._reading = image.correlation_id
-        if self._pacer.is_free:
+        if self._pacer.is_unlimited:
             return image.poll(self._assembler, FRAGMENT_LIMIT)
         if self._pacer.wait_ns(self._clock_ns()):
             return 0
@@ -98,18 +98,18 @@ class Application:
         self._ends[self._reading] = header.position
         self.message_count += 1
         self._progress.add(length)
-        if not self._pacer.is_free:
+        if not self._pacer.is_unlimited:
             self._pacer.add(length, self._clock_ns())
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Read the stream to its end, and leave the subscriber's files, whatever happens."""
+    """Read the stream to its end, and write the subscriber's files in any case."""
     traffic, files = options.traffic, options.files.subscriber(options.traffic.id)
     files.document.parent.mkdir(parents=True, exist_ok=True)
     progress = Progress(traffic.total_bytes)
     facts = _facts(traffic.stream_id)
     with ExitStack() as closing:
-        # Runs last: whoever finds the document finds the other files complete.
+        # Runs last: when the document exists, the other files are complete.
         closing.callback(lambda: facts.write(files.document))
         flips = options.sabotage == FLIP_BYTE
         application, tap = _open_files(closing, files, progress, traffic.consume, flips)
@@ -140,7 +140,7 @@ def _read_one_image(
     stop: Stop,
 ) -> None:
     traffic = options.traffic
-    with Aeron(options.aeron_dir) as aeron, blaming_time(aeron):
+    with Aeron(options.aeron_dir) as aeron, timeouts_as_gave_up(aeron):
         subscriptions = [
             aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2)
         ]
@@ -148,7 +148,7 @@ def _read_one_image(
         for host, source in traffic.sources:
             if host == traffic.to_host:
                 subscriptions[0].add_destination(source)
-        say("ready")
+        print_line("ready")
         images = [_wait_for_image(aeron, each, stop) for each in subscriptions]
         cut_off = traffic.to_host in traffic.partial
         _read(aeron, images, application, tap, progress, facts, stop, may_be_cut_off=cut_off)
@@ -205,14 +205,14 @@ def _read(
     *,
     may_be_cut_off: bool,
 ) -> None:
-    """Poll both images until both are at the end of the stream, or gone where they may go."""
+    """Poll both images until both are at the end of the stream, or closed if that is allowed."""
     own, tapped = images
     facts.session_id, facts.join_position = own.session_id, own.join_position
     facts.started_ns = time.time_ns()
     try:
         while True:
             work_count = application.poll(own) + tap.poll(tapped)
-            progress.tell()
+            progress.report()
             stop.check()
             if work_count:
                 continue
@@ -223,14 +223,14 @@ def _read(
                 if may_be_cut_off:
                     break
                 raise GaveUp(
-                    f"the image went away at position {own.position} (tap: {tapped.position}), "
+                    f"the image was closed at position {own.position} (tap: {tapped.position}), "
                     "before the end of the stream"
                 )
             time.sleep(IDLE_S)
     finally:
         facts.end_position = own.position
         facts.eos_seen = own.is_end_of_stream and tapped.is_end_of_stream
-        progress.tell(last=True)
+        progress.report(last=True)
 
 
 def _require_open(aeron: Aeron) -> None:

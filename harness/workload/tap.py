@@ -1,7 +1,6 @@
-"""The tap: a second subscription of the stream, which writes down every frame, PADs included.
+"""A second subscription of the stream, which records every frame, PADs included.
 
-It reads the image's log as it lies there, while the application's subscription beside it
-reassembles messages. Refuses to know what the frames mean.
+It reads the frames in the image's log, while the application's subscription reassembles messages.
 """
 
 import struct
@@ -23,12 +22,12 @@ assert _RECORD.size == FRAME_SEEN.itemsize
 
 
 class Tap:
-    """Copies the headers of an image's frames, and sums of their payloads, to a file."""
+    """Writes the headers of an image's frames, and checksums of their payloads, to a file."""
 
     def __init__(
         self, frames: BinaryIO, total_bytes: int, clock_ns: Callable[[], int] = time.time_ns
     ) -> None:
-        """`total_bytes` are those of the stream's messages."""
+        """`total_bytes` is the total of the stream's messages."""
         self._frames = frames
         self._length_bytes_max = overrun_guard.length_max(total_bytes)
         self._clock_ns = clock_ns
@@ -36,7 +35,7 @@ class Tap:
         self.frame_count = 0
 
     def poll(self, image: Image) -> int:
-        """Write down what has become readable. Returns how many frames; raises SubjectError."""
+        """Record the available frames. Returns their number; raises SubjectError."""
         overrun_guard.check(image, self._length_bytes_max)
         self._now_ns = self._clock_ns()
         return image.poll_frames(self._on_frame, FRAME_LIMIT)

@@ -1,9 +1,10 @@
-"""Captures to answers: what was lost, who noticed, how long until it was repaired.
+"""Analysis of captures: loss, NAKs, repair times, flow control, and the outcome of each frame.
 
     paths -> capture_files -> parts --+--> local_engine ---+--> frames --> streams, gaps --> tables
                                       +--> pcap_source ----+
                                            (Spark)
 
-Both engines read with the same kernels and analyse with the same code, so they give the same rows.
-Only the modules whose name says so need Spark.
+Both engines read with the same kernels and analyse with the same code, and return the same rows.
+Layers, from the top: `analyze`, `engines`, `sources`, `options`, then `links`, `streams` and
+`reading`. Spark is required only by `engines.spark` and the `*_source` modules.
 """

@@ -1,9 +1,9 @@
-"""How fast captures are analysed: the local engine, Spark, and other readers, one after the other.
+"""Benchmark of capture analysis: the local engine, Spark and other readers, one after the other.
 
-Ours read the same made capture, and a small one before that, so that nothing is compiled meanwhile;
-other readers one of the same kind, which is no longer than they need to tell their rate. Ratios are
-of frames a second in one run on one machine; what else runs there disturbs all alike. Other readers
-are given as functions: this room starts no programs.
+The engines read the same synthetic capture, and a small one first, so that no compilation is
+measured. Other readers get a capture of the same kind, no longer than their rate requires. Ratios
+are of frames per second in one run on one machine; other load affects all readers alike. Other
+readers are passed as functions: this module starts no programs.
 """
 
 import resource
@@ -19,24 +19,24 @@ from windtunnel.reports.analysis.synthetic_traffic import write_capture
 
 ENGINES = ("local", "spark")
 OTHERS_FRAMES_MAX = 1_000_000
-"""That a reader without an end to its patience is given: its rate does not depend on it."""
+"""Frames for other readers; their rate does not depend on the length."""
 PORT = 24_325
-"""What tells another reader that the made capture is Aeron's."""
+"""UDP port by which other readers recognise Aeron in the capture."""
 _WARM_UP_FRAMES = 5_000
 
 Reader = Callable[[Path], None]
 
 
-class MissingReader(RuntimeError):
-    """A reader is not there; the text says why."""
+class ReaderUnavailable(RuntimeError):
+    """A reader is not available; the text says why."""
 
 
 def measure(
     frames: int, frame_length: int, engines: tuple[str, ...], others: Mapping[str, Reader]
 ) -> list[dict[str, Any]]:
-    """A row for each reader: frames, seconds of wall and processor, rate, memory, or what it lacks.
+    """Return a row per reader: frames, wall and CPU seconds, rate, memory; or why it is missing.
 
-    Raises OSError if the capture cannot be written, and removes it in any case.
+    The capture is temporary. Raises OSError if it cannot be written.
     """
     ours: dict[str, Callable[[Path, Path], tuple[float, float]]] = {
         "local": _local,
@@ -44,7 +44,7 @@ def measure(
     }
     rows: list[dict[str, Any]] = []
     with tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as folder:
-        path, small = Path(folder) / "made.pcap", Path(folder) / "small.pcap"
+        path, small = Path(folder) / "synthetic.pcap", Path(folder) / "small.pcap"
         write_capture(small, _WARM_UP_FRAMES, frame_length)
         count = write_capture(path, frames, frame_length)
         for engine in engines:
@@ -61,7 +61,7 @@ def _row(
 ) -> dict[str, Any]:
     try:
         wall_s, cpu_s = reading()
-    except MissingReader as error:
+    except ReaderUnavailable as error:
         return {"engine": engine, "missing": str(error)}
     return {
         "engine": engine,
@@ -75,11 +75,11 @@ def _row(
     }
 
 
-def _timed(work: Callable[[], object], who: int) -> tuple[float, float]:
-    """Wall and processor seconds of some work, by this process or its children."""
-    before, start = resource.getrusage(who), time.perf_counter()
+def _timed(work: Callable[[], object], usage_of: int) -> tuple[float, float]:
+    """Return the wall and CPU seconds of some work, by this process or its children."""
+    before, start = resource.getrusage(usage_of), time.perf_counter()
     work()
-    wall_s, after = time.perf_counter() - start, resource.getrusage(who)
+    wall_s, after = time.perf_counter() - start, resource.getrusage(usage_of)
     cpu_s = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     return wall_s, cpu_s
 
@@ -100,13 +100,13 @@ def _spark(path: Path, small: Path) -> tuple[float, float]:
     try:
         session = start_session("local[*]", quiet)
     except EngineError as error:
-        raise MissingReader(str(error)) from error
+        raise ReaderUnavailable(str(error)) from error
     try:
         analyze([str(small)], spark=session)
         wall_s, _ = _timed(lambda: analyze([str(path)], spark=session), resource.RUSAGE_SELF)
     finally:
         session.stop()
-    # Its workers are children of a JVM that goes on: their processor time is not told.
+    # The workers are children of a JVM that keeps running, so their CPU time is not available.
     return wall_s, 0.0
 
 
@@ -115,19 +115,19 @@ def _other(reader: Reader, path: Path) -> tuple[float, float]:
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
-    """The rows as text, each with how many times as fast as tshark it was."""
-    slowest = next((row for row in rows if row["engine"] == "tshark" and "wall_s" in row), None)
-    told = []
+    """Format the rows, each with its speed relative to tshark."""
+    tshark = next((row for row in rows if row["engine"] == "tshark" and "wall_s" in row), None)
+    found = []
     for row in rows:
         if "missing" in row:
-            told.append(f"{row['engine']:<7} left out: {row['missing']}")
+            found.append(f"{row['engine']:<7} not measured: {row['missing']}")
             continue
         text = f"{row['engine']:<7} {row['frames_per_s']:>12,.0f} frames/s"
         if row["frames_per_cpu_s"]:
-            text += f", {row['frames_per_cpu_s']:,.0f} a processor second"
+            text += f", {row['frames_per_cpu_s']:,.0f} frames/CPU s"
         if row["memory_mib"]:
             text += f", {row['memory_mib']:,.0f} MiB"
-        if slowest is not None and row is not slowest:
-            text += f", {row['frames_per_s'] / slowest['frames_per_s']:.1f} times tshark"
-        told.append(text)
-    return told
+        if tshark is not None and row is not tshark:
+            text += f", {row['frames_per_s'] / tshark['frames_per_s']:.1f} times as fast as tshark"
+        found.append(text)
+    return found

@@ -1,9 +1,9 @@
-"""A capture of any length to measure with: one stream, of which now and then a frame is sent again.
+"""Synthetic captures of any length, for benchmarks: one stream with a lost frame per cycle.
 
-    cycle   SETUP | DATA x 1024, one of them left out | NAK | the missing one | SM |  next cycle ...
+    cycle   SETUP | DATA x 1024, one of them missing | NAK | the missing one | SM |  next cycle ...
 
-Positions run on from cycle to cycle and from term to term, so no frame is like another. Everything
-is made from arrays, at some hundred megabytes a second.
+Positions continue across cycles and terms, so all frames differ. Captures are built from arrays, at
+some hundred megabytes per second.
 """
 
 import struct
@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 CYCLE = 1_024
-HOLE = 500
+LOST_INDEX = 500
 TERM_LENGTH = 1 << 24
 SPACING_NS = 1_000
 START_S = 1_760_000_000
@@ -26,9 +26,9 @@ _OFFSET_AT, _TERM_AT, _NAK_TERM_AT, _NAK_OFFSET_AT = 8, 20, 16, 20
 
 
 def write_capture(path: Path, frames: int, frame_length: int) -> int:
-    """Write a capture of about so many frames; returns how many it holds, of any kind.
+    """Write a capture of about `frames` frames; return the exact number of frames of any type.
 
-    `frame_length` is with its header, a power of two from 64 on. May raise OSError.
+    `frame_length` includes the header, and is a power of two of at least 64. Raises OSError.
     """
     assert frame_length >= 64
     assert frame_length & (frame_length - 1) == 0
@@ -43,14 +43,16 @@ def write_capture(path: Path, frames: int, frame_length: int) -> int:
 def _cycle(number: int, frame_length: int) -> bytes:
     first = number * CYCLE * frame_length
     positions = first + np.arange(CYCLE, dtype=np.int64) * frame_length
-    sent = np.delete(positions, HOLE)
+    sent = np.delete(positions, LOST_INDEX)
     start_ns = number * (CYCLE + 3) * SPACING_NS
-    data = _data(sent, start_ns + np.arange(1, CYCLE, dtype=np.int64) * SPACING_NS, frame_length)
-    hole = positions[HOLE : HOLE + 1]
+    data = _data_packets(
+        sent, start_ns + np.arange(1, CYCLE, dtype=np.int64) * SPACING_NS, frame_length
+    )
+    lost = positions[LOST_INDEX : LOST_INDEX + 1]
     end_ns = start_ns + CYCLE * SPACING_NS
-    term, offset = divmod(int(hole[0]), TERM_LENGTH)
+    term, offset = divmod(int(lost[0]), TERM_LENGTH)
     nak = struct.pack("<iBBH5i", 28, 0, 0, 2, SESSION, STREAM, TERM + term, offset, frame_length)
-    again = _data(hole, np.array([end_ns + SPACING_NS]), frame_length)
+    retransmit = _data_packets(lost, np.array([end_ns + SPACING_NS]), frame_length)
     term, offset = divmod(first + CYCLE * frame_length, TERM_LENGTH)
     status = struct.pack("<iBBH5iq", 36, 0, 0, 3, SESSION, STREAM, TERM + term, offset, 1 << 21, 9)
     fields = (0, SESSION, STREAM, TERM, TERM, TERM_LENGTH, max(1408, frame_length), 0)
@@ -60,16 +62,16 @@ def _cycle(number: int, frame_length: int) -> bytes:
             _packet(start_ns, setup, False),
             data.tobytes(),
             _packet(end_ns, nak, True),
-            again.tobytes(),
+            retransmit.tobytes(),
             _packet(end_ns + 2 * SPACING_NS, status, True),
         ]
     )
 
 
-def _data(positions: Any, times_ns: Any, frame_length: int) -> Any:
+def _data_packets(positions: Any, times_ns: Any, frame_length: int) -> Any:
     header = struct.pack("<iBBH4iq", frame_length, 0, 0xC0, 1, 0, SESSION, STREAM, TERM, 0)
     one = np.frombuffer(_packet(0, header + bytes(frame_length - 32), False), dtype=np.uint8)
-    made = np.repeat(one[None, :], len(positions), axis=0)
+    packets = np.repeat(one[None, :], len(positions), axis=0)
     at = _RECORD + _AROUND
     fields = (
         (0, START_S + times_ns // 10**9),
@@ -78,13 +80,13 @@ def _data(positions: Any, times_ns: Any, frame_length: int) -> Any:
         (at + _TERM_AT, TERM + positions // TERM_LENGTH),
     )
     for offset, values in fields:
-        made[:, offset : offset + 4] = values.astype("<u4").reshape(-1, 1).view(np.uint8)
-    return made
+        packets[:, offset : offset + 4] = values.astype("<u4").reshape(-1, 1).view(np.uint8)
+    return packets
 
 
-def _packet(time_ns: int, payload: bytes, is_back: bool) -> bytes:
+def _packet(time_ns: int, payload: bytes, is_reply: bool) -> bytes:
     ends, ports = _ENDS, _PORTS
-    if is_back:
+    if is_reply:
         ends, ports = ends[4:] + ends[:4], ports[2:] + ports[:2]
     udp = ports + struct.pack(">HH", 8 + len(payload), 0) + payload
     ip = struct.pack(">BBHHHBBH", 0x45, 0, 20 + len(udp), 0, 0, 64, 17, 0) + ends + udp

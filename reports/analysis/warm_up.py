@@ -1,9 +1,9 @@
-"""The kernels of the analysis into the cache, once, so that neither tests nor workers wait for it.
+"""Precompilation of the analysis kernels into the cache, so that tests and workers do not compile.
 
     python -m windtunnel.reports.analysis.warm_up
 
-Follows an empty stream and an empty recording; prints nothing. Needs neither Arrow nor Spark; those
-kernels that read captures are the harness's to warm up.
+Processes an empty stream and an empty recording; prints nothing. Needs neither Arrow nor Spark. The
+harness precompiles the kernels that read captures.
 """
 
 import sys
@@ -15,16 +15,16 @@ from windtunnel.reports.analysis.kernels import flow_control_kernel as windows
 from windtunnel.reports.analysis.kernels import image_kernel as image
 from windtunnel.reports.analysis.kernels import repair_kernel as repair
 from windtunnel.reports.analysis.kernels import totals_kernel as totals
-from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FLOW, TOLD
-from windtunnel.reports.analysis.kernels.gap_kernel import CONTROLS, GAP, PIECE
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EVENT_OUTCOME, FLOW
+from windtunnel.reports.analysis.kernels.gap_kernel import CONTROL_LENGTH, GAP, PIECE
 from windtunnel.reports.analysis.streams import sending_order
 
 
 def main() -> int:
-    """Compile everything. Returns the exit code."""
+    """Compile all kernels. Returns the exit code."""
     none = np.zeros(0, dtype=np.int64)
     bytes_of_none = np.zeros(0, dtype=np.uint8)
-    told = np.zeros(0, dtype=TOLD)
+    outcomes = np.zeros(0, dtype=EVENT_OUTCOME)
     events = (none, bytes_of_none, none.astype(np.int32), none, none)
     senders = np.zeros(1, dtype=sending_order.SENDER)
     truths, flows, numbers = none.astype(np.bool_), none.astype(np.int32), none.astype(np.int32)
@@ -35,15 +35,15 @@ def main() -> int:
         truths,
         none,
         1 << 16,
-        told,
+        outcomes,
         np.zeros(1, dtype=FLOW),
         np.zeros(1, dtype=GAP),
         np.zeros(1, dtype=PIECE),
-        np.zeros(CONTROLS, dtype=np.int64),
+        np.zeros(CONTROL_LENGTH, dtype=np.int64),
     )
     stalls = np.zeros(1, dtype=windows.STALL)
     states = np.zeros(1, dtype=windows.WINDOW)
-    windows.follow_windows(*events, none, told, 1, 1, states, stalls, 0)
+    windows.follow_windows(*events, none, outcomes, 1, 1, states, stalls, 0)
     parts, messages = np.zeros(0, dtype=image.PART), np.zeros(0, dtype=image.MESSAGE)
     image.assemble(parts, np.zeros(1, dtype=image.IMAGE)[0], messages, 0)
     numbers.flags.writeable = False
@@ -52,7 +52,7 @@ def main() -> int:
     slots, found = np.zeros(1, dtype=np.int32), np.zeros(0, dtype=totals.TOTAL)
     keys = (flows, numbers, numbers, none, none, flows, numbers, numbers, numbers, numbers)
     totals.sum_up(*keys, times_ns, numbers, numbers, numbers, slots, found)
-    # Windows are views of what was read, which nobody may write to.
+    # Windows are read-only views of the file.
     window = np.frombuffer(b"", dtype=np.uint8)
     segment, frames = np.zeros(1, dtype=recording.SEGMENT), np.zeros(1, dtype=recording.RECORDED)
     recording.walk_segment(window, segment[0], frames)

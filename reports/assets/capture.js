@@ -1,5 +1,5 @@
-// The charts of a capture report: positions, gaps, repair times, links and stalls of one stream, or
-// of all. Times are milliseconds since the first frame; charts over time zoom together.
+// The charts of a capture report: positions, gaps, stalls, repair times and links, of one stream or
+// all. Times are milliseconds since the first frame; charts over time zoom together.
 
 class Chart {
   static LINES = {
@@ -13,6 +13,10 @@ class Chart {
     reordered: { colour: "swapped", symbol: "diamond" },
     passed: { colour: "gap-fill", symbol: "square" },
     open: { colour: "dropped", symbol: "x" },
+  };
+  static LOST = {
+    "before capture": "before the capture point",
+    "behind capture": "after the capture point",
   };
   static CAUSES = { hole: "dropped", receiver: "rcv-pos" };
   static BINS_A_DECADE = 8;
@@ -57,16 +61,16 @@ class Chart {
     });
     this.root.append(bar);
     this.plots = {};
-    this.section("positions", "Positions", "How far the stream was; stalls are shaded.");
-    this.section("gaps", "Gaps", "Each gap when it was noticed, by how long its repair took.");
-    this.section("stalls", "Flow-control stalls", "When a sender had no room, and why.");
+    this.section("positions", "Positions", "Stream positions over time; stalls are shaded.");
+    this.section("gaps", "Gaps", "Time to repair of each gap, by the time it was detected.");
+    this.section("stalls", "Flow-control stalls", "When the sender had no window, by cause.");
     const pair = Page.element("div", "pair");
     this.root.append(pair);
-    this.section("repairs", "Repair times", "How many gaps took how long.", pair);
-    this.section("links", "Losses by link", "Share of the frames sent into each link.", pair);
+    this.section("repairs", "Repair times", "Distribution of the time to repair.", pair);
+    this.section("links", "Losses by link", "Share of the frames sent over each link.", pair);
     this.chosen = [this.data.streams[0]];
     this.filterTables();
-    const hint = "Drag to zoom, double click for all traffic; tap a legend entry to hide it.";
+    const hint = "Drag to zoom, double-click to show all traffic, click a legend entry to hide it.";
     this.root.append(Page.element("p", "hint", hint));
   }
 
@@ -87,7 +91,7 @@ class Chart {
     this.draw();
   }
 
-  /** Rows of tables that belong to another stream are hidden. */
+  /** Hide table rows of other streams. */
   filterTables() {
     const ids = new Set(this.chosen.map((stream) => stream.id));
     const all = this.chosen.length === this.data.streams.length;
@@ -110,29 +114,29 @@ class Chart {
   }
 
   draw() {
-    this.show("positions", this.positions(), "Nothing of this stream was sampled.", {
+    this.show("positions", this.positions(), "This stream has no samples.", {
       height: 420,
       yaxis: { title: "position, bytes", tickformat: "~s" },
       shapes: this.shades(),
     });
-    this.show("gaps", this.gaps(), "No gap was seen.", {
+    this.show("gaps", this.gaps(), "No gaps.", {
       height: 260,
-      yaxis: { title: "repair, ms", type: "log", tickformat: "~g" },
+      yaxis: { title: "time to repair, ms", type: "log", tickformat: "~g" },
     });
     const stalls = this.stalls();
-    this.show("stalls", stalls, "No stall: the sender never waited 10 ms for room.", {
+    this.show("stalls", stalls, "No stalls: the sender never waited 10 ms for window.", {
       height: 120 + 26 * new Set(stalls.flatMap((trace) => trace.y)).size,
       barmode: "overlay",
       yaxis: { fixedrange: true },
     });
-    this.show("repairs", this.repairs(), "Nothing was repaired.", {
+    this.show("repairs", this.repairs(), "No repairs.", {
       height: 300,
       xaxis: { title: "time to repair, ms", type: "log", tickformat: "~g" },
       yaxis: { title: "gaps" },
       bargap: 0.06,
     });
-    const alone = "Where frames were lost takes captures at two points or more.";
-    this.show("links", this.links(), alone, {
+    const noLinks = "Losses by link need captures at two or more points.";
+    this.show("links", this.links(), noLinks, {
       height: 300,
       barmode: "group",
       xaxis: { automargin: true, type: "category" },
@@ -183,7 +187,7 @@ class Chart {
     });
   }
 
-  /** A zoom of one chart over time is a zoom of all of them. */
+  /** Zoom all charts over time together. */
   follow(change) {
     const from = change["xaxis.range[0]"],
       to = change["xaxis.range[1]"];
@@ -243,7 +247,7 @@ class Chart {
     const repair = gaps.repair_ms[index];
     return [
       `${gaps.length[index].toLocaleString("en")} bytes at ${gaps.position[index].toLocaleString("en")}`,
-      `${gaps.outcome[index]}, lost ${gaps.cause[index]}`,
+      `${gaps.outcome[index]}, lost ${Chart.LOST[gaps.cause[index]]}`,
       `${gaps.naks[index]} NAK${gaps.naks[index] === 1 ? "" : "s"}`,
       repair === null ? "not repaired" : `${repair.toPrecision(3)} ms until repaired`,
     ].join("<br>");
@@ -279,7 +283,7 @@ class Chart {
       return {
         type: "bar",
         orientation: "h",
-        name: cause === "hole" ? "waited for a repair" : "waited for the receiver",
+        name: cause === "hole" ? "waiting for a repair" : "waiting for the receiver",
         base: picked.map((each) => each.from),
         x: picked.map((each) => each.to - each.from),
         y: picked.map((each) => each.label),

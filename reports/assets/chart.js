@@ -1,11 +1,11 @@
-// One run's chart: positions over time above, the distances between them below, events as marks.
-// Draws only what the current window can show, and draws it anew at each zoom.
+// The chart of a run: positions over time above, their differences below, events as marks.
+// Only points visible in the current window are drawn; each zoom draws again.
 
 class Chart {
   static DASHES = { "pub-lmt": "dot", "snd-lmt": "dash" };
   static SYMBOLS = {
     dropped: "x",
-    "lost in weather": "cross-open",
+    "lost to impairment": "cross-open",
     NAK: "triangle-down",
     retransmit: "triangle-up",
     "gap fill": "square",
@@ -16,7 +16,7 @@ class Chart {
   };
   static ICONS = {
     dropped: "M2 0L6 4 10 0 12 2 8 6 12 10 10 12 6 8 2 12 0 10 4 6 0 2z",
-    "lost in weather": "M4 0H8V4H12V8H8V12H4V8H0V4H4z",
+    "lost to impairment": "M4 0H8V4H12V8H8V12H4V8H0V4H4z",
     NAK: "M0 1H12L6 11z",
     retransmit: "M0 11H12L6 1z",
     "gap fill": "M1 1H11V11H1z",
@@ -25,14 +25,14 @@ class Chart {
     duplicated: "M6 1a5 5 0 1 1-.01 0z",
     "feedback lost": "M0 5H12V7H0z",
   };
-  static LOSSES = ["dropped", "lost in weather"];
-  static BUCKET = 2; // pixels of a line a bucket
-  static CELL = { far: 18, close: 4 }; // pixels of the cell in which one mark stands for all
-  static CLOSE_MARKS = 90; // of a kind in view: so few are drawn large
-  static CLOSE_MS = 250; // a window this short is looked at closely
-  static BIN = 3; // pixels of a bar of the event lanes
-  static LOSS_WINDOW_MS = [2, 60]; // shown around one loss: at least, at most
-  static REPAIRS_SHOWN = 3; // so many times as long as the repair took
+  static LOSSES = ["dropped", "lost to impairment"];
+  static BUCKET = 2; // width of a line bucket in pixels
+  static CELL = { far: 18, close: 4 }; // grid cell in pixels; one mark is drawn per cell
+  static CLOSE_MARKS = 90; // up to this many marks of a kind are drawn large
+  static CLOSE_MS = 250; // windows up to this width count as close-ups
+  static BIN = 3; // bar width in the event lanes, in pixels
+  static LOSS_WINDOW_MS = [2, 60]; // window around one loss: minimum, maximum
+  static REPAIR_FACTOR = 3; // width of that window, in repair times
 
   static isEmpty(data) {
     return !data.streams.some((stream) => stream.lines.length || stream.marks.length);
@@ -54,10 +54,10 @@ class Chart {
     return { from: -margin, to: this.data.duration_ms + margin };
   }
 
-  /** What is shown first: the traffic; the whole run where a stream did not come to its end. */
+  /** Initial view: the traffic; the whole run if a stream was not delivered completely. */
   start() {
     const whole = this.whole();
-    if (!this.data.calm) return whole;
+    if (!this.data.is_delivered) return whole;
     const [from, to] = this.data.active_ms;
     const margin = Math.max((to - from) * 0.02, 1);
     return { from: Math.max(from - margin, whole.from), to: Math.min(to + margin, whole.to) };
@@ -81,8 +81,8 @@ class Chart {
     const hint = Page.element("p", "hint");
     hint.innerHTML =
       '<span class="desk">Drag to zoom, Ctrl+wheel to zoom at the pointer, ' +
-      "double click for all traffic. " +
-      "</span>Tap a name to hide it. Between two samples of a counter its line is straight.";
+      "double-click to show all traffic. " +
+      "</span>Click a name to hide it. Lines are interpolated between counter samples.";
     this.root.append(this.legends, this.chips, this.plot, hint);
     this.labels();
   }
@@ -104,8 +104,8 @@ class Chart {
   }
 
   navigation(parent) {
-    this.button(parent, "‹ loss", () => this.step(-1), "to the loss before");
-    this.button(parent, "loss ›", () => this.step(1), "to the next loss");
+    this.button(parent, "‹ loss", () => this.step(-1), "previous loss");
+    this.button(parent, "loss ›", () => this.step(1), "next loss");
     this.button(parent, "◀", () => this.move(-0.5), "earlier");
     this.button(parent, "▶", () => this.move(0.5), "later");
     this.button(parent, "−", () => this.zoom(2.5), "zoom out");
@@ -126,7 +126,7 @@ class Chart {
     this.show(this.view);
   }
 
-  /** Legend entries and mark chips of the chosen stream. */
+  /** Update legend entries and mark chips for the selected stream. */
   labels() {
     this.data.streams.forEach((each) =>
       each.tab.setAttribute("aria-selected", String(each === this.stream)),
@@ -135,7 +135,7 @@ class Chart {
     this.values = [];
     [
       ["positions", this.stream.lines],
-      ["distances", this.stream.distances],
+      ["differences", this.stream.distances],
     ].forEach(([panel, lines]) => {
       const legend = Page.element("div", "legend");
       legend.append(Page.element("span", "panel", panel));
@@ -196,7 +196,7 @@ class Chart {
     this.show({ from: this.view.from + by, to: this.view.to + by });
   }
 
-  /** Zoom to the next or previous lost frame; without any, to the next event of any kind. */
+  /** Zoom to the next or previous lost frame; without losses, to the next event of any kind. */
   step(direction) {
     const marks = this.losses(this.stream.marks)[0] || this.stream.marks[0];
     if (!marks) return;
@@ -206,17 +206,17 @@ class Chart {
     const t = marks.t[this.loss];
     const [least, most] = Chart.LOSS_WINDOW_MS;
     const repair = this.repairOf(marks.position[this.loss], t);
-    const wanted = repair === undefined ? most : (repair - t) * Chart.REPAIRS_SHOWN;
-    const width = Math.min(most, Math.max(least, wanted));
+    const ideal = repair === undefined ? most : (repair - t) * Chart.REPAIR_FACTOR;
+    const width = Math.min(most, Math.max(least, ideal));
     this.show({ from: t - width * 0.25, to: t + width * 0.75 });
   }
 
-  /** Frames that never came: dropped by order first, then those the weather took. */
+  /** Lost frames: those dropped by a rule first, then those lost to impairments. */
   losses(marks) {
     return Chart.LOSSES.map((kind) => marks.find((each) => each.kind === kind)).filter(Boolean);
   }
 
-  /** When the position was sent again or filled after t; undefined if never. */
+  /** Return when the position was retransmitted or filled after t; undefined if never. */
   repairOf(position, t) {
     if (!this.stream.repairs) {
       this.stream.repairs = new Map();
@@ -233,7 +233,7 @@ class Chart {
     return (this.stream.repairs.get(position) || []).find((each) => each > t);
   }
 
-  /** Show a window of time; without a range of positions, the one that holds what happens in it. */
+  /** Show a time window; without a position range, the range of the activity in it. */
   show(view) {
     const whole = this.whole();
     const width = Math.max(0.05, Math.min(view.to - view.from, whole.to - whole.from));
@@ -245,19 +245,19 @@ class Chart {
   draw() {
     const shown = (lines) => lines.filter((line) => !this.hidden.has(line.name));
     const { from, to } = this.view;
-    // Limits run far ahead of what is sent; alone they would push the action to the lower edge.
+    // Limits are far above the positions; including them would compress the positions.
     const near = shown(this.stream.lines).filter((line) => !Chart.DASHES[line.name]);
     const lines = near.length ? near : shown(this.stream.lines);
     const range = this.view.range || Thin.span(lines, from, to, this.places(from, to)) || [0, 1];
     const below = this.view.below || Thin.span(shown(this.stream.distances), from, to) || [0, 1];
     const width = Math.max(this.plot.clientWidth, 300);
     const traces = shown(this.stream.lines).map((line) => this.lineTrace(line, "y", width));
-    // What is looked for most lies on top: the hole last.
+    // The gap line is drawn last, on top.
     traces.push(...shown(this.stream.distances).map((line) => this.lineTrace(line, "y2", width)));
     traces.push(...this.lanes(width));
     const visible = this.stream.marks.filter((marks) => !this.hidden.has(marks.kind));
     traces.push(
-      ...this.threads(visible),
+      ...this.repairLines(visible),
       ...visible.map((marks) => this.markTrace(marks, range, width)),
     );
     this.busy = true;
@@ -268,7 +268,7 @@ class Chart {
     });
   }
 
-  /** Positions of the marks in view, where they are few enough to be looked at one by one. */
+  /** Return positions of the marks in view, for kinds with few of them. */
   places(from, to) {
     return this.stream.marks
       .filter((marks) => !this.hidden.has(marks.kind))
@@ -300,8 +300,8 @@ class Chart {
     };
   }
 
-  /** A thread from each loss to its repair, where few enough are in view to be followed. */
-  threads(visible) {
+  /** Return a line from each loss to its repair, if few are in view. */
+  repairLines(visible) {
     const { from, to } = this.view;
     const few = (marks) => Thin.after(marks.t, to) - Thin.after(marks.t, from) <= Chart.CLOSE_MARKS;
     const x = [],
@@ -332,7 +332,7 @@ class Chart {
     ];
   }
 
-  /** Events over time, a lane a kind: how many a bin, each lane by its own measure. */
+  /** Event counts over time, one lane per kind; each lane has its own scale. */
   lanes(width) {
     const { from, to } = this.view;
     return this.stream.marks.map((marks, lane) => {
@@ -362,8 +362,8 @@ class Chart {
   }
 
   markTrace(marks, range, width) {
-    const placeless = marks.kind === "feedback lost";
-    const window = { ...this.view, low: placeless ? -1 : range[0], high: placeless ? 1 : range[1] };
+    const unplaced = marks.kind === "feedback lost";
+    const window = { ...this.view, low: unplaced ? -1 : range[0], high: unplaced ? 1 : range[1] };
     const inCells = (cell) =>
       Thin.marks(marks, window, width / cell, this.plot.clientHeight / 2 / cell);
     const all = inCells(Chart.CELL.close);
@@ -377,7 +377,7 @@ class Chart {
       mode: "markers",
       name: marks.kind,
       xaxis: "x",
-      yaxis: placeless ? "y2" : "y",
+      yaxis: unplaced ? "y2" : "y",
       marker: {
         symbol: Chart.SYMBOLS[marks.kind],
         size: close ? 11 : 6,
@@ -405,16 +405,16 @@ class Chart {
         parts.push(`term ${term}, offset ${Thin.group(position % this.stream.term_length)}`);
       }
     }
-    const said = {
+    const detailText = {
       dropped: `attempt ${detail}`,
-      "lost in weather": `time ${detail} that it was sent`,
-      retransmit: `time ${detail} that it is sent`,
+      "lost to impairment": `transmission ${detail}`,
+      retransmit: `transmission ${detail}`,
       held: `attempt ${detail}`,
       swapped: `attempt ${detail}`,
       duplicated: `attempt ${detail}`,
       "feedback lost": this.data.frame_names[detail] || `type ${detail}`,
     }[marks.kind];
-    if (said) parts.push(said);
+    if (detailText) parts.push(detailText);
     return parts.join("<br>");
   }
 
@@ -493,7 +493,7 @@ class Chart {
         zeroline: false,
         tickfont: { color: soft, size: 10.5 },
       },
-      annotations: [panel("positions", 1), panel("distances between them", 0.24)],
+      annotations: [panel("positions", 1), panel("differences", 0.24)],
       separators: ".\u2009",
     };
   }
@@ -506,7 +506,7 @@ class Chart {
       this.show(this.start());
       return false;
     });
-    // Without Ctrl the wheel scrolls the page, as everywhere else.
+    // Without Ctrl, the wheel scrolls the page.
     this.plot.addEventListener("wheel", (event) => this.wheel(event), {
       capture: true,
       passive: false,
@@ -552,7 +552,7 @@ class Chart {
     return x < 0 || x > axis._length ? null : axis.p2d(x);
   }
 
-  /** Show each line's value under the pointer in the legend. */
+  /** Show the value of each line at the pointer in the legend. */
   read(event) {
     const t = this.timeAt(event);
     this.values.forEach(([line, place]) => {
@@ -568,7 +568,7 @@ class Chart {
     this.draw();
   }
 
-  /** Draw again in the colours of another theme. */
+  /** Redraw after a change of theme. */
   repaint() {
     this.labels();
     this.draw();

@@ -1,5 +1,4 @@
-// The page around the charts: unpacks what was put into it, draws a chart when it comes into view,
-// changes the theme.
+// Page script: unpacks embedded data, draws a chart when it scrolls into view, switches the theme.
 
 const Page = (() => {
   "use strict";
@@ -13,7 +12,7 @@ const Page = (() => {
     return made;
   }
 
-  /** A colour by name, from the style sheet; a name with a blank has a dash there. */
+  /** Return a colour of the style sheet; blanks in the name are dashes there. */
   function colour(name) {
     return getComputedStyle(document.documentElement)
       .getPropertyValue(`--${name.replaceAll(" ", "-")}`)
@@ -60,7 +59,7 @@ const Page = (() => {
     try {
       await loadLibrary();
       const data = await unpack(document.getElementById(root.dataset.series).textContent);
-      if (Chart.isEmpty(data)) root.textContent = "This run left nothing to draw.";
+      if (Chart.isEmpty(data)) root.textContent = "No data to draw.";
       else charts.push(new Chart(root, data));
     } catch (error) {
       root.textContent = `The chart cannot be drawn: ${error.message}`;
@@ -72,7 +71,7 @@ const Page = (() => {
   function watch() {
     if (!("DecompressionStream" in window)) {
       document.querySelectorAll("[data-series]").forEach((root) => {
-        root.textContent = "Charts need a browser of 2023 or later.";
+        root.textContent = "Charts need a browser with DecompressionStream (2023 or later).";
       });
       return;
     }

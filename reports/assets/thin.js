@@ -1,9 +1,9 @@
-// Pure arithmetic of the chart: what of a line or a cloud of marks is worth drawing in a window.
+// Decimation for the chart: the points of a line and the marks to draw in a window.
 
 const Thin = (() => {
   "use strict";
 
-  /** Index of the first element of an ascending array that is greater than `value`. */
+  /** Return the index of the first element of an ascending array that is greater than `value`. */
   function after(array, value) {
     let low = 0,
       high = array.length;
@@ -15,16 +15,16 @@ const Thin = (() => {
     return low;
   }
 
-  /** What was last sampled at time t or before; null before the first sample. */
+  /** Return the last sample at or before time t; null before the first. */
   function valueAt(line, t) {
     const index = after(line.t, t) - 1;
     return index < 0 ? null : line.v[index];
   }
 
   /**
-   * The part of a step line within [from, to] with at most about 4 points a bucket: of each bucket
-   * the first, lowest, highest and last point stay, so no peak is lost. One point beyond each edge
-   * keeps the line whole.
+   * Return the part of a line within [from, to], with at most about 4 points per bucket: of each
+   * bucket the first, lowest, highest and last point stay, so no peak is lost. One point beyond
+   * each edge continues the line to it.
    */
   function line(line, from, to, buckets) {
     const begin = Math.max(0, after(line.t, from) - 1);
@@ -55,7 +55,7 @@ const Thin = (() => {
     return { x, y };
   }
 
-  /** Indices of marks inside the window, one a cell of a grid: more would hide each other. */
+  /** Return indices of marks in the window, one per grid cell; others would overlap. */
   function marks(marks, window, columns, rows) {
     const begin = Math.max(0, after(marks.t, window.from) - 1);
     const end = after(marks.t, window.to);
@@ -77,7 +77,7 @@ const Thin = (() => {
     return kept;
   }
 
-  /** How many of the ascending times fall into each of `count` equal bins; empty ones left out. */
+  /** Count ascending times in `count` equal bins; empty bins are omitted. */
   function bins(times, from, to, count) {
     const found = [],
       width = (to - from) / count;
@@ -91,7 +91,7 @@ const Thin = (() => {
     return found;
   }
 
-  /** The line's value at time t: on the straight between two points, level beyond them. */
+  /** Return the value at time t: interpolated between points, constant beyond them. */
   function between(line, t) {
     const next = after(line.t, t);
     if (next === 0) return line.v[0];
@@ -100,7 +100,7 @@ const Thin = (() => {
     return line.v[next - 1] + share * (line.v[next] - line.v[next - 1]);
   }
 
-  /** Lowest and highest of the lines within [from, to] and of `more`, with a margin; or null. */
+  /** Return the range of the lines within [from, to] and of `more`, with a margin; or null. */
   function span(lines, from, to, more = []) {
     const seen = { low: Infinity, high: -Infinity };
     const put = (value) => {
@@ -127,7 +127,7 @@ const Thin = (() => {
     ["B", 1],
   ];
 
-  /** Ticks on powers of two, so that they fall on the borders of terms. */
+  /** Return ticks at powers of two, so that they coincide with term boundaries. */
   function byteTicks(low, high, count) {
     const step = 2 ** Math.max(0, Math.ceil(Math.log2((high - low) / count)));
     const [unit, size] = UNITS.find(([, each]) => step >= each);
@@ -140,7 +140,7 @@ const Thin = (() => {
     return { values, texts };
   }
 
-  /** 1234567 -> "1 234 567", with thin spaces. */
+  /** Format a number with thin spaces: 1234567 -> "1 234 567". */
   function group(value) {
     return Math.round(value)
       .toString()

@@ -1,11 +1,12 @@
-"""Archives as processes, Java's and ours, started with the same settings by the same names.
+"""Archives as processes, Aeron's Java archive and ours, started with the same settings.
 
-    java    the archive of the jar that AERON_ALL_JAR names, with Java's media driver
+    java    the archive of the jar in AERON_ALL_JAR, with Java's media driver
     ours    python -m windtunnel.driver.archive run, and python -m windtunnel.driver beside it
 
-Ours are forked from an interpreter that has imported them: to start one takes longer than most of
-these tests, and `test_server_process.py` does it as a user would. Each has a folder of its own:
-DIR/aeron of the driver, DIR/archive of the recordings, DIR/log.txt.
+Our processes are forked from an interpreter that has imported the modules, because starting an
+interpreter takes longer than most of these tests; `test_server_process.py` starts one like a user.
+Each archive has a folder of its own: DIR/aeron of the driver, DIR/archive of the recordings,
+DIR/log.txt.
 """
 
 import itertools
@@ -37,7 +38,7 @@ JAVA = (
 
 
 def why_no_java():
-    """Why the half with Java's archive is left out; empty where it is not."""
+    """Return why Java's archive is not tested; empty if it is."""
     if not JAR:
         return "AERON_ALL_JAR is not set: expected the path of Aeron's aeron-all jar"
     if not Path(JAR).is_file():
@@ -50,7 +51,7 @@ KINDS = ("ours",) if why_no_java() else ("ours", "java")
 
 
 def until(condition, what):
-    """Wait for something that must become true; only a broken archive lets it fail."""
+    """Wait for a condition that only a broken archive does not fulfil."""
     deadline_s = time.monotonic() + PATIENCE_S
     while not (found := condition()):
         assert time.monotonic() < deadline_s, f"{what}: not within {PATIENCE_S:g} s"
@@ -87,7 +88,7 @@ def _settings(folder, port):
 
 
 class Archive:
-    """One archive with its driver: one process of Java, or two of ours."""
+    """One archive with its driver: one Java process, or two of ours."""
 
     def __init__(self, kind, folder, settings=None, class_path=()):
         self.kind, self.folder, self.port = kind, folder, free_port()
@@ -105,7 +106,7 @@ class Archive:
 
     @property
     def is_alive(self):
-        """Whether it runs, and our client of its driver with it."""
+        """Whether the archive and our client of its driver are running."""
         is_lost = self._aeron is not None and self._aeron.is_closed
         codes = [each.poll() for each in self._processes]
         return set(codes) == {None} and not is_lost
@@ -119,7 +120,7 @@ class Archive:
         return self._log_file.read_text(errors="replace")
 
     def launch(self):
-        """Start it, once its driver is there, and do not wait for it."""
+        """Start the archive once its driver is ready, without waiting for the archive."""
         self.folder.mkdir(parents=True, exist_ok=True)
         self._log_file.touch()
         if self.kind == "java":
@@ -145,12 +146,12 @@ class Archive:
             name.upper().replace(".", "_"): str(value) for name, value in self.settings.items()
         }
         return fork_server_client.spawn(
-            words[0], (sys.executable, "-m", *words), usual=os.environ, env=settings, cwd=ROOT,
+            words[0], (sys.executable, "-m", *words), common=os.environ, env=settings, cwd=ROOT,
             log=self._log_file, network=None,
         )  # fmt: skip
 
     def start(self):
-        """Start it, and wait until clients can talk to it."""
+        """Start the archive, and wait until clients can connect."""
         self.launch()
         mark_file = self.directory / "archive-mark.dat"
 
@@ -162,7 +163,7 @@ class Archive:
         return self
 
     def exit_code(self):
-        """Wait until it has ended by itself; its driver follows."""
+        """Wait until the archive has exited by itself, then end its driver."""
         archive, *driver = self._processes
         until(lambda: archive.poll() is not None, "the end of the archive")
         for each in driver:
@@ -171,27 +172,27 @@ class Archive:
 
     @property
     def aeron(self):
-        """Our client of its driver, the same for all."""
+        """The shared client of the archive's driver."""
         if self._aeron is None:
             directory = self.folder / "aeron"
             self._aeron = Aeron(context=ClientContext(dir=directory, driver_timeout_ms=60_000))
         return self._aeron
 
     def die(self):
-        """End it without a chance to clean up, while clients are still there."""
+        """Kill the archive while clients are connected."""
         archive, *driver = self._processes
         _end(archive, signal.SIGKILL)
         for each in driver:
             _end(each, signal.SIGTERM)
 
     def kill(self):
-        """End it without a chance to clean up, and before our client's leaving ends its streams."""
+        """Kill the archive before closing our client ends its streams."""
         for each in self._processes:
             _end(each, signal.SIGKILL)
         self._end(signal.SIGKILL)
 
     def stop(self):
-        """Ask it to end."""
+        """Send the archive a shutdown signal."""
         self._end(signal.SIGTERM)
 
     def _end(self, number):
@@ -204,7 +205,7 @@ class Archive:
 
 
 def _end(process, number):
-    process.tell(number)
+    process.send_signal(number)
     if process.wait(PATIENCE_S) is None:
         process.kill()
         raise AssertionError(f"{process.name}: signal {number} did not end it")
@@ -214,13 +215,13 @@ ACTIVITY_AT, VERSION_AT = 16, 8
 
 
 def activity_ms(mark_file):
-    """When an archive was last alive, from its mark file; -1 once it has stopped."""
+    """Return the activity time in the mark file; -1 after a clean shutdown."""
     with mark_file.open("rb") as file:
         return int.from_bytes(file.read(24)[ACTIVITY_AT:], "little", signed=True)
 
 
 def mark_is_ready(mark_file):
-    """Whether an archive that is starting has come so far that it answers."""
+    """Return whether a starting archive is ready for clients."""
     with mark_file.open("rb") as file:
         head = file.read(24)
     version = int.from_bytes(head[VERSION_AT : VERSION_AT + 4], "little")
@@ -229,7 +230,7 @@ def mark_is_ready(mark_file):
 
 
 def make_as_old(mark_file, age_ms):
-    """Make a dead archive's mark file say that it was alive so long ago."""
+    """Set the activity time in the mark file of a dead archive that far back."""
     then_ms = int(time.time() * 1_000) - age_ms
     with mark_file.open("r+b") as file:
         file.seek(ACTIVITY_AT)

@@ -1,7 +1,7 @@
-"""Archives that tests share: one process for all that need nothing else.
+"""Fixtures with archives that tests share, one process for all that need no special settings.
 
-They are alive only while tests of this folder run, which are therefore kept together in whatever
-order the rest comes: an archive that nobody speaks to still takes a twentieth of a core.
+They run only while tests of this folder run, which are therefore kept together: an idle archive
+still uses a twentieth of a core.
 """
 
 from pathlib import Path
@@ -21,7 +21,7 @@ def is_here(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Bring this folder's tests to the first of them, each in its place among them."""
+    """Move this folder's tests together, to the position of the first; keep their order."""
     own = [each for each in items if is_here(each)]
     if own:
         first = items.index(own[0])
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_teardown(item, nextitem):
-    """After the last of them, end what they shared."""
+    """Stop the shared archives after the last test of this folder."""
     try:
         return (yield)
     finally:
@@ -39,13 +39,13 @@ def pytest_runtest_teardown(item, nextitem):
 
 
 class Archives:
-    """Every archive that was started, by its kind and what it is for."""
+    """All archives that were started, by kind and purpose."""
 
     def __init__(self, folder):
         self._folder, self._running, self._count = folder, {}, 0
 
     def shared(self, kind, name="patient", settings=None, class_path=()):
-        """The running archive of that name, started when it is asked for first."""
+        """Return the running archive of that name, starting it on first use."""
         running = self._running.get((kind, name))
         if running is not None and not running.is_alive:
             # What one test has killed is not the next one's fault.
@@ -81,7 +81,7 @@ def kind(request):
 
 @pytest.fixture
 def archive(archives, kind):
-    """An archive with Aeron's defaults, but for small files and no limits."""
+    """An archive with Aeron's defaults, except for small files and no limits."""
     return archives.shared(kind)
 
 
@@ -95,7 +95,7 @@ def talk(archive):
 
 @pytest.fixture
 def own_archive(tmp_path, kind):
-    """Makes archives that a test has for itself, with settings of its own."""
+    """Creates archives for one test, with its own settings."""
     made = []
 
     def make(settings=None, name="own"):
@@ -109,7 +109,7 @@ def own_archive(tmp_path, kind):
 
 @pytest.fixture
 def impatient(archives, kind):
-    """An archive that gives up after five seconds, and asks ten times as often."""
+    """An archive with a timeout of five seconds and ten times as many liveness checks."""
     settings = {
         "aeron.archive.connect.timeout": "5s",
         "aeron.archive.session.liveness.check.interval": "100ms",
@@ -120,13 +120,13 @@ def impatient(archives, kind):
 
 @pytest.fixture(scope="session")
 def java_gatekeeper(tmp_path_factory):
-    """The folder of its classes; None without a compiler."""
+    """The class folder of Gatekeeper.java; None without a compiler."""
     return gatekeeper.compiled(JAR, tmp_path_factory.mktemp("classes"))
 
 
 @pytest.fixture
 def guarded(archives, kind, request):
-    """An archive that asks who is there, and gives up after five seconds."""
+    """An archive with authentication and a timeout of five seconds."""
     doors = rules = "tests.archive.gatekeeper:Gatekeeper"
     class_path = ()
     if kind == "java":
@@ -144,7 +144,7 @@ def guarded(archives, kind, request):
 
 @pytest.fixture
 def checked(archives, kind):
-    """An archive that writes checksums and looks at them before it replays."""
+    """An archive that writes checksums and verifies them before replay."""
     settings = {
         "aeron.archive.record.checksum": "CRC-32",
         "aeron.archive.replay.checksum": "CRC-32",
@@ -154,13 +154,13 @@ def checked(archives, kind):
 
 @pytest.fixture
 def source(archives, kind):
-    """Another archive, with a driver of its own, to copy recordings from."""
+    """A second archive with its own driver, as the source of replications."""
     return archives.shared(kind, "source")
 
 
 @pytest.fixture
 def source_talk(source):
-    """A control session with that other archive."""
+    """A control session with the second archive."""
     made = Conversation(source)
     yield made
     made.close()

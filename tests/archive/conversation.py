@@ -1,10 +1,10 @@
-"""A control session without a client: what is sent is given, what comes is kept in its order.
+"""A control session without a client: sends requests, and keeps all received messages in order.
 
 talk = Conversation(archive)
 request = talk.send(StartRecordingRequest, stream_id=1001, ...)
-talk.answer(request)               the first answer to it
-talk.heard(request)                all that came so far with its correlation id
-talk.nothing_came_of(request)      no answer, though a later request was answered
+talk.answer(request)               the first response to it
+talk.heard(request)                all messages so far with its correlation id
+talk.nothing_came_of(request)      no response, though a later request was answered
 """
 
 from dataclasses import dataclass
@@ -36,14 +36,14 @@ ANY_PORT = "aeron:udp?endpoint=127.0.0.1:0|term-length=64k"
 
 @dataclass(frozen=True)
 class Heard:
-    """One message, and how many bytes it had."""
+    """A received message, and its length in bytes."""
 
     message: Message
     length: int
 
 
 class Conversation:
-    """One control session with an archive, by its local channel unless another is given."""
+    """A control session with an archive, over its local channel by default."""
 
     def __init__(
         self, archive, *, request_channel=LOCAL, response_channel=LOCAL, version=PROTOCOL_VERSION,
@@ -80,13 +80,13 @@ class Conversation:
             self.control_session_id = message.control_session_id
 
     def poll(self):
-        """Hear what came."""
+        """Receive messages."""
         while self.subscription.poll(self._assembler, 10):
             pass
         return self.all
 
     def offer(self, message):
-        """Send a message, or bytes that are none."""
+        """Send a message, or arbitrary bytes."""
         content = message if isinstance(message, bytes) else codec.encode(message)
         until(lambda: self.publication.offer(content) > 0, f"sending {message}")
 
@@ -100,11 +100,11 @@ class Conversation:
         return fields["correlation_id"]
 
     def messages(self, kind=Message):
-        """All messages of a kind that came so far."""
+        """Return all messages of a kind received so far."""
         return [heard.message for heard in self.poll() if isinstance(heard.message, kind)]
 
     def heard(self, correlation_id, kind=Message):
-        """All that came so far with a correlation id."""
+        """Return all messages received so far with a correlation id."""
         return [
             message
             for message in self.messages(kind)
@@ -112,30 +112,30 @@ class Conversation:
         ]
 
     def answer(self, correlation_id, number=0):
-        """The answer to a request; a later one where `number` is more than 0."""
+        """Return the response to a request; a later one if `number` is more than 0."""
         return until(
             lambda: dict(enumerate(self.heard(correlation_id))).get(number),
             f"answer {number} to {correlation_id}",
         )
 
     def ask(self, kind, **fields):
-        """Send a request and wait for its first answer."""
+        """Send a request and wait for its first response."""
         return self.answer(self.send(kind, **fields))
 
     def ok(self, kind, **fields):
-        """Ask for something that must succeed. Returns what the answer is about."""
+        """Send a request that must succeed. Returns the relevant id."""
         answer = self.ask(kind, **fields)
         assert answer.code == ControlResponseCode.OK, answer
         return answer.relevant_id
 
     def refused(self, kind, **fields):
-        """Ask for something that must fail. Returns the error code."""
+        """Send a request that must be rejected. Returns the error code."""
         answer = self.ask(kind, **fields)
         assert answer.code == ControlResponseCode.ERROR, answer
         return ErrorCode(answer.relevant_id)
 
     def signal(self, signal, correlation_id):
-        """Wait for a signal that a request has caused."""
+        """Wait for a signal caused by a request."""
 
         def found():
             for each in self.heard(correlation_id, RecordingSignalEvent):
@@ -146,12 +146,12 @@ class Conversation:
         return until(found, f"{signal.name} of {correlation_id}")
 
     def nothing_came_of(self, *correlation_ids):
-        """Whether requests were passed over, now that the archive has answered a later one."""
+        """Return whether requests were ignored, given that a later one was answered."""
         self.ok(ArchiveIdRequest)
         return not any(self.heard(each) for each in correlation_ids)
 
     def until_end(self):
-        """Hear all that comes until the archive has closed its response channel."""
+        """Receive messages until the archive has closed its response channel."""
 
         def is_over():
             self.poll()
@@ -161,7 +161,7 @@ class Conversation:
         return self.messages()
 
     def close(self):
-        """Leave, as a client does."""
+        """Close the session like a client."""
         if not self.publication.is_closed:
             self.publication.offer(
                 codec.encode(CloseSessionRequest(control_session_id=self.control_session_id))
@@ -171,7 +171,7 @@ class Conversation:
 
 
 def shape(messages):
-    """Answers and signals in short: OK, an error's name, a signal's name."""
+    """Summarize responses and signals: OK, an error's name, a signal's name."""
     short = []
     for each in messages:
         if isinstance(each, RecordingSignalEvent):

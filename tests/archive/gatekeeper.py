@@ -1,9 +1,9 @@
-"""Who may talk to an archive in these tests, by the credentials that a client shows.
+"""The authenticator and authorisation service of these tests, by the credentials of a client.
 
-    stranger    is turned away
-    guest       is asked for a word; "the word" opens, any other does not
-    reader      may do everything but truncate
-    else        may do everything
+    stranger    is rejected
+    guest       is challenged; "the word" is the correct response
+    reader      may make all requests except truncation
+    else        may make all requests
 
 `Gatekeeper.java` is the same for Java's archive.
 """
@@ -49,7 +49,7 @@ class Gatekeeper:
 
 
 def compiled(jar, folder):
-    """Compile the Java twin. Returns the folder for the class path; None without a compiler."""
+    """Compile the Java version. Returns the folder for the class path; None without a compiler."""
     compiler = shutil.which("javac")
     if compiler is None:
         return None

@@ -1,15 +1,14 @@
-"""kill -9 of whoever records, at random moments: what was said to be written is there, and nothing
-else is served.
+"""Kills a recording process with SIGKILL at random moments and checks its files.
 
     python -m tests.archive.server_killed [--moments 500] [--seed N]
 
     writer ---- recording 0 ---- | ---- recording 1 ---X SIGKILL
-        says after each block: so far          opened as an archive opens its directory:
-                                               every stop position is a frame's end, at or behind
-                                               what was said; every byte before it is the stream's
+        reports its position           opened as an archive opens its directory:
+        after each block               every stop position is a frame's end, at or after the
+                                       reported one; every byte before it is the stream's
 
-The writer is forked off a process that has everything loaded, so that 500 moments take a minute. A
-last frame that cannot be proven whole may be refused, but none that was said to be written.
+The writer is forked from a process that has imported everything, so that 500 kills take a minute. A
+last frame that is not proven complete may be refused, but no frame that was reported as written.
 """
 
 import argparse
@@ -48,7 +47,7 @@ END_MAX = 6 * own.TERM
 
 @dataclass(frozen=True)
 class Moment:
-    """What came of one kill."""
+    """The result of one kill."""
 
     recordings: int
     position: int
@@ -56,7 +55,7 @@ class Moment:
 
 
 def frames_of(seed, recording_id):
-    """(position, bytes) of each frame of a stream without a zero in its payloads."""
+    """Return (position, bytes) of each frame of a stream whose payloads contain no zero byte."""
     chance = random.Random(f"{seed}/{recording_id}")
     frames, position = [], 0
     end = chance.randrange(1_024, END_MAX)
@@ -73,7 +72,7 @@ def frames_of(seed, recording_id):
 
 
 def blocks_of(seed, recording_id):
-    """The same as a recorder sees it: runs of frames of one term, padding alone."""
+    """Return the same as blocks: runs of frames of one term, padding as a block of its own."""
     chance, run = random.Random(seed), []
     for position, content in frames_of(seed, recording_id):
         is_pad = content[6] == own.PAD
@@ -88,7 +87,7 @@ def blocks_of(seed, recording_id):
 
 
 def write(folder, seed):
-    """Record streams until somebody kills us, or nobody seems to."""
+    """Record streams until the process is killed, or a timeout."""
     progress = os.open(folder / "progress", os.O_RDWR | os.O_CREAT)
     level = SyncLevel.DATA if seed % 4 == 0 else SyncLevel.CACHE
     catalog = CatalogWriter.create(folder, CatalogOptions(capacity=32, sync_level=level))
@@ -100,7 +99,7 @@ def write(folder, seed):
             writer.write(memoryview(block))
             os.pwrite(progress, PROGRESS.pack(recording_id, writer.position, 0), 0)
         writer.close()
-        catalog.stopped(recording_id, writer.position, 1)
+        catalog.record_stop(recording_id, writer.position, 1)
         os.pwrite(progress, PROGRESS.pack(recording_id, writer.position, 1), 0)
 
 
@@ -110,7 +109,7 @@ def _said(folder):
 
 
 def check(folder, seed):
-    """Open what is left as an archive does. Returns what it came to; AssertionError if bad."""
+    """Open the files like an archive and check them. Returns the result, or AssertionError."""
     said = _said(folder)
     last_id, position, is_stopped = PROGRESS.unpack(said) if said else (-1, 0, 0)
     is_refused = False
@@ -146,8 +145,8 @@ def check(folder, seed):
     return Moment(len(ids), position, is_refused)
 
 
-def _nursery():
-    """Fork a writer for each line; say its number, and when it is dead."""
+def _fork_server():
+    """Fork a writer for each line read; report its process id and its end."""
     for line in sys.stdin:
         folder, seed = line.split()
         child = os.fork()
@@ -162,29 +161,29 @@ def _nursery():
 
 
 class Killer:
-    """Writers, and their ends."""
+    """Starts writers and kills them."""
 
     def __init__(self, folder):
         self._folder, self._count = folder, 0
-        self._nursery = subprocess.Popen(
+        self._fork_server = subprocess.Popen(
             [sys.executable, "-P", "-m", "tests.archive.server_killed", "--nursery"],
             stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, cwd=REPOSITORY,
             env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         )  # fmt: skip
 
     def moment(self, chance):
-        """One writer, killed when chance wants it. Returns what it came to."""
+        """Start a writer and kill it at a random moment. Returns the result."""
         self._count += 1
         folder, seed = self._folder / str(self._count), chance.randrange(1 << 30)
         folder.mkdir()
-        self._nursery.stdin.write(f"{folder} {seed}\n")
-        self._nursery.stdin.flush()
-        child = int(self._nursery.stdout.readline())
+        self._fork_server.stdin.write(f"{folder} {seed}\n")
+        self._fork_server.stdin.flush()
+        child = int(self._fork_server.stdout.readline())
         if chance.random() < 0.9:
             _until(lambda: _said(folder))
         time.sleep(chance.random() * LATEST_S)
         os.kill(child, signal.SIGKILL)
-        ended = int(self._nursery.stdout.readline())
+        ended = int(self._fork_server.stdout.readline())
         assert ended == -signal.SIGKILL, f"the writer failed by itself: {ended}"
         if not (folder / "archive.catalog").exists():
             return Moment(0, 0, False)
@@ -194,13 +193,13 @@ class Killer:
         return found
 
     def close(self):
-        self._nursery.stdin.close()
-        self._nursery.wait()
-        self._nursery.stdout.close()
+        self._fork_server.stdin.close()
+        self._fork_server.wait()
+        self._fork_server.stdout.close()
 
 
 def _until(condition):
-    """Wait; a writer that fails ends the test by its exit code."""
+    """Wait for a condition; a writer that fails ends the test with its exit code."""
     for _ in range(PATIENCE):
         if condition():
             return
@@ -214,7 +213,7 @@ def main():
     parser.add_argument("--nursery", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.nursery:
-        _nursery()
+        _fork_server()
         return 0
     seed = secrets.randbelow(1 << 32) if given.seed is None else given.seed
     print(f"seed={seed}", flush=True)

@@ -1,7 +1,7 @@
-"""Streams that are recorded, and what is read of them again.
+"""Streams that are recorded, and readers of their replays.
 
-Messages have 1000 bytes, so a frame has 1032 and takes 1056: 62 of them and 64 bytes of padding in
-a term of 64 KiB. What the bytes are follows from the message's number.
+Messages have 1000 bytes, so a frame has 1032 and occupies 1056: 62 of them and 64 bytes of padding
+fill a term of 64 KiB. The content of a message follows from its number.
 """
 
 import itertools
@@ -27,17 +27,17 @@ _STREAMS = itertools.count(1_001)
 
 
 def new_stream_id():
-    """A stream that no other test uses."""
+    """Return a stream id that no other test uses."""
     return next(_STREAMS)
 
 
 def message(number, length=LENGTH):
-    """The bytes of a message."""
+    """Return the bytes of a message."""
     return np.random.default_rng(number).bytes(length)
 
 
 class Recorded:
-    """A stream of our own and its recording in an archive."""
+    """A published stream and its recording in an archive."""
 
     def __init__(
         self, talk, channel=IPC, *, stream_id=None, location=SourceLocation.LOCAL, auto_stop=False
@@ -66,7 +66,7 @@ class Recorded:
         return self
 
     def settle(self):
-        """Wait until all that was published is recorded."""
+        """Wait until everything published is recorded."""
         reached = self.publication.position
         until(
             lambda: (
@@ -89,14 +89,14 @@ class Recorded:
 
 
 class Reader:
-    """A subscription that keeps whole messages."""
+    """A subscription that keeps complete messages."""
 
     def __init__(self, aeron, channel, stream_id):
         self._begin(aeron.add_subscription(channel, stream_id))
 
     @classmethod
     def of(cls, subscription):
-        """The reader of a subscription that is there already."""
+        """Return the reader of an existing subscription."""
         made = cls.__new__(cls)
         made._begin(subscription)
         return made
@@ -107,19 +107,19 @@ class Reader:
         self._assembler = FragmentAssembler(lambda payload, _: self.messages.append(bytes(payload)))
 
     def poll(self):
-        """Read what there is; True once the stream is over."""
+        """Read what has arrived; True once the stream has ended."""
         if self.image is None and self.subscription.images:
             self.image = self.subscription.images[0]
         self.subscription.poll(self._assembler, 64)
         return self.image is not None and (self.image.is_end_of_stream or self.image.is_closed)
 
     def until_count(self, count):
-        """Read until so many messages have come."""
+        """Read until that many messages have arrived."""
         until(lambda: self.poll() or len(self.messages) >= count, f"{count} messages")
         return self.messages
 
     def until_end(self):
-        """Read until the stream is over."""
+        """Read until the stream has ended."""
         until(self.poll, "the end of the stream")
         return self.messages
 
@@ -128,7 +128,7 @@ class Reader:
 
 
 class Replay:
-    """A replay over IPC, and its reader; `request` carries what still comes of it."""
+    """A replay over IPC and its reader; `request` is the correlation id of later messages."""
 
     def __init__(self, talk, recording_id, **fields):
         self.talk, self.stream_id = talk, new_stream_id()
@@ -141,14 +141,14 @@ class Replay:
         )  # fmt: skip
 
     def read(self):
-        """The reader of a replay that the archive has agreed to."""
+        """Return the reader of a replay that the archive has accepted."""
         self.session_id = self.talk.answer(self.request).relevant_id
         channel = f"aeron:ipc?session-id={session_id_of(self.session_id)}"
         return Reader(self.talk.aeron, channel, self.stream_id)
 
 
 def replayed(talk, recording_id, **fields):
-    """All messages of a replay that ends by itself."""
+    """Return all messages of a replay that ends by itself."""
     reader = Replay(talk, recording_id, **fields).read()
     messages = reader.until_end()
     reader.close()
@@ -156,7 +156,7 @@ def replayed(talk, recording_id, **fields):
 
 
 def positioned(position, initial_term_id=7, *, term_length=65_536, mtu=1_408):
-    """The channel of a publication that begins at a position."""
+    """Return the channel of a publication that begins at a position."""
     term_id = initial_term_id + position // term_length
     return (
         f"aeron:ipc?term-length={term_length}|mtu={mtu}|init-term-id={initial_term_id}"
@@ -165,7 +165,7 @@ def positioned(position, initial_term_id=7, *, term_length=65_536, mtu=1_408):
 
 
 class Extended(Recorded):
-    """A recording that is continued by another publication, which begins at `position`."""
+    """A recording that another publication extends from `position` on."""
 
     def __init__(self, recorded, *, position=None, auto_stop=False, **geometry):
         talk = recorded.talk
@@ -184,7 +184,7 @@ class Extended(Recorded):
         self.publish(position, **geometry)
 
     def publish(self, position, *, initial_term_id=None, **geometry):
-        """Publish from there on, with the recording's geometry but for what is given."""
+        """Publish from there on, with the recording's parameters except those given."""
         if initial_term_id is None:
             initial_term_id = self._initial_term_id
         channel = positioned(position, initial_term_id, **geometry)

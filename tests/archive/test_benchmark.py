@@ -1,4 +1,4 @@
-"""The benchmark's measurement of our archive, whole but short: what it counts, not how fast."""
+"""The archive benchmark, complete but short: checks what it counts, not how fast it is."""
 
 from tests.peer.ports import free_port
 from windtunnel.harness.bench import archive

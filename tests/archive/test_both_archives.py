@@ -1,6 +1,6 @@
-"""Java's archive and ours with each other: one opens the other's files, one copies from the other.
+"""Java's archive and ours: each opens the other's files and replicates from the other.
 
-All of it needs both, and is left out with the reason where there is no Java archive.
+Skipped with a reason without a Java archive.
 """
 
 import shutil
@@ -30,7 +30,7 @@ def pair(request):
 
 
 def moved(archive, kind):
-    """The same directory under an archive of another kind."""
+    """Start an archive of the other kind in the same directory."""
     archive.stop()
     shutil.rmtree(archive.folder / "aeron", ignore_errors=True)
     following = Archive(kind, archive.folder, archive.settings)
@@ -39,7 +39,7 @@ def moved(archive, kind):
 
 
 def test_one_opens_the_others_directory(tmp_path, pair):
-    """What one has written the other lists, replays, extends, and gives back."""
+    """Each archive lists, replays and extends the recordings of the other."""
     first_kind, second_kind = pair
     archive = Archive(first_kind, tmp_path / "moving")
     try:
@@ -72,7 +72,7 @@ def test_one_opens_the_others_directory(tmp_path, pair):
 
 
 def fact(descriptor):
-    """A descriptor without what belongs to the session that asked."""
+    """Return a descriptor without the fields of the session."""
     return {
         name: getattr(descriptor, name)
         for name in descriptor.__dataclass_fields__

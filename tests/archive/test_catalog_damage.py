@@ -1,6 +1,6 @@
-"""An archive whose catalog is lost or damaged: it does not start, and its recordings come back.
+"""An archive with a lost or damaged catalog does not start, and its recordings can be recovered.
 
-Aeron's starts with an empty catalog, or with what it can see, and writes over the recordings.
+Aeron's archive starts with an empty or partial catalog and overwrites the recordings.
 """
 
 import shutil
@@ -17,7 +17,7 @@ ENTRIES_AT = 32
 
 @pytest.fixture
 def stopped(own_archive, kind):
-    """(a stopped archive of three recordings, what was sent)."""
+    """(a stopped archive with three recordings, the messages sent)."""
     if kind == "java":
         pytest.skip("Java's archive overwrites them")
     archive = own_archive().start()
@@ -38,7 +38,7 @@ def segments(archive):
 
 
 def check_refused(archive):
-    """That it does not start, and says which command is to be run."""
+    """Check that the archive does not start, and names the command to run."""
     before = segments(archive)
     catalog = archive.directory / "archive.catalog"
     content = catalog.read_bytes() if catalog.exists() else None
@@ -52,7 +52,7 @@ def check_refused(archive):
 
 
 def check_recovered(archive, all_sent):
-    """That it starts when the catalog is rebuilt, replays every message, and records beside."""
+    """Check that it starts after `recover`, replays every message, and makes new recordings."""
     before = segments(archive)
     assert our_tool(["recover", "--dir", str(archive.directory)]) == 0
     assert segments(archive) == before

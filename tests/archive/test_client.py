@@ -1,4 +1,4 @@
-"""Our client and an archive: every call, waiting and awaited, and what comes unasked."""
+"""Our client with an archive: every call, blocking and asyncio, and unsolicited messages."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ UNKNOWN = 1_000_100
 
 
 class Client(AeronArchive):
-    """A client that keeps the signals it was told of."""
+    """A client that keeps the signals received."""
 
     @classmethod
     def of(cls, archive, **settings):
@@ -54,7 +54,7 @@ class Client(AeronArchive):
 
 @pytest.fixture(params=["ipc", "udp", "response"])
 def any_client(request, archive):
-    """A client by each kind of control channel."""
+    """A client with each kind of control channel."""
     channels = {
         "ipc": (LOCAL, LOCAL),
         "udp": (archive.control_channel, ANY_PORT),
@@ -85,7 +85,7 @@ def write(publication, count, first=0):
 
 
 def recorded(client, count, channel=IPC):
-    """A live recording of messages: its id, its publication, what was sent."""
+    """Return a live recording: its id, its publication, the messages sent."""
     publication = client.add_recorded_exclusive_publication(channel, new_stream_id())
     session_id, stream_id = publication.session_id, publication.stream_id
     find = (0, "aeron:ipc", stream_id, session_id)
@@ -98,7 +98,7 @@ def recorded(client, count, channel=IPC):
 
 
 def read_all(subscription):
-    """All messages of a subscription's one image."""
+    """Return all messages of a subscription's single image."""
     return Reader.of(subscription).until_end()
 
 
@@ -144,7 +144,7 @@ def test_listings(client):
     assert client.list_recording_subscriptions(UNKNOWN, 1, "", None, subscriptions.append) == 0
     with pytest.raises(ValueError, match="count is 0"):
         client.list_recordings(0, 0, found.append)
-    assert client.ask_archive_id() == client.archive_id
+    assert client.request_archive_id() == client.archive_id
     for each in (publication, other):
         client.stop_recording_publication(each)
         each.close()
@@ -176,7 +176,7 @@ def test_starting_and_stopping(client):
 def test_only_a_publication_of_our_own_is_recorded_from_its_beginning(client):
     stream_id = new_stream_id()
     first = client.add_recorded_publication(IPC, stream_id)
-    with pytest.raises(ArchiveError, match="was there before"):
+    with pytest.raises(ArchiveError, match="publication already added"):
         client.add_recorded_publication(IPC, stream_id)
     assert not first.is_closed
     client.stop_recording_publication(first)
@@ -343,7 +343,7 @@ def test_challenged_and_turned_away(guarded):
 
     with Client.of(guarded, credentials=b"guest", on_challenge=answer) as client:
         assert asked == [b"which word?"]
-        assert client.ask_archive_id() == client.archive_id
+        assert client.request_archive_id() == client.archive_id
     for credentials in (b"stranger", b"guest"):
         with pytest.raises(ArchiveError) as refusal:
             Client.of(guarded, credentials=credentials, on_challenge=lambda _: b"a guess")
@@ -355,7 +355,7 @@ def test_a_closed_client_says_so(archive):
     client.close()
     client.close()
     assert client.is_closed
-    for call in (client.ask_archive_id, client.poll_for_recording_signals, client.keep_alive):
+    for call in (client.request_archive_id, client.poll_for_recording_signals, client.keep_alive):
         with pytest.raises(ArchiveClosedError):
             call()
 
@@ -365,10 +365,10 @@ def test_an_archive_that_dies(own_archive):
     client = Client.of(archive, message_timeout_ns=30_000_000_000)
     archive.die()
     with pytest.raises(ArchiveError):
-        client.ask_archive_id()
+        client.request_archive_id()
     archive.aeron.close()
     with pytest.raises(ArchiveClosedError):
-        client.ask_archive_id()
+        client.request_archive_id()
     client.close()
 
 
@@ -426,7 +426,7 @@ async def test_the_same_awaited(archive):
         found = []
         # Several tasks ask at once, and each hears its own answer.
         answers = await asyncio.gather(
-            client.start_position(recording_id), client.ask_archive_id(),
+            client.start_position(recording_id), client.request_archive_id(),
             client.list_recording(recording_id, found.append), client.stop_position(UNKNOWN),
             return_exceptions=True,
         )  # fmt: skip

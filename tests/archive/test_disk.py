@@ -1,6 +1,6 @@
-"""An archive on a disk that is full, or that nobody may write to: a real one, a small tmpfs.
+"""An archive on a disk that is full or read-only, with a real small tmpfs.
 
-What cannot be written ends with a word to whoever asked for it; nothing else is harmed.
+A write error is reported to the client that requested the recording; nothing else is affected.
 """
 
 import contextlib
@@ -24,7 +24,7 @@ OTHERS_BYTES = 4 << 20
 
 @pytest.fixture
 def disk(tmp_path):
-    """Where the archive's files are to lie; a file system of its own."""
+    """A file system for the archive's files."""
     folder = tmp_path / "own" / "archive"
     folder.mkdir(parents=True)
     size = f"size={SEGMENTS * SEGMENT + OTHERS_BYTES}"
@@ -53,7 +53,7 @@ def talk(archive):
 
 
 def publish_until_refused(recorded):
-    """Send messages until the archive says that it cannot record them. Returns that answer."""
+    """Send messages until the archive reports that it cannot record them. Returns that response."""
 
     def failure():
         content = message(recorded.number)
@@ -68,7 +68,7 @@ def publish_until_refused(recorded):
 
 
 def check_kept(talk, recorded, stop_position):
-    """That a recording which ended too soon holds every message before its end, byte for byte."""
+    """Check that a recording that ended early has every message before its end."""
     kept = replayed(talk, recorded.recording_id)
     assert kept == recorded.sent[: len(kept)]
     terms, rest = divmod(stop_position, TERM)
@@ -97,7 +97,7 @@ def test_a_full_disk_ends_one_recording_and_harms_no_other(talk, kind):
 
 
 def fill(disk):
-    """Leave not one block on the disk."""
+    """Fill the disk completely."""
     with (disk / "filler").open("wb") as file, contextlib.suppress(OSError):
         while file.write(bytes(4096)):
             file.flush()
@@ -143,7 +143,7 @@ def test_a_directory_that_becomes_read_only_is_refused_in_one_line(own_archive, 
         assert "Traceback" not in archive.log
         lines = [line for line in archive.log.splitlines() if "windtunnel archive:" in line]
         assert len(lines) == 1
-        assert f"{disk}: expected a directory that can be written to: Read-only" in lines[0]
+        assert f"{disk}: expected a writable directory: Read-only" in lines[0]
         assert "aeron.archive.dir" in lines[0]
     assert code != 0
     assert {path.name: path.read_bytes() for path in disk.iterdir()} == before

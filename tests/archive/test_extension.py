@@ -1,4 +1,4 @@
-"""Extension: a recording goes on exactly where it stopped, or not at all. Cases E1 to E8."""
+"""Extension: a recording continues exactly at its stop position or is rejected. Cases E1 to E8."""
 
 import pytest
 
@@ -24,7 +24,7 @@ def extension(recording_id, stream_id):
 
 @pytest.fixture
 def stopped(talk):
-    """A recording of ten messages that has stopped."""
+    """A stopped recording of ten messages."""
     recorded = Recorded(talk).send(10)
     recorded.stop()
     return recorded
@@ -48,7 +48,7 @@ def test_e3_an_active_recording(talk):
 
 
 def answers(talk, extended, count):
-    """The first answers to an extension, in short."""
+    """Summarize the first responses to an extension."""
     until(lambda: len(talk.heard(extended.request)) >= count, f"{count} answers")
     return shape(talk.heard(extended.request))
 

@@ -1,4 +1,4 @@
-"""Listings and queries: what is handed out, and what ends it. Cases L1 to L12."""
+"""Listings and queries: what is sent, and how they end. Cases L1 to L12."""
 
 import pytest
 
@@ -28,7 +28,7 @@ POSITIONS = (
 
 @pytest.fixture
 def two(talk):
-    """Two recordings, the newest of their archive."""
+    """The two newest recordings of an archive."""
     made = [Recorded(talk, f"aeron:ipc?term-length=64k|alias=pair-{name}") for name in "ab"]
     for each in made:
         each.send(2).stop()
@@ -36,7 +36,7 @@ def two(talk):
 
 
 def listed(talk, kind, count, **fields):
-    """All that a listing brings, which ends with `count` messages."""
+    """Return all messages of a listing that ends with `count` messages."""
     request = talk.send(kind, **fields)
     until(lambda: len(talk.heard(request)) >= count, f"{count} messages")
     talk.ok(ArchiveIdRequest)
@@ -74,7 +74,7 @@ def test_l4_one_that_is_unknown(talk):
 
 
 def test_l5_one_listing_at_a_time(archive, talk):
-    """The first cannot end: its descriptors are longer than the window of who does not read."""
+    """The first cannot end: its descriptors exceed the window of a client that does not read."""
     recorded = Recorded(talk, f"aeron:ipc?term-length=64k|alias={'long' * 750}")
     others = [
         talk.aeron.add_exclusive_publication(recorded.channel, recorded.stream_id)
@@ -149,7 +149,7 @@ def test_l11_positions_of_an_unknown_recording(talk, kind_of_position, recording
 
 
 def entry_length(archive, recording_id):
-    """How long a catalog says that an entry is, without its header."""
+    """Return the length of an entry in a catalog, without its header."""
     catalog, at = (archive.directory / "archive.catalog").read_bytes(), CATALOG_HEADER
     while length := int.from_bytes(catalog[at : at + 4], "little"):
         own = int.from_bytes(catalog[at + RECORDING_ID_AT : at + RECORDING_ID_AT + 8], "little")

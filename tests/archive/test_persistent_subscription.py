@@ -1,4 +1,4 @@
-"""A stream from any position to the present, whatever happens to its publisher and its archive."""
+"""Persistent subscriptions while publishers and archives stop and restart."""
 
 import pytest
 
@@ -25,7 +25,7 @@ STATE_TYPE_ID, JOINED_TYPE_ID = 114, 117
 
 
 class Persistent:
-    """A persistent subscription and what it handed out."""
+    """A persistent subscription and the messages that it delivered."""
 
     def __init__(self, archive, recorded, live_channel, replay_channel="aeron:ipc", **params):
         self.messages, self.told, self.errors = [], [], []
@@ -58,7 +58,7 @@ class Persistent:
         return self.poll().subscription.is_live
 
     def has(self, messages):
-        """Whether it has handed out these and no others, in their order."""
+        """Return whether it has delivered exactly these messages in order."""
         self.poll()
         assert self.messages == messages[: len(self.messages)]
         return len(self.messages) == len(messages)
@@ -66,7 +66,7 @@ class Persistent:
 
 @pytest.fixture
 def live(talk):
-    """A stream that several may hear, recorded where it is sent."""
+    """A stream with several subscribers, recorded at its source."""
     control = f"127.0.0.1:{free_port()}"
     channel = f"aeron:udp?control-mode=dynamic|control={control}|term-length=64k|fc=max"
     recorded = Recorded(talk, channel, location=SourceLocation.LOCAL)
@@ -78,7 +78,7 @@ def live(talk):
 
 @pytest.fixture
 def persistent(archive):
-    """Makes persistent subscriptions that are closed in the end."""
+    """Creates persistent subscriptions that are closed at the end."""
     made = []
 
     def make(recorded, live_channel, *args, **params):
@@ -91,7 +91,7 @@ def persistent(archive):
 
 
 def send_while(live, reader, condition, most=3_000):
-    """Publish on, and read meanwhile, until something is so."""
+    """Publish and read until a condition is true."""
 
     def step():
         if live.number < most:
@@ -189,7 +189,7 @@ def test_what_was_missed_is_read_from_the_recording(talk, persistent):
 
 
 def failure(reader):
-    """Why a persistent subscription has come to its end, and of what kind that is."""
+    """Return the failure of a persistent subscription and its reason."""
     until(lambda: reader.poll().subscription.has_failed, "the failure")
     error = reader.subscription.failure
     assert reader.errors[-1] is error
@@ -210,7 +210,7 @@ def test_a_recording_that_is_unknown(live, persistent, talk):
 def test_a_recording_of_another_stream(live, persistent):
     reader = persistent(live, live.live_channel, live_stream_id=new_stream_id())
     error, reason = failure(reader)
-    assert "is of stream" in str(error)
+    assert "expected stream" in str(error)
     assert reason is FailureReason.STREAM_ID_MISMATCH
 
 
@@ -227,7 +227,7 @@ def test_a_position_that_the_recording_does_not_have(talk, live, persistent):
 
 
 def test_an_archive_that_is_not_there(archive):
-    """Nobody is there at first; that is told and tried again."""
+    """Without an archive the error is reported, and connecting is retried."""
     nobody = ArchiveContext(
         control_request_channel=f"aeron:udp?endpoint=127.0.0.1:{free_port()}",
         control_response_channel=ANY_PORT, message_timeout_ns=200_000_000,

@@ -1,4 +1,4 @@
-"""Recording: what is answered, what is signalled, what lies on the disk. Cases R1 to R16."""
+"""Recording: responses, signals and files. Cases R1 to R16."""
 
 import zlib
 
@@ -31,7 +31,7 @@ def described(talk, recording_id):
 
 
 def subscribed(talk, fragment, stream_id):
-    """The recording subscriptions of a stream."""
+    """Return the recording subscriptions of a stream."""
     asked = talk.send(
         ListRecordingSubscriptionsRequest, pseudo_index=0, subscription_count=1,
         apply_stream_id=1, stream_id=stream_id, channel=fragment,

@@ -1,4 +1,4 @@
-"""Replay: what is sent, where it ends, what is refused. Cases P1 to P25."""
+"""Replay: data, ends and rejections. Cases P1 to P25."""
 
 import pytest
 
@@ -32,7 +32,7 @@ COUNTERS_BEYOND = 5_000
 
 @pytest.fixture
 def stopped(talk):
-    """A recording of 150 messages: two segments and a part of a third."""
+    """A recording of 150 messages: two segments and part of a third."""
     recorded = Recorded(talk).send(150)
     recorded.stop()
     return recorded
@@ -40,7 +40,7 @@ def stopped(talk):
 
 @pytest.fixture
 def live(talk):
-    """A recording of ten messages that goes on."""
+    """An active recording of ten messages."""
     recorded = Recorded(talk).send(10)
     yield recorded
     if not recorded.publication.is_closed:
@@ -48,7 +48,7 @@ def live(talk):
 
 
 def refused(talk, recording_id, **fields):
-    """The error code of a replay that is not begun, and all that comes of it."""
+    """Return the error code of a rejected replay, and all messages with its correlation id."""
     answer = talk.answer(Replay(talk, recording_id, **fields).request)
     assert answer.code == ControlResponseCode.ERROR, answer
     return answer.relevant_id
@@ -164,7 +164,7 @@ def test_p14_a_channel_that_cannot_be_read(talk, stopped, channel):
 
 
 def test_p14_a_channel_of_an_unknown_medium(talk, stopped):
-    """Aeron's grammar takes any medium; that nobody serves it is told."""
+    """Aeron's grammar accepts any medium; that it is not supported is reported."""
     channel = {"replay_channel": "aeron:pigeon?carrier=1"}
     assert refused(talk, stopped.recording_id, **channel) == ErrorCode.GENERIC
 
@@ -198,7 +198,7 @@ def test_p17_stopping_a_replay_that_is_there_or_not(talk, live):
 
 
 def bounded(talk, recorded, counter_id, **fields):
-    """A bounded replay and what will read it."""
+    """Return a bounded replay and its reader."""
     stream_id = new_stream_id()
     request = talk.send(
         BoundedReplayRequest,
@@ -281,7 +281,7 @@ def test_p23_a_damaged_frame_is_not_sent(checked):
 
 
 def older(message, version, block_length):
-    """A message as a sender of an older schema writes it, whose block is shorter."""
+    """Encode a message like a sender of an older schema, with a shorter block."""
     content = codec.encode(message)
     full = codec.HEADER.unpack_from(content)[0]
     header = codec.HEADER.pack(block_length, message.TEMPLATE_ID, SCHEMA_ID, version)
@@ -322,7 +322,7 @@ def test_p25_what_is_no_request_is_passed_over(talk):
 
 
 def test_a_replay_of_two_publishers_work_has_one_session(talk):
-    """What was recorded of two sessions comes as one: the replay's own."""
+    """Data recorded from two sessions is replayed with the replay's session id."""
     recorded = Recorded(talk).send(3)
     recorded.stop()
     extended = Extended(recorded).send(3)

@@ -1,4 +1,4 @@
-"""From a replay to the live stream in one image, without a message lost or doubled."""
+"""Replay merge: from replay to live stream in one image, with no message lost or duplicated."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def client(archive):
 
 @pytest.fixture
 def live(talk):
-    """A stream that several may hear, recorded where it is sent."""
+    """A stream with several subscribers, recorded at its source."""
     control = f"127.0.0.1:{free_port()}"
     channel = f"aeron:udp?control-mode=dynamic|control={control}|term-length=64k|fc=max"
     recorded = Recorded(talk, channel, location=SourceLocation.LOCAL)
@@ -37,7 +37,7 @@ def live(talk):
 
 
 class Merging:
-    """A merge and what is read by it."""
+    """A merge and the messages read from it."""
 
     def __init__(self, client, live, *, replay_endpoint="127.0.0.1:0", recording_id=None):
         session_id = live.publication.session_id

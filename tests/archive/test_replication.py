@@ -1,4 +1,4 @@
-"""Replication: one archive copies from another, and may go on live. Cases C1 to C13."""
+"""Replication from another archive, with and without a live merge. Cases C1 to C13."""
 
 import pytest
 
@@ -23,14 +23,14 @@ from windtunnel.driver.archive.protocol.responses import RecordingSignalEvent
 
 @pytest.fixture
 def original(source_talk):
-    """A stopped recording of 150 messages in the other archive."""
+    """A stopped recording of 150 messages in the source archive."""
     recorded = Recorded(source_talk).send(150)
     recorded.stop()
     return recorded
 
 
 def replication(source, recording_id, **fields):
-    """A request with nothing but a source."""
+    """A request with only the source set."""
     return {
         "src_recording_id": recording_id, "dst_recording_id": -1, "stop_position": -1,
         "channel_tag_id": -1, "subscription_tag_id": -1, "src_control_stream_id": 10,
@@ -40,7 +40,7 @@ def replication(source, recording_id, **fields):
 
 
 class Copy:
-    """A replication, and all that it told under its own id."""
+    """A replication, and the messages with its id."""
 
     def __init__(self, talk, source, recording_id, **fields):
         self.talk = talk
@@ -54,7 +54,7 @@ class Copy:
         return self.talk.heard(self.replication_id)
 
     def ends_as(self, *expected):
-        """Whether it told this and nothing else."""
+        """Check that it has sent exactly these messages."""
         until(lambda: len(self.story) >= len(expected), f"{expected} instead of {self.story}")
         assert shape(self.story) == list(expected)
         return True
@@ -202,7 +202,7 @@ def test_c13_a_block_shorter_than_a_datagram(source, talk, original):
 
 
 def test_a_replication_is_stopped(source, source_talk, talk):
-    """A live source without a live destination is followed until somebody says stop."""
+    """A live source without a live destination is followed until the replication is stopped."""
     live = Recorded(source_talk).send(10)
     copy = Copy(talk, source, live.recording_id)
     talk.signal(RecordingSignal.EXTEND, copy.replication_id)
@@ -214,7 +214,7 @@ def test_a_replication_is_stopped(source, source_talk, talk):
 
 
 def test_a_source_that_stops_ends_its_copy(source, source_talk, talk):
-    """Without SYNC: that the source would stop there was not known."""
+    """Without SYNC: the stop position was not known before."""
     live = Recorded(source_talk).send(10)
     copy = Copy(talk, source, live.recording_id)
     talk.signal(RecordingSignal.EXTEND, copy.replication_id)

@@ -1,4 +1,4 @@
-"""Segment files: detached, attached, deleted, given to a neighbour. Cases G1 to G15."""
+"""Segment files: detach, attach, delete, migrate. Cases G1 to G15."""
 
 import pytest
 
@@ -55,7 +55,7 @@ def attach(talk, recorded):
 
 
 def deleted(talk, kind, **fields):
-    """How many files an answer says are to go, once they are gone."""
+    """Return the number of files in a response, once they are deleted."""
     request = talk.send(kind, **fields)
     count = talk.answer(request).relevant_id
     talk.signal(RecordingSignal.DELETE, request)
@@ -166,7 +166,7 @@ def test_g13_segments_are_counted_from_the_first_term(archive, talk):
 
 
 def neighbours(talk, *, begin=2 * SEGMENT, **geometry):
-    """A recording of [0, two segments) and one of the same stream from `begin` on."""
+    """A recording of [0, two segments), and one of the same stream from `begin` on."""
     stream_id = new_stream_id()
     source = Recorded(talk, positioned(0), stream_id=stream_id)
     source.send(2 * SEGMENT // 1_024, length=FULL).stop()

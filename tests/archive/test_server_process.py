@@ -1,4 +1,4 @@
-"""The archive as a process with a driver of its own: ready, asked, ended, killed."""
+"""The archive as a process with its own driver: start, requests, shutdown, kill."""
 
 import os
 import signal
@@ -66,8 +66,8 @@ def process(tmp_path, request):
     started.end(signal.SIGKILL)
 
 
-def ask_archive_id(aeron):
-    """Connect and ask over IPC; returns the archive's id."""
+def request_archive_id(aeron):
+    """Connect and request the archive's id over IPC."""
     came = []
     responses = aeron.add_subscription(CHANNEL, 20)
     requests = aeron.add_exclusive_publication(CHANNEL, 10)
@@ -119,7 +119,7 @@ def test_an_archive_serves_and_ends_in_good_order(process):
     assert process.header().activity_timestamp > 0
     assert process.header().pid == process.process.pid
     with Aeron(process.aeron) as aeron:
-        assert ask_archive_id(aeron) == 77
+        assert request_archive_id(aeron) == 77
     assert process.end() == (0, "", "")
     assert process.header().activity_timestamp == -1
 

@@ -1,4 +1,4 @@
-"""Control sessions: who is let in, what is said without being asked, how it ends. S1 to S12."""
+"""Control sessions: authentication, unsolicited messages and the end of a session. S1 to S12."""
 
 import time
 
@@ -31,7 +31,7 @@ TICK_S = 0.01
 
 
 def session_counter(archive, control_session_id):
-    """The counter of a session, if there is one."""
+    """Return the counter of a session, or None."""
     own = control_session_id.to_bytes(8, "little", signed=True)
     for each in archive.aeron.counters:
         if each.type_id == SESSION_TYPE_ID and each.key[8:16] == own:
@@ -40,7 +40,7 @@ def session_counter(archive, control_session_id):
 
 
 def let_in(archive, talk):
-    """See that a session was agreed to, and that it is served."""
+    """Check that a session was accepted and is served."""
     answer = talk.answer(talk.connecting)
     assert answer.code == ControlResponseCode.OK
     assert answer.relevant_id == answer.control_session_id > 0

@@ -1,4 +1,4 @@
-"""What lies on the disk: after a kill, a stop, a move to another archive. Cases D1 to D9."""
+"""The files after a kill, after a stop, and with another archive. Cases D1 to D9."""
 
 import os
 import shutil
@@ -32,14 +32,14 @@ def mark_file(archive):
 
 
 def killed(archive):
-    """Kill an archive; its driver's files go, so that only the archive's own can refuse it."""
+    """Kill an archive and delete its driver's files, so that only the archive's files remain."""
     archive.kill()
     shutil.rmtree(archive.folder / "aeron")
     return archive
 
 
 def again(archive):
-    """Start a killed archive as if its mark file were old enough, and talk to it."""
+    """Restart a killed archive as if its mark file were old enough, and connect."""
     make_as_old(mark_file(archive), LIVENESS_MS + 1_000)
     return Conversation(archive.start())
 
@@ -49,7 +49,7 @@ def described(talk, recording_id):
 
 
 def listed(talk):
-    """All descriptors of an archive."""
+    """Return all descriptors of an archive."""
     request = talk.send(ListRecordingsRequest, from_recording_id=0, record_count=1_000)
     until(
         lambda: (
@@ -83,7 +83,7 @@ def test_d1_and_d2_killed_while_recording(own_archive):
 
 
 def test_d2_what_lies_behind_a_hole_is_gone(own_archive):
-    """The last whole frame before the first that was never written ends the recording."""
+    """The recording ends before the first frame that was never written."""
     archive = own_archive().start()
     recorded = Recorded(Conversation(archive)).send(20)
     killed(archive)
@@ -104,7 +104,7 @@ def test_d3_killed_before_any_data(own_archive):
 
 
 def test_d4_a_last_frame_that_may_be_torn(own_archive):
-    """Its header says that it goes on in a page where there is nothing."""
+    """Its header announces data in a page that contains only zeros."""
     archive = own_archive().start()
     recorded = Recorded(Conversation(archive)).send(10)
     killed(archive)
@@ -133,7 +133,7 @@ def test_d5_after_a_clean_stop_it_starts_at_once(own_archive):
 
 
 def verified_by_java(directory):
-    """The exit code of Java's tool, which asks nothing of who is not there."""
+    """Return the exit code of Java's tool, which does not ask without a terminal."""
     command = (
         *JAVA, "-cp", os.path.abspath(JAR), "io.aeron.archive.ArchiveTool", str(directory),
         "verify", "-a",

@@ -1,4 +1,4 @@
-"""Truncating and purging: what goes, what stays, who is told. Cases T1 to T10."""
+"""Truncation and purging: files, replays and signals. Cases T1 to T10."""
 
 import pytest
 

@@ -133,7 +133,7 @@ def test_charts_over_time_zoom_together_and_back(opened: Browser) -> None:
 def test_pointing_at_a_gap_tells_about_it(opened: Browser) -> None:
     choose(opened, "session 77")
     (texts,) = traces(opened, "gaps", "each.text")
-    assert "repaired, lost behind capture" in texts[0]
+    assert "repaired, lost after the capture point" in texts[0]
     opened.evaluate(f"{plot('gaps')}.scrollIntoView()")
     opened.evaluate(f"Plotly.Fx.hover({plot('gaps')}, [{{curveNumber: 0, pointNumber: 0}}])")
     opened.wait_for("document.querySelector('[data-chart=gaps] .hoverlayer text')")

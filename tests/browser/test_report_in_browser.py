@@ -86,7 +86,7 @@ def test_draws_lines_and_marks(opened: Browser) -> None:
     assert count(opened, "#run-0 .plot .points path") > 30
     names = opened.evaluate(f"{CHART}.plot.data.map((each) => each.name)")
     lines = {"pub-lmt", "snd-lmt", "snd-pos", "rcv-hwm", "rcv-pos", "sub-pos"}
-    assert lines | {"hole", "dropped", "NAK", "retransmit"} <= set(names)
+    assert lines | {"gap", "dropped", "NAK", "retransmit"} <= set(names)
 
 
 def test_lines_end_where_the_stream_ended(opened: Browser) -> None:

@@ -73,7 +73,7 @@ def until(condition, what: str):
     return value
 
 
-def made(token: str) -> list[str]:
+def created(token: str) -> list[str]:
     """The engine's containers and networks of one lab."""
     label = f"label=windtunnel.token={token}"
     found = []
@@ -152,10 +152,10 @@ def test_tools_of_a_run_are_there(lab):
 def test_down_leaves_nothing_and_takes_the_processes_along(runs):
     lab = make_lab(runs)
     lab.up()
-    assert len(made(lab.topology.token)) == 5
+    assert len(created(lab.topology.token)) == 5
     start(lab, runs, "a", "sleeper", "-c", "import time; time.sleep(600)")
     lab.down()
-    assert made(lab.topology.token) == []
+    assert created(lab.topology.token) == []
     assert list((runs / ".lab").iterdir()) == []
     lab.down()
 
@@ -182,16 +182,16 @@ def test_death_of_the_harness_leaves_nothing(runs):
     )
     with harness:
         token = harness.stdout.readline().strip()
-        assert len(made(token)) == 5
+        assert len(created(token)) == 5
         # It is alive, so cleaning up after the dead leaves it alone.
-        containers.remove_left_overs()
-        assert len(made(token)) == 5
+        containers.remove_leftovers()
+        assert len(created(token)) == 5
         harness.send_signal(signal.SIGKILL)
-    until(lambda: not made(token), "the keeper's work")
+    until(lambda: not created(token), "the cleanup watchdog")
     until(lambda: not list((runs / ".lab").iterdir()), "the end of the records")
 
 
-def test_left_overs_of_the_dead_are_found_by_their_labels(image):
+def test_leftovers_of_the_dead_are_found_by_their_labels(image):
     owner = '{"token": "dead0000", "run_id": "x", "kind": "compose", "pid": 1, "started_ticks": 1}'
     subprocess.run(
         [
@@ -201,6 +201,6 @@ def test_left_overs_of_the_dead_are_found_by_their_labels(image):
         check=True,
         capture_output=True,
     )
-    assert len(made("dead0000")) == 1
-    assert len(containers.remove_left_overs()) == 1
-    assert made("dead0000") == []
+    assert len(created("dead0000")) == 1
+    assert len(containers.remove_leftovers()) == 1
+    assert created("dead0000") == []

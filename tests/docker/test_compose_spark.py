@@ -58,10 +58,10 @@ def profile(compose, spark_image, captures):
 
 def document(text: str) -> dict:
     """The tables that an analysis told; where a file lies is not the same here and there."""
-    told = json.loads(text)
-    for each in told["captures"]:
+    reported = json.loads(text)
+    for each in reported["captures"]:
         each["file"] = each["file"].rpartition("/")[2]
-    return told
+    return reported
 
 
 def test_two_workers_tell_row_by_row_what_one_core_tells(profile, captures):

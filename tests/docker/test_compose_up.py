@@ -25,10 +25,10 @@ def check(done: subprocess.CompletedProcess[str], found: set[Path]) -> Path:
     assert len(found) == 1, done.stdout[-4000:] + done.stderr[-2000:]
     (suite,) = found
     (run,) = SuiteDir(suite).runs()
-    told = read_document(run.verdict)["outcome"]
+    reported = read_document(run.verdict)["outcome"]
     verdict = assert_sound(run.path)
     (listed,) = Suite.read(suite / "suite.json").runs
-    assert told == listed.outcome == verdict.outcome
+    assert reported == listed.outcome == verdict.outcome
     assert done.returncode == verdict.exit_code
     return suite
 
@@ -57,14 +57,14 @@ def test_compose_up_runs_a_scenario_and_answers_with_its_exit_code(project):
         timeout=RUN_TIMEOUT_S,
         check=False,
     )
-    made = suites(REPOSITORY / "runs") - before
+    created = suites(REPOSITORY / "runs") - before
     try:
-        suite = check(done, made)
+        suite = check(done, created)
         assert (suite / "report.html").stat().st_size > 0
         owners = {path.stat().st_uid for path in suite.rglob("*")}
         assert owners == {(REPOSITORY / "compose.yaml").stat().st_uid}
     finally:
-        for each in made:
+        for each in created:
             shutil.rmtree(each)
 
 

@@ -12,7 +12,7 @@ from windtunnel.harness.artifact.middlebox.decision import DROP, read_decisions
 from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.labs import privileges
-from windtunnel.harness.orchestrate.labs.containers import CODE_IN_CONTAINER, RUNS_IN_CONTAINER
+from windtunnel.harness.orchestrate.labs.compose_file import CODE_IN_CONTAINER, RUNS_IN_CONTAINER
 from windtunnel.harness.orchestrate.subjects.subject import Pair, Subject
 from windtunnel.harness.orchestrate.suite.runner import SuiteResult, run_suite
 

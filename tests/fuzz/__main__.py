@@ -1,8 +1,8 @@
-"""The whole storms: python -m tests.fuzz [--datagrams N] [--commands N] [--turns N]
+"""Runs the full fuzz storms: python -m tests.fuzz [--datagrams N] [--commands N] [--turns N]
 [--requests N] [--seed N]
 
-Exit codes: 0 when everything held; an AssertionError, or a signal, otherwise. Told first of all is
-the seed, which makes the same storm again.
+Exit codes: 0 all checks passed; an AssertionError, or a signal, otherwise. The seed is printed
+first; it reproduces the storm.
 """
 
 import argparse
@@ -15,7 +15,7 @@ from tests.fuzz import archive_requests, commands, datagrams, shared_memory
 
 
 def main() -> None:
-    """Run all four, one after the other; 0 leaves one out."""
+    """Run all four storms in sequence; 0 skips one."""
     parser = argparse.ArgumentParser(description="Storms at a live driver and archive.")
     parser.add_argument("--datagrams", type=int, default=10_000_000)
     parser.add_argument("--commands", type=int, default=1_000_000)

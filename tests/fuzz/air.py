@@ -1,7 +1,7 @@
-"""What the mailboxes' datagrams go through: genuine ones are carried and kept, spoilt ones added.
+"""Transports the mailboxes' datagrams: genuine ones are delivered and recorded, mutated ones added.
 
-mailbox --take--> carry: keep the last few for each target --> deliver, or drop what leaves home
-kept ones --spoil, unless a guarded stream would believe it--> inject --> deliver
+mailbox --take--> carry: record the last few for each target --> deliver, or drop foreign targets
+recorded --mutate, unless a guarded stream would accept it--> inject --> deliver
 """
 
 from typing import NamedTuple
@@ -24,7 +24,7 @@ BUSY_BYTES = 1 << 16
 
 
 class Air(NamedTuple):
-    """The good datagrams and the chances."""
+    """The recorded genuine datagrams and the random state."""
 
     frames: np.ndarray  # uint8[mailboxes * REMEMBERED * KEPT]
     lengths: np.ndarray  # int64[mailboxes * REMEMBERED]
@@ -39,7 +39,7 @@ class Air(NamedTuple):
 
 
 def make_air(mailboxes: int, seed: int, guarded: np.ndarray) -> Air:
-    """Still air; the same seed makes the same storm."""
+    """Create empty air; the same seed reproduces the storm."""
     kept = mailboxes * REMEMBERED
     return Air(
         frames=np.zeros(kept * mutation.KEPT, np.uint8),
@@ -57,7 +57,7 @@ def make_air(mailboxes: int, seed: int, guarded: np.ndarray) -> Air:
 
 @kernel
 def carry(links, air):
-    """Bring every datagram where it belongs. Returns how many found a mailbox."""
+    """Deliver every datagram to its target. Returns how many found a mailbox."""
     carried = 0
     for index in range(links.mailboxes.size):
         box = links.mailboxes[index]
@@ -81,7 +81,7 @@ def carry(links, air):
 
 @kernel
 def _remembered(air, target):
-    """Some good datagram that went to a mailbox, or -1."""
+    """A recorded datagram that went to a mailbox, or -1."""
     kept = min(air.counts_in[target], REMEMBERED)
     if kept == 0:
         return -1
@@ -90,7 +90,7 @@ def _remembered(air, target):
 
 @kernel
 def _make(air, slot, other):
-    """A datagram in `air.buf` made of two remembered ones. Returns its length."""
+    """Build a datagram in `air.buf` from two recorded ones. Returns its length."""
     replay = mutation.draw(air.rng, 32) == 0
     for _ in range(ATTEMPTS):
         length = air.lengths[slot]
@@ -111,7 +111,7 @@ def _make(air, slot, other):
 
 @kernel
 def inject(links, air, each):
-    """Give every open mailbox `each` datagrams that nobody sent. Returns how many arrived."""
+    """Inject `each` mutated datagrams into every open mailbox. Returns how many arrived."""
     arrived = 0
     for index in range(links.mailboxes.size):
         box = links.mailboxes[index]

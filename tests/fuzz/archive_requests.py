@@ -1,12 +1,12 @@
-"""A storm of requests at a live archive: any that can be read, and any bytes, by whole sessions.
+"""A storm of requests to a live archive: any valid encoding, and any bytes, in whole sessions.
 
-    hostile   requests with values that make sense or none, in a session of its own  --+
-    stranger  damaged messages of every kind, of no session                          --+--> archive
-    calm      a recording that goes on all the while, and a session that asks        --+
+    hostile   requests with valid and invalid values, in a session of its own          --+
+    stranger  damaged messages of every kind, without a session                       --+--> archive
+    calm      a recording that runs throughout, and a session that sends requests      --+
 
-What must hold after each epoch: the calm session is answered, its recording holds every message,
-others find the archive open, and `verify` finds every file of it sound. An epoch has an archive of
-its own, since what a hostile one records stays; the process is the same, so that what leaks shows.
+Checks after each epoch: the calm session gets answers, its recording holds every message, new
+clients can connect, and `verify` finds every file of it valid. Each epoch has a new archive, since
+what a hostile session records stays; the process is the same, so that leaks become visible.
 """
 
 import contextlib
@@ -66,7 +66,7 @@ TEXTS = [
 
 
 def any_request(chance, kind: type[Message], session_id):
-    """A request that could be read, with values that make sense or none."""
+    """A request with a valid encoding, and valid or invalid values."""
     values = {}
     codes = {field.name: field for field in kind.LAYOUT.fixed}
     for field in fields(kind):
@@ -108,16 +108,16 @@ def damaged(chance, content):
 
 
 def post_all(own, talker, contents):
-    """Offer without waiting for anything in between."""
+    """Offer all messages without waiting in between."""
     streams = iter(range(FIRST_OWN_STREAM, 2 * FIRST_OWN_STREAM))
     for content in contents:
         talker = post(own, talker, content, streams)
 
 
 def post(own, talker, content, streams):
-    """Offer one message; returns who goes on.
+    """Offer one message. Returns the session to continue with.
 
-    Who connects with a response channel that cannot be is cut off, and comes again.
+    A client that connects with an invalid response channel is disconnected, and connects again.
     """
     # What no publication of this length of term takes cannot be sent.
     content = content[: talker.requests.max_message_length]
@@ -152,7 +152,7 @@ def storm(folder: Path, count: int, seed: int, tell: Callable[[str], object] = p
 
 
 def _epoch(own, chance: random.Random, count: int) -> int:
-    """Messages at an archive that is new, in bursts; returns how many."""
+    """Send bursts of messages to a new archive. Returns how many."""
     calm = own.talk()
     for _ in range(CALM_RECORDING):
         calm.stopped_recording(20)

@@ -1,11 +1,11 @@
-"""A storm of spoilt commands in the ring of a live driver, with healthy clients beside it.
+"""A storm of mutated commands in the ring of a live driver, with healthy clients beside it.
 
-    commands of all 18 kinds --some bytes spoilt-->  ring --> driver --> broadcast --> checked
-    records that are none, claims never finished -----^
+    commands of all 18 kinds --some bytes mutated-->  ring --> driver --> broadcast --> checked
+    invalid records, claims never committed ----------^
 
-What must hold: only ids that were asked about are answered; the error log stays in its file; the
-healthy clients' streams stay right and new ones can be opened; and when the hostile clients have
-gone, nothing of theirs is left.
+Checks: the driver answers only ids that were sent; the error log stays in its file; the healthy
+clients' streams stay intact and new ones can be opened; and when the hostile clients have gone,
+none of their resources is left.
 """
 
 import random
@@ -91,7 +91,7 @@ CHANNELS = [
 
 
 class Hostile:
-    """The hostile clients: who they are, what they hold, and what they say next."""
+    """The hostile clients: their ids, their resources, and their next command."""
 
     def __init__(self, seed: int) -> None:
         self.random = random.Random(seed)
@@ -174,7 +174,7 @@ class Hostile:
         return makers[type_id]()
 
     def break_ring(self, ring: np.ndarray) -> None:
-        """Put something into the ring that no client library would."""
+        """Write a record into the ring that no client library would write."""
         choose = self.random
         length = choose.choice([0, 8, 40, 200])
         at = int(ring_buffer.claim(ring, 4, length))
@@ -201,7 +201,7 @@ class Hostile:
 
 
 class Listener:
-    """Hears all that the driver says, and who it is for."""
+    """Reads all of the driver's responses, with the client that each is for."""
 
     def __init__(self, to_clients: np.ndarray, said: set[int]) -> None:
         self._buffer, self._said = to_clients, said
@@ -210,7 +210,7 @@ class Listener:
         self.heard = 0
 
     def listen(self) -> None:
-        """Everything since the last time; what is for nobody who asked is a fault."""
+        """Read all responses since the last call; a response without a request is an error."""
         while True:
             type_id, length = broadcast.receive(self._buffer, self._receiver, self._scratch)
             if type_id == broadcast.NO_MESSAGE:
@@ -239,7 +239,7 @@ def storm(
     tell: Callable[[str], object] = print,
     kinds: tuple[Kind, ...] = HEALTHY_KINDS,
 ) -> int:
-    """Say `count` spoilt commands. Returns how many; raises AssertionError."""
+    """Send `count` mutated commands. Returns how many; raises AssertionError."""
     tell(f"commands: count={count} seed={seed}")
     with world(folder, seed) as made:
         cnc = open_existing(made.folder, writable=True)
@@ -311,8 +311,8 @@ def _epoch(made: World, hostile: Hostile, listener: Listener, ring: np.ndarray, 
 
 
 def _starve(made: World, hostile: Hostile, ring: np.ndarray) -> None:
-    """Let a few commands meet a driver that has hardly a counter left."""
-    manager = made.driver.conductor.resources.user_counters._manager
+    """Send commands to a driver that has almost no counters left."""
+    manager = made.driver.conductor.components.user_counters._manager
     capacity = manager.capacity
     manager.capacity = manager._high_water_mark + hostile.random.randrange(6)
     for _ in range(20):
@@ -324,7 +324,7 @@ def _starve(made: World, hostile: Hostile, ring: np.ndarray) -> None:
 
 
 def _empty(made: World, ring: np.ndarray, listener: Listener) -> None:
-    """Let the driver take all that was said; what nobody finished holds it up for its time-out."""
+    """Let the driver read everything; an uncommitted claim blocks it for the unblock timeout."""
     for _ in range(200_000):
         if ring_buffer.consumer_position(ring) == ring_buffer.producer_position(ring):
             return

@@ -1,9 +1,9 @@
-"""A storm of spoilt datagrams at a live sender and a live receiver, in epochs.
+"""A storm of mutated datagrams at a live sender and a live receiver, in epochs.
 
-    open wild streams -> storm -> close them -> calm streams deliver -> as much is held as before
+    open wild streams -> storm -> close them -> calm streams deliver -> resources as before
 
-What must hold: no calm reader finds a byte wrong, no position goes back, and after each epoch every
-resource is back where it was; memory does not grow from the second epoch on.
+Checks: no calm subscriber finds a wrong byte, no position decreases, and after each epoch every
+resource is released; memory does not grow from the second epoch on.
 """
 
 import time
@@ -25,7 +25,7 @@ GROWTH_KIB_MAX = 24 * 1024
 
 
 def storm(folder: Path, count: int, seed: int, tell: Callable[[str], object] = print) -> int:
-    """Let `count` datagrams loose. Returns how many arrived; raises AssertionError."""
+    """Inject `count` datagrams. Returns how many arrived; raises AssertionError."""
     tell(f"datagrams: count={count} seed={seed}")
     with world(folder, seed) as made:
         aeron, other = made.connect(), made.connect()

@@ -1,4 +1,4 @@
-"""A client that takes so many steps and then kills itself, whatever it holds and is about to do.
+"""A client that takes a number of steps and then kills itself, whatever it holds at that point.
 
 python -m tests.fuzz.doomed_client DIRECTORY STEPS
 """
@@ -26,7 +26,7 @@ def udp(port, more=""):
 
 
 def steps(aeron, directory):
-    """Everything that a client can hold, one thing after the other."""
+    """All kinds of resources that a client can hold, in sequence."""
     small = "|term-length=64k"
     port, control, data, spare = free_ports(4)
     yield aeron.add_counter(COUNTER_TYPE, b"key", "doomed")
@@ -63,7 +63,7 @@ def steps(aeron, directory):
 
 
 def main() -> None:
-    """Take the steps, say who dies, and die."""
+    """Take the steps, print the client id, and die."""
     directory, count = Path(sys.argv[1]), int(sys.argv[2])
     # One of us leaves a claim in the command ring, which the driver passes over only when its own
     # time for that is up: who waits no longer gives up.

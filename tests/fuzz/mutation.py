@@ -1,10 +1,10 @@
-"""Kernels that spoil good datagrams, and that tell which spoilt ones could pass for good.
+"""Kernels that mutate datagrams, and that detect which mutated ones are still valid for a stream.
 
     good datagram --1 to 4 of: flip, replace, truncate, extend, set a field, nudge it,
                               splice with another, append another, change its kind--> datagram
 
-The judgement is made here once more, on its own offsets, so that a door of the driver that lets too
-much through is not excused by itself. All chance comes from `rng`, int64[2].
+The validity check is implemented here again, with its own offsets, so that it does not share an
+error of the driver's validation. All randomness comes from `rng`, int64[2].
 """
 
 from windtunnel.driver.base.atomics import (
@@ -39,7 +39,7 @@ DELTAS = (1, -1, 4, 8, 32, -32, 64, 1408, -1408, 16_384, 32_768, 65_536, -65_536
 
 @kernel
 def draw(rng, count):
-    """A number from 0 to below `count`."""
+    """Draw an integer from 0 to below `count`."""
     rng[0] = rng[0] * 40_014 % 2_147_483_563
     rng[1] = rng[1] * 40_692 % 2_147_483_399
     return ((rng[0] - rng[1]) % 2_147_483_562) % count
@@ -52,7 +52,7 @@ def _any_i32(rng):
 
 @kernel
 def _step(rng, buf, length, other, other_length):
-    """One change to `buf[:length]`. Returns the length that it has then."""
+    """Change `buf[:length]` once. Returns its new length."""
     choice = draw(rng, 12)
     head = max(1, min(length, 48))
     if choice <= 1:
@@ -108,13 +108,13 @@ def _step(rng, buf, length, other, other_length):
 
 @kernel
 def _ids_at(kind):
-    """Where a frame's session id lies; its stream id follows."""
+    """The offset of a frame's session id; its stream id follows."""
     return 12 if kind in (DATA, PAD, SETUP) else 8
 
 
 @kernel
 def _made_anew(rng, buf, length):
-    """Turn `buf` into a whole frame of another kind about the same stream. Returns its length."""
+    """Turn `buf` into a whole frame of another kind for the same stream. Returns its length."""
     old = get_u16(buf, 6)
     ids = _ids_at(old)
     session_id, stream_id = get_i32(buf, ids), get_i32(buf, ids + 4)
@@ -147,10 +147,10 @@ def _made_anew(rng, buf, length):
 
 @kernel
 def spoil(rng, buf, length, other, other_length):
-    """Change `buf[:length]`, a good datagram, using another good one.
+    """Mutate `buf[:length]`, a valid datagram, using another valid one.
 
     Shapes:  buf uint8[ROOM + 4096]; other uint8[KEPT]
-    Returns: the new length; what lies behind it means nothing
+    Returns: the new length; the bytes after it are undefined
     """
     if length >= 24 and draw(rng, 3) == 0:
         length = _made_anew(rng, buf, length)
@@ -163,7 +163,7 @@ def spoil(rng, buf, length, other, other_length):
 
 @kernel
 def _reaches(buf, length):
-    """Whether the frames of a data datagram follow each other as they must within a term."""
+    """Whether the frames of a data datagram are contiguous within a term."""
     start = get_i32(buf, 8)
     if start < 0 or start >= TERM_LENGTH or start % 32 != 0:
         return False
@@ -184,7 +184,7 @@ def _reaches(buf, length):
 
 @kernel
 def passes_for_good(buf, length, guarded):
-    """Whether a datagram could move one of the streams in `guarded` as if it were its own.
+    """Whether a datagram could advance one of the streams in `guarded` like a genuine one.
 
     Shapes:  guarded int64[n, 2], session ids and stream ids
     """
@@ -209,7 +209,7 @@ def passes_for_good(buf, length, guarded):
 
 @kernel
 def spoil_command(rng, content, length, room):
-    """Change a command's bytes. Returns the new length, at most `room`."""
+    """Mutate a command's bytes. Returns the new length, at most `room`."""
     for _ in range(draw(rng, 4)):
         choice = draw(rng, 8)
         if choice == 0 and length > 0:
@@ -239,7 +239,7 @@ def spoil_command(rng, content, length, room):
 
 @kernel
 def scribble(rng, target, begin, end, count):
-    """Overwrite `count` words between two offsets, mostly with what is on some edge."""
+    """Overwrite `count` words between two offsets, mostly with boundary values."""
     for _ in range(count):
         value = WIDE_EDGES[draw(rng, len(WIDE_EDGES))]
         if draw(rng, 2) == 0:

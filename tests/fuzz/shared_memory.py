@@ -1,8 +1,8 @@
-"""Clients that write into what they map: logs, positions, and in the end every part of cnc.dat.
+"""Clients that corrupt their mapped files: logs, positions, and finally every part of cnc.dat.
 
-What must hold: the driver goes on, streams whose files nobody touched stay right, and once the
-spoilt streams are closed nothing of them is left. Of cnc.dat itself only the first is asked: it is
-everybody's.
+Checks: the driver keeps running, streams whose files were not touched stay intact, and once the
+corrupted streams are closed none of their resources is left. For cnc.dat only the first is checked,
+since all clients share it.
 """
 
 import time
@@ -27,7 +27,7 @@ STREAM_COUNTERS = (1, 2, 3, 4, 5, 9, 12, 13)
 
 
 def storm(folder: Path, turns: int, seed: int, tell: Callable[[str], object] = print) -> int:
-    """Spoil shared memory for so many turns. Returns the number of writes; AssertionError."""
+    """Corrupt shared memory for a number of turns. Returns the number of writes; AssertionError."""
     tell(f"shared memory: turns={turns} seed={seed}")
     with world(folder, seed) as made:
         aeron, other = made.connect(), made.connect()
@@ -100,7 +100,7 @@ def _spoil_position(rng: np.ndarray, values: np.ndarray, positions: list[int]) -
 
 
 def _spoil_everything(made: World, turns: int) -> int:
-    """All of cnc.dat; no client can be served any more, but the driver must go on."""
+    """Corrupt all of cnc.dat; no client works any more, but the driver must keep running."""
     cnc = open_existing(made.folder, writable=True)
     rng, writes = made.air.rng, 0
     parts = (cnc.to_clients, cnc.counters_metadata, cnc.counters_values, cnc.error_log,

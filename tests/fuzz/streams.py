@@ -1,8 +1,8 @@
-"""Streams of every kind, and readers who know what they must find in them.
+"""Streams of every kind, with subscribers that verify their contents.
 
 A message is its number at byte 16 and then bytes of a block that all streams share; the first 16
-bytes are left to time stamps. A reader follows the session of its own publication only: what others
-push into the same stream id is none of its business.
+bytes are left for timestamps. A subscriber follows the session of its own publication only, and
+ignores others on the same stream id.
 """
 
 import random
@@ -81,14 +81,14 @@ KINDS = (
 
 
 def content_of(number: int) -> bytes:
-    """Message `number` of any stream."""
+    """The contents of message `number` of any stream."""
     length = 40 + number * 7919 % 1300 if number % 16 else 3000 + number * 31 % 2000
     start = number * 37 % 50_000
     return bytes(STAMPS) + NUMBER.pack(number) + BLOCK[start : start + length - STAMPS - 8]
 
 
 class Stream:
-    """One publication and one reader of it. `next_number` messages were offered so far."""
+    """One publication and one subscriber of it. `next_number` messages were offered so far."""
 
     def __init__(self, aeron: Aeron, kind: Kind, ports: dict[str, int], stream_id: int) -> None:
         self.kind, self.stream_id = kind, stream_id
@@ -115,12 +115,12 @@ class Stream:
 
     @property
     def is_open(self) -> bool:
-        """Whether publisher and reader have found each other."""
+        """Whether publication and subscriber are connected to each other."""
         image = self.subscription.image_by_session_id(self.session_id)
         return self.publication.is_connected and image is not None
 
     def answer(self, aeron: Aeron, ports: dict[str, int]) -> None:
-        """Open the way back, once the request is there."""
+        """Open the response channel, once the request image exists."""
         image = self.subscription.image_by_session_id(self.session_id)
         assert image is not None
         self.answering = aeron.add_publication(
@@ -144,14 +144,14 @@ class Stream:
         self.expected = number + 1
 
     def offer(self, count: int) -> None:
-        """Offer up to `count` messages, until the stream pushes back."""
+        """Offer up to `count` messages, until back pressure."""
         for _ in range(count):
             if self.publication.offer(content_of(self.next_number)) <= 0:
                 return
             self.next_number += 1
 
     def poll(self) -> None:
-        """Read all that is there."""
+        """Read everything available."""
         while self.subscription.poll(self._handler, 50):
             pass
         if self.answers is not None:
@@ -160,7 +160,7 @@ class Stream:
                 self.answering.offer(b"an answer")
 
     def pass_over(self) -> None:
-        """Read like `poll`, whatever is there: for streams that others have spoilt."""
+        """Read like `poll` without checks: for corrupted streams."""
         for item in (self.subscription, self.answers):
             for _ in range(4):
                 if item is None or not item.poll(lambda payload, header: None, 50):

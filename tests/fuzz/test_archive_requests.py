@@ -1,4 +1,4 @@
-"""A slice of the storm of archive requests; `python -m tests.fuzz` runs the whole."""
+"""A short storm of archive requests; `python -m tests.fuzz` runs the full one."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""A slice of the storm of commands; `python -m tests.fuzz` runs the whole."""
+"""A short storm of commands; `python -m tests.fuzz` runs the full one."""
 
 import numpy as np
 import pytest

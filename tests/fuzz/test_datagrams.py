@@ -1,6 +1,6 @@
-"""A slice of the storm of datagrams, and proof that its checks can see what they look for.
+"""A short storm of datagrams, and tests that its checks detect errors.
 
-`python -m tests.fuzz` runs the whole.
+`python -m tests.fuzz` runs the full one.
 """
 
 import numpy as np
@@ -24,7 +24,7 @@ def test_spoilt_datagrams_harm_no_stream_and_leave_nothing(tmp_path):
 
 
 def calm(made):
-    """One checked stream in the middle of its work."""
+    """One checked stream in mid-transfer."""
     made.open_calm(made.connect(), UNICAST)
     for _ in range(40):
         made.turn()
@@ -32,7 +32,7 @@ def calm(made):
 
 
 def forged(stream, number_of_bytes):
-    """A frame that the stream's receiver must take for the next one."""
+    """A frame that the stream's receiver must accept as the next one."""
     publication = stream.publication
     position = publication.position
     offset = position % publication.term_length
@@ -66,7 +66,7 @@ def test_a_position_that_goes_back_is_seen(tmp_path):
         calm(made)
         made.check_calm()
         (reader,) = [item for item in made.clients[0].counters if item.label.startswith("sub-pos")]
-        counters.set_release(made.driver._parts.values, reader.counter_id, 0)
+        counters.set_release(made.driver._resources.values, reader.counter_id, 0)
         with pytest.raises(AssertionError, match="went back"):
             made.check_calm()
 

@@ -1,4 +1,4 @@
-"""kill -9: clients at every point of their lives, and a driver, whose directory another takes."""
+"""kill -9 of clients at every point of their lives, and of a driver, whose directory is reused."""
 
 import signal
 from contextlib import ExitStack, contextmanager
@@ -35,7 +35,7 @@ def driver_process(directory):
 
 
 class Witness:
-    """A client with a stream of its own, which must not notice that others die."""
+    """A client with a stream of its own, which must not be affected by others that die."""
 
     def __init__(self, aeron):
         where = f"aeron:udp?endpoint=127.0.0.1:{free_port()}"
@@ -45,13 +45,13 @@ class Witness:
         until(lambda: self.publication.is_connected, "the witness's stream")
 
     def work(self):
-        """Write and read a little."""
+        """Write and read a few messages."""
         if self.publication.offer(b"%d" % self.written) > 0:
             self.written += 1
         self.subscription.poll(lambda payload, header: self.read.append(int(bytes(payload))))
 
     def is_right(self):
-        """Whether all that was read is what was written, from the first on."""
+        """Whether everything read equals what was written, from the first message on."""
         return self.read == list(range(len(self.read))) and len(self.read) > 0
 
 

@@ -1,4 +1,4 @@
-"""A slice of the storm over shared memory; `python -m tests.fuzz` runs the whole."""
+"""A short storm over shared memory; `python -m tests.fuzz` runs the full one."""
 
 import pytest
 

@@ -1,7 +1,7 @@
-"""A driver whose turns we take, its clients, and streams of every kind twice: calm and wild.
+"""A driver that the test steps, its clients, and two sets of streams of every kind: calm and wild.
 
-calm    nobody can forge what they believe; every message is checked
-wild    anything at all may be pushed into them; they are closed and opened again
+calm    their frames cannot be forged; every message is checked
+wild    anything may be injected into them; they are closed and opened again
 """
 
 import gc
@@ -42,7 +42,8 @@ KEY = struct.Struct("<8xii")
 
 
 class NoNetwork(SystemResolver):
-    """Knows addresses and this machine's interfaces: spoilt names shall not be asked for."""
+    """Resolves addresses and this machine's interfaces only: mutated names must not be looked
+    up."""
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
         literal = numeric_address(host)
@@ -52,7 +53,7 @@ class NoNetwork(SystemResolver):
 
 
 class World:
-    """All of it; `turn` is one turn of everybody."""
+    """Driver, clients and streams; `turn` steps all of them once."""
 
     def __init__(self, folder: Path, seed: int) -> None:
         self.folder, self.seed = folder / "aeron", seed
@@ -80,19 +81,19 @@ class World:
         self._seen: dict[tuple[int, int], int] = {}
 
     def connect(self) -> Aeron:
-        """One more client."""
+        """Create one more client."""
         context = ClientContext(dir=self.folder, error_handler=self.errors.append)
         self.clients.append(Aeron(context=context, clock=self.clock, invoked=True))
         return self.clients[-1]
 
     def driver_turn(self, step_ns: int) -> None:
-        """A turn of the driver and the air; then the clock moves."""
+        """Step the driver and the air; then advance the clock."""
         self.driver.invoke()
         weather.carry(self.links, self.air)
         self.clock.advance(step_ns)
 
     def turn(self, step_ns: int = MS) -> None:
-        """A turn of everybody, readers and writers included."""
+        """Step everything, publishers and subscribers included."""
         self.driver_turn(step_ns)
         for client in self.clients:
             client.invoke()
@@ -104,7 +105,7 @@ class World:
             stream.pass_over()
 
     def open(self, aeron: Aeron, kinds: tuple[Kind, ...], first_port: int) -> list[Stream]:
-        """Streams of all these kinds, connected."""
+        """Open streams of all these kinds and wait until they are connected."""
         opened = []
         for number, kind in enumerate(kinds):
             port = first_port + 4 * number
@@ -125,7 +126,7 @@ class World:
         raise AssertionError(f"waited in vain for {what}; errors: {self.errors[-3:]}")
 
     def open_calm(self, aeron: Aeron, kinds: tuple[Kind, ...] = KINDS) -> None:
-        """The streams that must stay right, and the guard over them."""
+        """Open the streams that must stay intact, and guard them."""
         self.calm = self.open(aeron, kinds, 20_000)
         keys = [(item.session_id, item.stream_id) for item in self.calm]
         answers = [item.answering for item in self.calm if item.answering is not None]
@@ -133,7 +134,7 @@ class World:
         self.air = self.air._replace(guarded=np.array(keys, np.int64))
 
     def check_calm(self) -> None:
-        """No calm reader has found anything wrong, and no position went back."""
+        """Check that no calm subscriber found an error and no position decreased."""
         faults = [fault for stream in self.calm for fault in stream.faults]
         assert not faults, faults[:3]
         calm = {(stream.session_id, stream.stream_id) for stream in self.calm}
@@ -148,7 +149,7 @@ class World:
                 self._seen[mark] = value
 
     def settle(self) -> None:
-        """In good weather every calm stream is brought to its end."""
+        """Bring every calm stream to its end, without faults."""
         for stream in self.calm:
             stream.offer(1)
         ends = [stream.next_number for stream in self.calm]
@@ -169,16 +170,16 @@ class World:
         self.check_calm()
 
     def held(self) -> dict[str, int]:
-        """How much of everything that can leak there is."""
+        """The amount of each resource that can leak."""
         # What others in this process left to the collector is none of ours.
         gc.collect()
-        resources, parts = self.driver.conductor.resources, self.driver._parts
+        components, resources = self.driver.conductor.components, self.driver._resources
         reader: CountersReader = self.clients[0].counters
-        agent = parts.receiver.agent[0]
+        agent = resources.receiver.agent[0]
         return {
-            "images": len(resources.images.images),
-            "network publications": len(resources.network.publications),
-            "ipc publications": len(resources.ipc.publications),
+            "images": len(components.images.images),
+            "network publications": len(components.network.publications),
+            "ipc publications": len(components.ipc.publications),
             "counters": sum(1 for _ in reader),
             "log files": len(list(self.folder.rglob("*.logbuffer"))),
             "files open": files_open(self.folder),
@@ -186,16 +187,17 @@ class World:
             "images of the receiver": int(agent.image_count),
             "sockets of the receiver": int(agent.endpoint_count),
             "sets-up pending": int(agent.pending_count),
-            "images tracked": int(parts.conductor.agent[0].image_count),
-            "publications of the sender": int(parts.sender.agent[0].publication_count),
-            "sockets of the sender": int(parts.sender.agent[0].endpoint_count),
+            "images tracked": int(resources.conductor.agent[0].image_count),
+            "publications of the sender": int(resources.sender.agent[0].publication_count),
+            "sockets of the sender": int(resources.sender.agent[0].endpoint_count),
             "mailboxes": int(self.links.mailboxes.is_open.sum()),
         }
 
     def quieten(self, duration_ns: int = 45_000 * MS) -> None:
-        """Let everything run out that nobody keeps alive.
+        """Let everything time out that no client keeps alive.
 
-        An agent takes one command a turn, so between two looks at the clock there are several.
+        An agent reads one command per turn, so there are several turns between two readings of the
+        clock.
         """
         for _ in range(duration_ns // (100 * MS)):
             self.turn(100 * MS)
@@ -203,16 +205,16 @@ class World:
                 self.driver_turn(0)
 
     def close(self) -> None:
-        """Clients first."""
+        """Close the clients, then the driver."""
         for client in self.clients:
             client.close()
         self.driver.close()
 
 
 def files_open(folder: Path) -> int:
-    """How many of the folder's files this process has open.
+    """The number of the folder's files that this process has open.
 
-    Only these: a test before this one may have left a thread that opens and closes sockets still.
+    Only these: a test before this one may have left a thread that still opens and closes sockets.
     """
     count = 0
     for entry in Path("/proc/self/fd").iterdir():
@@ -223,7 +225,7 @@ def files_open(folder: Path) -> int:
 
 
 def resident_kib() -> int:
-    """Memory of this process that is nobody's file."""
+    """Resident anonymous memory of this process."""
     for line in Path("/proc/self/status").read_text().splitlines():
         if line.startswith("RssAnon:"):
             return int(line.split()[1])
@@ -232,7 +234,7 @@ def resident_kib() -> int:
 
 @contextmanager
 def world(folder: Path, seed: int) -> Iterator[World]:
-    """A world in which whoever waits makes the driver go on."""
+    """A world in which a blocking client steps the driver."""
     made = World(folder, seed)
     with patch.object(system, "sleep_ns", lambda ns: made.driver_turn(MS)):
         made.driver_turn(MS)

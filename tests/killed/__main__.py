@@ -1,13 +1,14 @@
-"""kill -9 of the harness at random moments: nothing is left, and the next run works without help.
+"""kill -9 of the harness at random moments: nothing is left, and the next run works without
+cleanup.
 
     python -m tests.killed [--moments 50] [--seed N] [--fidelity netns]
 
     run ........X SIGKILL          a moment between the start and the end of a whole run
-        next run ............      at once, without any cleaning: it must come to a verdict
+        next run ............      at once, without any cleanup: it must reach a verdict
         processes, namespaces, directories, records of the killed one: gone by themselves within
         10 s of its death?         after `windtunnel clean` in any case
 
-Needs the rights of a lab. The seed is printed first, and each moment with what came of it; exits
+Needs the privileges of a lab. The seed is printed first, and each moment with its outcome; exits
 with 1 if anything was left after `windtunnel clean` or a next run did not work.
 """
 
@@ -39,7 +40,7 @@ WORKED = (0, 2)
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one moment."""
+    """The outcome of one moment."""
 
     killed_after_s: float
     lived: bool
@@ -55,7 +56,7 @@ class Outcome:
         return not self.left and self.next_code in WORKED
 
     def told(self) -> str:
-        """One line."""
+        """Format the outcome on one line."""
         alone = "not" if self.alone_s is None else f"{self.alone_s:.1f} s later"
         what = "killed" if self.lived else "over"
         left = f", LEFT {self.left}" if self.left else ""
@@ -73,7 +74,7 @@ def command(out: Path, fidelity: str) -> list[str]:
 
 
 def start(out: Path, fidelity: str, mark: str) -> subprocess.Popen[bytes]:
-    """Start a harness in a session of its own; all that it starts bears the mark."""
+    """Start a harness in a session of its own; all its processes carry the mark."""
     return subprocess.Popen(
         command(out, fidelity),
         cwd=REPOSITORY,
@@ -86,7 +87,7 @@ def start(out: Path, fidelity: str, mark: str) -> subprocess.Popen[bytes]:
 
 
 def marked(mark: str) -> list[str]:
-    """The living processes that bear a mark."""
+    """The living processes that carry a mark."""
     wanted = f"{MARK}={mark}".encode()
     found = []
     for entry in Path("/proc").glob("[0-9]*"):
@@ -105,7 +106,7 @@ def tokens_in(out: Path) -> set[str]:
 
 
 def left_of(out: Path, tokens: set[str], mark: str) -> list[str]:
-    """All that is there of some labs and of the processes of one harness."""
+    """What is left of some labs and of the processes of one harness."""
     found = marked(mark)
     for token in sorted(tokens):
         places = [*NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}{token}-*")]
@@ -120,11 +121,11 @@ def containers_left(fidelity: str) -> list[str]:
         return []
     from windtunnel.harness.orchestrate.labs import containers
 
-    return [f"would still remove {line}" for line in containers.remove_left_overs()]
+    return [f"would still remove {line}" for line in containers.remove_leftovers()]
 
 
 def one_moment(out: Path, fidelity: str, after_s: float) -> Outcome:
-    """Kill a harness so long after its start, and see what comes of it."""
+    """Kill a harness after a delay, and check what is left."""
     mark = secrets.token_hex(8)
     victim = start(out, fidelity, mark)
     time.sleep(after_s)
@@ -154,7 +155,7 @@ def one_moment(out: Path, fidelity: str, after_s: float) -> Outcome:
 
 
 def whole_run_s(out: Path, fidelity: str) -> float:
-    """How long a run takes that nobody kills; the first one may have to compile."""
+    """The duration of an undisturbed run; the first one may have to compile."""
     for _ in range(2):
         started_s = time.monotonic()
         code = start(out, fidelity, "nobody").wait(RUN_S)
@@ -164,7 +165,7 @@ def whole_run_s(out: Path, fidelity: str) -> float:
 
 
 def main() -> int:
-    """Kill as often as asked for; see the module's first lines."""
+    """Kill as often as requested; see the module's docstring."""
     parser = argparse.ArgumentParser(prog="python -m tests.killed")
     parser.add_argument("--moments", type=int, default=50)
     parser.add_argument("--seed", type=int, default=None, help="of the moments; default: random")

@@ -1,10 +1,10 @@
-"""Reassembly, written for obviousness: a message is whole if all of its fragments came."""
+"""Reference implementation of reassembly: a message is complete if all its fragments arrived."""
 
 
 def whole_messages(messages, arrived):
-    """The messages of which every fragment arrived.
+    """Return the messages of which every fragment arrived.
 
-    messages: list of lists of fragments; arrived: the set of (message, fragment) that came
+    messages: list of lists of fragments; arrived: the set of (message, fragment) that arrived
     """
     return [
         b"".join(fragments)

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the broadcast: all that was ever said, with positions."""
+"""Reference implementation of the broadcast buffer: a list of all messages with positions."""
 
 from dataclasses import dataclass, field
 
@@ -8,13 +8,13 @@ LAPPED = "lapped"
 
 @dataclass
 class NaiveBroadcast:
-    """Everything that was said, and how far the transmitter has got."""
+    """All transmitted messages, and the transmitter's position."""
 
     capacity: int
     tail: int = 0
     latest: int = 0
     said: list[tuple[int, int, int, bytes]] = field(default_factory=list)
-    """Position where a receiver looks for it (before a pad), its end, type, payload."""
+    """Start position for a receiver (before a pad), end position, type, payload."""
 
     def transmit(self, type_id: int, payload: bytes) -> None:
         size = (len(payload) + HEADER + 7) // 8 * 8
@@ -26,14 +26,14 @@ class NaiveBroadcast:
 
 
 class NaiveReceiver:
-    """Reads one message after the other until the transmitter has overtaken it."""
+    """Reads messages in order until the transmitter laps it."""
 
     def __init__(self, broadcast: NaiveBroadcast) -> None:
         self.broadcast = broadcast
         self.next = broadcast.latest
 
     def receive(self) -> tuple[int, bytes] | str | None:
-        """A message, None, or LAPPED, after which it stands at the latest message."""
+        """Return a message, None, or LAPPED, after which it is at the latest message."""
         broadcast = self.broadcast
         if self.next >= broadcast.tail:
             return None

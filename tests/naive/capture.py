@@ -1,4 +1,4 @@
-"""The slow, obvious reading of a capture of Ethernet and IPv4, packet by packet."""
+"""Reference implementation of the capture reader for Ethernet and IPv4, packet by packet."""
 
 import struct
 
@@ -9,7 +9,7 @@ SHORTEST |= {"RES": 8, "RSP_SETUP": 20}
 
 
 def split(datagram):
-    """[(class name, offset in the datagram)] of one UDP payload."""
+    """Return [(class name, offset in the datagram)] of one UDP payload."""
     if len(datagram) < 8:
         return [("MALFORMED", 0)]
     length, version, _, code = struct.unpack_from("<iBBH", datagram)
@@ -35,7 +35,7 @@ def split(datagram):
 
 
 def next_frame(rest):
-    """(class name, bytes of the datagram) of the DATA or PAD frame at the start of `rest`."""
+    """Return (class name, length in bytes) of the DATA or PAD frame at the start of `rest`."""
     if len(rest) < 32:
         return "MALFORMED", 0
     length, version, _, code = struct.unpack_from("<iBBH", rest)
@@ -48,7 +48,7 @@ def next_frame(rest):
 
 
 def read(capture):
-    """[(time in ns, datagram, class name, source port)] of a little-endian microsecond capture."""
+    """Return [(time in ns, datagram, class name, source port)] of a microsecond capture."""
     found, at = [], 24
     while at + 16 <= len(capture):
         seconds, microseconds, size, _ = struct.unpack_from("<IIII", capture, at)

@@ -1,4 +1,4 @@
-"""The checksums of IP and UDP, by their definition."""
+"""Reference implementation of the checksums of IP and UDP."""
 
 import struct
 
@@ -12,7 +12,7 @@ def folded(data):
 
 
 def complete(packet, ip_at, finished):
-    """Fill in the checksums of a packet; an unfinished UDP one is that of the pseudo-header."""
+    """Fill in the checksums of a packet; if not `finished`, the UDP one is the pseudo-header's."""
     packet = bytearray(packet)
     is_v4 = packet[ip_at] >> 4 == 4
     udp_at = ip_at + (20 if is_v4 else 40)

@@ -1,8 +1,8 @@
-"""The slow, obvious comparison of delivered messages with planned ones."""
+"""Reference implementation of the comparison of delivered with planned messages."""
 
 
 def first_wrong_message(messages, payload, lengths, planned_starts):
-    """(message, byte) of the first difference, or (-1, -1)."""
+    """Return (message, byte) of the first difference, or (-1, -1)."""
     at = 0
     for message, (length, start) in enumerate(zip(lengths, planned_starts, strict=True)):
         found = messages[at : at + length]

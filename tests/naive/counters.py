@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the counters: a list of records, and rules in plain words."""
+"""Reference implementation of the counters manager: a list of records."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ UNUSED, ALLOCATED, RECLAIMED = 0, 1, -1
 
 @dataclass
 class NaiveCounter:
-    """What a record holds."""
+    """One counter record."""
 
     state: int
     type_id: int
@@ -15,7 +15,7 @@ class NaiveCounter:
 
 
 def find(records: list[NaiveCounter], type_id: int, registration_id: int) -> int | None:
-    """The first living counter of that type and registration, looking no further than UNUSED."""
+    """Return the first allocated counter of that type and registration before an UNUSED record."""
     for counter_id, record in enumerate(records):
         if record.state == UNUSED:
             return None
@@ -25,7 +25,7 @@ def find(records: list[NaiveCounter], type_id: int, registration_id: int) -> int
 
 
 class NaiveManager:
-    """Gives out ids: the first freed one that has rested long enough, else a new one."""
+    """Allocates ids: the first freed one after its reuse timeout, else a new one."""
 
     def __init__(self, capacity: int, reuse_timeout_ms: int) -> None:
         self.capacity = capacity

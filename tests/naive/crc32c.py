@@ -1,8 +1,8 @@
-"""CRC-32 and CRC-32C, one bit at a time, by their definition."""
+"""Reference implementation of CRC-32 and CRC-32C, one bit at a time."""
 
 
 def crc(polynomial, content):
-    """The checksum for a reflected polynomial, as a signed 32-bit integer."""
+    """Return the checksum for a reflected polynomial, as a signed 32-bit integer."""
     value = 0xFFFFFFFF
     for byte in bytes(content):
         value ^= byte

@@ -1,10 +1,10 @@
-"""Congestion control CUBIC as the formulas say it, in packets and seconds."""
+"""Reference implementation of CUBIC congestion control by its formulas, in packets and seconds."""
 
 import math
 
 
 class Cubic:
-    """One image's window; `turn` is one turn of its conductor."""
+    """One image's window; `turn` is one duty cycle of the conductor."""
 
     def __init__(
         self, window_max: int, mtu: int, rtt_ns: int, now_ns: int, *, is_tcp: bool = False
@@ -16,7 +16,7 @@ class Cubic:
         self.interval_ns, self.rtt_ns = rtt_ns, rtt_ns
 
     def turn(self, now_ns: int, is_loss: bool, has_consumed: bool) -> tuple[int, bool]:
-        """(window in bytes, whether to say so at once)."""
+        """Return (window in bytes, whether to send a status message immediately)."""
         is_forced = False
         if is_loss:
             is_forced, self.peak, self.lost_ns = True, self.packets, now_ns
@@ -28,7 +28,7 @@ class Cubic:
         return min(self.packets * self.mtu, self.window_max), is_forced
 
     def grown(self, now_ns: int) -> int:
-        """What the curve says, or what TCP would have by now."""
+        """Return the window of the CUBIC curve, or of TCP if that is larger."""
         seconds = (now_ns - self.lost_ns) / 1e9
         k = (self.peak * 0.2 / 0.4) ** (1 / 3)
         curve = min(self.peak + math.trunc(0.4 * (seconds - k) ** 3), self.packets_max)

@@ -1,8 +1,8 @@
-"""The obvious way to see whether thinning lost a peak: look at every stretch of it."""
+"""Reference implementation of the check that decimation keeps all peaks."""
 
 
 def peaks_lost(values: list[int], kept: list[int], bucket_size: int) -> bool:
-    """Whether any bucket of the original has a lowest or highest value that no kept point has."""
+    """Whether any bucket of the original lost its minimum or maximum."""
     chosen = set(kept)
     for begin in range(0, len(values), bucket_size):
         inside = range(begin, min(begin + bucket_size, len(values)))
@@ -14,7 +14,7 @@ def peaks_lost(values: list[int], kept: list[int], bucket_size: int) -> bool:
 
 
 def nth_occurrence(values: list[int]) -> list[int]:
-    """For each value, how many times it has been seen so far, itself included."""
+    """Return for each value the number of its occurrences so far, itself included."""
     seen: dict[int, int] = {}
     counts = []
     for value in values:

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the table of destinations: a list of dicts."""
+"""Reference implementation of the destination table: a list of dicts."""
 
 from dataclasses import dataclass, field
 
@@ -15,7 +15,7 @@ class Place:
 
 @dataclass
 class Destinations:
-    """Of one channel."""
+    """The destinations of one channel."""
 
     is_dynamic: bool
     timeout: int
@@ -42,7 +42,7 @@ class Destinations:
         self.places.append(Place(registration, address, now))
 
     def _take(self, place: Place | None) -> None:
-        """The last one moves into the hole."""
+        """Remove a destination; the last one takes its slot."""
         if place is not None:
             index, last = self.places.index(place), self.places.pop()
             if last is not place:

@@ -1,8 +1,8 @@
-"""The log of a publisher, written frame by frame into a dictionary of positions."""
+"""Reference implementation of a publisher's expected log, frame by frame."""
 
 
 def write_log(lengths, mtu, term_length, position=0):
-    """[(position, type, frame length, flags, message, payload start)], and where messages end."""
+    """Return [(position, type, frame length, flags, message, payload start)], and message ends."""
     frames, ends, written = [], [], 0
     for message, length in enumerate(lengths):
         parts = [mtu - 32] * (length // (mtu - 32))

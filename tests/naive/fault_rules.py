@@ -1,4 +1,4 @@
-"""The slow, obvious twin of fault rules: which one strikes a frame, and what it makes of it."""
+"""Reference implementation of fault rules: which rule matches a frame, and its action."""
 
 import struct
 from dataclasses import dataclass
@@ -37,7 +37,7 @@ for each in ("SM", "NAK"):
 
 
 def philox(counter, key):
-    """Four words from four words and a key of two, by the text of the paper."""
+    """Return four words from a counter of four words and a key of two, as in the Philox paper."""
     words, key = list(counter), list(key)
     for _ in range(10):
         first, second = 0xD2511F53 * words[0], 0xCD9E8D57 * words[2]
@@ -52,7 +52,7 @@ def philox(counter, key):
 
 
 def draw(seed, rule, link, class_index, ordinal, by_order, place, attempt):
-    """Two numbers below 2**62 for one frame and one rule."""
+    """Return two numbers below 2**62 for one frame and one rule."""
     pair, way = divmod(link, 2)
     what = rule << 24 | ordinal << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
     words = philox((place % WORD, place // WORD, attempt, what), (seed % WORD, seed // WORD))
@@ -101,7 +101,7 @@ class NaiveFrame:
 
 
 class NaiveRules:
-    """All rules of a case, and what they remember; or the decisions that are repeated."""
+    """All rules of a case with their state, or the decisions to replay."""
 
     def __init__(self, case, replayed=None):
         self.case = case
@@ -115,7 +115,7 @@ class NaiveRules:
         return stream_id in self.streams
 
     def strike(self, frame):
-        """The fault that strikes a frame, or None."""
+        """Return the fault that matches a frame, or None."""
         is_to_anyone = (frame.name, frame.session_id, frame.stream_id) == ("SM", 0, 0)
         if self.is_known(frame.stream_id):
             ordinal = self.streams.index(frame.stream_id)
@@ -150,7 +150,7 @@ class NaiveRules:
         return struck
 
     def _strike_again(self, frame):
-        """The fault that struck the same frame in the run that is replayed, or None."""
+        """Return the fault that matched the same frame in the replayed run, or None."""
         for told in self.replayed:
             same = told["link"] == frame.link and told["stream_id"] == frame.stream_id
             same = same and told["frame_type"] == frame.class_code
@@ -262,7 +262,7 @@ class NaiveRules:
         return now in (3, 4)
 
     def detail(self, fault, frame):
-        """The bytes that are left, or the first flipped bit."""
+        """Return the remaining bytes, or the first flipped bit."""
         if frame.told_detail is not None:
             longest = len(frame.raw) if fault.action == "truncate" else frame.told_detail
             return min(frame.told_detail, longest)
@@ -289,7 +289,7 @@ class NaiveRules:
         return begin + drawn % max(1, bits - fault.bits + 1)
 
     def forge(self, fault, frame):
-        """The forged frames that follow a frame."""
+        """Return the forged frames that follow a frame."""
         return [self._forged(each, frame) for each in fault.forged]
 
     def _forged(self, forged, frame):
@@ -344,5 +344,5 @@ class NaiveRules:
 
 
 def wrapped(value):
-    """A number as signed 32 bits hold it."""
+    """Return a number wrapped to signed 32 bits."""
     return (value + 2**31) % WORD - 2**31

@@ -1,4 +1,4 @@
-"""The slow, obvious twins of what decides how far a stream may go, and what is asked for again."""
+"""Reference implementations of flow control, retransmit handling and gap detection."""
 
 from dataclasses import dataclass, field
 
@@ -29,7 +29,7 @@ class Receivers:
 
 @dataclass
 class Member:
-    """A receiver that a group waits for."""
+    """A receiver of a group that limits the sender."""
 
     limit: int
     heard: int
@@ -38,7 +38,7 @@ class Member:
 
 @dataclass
 class Group:
-    """Flow control by the slowest member; every call that moves the limit returns it.
+    """Flow control by the slowest member; every call that changes the limit returns it.
 
     The number of members has no bound, as in Aeron.
     """
@@ -49,7 +49,7 @@ class Group:
     members: dict[int, Member] = field(default_factory=dict)
     is_setup_wanted: bool = False
     latch: tuple[int, int] | None = None
-    """(limit, since when)."""
+    """(limit, time of the latch)."""
 
     def _floor(self, now: int) -> int:
         if self.latch and now > self.latch[1] + self.timeout:
@@ -104,7 +104,7 @@ class Group:
 
 @dataclass
 class Resend:
-    """An answer to a NAK that is waiting to leave, or lingering after it left."""
+    """A retransmit action that is delayed, or lingering after it was sent."""
 
     term: int
     offset: int
@@ -115,7 +115,7 @@ class Resend:
 
 @dataclass
 class Resends:
-    """The actions of one stream; every call returns the ranges that leave now."""
+    """The retransmit actions of one stream; every call returns the ranges to send now."""
 
     most: int
     is_group: bool
@@ -156,7 +156,7 @@ class Resends:
 
 @dataclass
 class Gaps:
-    """The one gap of an image that is being asked for."""
+    """The gap of an image for which NAKs are sent."""
 
     delay: int
     retry: int
@@ -164,7 +164,7 @@ class Gaps:
     deadline: int = 0
 
     def see(self, gap: tuple[int, int, int] | None, now: int) -> tuple[bool, bool]:
-        """(the gap is new, it is to be asked for now)."""
+        """Return (the gap is new, a NAK is to be sent now)."""
         if gap is None:
             return False, False
         is_new = gap != self.gap
@@ -177,7 +177,7 @@ class Gaps:
 
 
 def bounds(readers: list[tuple[str, int]]) -> tuple[int, int, int]:
-    """Slowest and fastest of the readers that count, and how many they are."""
+    """Return the lowest and the highest position of the active readers, and their number."""
     positions = [position for state, position in readers if state in ("active", "linger")]
     if not positions:
         return FOREVER, 0, 0

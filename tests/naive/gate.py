@@ -1,4 +1,4 @@
-"""A gate for threads that must truly run at the same time: each waits until all have arrived."""
+"""A barrier for threads that must run at the same time."""
 
 from windtunnel.driver.base import system
 from windtunnel.driver.base.atomics import get_i64_acquire, put_i64_release
@@ -9,10 +9,10 @@ WAITS_MAX = 1_000_000
 
 @kernel
 def pass_together(gate, who):
-    """Arrive as number `who` and leave with the others; `gate` is uint8[8 * threads], zeroed.
+    """Wait as thread number `who` until all threads have arrived.
 
-    Threads that were started one after the other would otherwise work one after the other, and a
-    lost update would need luck to be seen.
+    `gate` is uint8[8 * threads], zeroed. Without the barrier the threads would run one after the
+    other, and a test would rarely detect a lost update.
     """
     put_i64_release(gate, 8 * who, 1)
     for other in range(gate.size // 8):

@@ -1,4 +1,4 @@
-"""The obvious twin of `driver.media.link`: lists of datagrams, and a ring that is only counted."""
+"""Reference implementation of `driver.media.link`: lists of datagrams, with ring accounting."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ HEADER_LENGTH = 72
 
 @dataclass
 class Ring:
-    """A bounded queue that accounts for bytes exactly as a ring of `capacity` bytes must."""
+    """A bounded queue that accounts for bytes exactly as a ring of `capacity` bytes does."""
 
     capacity: int
     head: int = 0

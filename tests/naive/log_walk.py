@@ -1,4 +1,4 @@
-"""The walk over two logs, by slices of bytes."""
+"""Reference implementation of the comparison of two logs, by slices of bytes."""
 
 import struct
 
@@ -6,7 +6,7 @@ from windtunnel.harness.dissect.driver_files import log_walk
 
 
 def compare_logs(publication: bytes, image: bytes, start: int, end: int):
-    """(status, at, byte, frames, fills) as the kernel has them."""
+    """Return (status, at, byte, frames, fills), as the kernel does."""
     at, frames, fills = start, 0, []
     while at < end:
         length, kind = _head(publication, at)
@@ -27,7 +27,7 @@ def compare_logs(publication: bytes, image: bytes, start: int, end: int):
             return log_walk.DIFFERENT, at, wrong[0], frames, fills
         fills.append((at, at + image_length))
         at, frames = at + image_length, frames + len(starts)
-    return log_walk.ALIKE, at, 0, frames, fills
+    return log_walk.IDENTICAL, at, 0, frames, fills
 
 
 def _head(log: bytes, at: int) -> tuple[int, int]:
@@ -40,7 +40,7 @@ def _up(length: int) -> int:
 
 
 def _starts(log: bytes, at: int, end: int) -> list[int]:
-    """Where the frames between two places begin; none if they do not fill the room between."""
+    """Return the offsets of the frames between two offsets; none if they leave gaps."""
     starts = []
     while at < end:
         length, _ = _head(log, at)

@@ -1,4 +1,4 @@
-"""A loss model walked packet by packet, as its definition reads."""
+"""Reference implementation of the loss models, packet by packet."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from windtunnel.harness.scenario.schema.units import BILLION
 
 
 def losses_of(loss, chance):
-    """Whether each packet is lost; `chance` holds two numbers from 0 to 1 for each."""
+    """Return whether each packet is lost; `chance` holds two numbers from 0 to 1 for each."""
     shares = [share / BILLION for share in loss.shares_ppb]
     walk = {"iid": _alone, "gilbert-elliott": _two_states, "four-state": _four_states}
     return np.array(walk[loss.model](shares, chance), dtype=np.int64)

@@ -1,8 +1,8 @@
-"""Which DATA the deterministic losses of the C driver swallow, told frame by frame."""
+"""Reference implementation of the C driver's deterministic loss generators, frame by frame."""
 
 
 class FixedLoss:
-    """The first pass over the range before `limit`, from wherever the stream was first seen."""
+    """Drops the first transmission of all data below `limit`, from the first position seen."""
 
     def __init__(self, term_id: int, limit: int) -> None:
         self.term_id, self.limit = term_id, limit
@@ -19,7 +19,7 @@ class FixedLoss:
 
 
 class MultiGapLoss:
-    """Every range that shares a byte with a gap at a multiple of the radix, but the first."""
+    """Drops data that overlaps a gap at a multiple of the radix, except the first."""
 
     def __init__(self, term_id: int, radix: int, gap_length: int, gaps: int) -> None:
         self.term_id, self.gap_length = term_id, gap_length

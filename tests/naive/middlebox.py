@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the middlebox: dictionaries, lists and bytes instead of arrays."""
+"""Reference implementation of the middlebox: dictionaries, lists and bytes instead of arrays."""
 
 import struct
 from dataclasses import dataclass, field
@@ -15,7 +15,7 @@ SHORTEST |= {"RES": 8, "RSP_SETUP": 20}
 
 
 def split(datagram):
-    """Frames as (class name, bytes), or None when some bytes are no whole frame."""
+    """Return frames as (class name, bytes), or None if some bytes are no complete frame."""
     if len(datagram) < 8:
         return None
     length, version, _, code = struct.unpack_from("<iBBH", datagram)
@@ -60,7 +60,7 @@ class Waiter:
 
 @dataclass
 class NaiveMiddlebox:
-    """Offer datagrams, release what is due; what leaves is in `sent`."""
+    """The middlebox: takes datagrams and releases due ones; `sent` holds the output."""
 
     case: object
     sessions: dict = field(default_factory=dict)
@@ -77,7 +77,7 @@ class NaiveMiddlebox:
         self.rules = NaiveRules(self.case, self.replayed)
 
     def offer(self, envelope, datagram, link, now_ns):
-        """Take one datagram from a link direction."""
+        """Process one datagram of a link direction."""
         self._count(self.datagrams, link, "in")
         frames = split(datagram)
         if frames is None:
@@ -157,7 +157,7 @@ class NaiveMiddlebox:
         self.order += 1
 
     def _freed(self, frame, action, before):
-        """Those of the ones who waited before that the event of this frame sets free, in order."""
+        """Return the held frames that the event of this frame releases, in order."""
         freed = []
         for waiter in before:
             if frame.session is None or waiter.session != frame.session:
@@ -263,7 +263,7 @@ class NaiveMiddlebox:
         )
 
     def _meet(self, link, name, raw, now_ns):
-        """What a frame says of itself, and where it lies."""
+        """Return a frame with its header fields and its position."""
         self._count(self.frames, (link, name), "in")
         frame = NaiveFrame(link, name, raw, now_ns)
         if name == "SETUP" and self.rules.is_known(frame.stream_id):
@@ -307,7 +307,7 @@ class NaiveMiddlebox:
 
 
 def split_first(rest):
-    """Length of the whole DATA frame at the start of some bytes, or 0."""
+    """Return the length of the complete DATA frame at the start of some bytes, or 0."""
     length, version, _, code = struct.unpack_from("<iBBH", rest)
     wire = (length + 31) // 32 * 32
     return wire if code == 1 and version == 0 and length >= 32 and wire <= len(rest) else 0

@@ -1,10 +1,10 @@
-"""The random delay of a receiver among many, as the formulas say it."""
+"""Reference implementation of the random NAK delay of multicast receivers, by its formulas."""
 
 import math
 
 
 def draws(seed: int, count: int) -> list[float]:
-    """Numbers from 0 up to 1: xorshift of 32 bits by 13, 17 and 5."""
+    """Return numbers in [0, 1): 32-bit xorshift by 13, 17 and 5."""
     word, found = seed, []
     for _ in range(count):
         word = (word ^ word << 13) % 2**32
@@ -15,7 +15,7 @@ def draws(seed: int, count: int) -> list[float]:
 
 
 def delay_ns(uniform: float, max_backoff_ns: int, group_size: int) -> int:
-    """The delay that a uniform number stands for: the inverse of its distribution."""
+    """Return the delay for a uniform number, by the inverse of the distribution."""
     rate = math.log(group_size) + 1
     x = uniform * rate / max_backoff_ns + rate / (max_backoff_ns * (math.exp(rate) - 1))
     return math.floor(

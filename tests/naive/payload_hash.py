@@ -1,4 +1,4 @@
-"""XXH64 as its description reads, with whole numbers and no thought of speed."""
+"""Reference implementation of XXH64 with Python integers."""
 
 MASK = (1 << 64) - 1
 P1, P2, P3 = 11400714785074694791, 14029467366897019727, 1609587929392839161
@@ -14,7 +14,7 @@ def _round(lane, word):
 
 
 def payload_hash(data: bytes) -> int:
-    """XXH64 with seed 0, unsigned."""
+    """Return XXH64 with seed 0, unsigned."""
     at = 0
     total = P5
     if len(data) >= 32:

@@ -1,4 +1,4 @@
-"""Polls of one term, written for obviousness: frames are tuples in a list, positions their sums.
+"""Reference implementation of polls of one term: frames are tuples in a list.
 
 A frame is (payload, is padding); it occupies its payload and header up to the next multiple of 32.
 """
@@ -11,11 +11,11 @@ def occupied(payload):
 
 
 def controlled_poll(frames, position, limit_position, fragment_limit, answers):
-    """What a poll of frames that begin at 0 hands out.
+    """Return the result of a controlled poll of frames that begin at position 0.
 
-    answers: what the handler says to each fragment it is given, in turn; CONTINUE when they run out
-    Returns: (payloads handed out, positions told, fragments counted, position at the end,
-              positions that the counter was set to)
+    answers: the handler's actions for the fragments, in order; CONTINUE after the last one
+    Returns: (payloads delivered, their positions, fragments counted, final position, positions
+              stored in the counter)
     """
     at, handed, told, stored, count = 0, [], [], [], 0
     answers = list(answers)
@@ -46,7 +46,7 @@ def controlled_poll(frames, position, limit_position, fragment_limit, answers):
 
 
 def peek(frames, initial_position, limit_position, answers):
-    """What a peek at unfragmented messages shows, and the position behind what it saw."""
+    """Return the payloads that a peek at unfragmented messages delivers, and its end position."""
     without_commit = [CONTINUE if answer == COMMIT else answer for answer in answers]
     handed, _, _, reached, _ = controlled_poll(
         frames, initial_position, limit_position, 1 << 60, without_commit

@@ -1,4 +1,4 @@
-"""The slow, obvious publication: three bytearrays, one list of frames a message."""
+"""Reference implementation of a publication: three bytearrays, a list of frames per message."""
 
 import struct
 from dataclasses import dataclass, field
@@ -8,23 +8,23 @@ ADMIN_ACTION = -3
 
 
 def aligned(length: int) -> int:
-    """The next multiple of 32."""
+    """Return the next multiple of 32."""
     return -(-length // 32) * 32
 
 
 def wrapped(term_id: int) -> int:
-    """A term id as 32 signed bits."""
+    """Return a term id wrapped to signed 32 bits."""
     return struct.unpack("<i", struct.pack("<I", term_id & 0xFFFFFFFF))[0]
 
 
 def pieces(message: bytes, most: int) -> list[bytes]:
-    """A message cut into payloads; an empty message is one empty payload."""
+    """Split a message into payloads; an empty message is one empty payload."""
     return [message[at : at + most] for at in range(0, len(message), most)] or [b""]
 
 
 @dataclass
 class Publication:
-    """A stream written into three terms; the next term is clean when it is reached."""
+    """A stream written into three terms; the next term is cleaned before it is used."""
 
     session_id: int
     stream_id: int
@@ -37,7 +37,7 @@ class Publication:
     tails: list[tuple[int, int]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        """Begin where `term_count` and `offset` say."""
+        """Begin at `term_count` and `offset`."""
         self.terms = [bytearray(self.term_length) for _ in range(3)]
         self.tails = [(0, 0)] * 3
         for step in range(3):
@@ -46,7 +46,7 @@ class Publication:
         self._move_tail(self.offset)
 
     def offer(self, message: bytes, reserved_value: int = 0) -> int:
-        """The position behind the message, or ADMIN_ACTION when the term had to be closed."""
+        """Return the position after the message, or ADMIN_ACTION if the term was rotated."""
         payloads = pieces(message, self.mtu_length - 32)
         needed = sum(aligned(len(payload) + 32) for payload in payloads)
         if self.offset + needed > self.term_length:
@@ -67,7 +67,7 @@ class Publication:
 
     @property
     def position(self) -> int:
-        """Where the stream ends."""
+        """The position of the end of the stream."""
         return self.term_count * self.term_length + self.offset
 
     def _close_term(self, needed: int) -> int:

@@ -1,10 +1,10 @@
-"""A segment file beside the expected frames, frame by frame made of bytes."""
+"""Reference implementation of the comparison of a segment file with the expected frames."""
 
 import struct
 
 
 def frame_of(row, payload: bytes, identity) -> bytes:
-    """A frame as a file must hold it; of padding the header alone."""
+    """Return the expected bytes of a frame; for padding the header only."""
     session_id, stream_id, initial_term_id, term_length = identity
     position, length = int(row["position"]), int(row["frame_length"])
     term_id = (initial_term_id + position // term_length) & 0xFFFFFFFF
@@ -19,7 +19,7 @@ def frame_of(row, payload: bytes, identity) -> bytes:
 
 
 def first_wrong_frame(file: bytes, base: int, rows, payload: bytes, identity):
-    """(frame, byte), or (-1, -1); a wrong field of a header counts from its first byte."""
+    """Return (frame, byte), or (-1, -1); a wrong header field counts from its first byte."""
     fields = (0, 4, 5, 6, 8, 12, 16, 20, 24, 32)
     for index, row in enumerate(rows):
         expected = frame_of(row, payload, identity)

@@ -1,4 +1,4 @@
-"""The frames of a recording's segment file, one after the other, with struct and zlib."""
+"""Reference implementation of the walk over a recording's segment file, with struct and zlib."""
 
 import struct
 import zlib
@@ -10,7 +10,7 @@ CASTAGNOLI = 0x82F63B78
 
 
 def frames(content, base, start, end, geometry):
-    """(rows, the position behind them, why there are no more).
+    """Return (rows, end position, reason for the end).
 
     `geometry` is (initial term id, term length, mtu, session id, stream id); a row is a dictionary
     by the names of `recording_walk.RECORDED`.

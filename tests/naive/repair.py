@@ -1,8 +1,8 @@
-"""Following a stream word by word: every 32 bytes are an item of a set.
+"""Reference implementation of the analysis of loss recovery, with sets of 32-byte words.
 
 Events are (kind, time_ns, start, end) of one flow; kinds are "frame", "heartbeat", "nak", "status".
-Where it is known when each was sent, three things go with each: a number that grows, whether that
-is believed, and the packet's number.
+If the sending order is known, each event has three more fields: an increasing number, whether that
+number is trusted, and the packet number.
 """
 
 WORD = 32
@@ -45,7 +45,7 @@ class Gap:
 
 
 def follow(events, sent=None):
-    """(fate of each frame, rows of the gaps, how many frames were new, extent of each frame)."""
+    """Return (outcome of each frame, rows of the gaps, new frames, extent of each frame)."""
     low = hwm = newest = None
     gaps, fates, came, extents, new_count = [], [], [], [], 0
     for (kind, time_ns, start, end), (order, is_believed, packet) in zip(
@@ -97,13 +97,13 @@ def follow(events, sent=None):
 
 
 def _first_ahead(came, order):
-    """How far back the first of the last 64 frames is that was sent later; 0 if none was."""
+    """Return how far back the first of the last 64 frames sent later is; 0 if there is none."""
     ahead = [len(came) - at for at, other in enumerate(came) if other and other > order]
     return max([each for each in ahead if each <= 64], default=0)
 
 
 def _best(touched):
-    """The gap that counts: one that was asked for, whose bytes are new here, the oldest."""
+    """Return the gap to attribute: requested by a NAK, with new bytes here, the oldest."""
     asked = [gap for gap in touched if gap.naks] or touched
     return ([gap for gap in asked if gap.cause == BEFORE] or asked)[0]
 
@@ -111,7 +111,7 @@ def _best(touched):
 def _place(
     touched, is_here, number, start, end, has_copies, order, is_believed, packet, newest
 ):  # fmt: skip
-    """Fate of a frame below the highest, and whether its bytes are new."""
+    """Return the outcome of a frame below the highest, and whether its bytes are new."""
     asked = [gap for gap in touched if gap.naks]
     best = [_best(touched)] if touched else []
     found = best or (is_here[:1] if is_believed else [])
@@ -153,7 +153,7 @@ def _fate_by_order(gap, has_filled, order, packet, start, is_newest):
 
 
 def _piece_end(gap, word):
-    """Where what is missing from a word on ends; what a NAK added is a piece of its own."""
+    """Return the end of the missing range from a word on; a range that a NAK added is separate."""
     while word in gap.open:
         word += WORD
         if word in gap.seams:
@@ -162,7 +162,7 @@ def _piece_end(gap, word):
 
 
 def _is_late(is_here, number, has_copies):
-    """By the first gap there that was asked for or passed over."""
+    """Decide by the first gap there that was requested by a NAK or skipped."""
     for gap in is_here:
         if gap.naks or (gap.passed_ns is not None and not gap.is_whole):
             is_behind = gap.filled_at is not None and number - gap.filled_at <= 4

@@ -1,4 +1,4 @@
-"""The obvious twin of resolution frames: `struct` and sentences."""
+"""Reference implementation of name resolution frames, with `struct`."""
 
 import ipaddress
 import struct
@@ -20,7 +20,7 @@ def entry(name: bytes, host: str, port: int, age_ms: int = 0, flags: int = 0) ->
 
 
 def read(datagram: bytes) -> tuple[list[tuple[bytes, str, int, int, bool]], str]:
-    """The entries (name, host, port, age, is self), and `ok`, `invalid` or `unknown type`."""
+    """Return (name, host, port, age, is self) entries, and `ok`, `invalid` or `unknown type`."""
     if len(datagram) < 8 or datagram[4] != 0 or datagram[6:8] != b"\7\0":
         return [], "invalid"
     found, rest = [], datagram[8:]

@@ -1,4 +1,4 @@
-"""The slow, obvious twin of the command ring: a list of records instead of bytes."""
+"""Reference implementation of the command ring buffer: a list of records instead of bytes."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ HEADER = 8
 
 @dataclass
 class Record:
-    """One stretch of the ring; DEAD means claimed by somebody who never wrote a length."""
+    """One record of the ring; DEAD means claimed by a producer that never wrote a length."""
 
     position: int
     size: int
@@ -18,7 +18,7 @@ class Record:
 
 
 class NaiveRing:
-    """A ring of `capacity` bytes that remembers what it holds, oldest first."""
+    """A ring of `capacity` bytes, as a list of its records, oldest first."""
 
     def __init__(self, capacity: int) -> None:
         self.capacity = capacity
@@ -27,7 +27,7 @@ class NaiveRing:
         self.records: list[Record] = []
 
     def claim(self, type_id: int, payload: bytes, dies: bool = False) -> Record | None:
-        """Room for a message: where the tail is, or at the start behind a pad."""
+        """Claim space for a message: at the tail, or at the start after a pad."""
         size = (len(payload) + HEADER + 7) // 8 * 8
         if size > self.capacity - (self.tail - self.head):
             return None
@@ -39,7 +39,7 @@ class NaiveRing:
         return self._append(size, DEAD if dies else CLAIMED, type_id, payload)
 
     def read(self) -> tuple[int, bytes] | None:
-        """The oldest message, if it is whole; padding before it goes."""
+        """Return the oldest message, if it is complete; skip padding before it."""
         while self.records and self.records[0].state == PADDING:
             self._consume()
         if not self.records or self.records[0].state != COMMITTED:
@@ -48,7 +48,7 @@ class NaiveRing:
         return record.type_id, record.payload
 
     def unblock(self) -> bool:
-        """Make padding of what stands still at the head, as far as its extent can be known."""
+        """Replace a blocked record at the head with padding, as far as its extent is known."""
         if not self.records:
             return False
         first = self.records[0]

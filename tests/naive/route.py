@@ -1,13 +1,13 @@
-"""Where the relay sends a packet, the obvious way: addresses as text, links as pairs of names."""
+"""Reference implementation of the relay's routes: addresses as text, links as pairs of names."""
 
 from ipaddress import ip_address
 
 
 def route(hosts, links, near, destination):
-    """The link directions that a packet takes, as codes in order of its receivers.
+    """Return the link directions that a packet takes, as codes in order of its receivers.
 
     hosts: name to address, in the order of the ports; links: pairs of names, in order; near: name
-    of the host that the packet comes from
+    of the sending host
     """
     codes = {}
     for index, (first, second) in enumerate(links):

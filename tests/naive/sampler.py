@@ -1,6 +1,6 @@
-"""What a perfect observer of a counters file would report, change by change.
+"""Reference implementation of the counter sampler: an observer of each change.
 
-It is told of each event as it happens, and so never has to guess from bytes what has happened.
+It receives each event as it happens, and so need not infer events from bytes.
 """
 
 from dataclasses import dataclass, field
@@ -8,18 +8,18 @@ from dataclasses import dataclass, field
 
 @dataclass
 class Life:
-    """One counter from its allocation until its id is given to another."""
+    """One counter from its allocation until the reuse of its id."""
 
     counter_id: int
     type_id: int
     registration_id: int = 0
     value: int = 0
     seen: list[int] = field(default_factory=list)
-    """Every value that a pass had to report, in order."""
+    """Every value that a pass must report, in order."""
 
 
 class Observer:
-    """Keeps all lives, and at each look notes the values that differ from the last noted."""
+    """Tracks all counters, and records changed values in each pass."""
 
     def __init__(self) -> None:
         self.lives: list[Life] = []

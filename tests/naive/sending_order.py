@@ -1,4 +1,4 @@
-"""The order of sending of the packets of one flow, from all that came before it each time."""
+"""Reference implementation of the sending order of one flow's packets."""
 
 STEP_MAX, LATE_MAX, OVERTAKEN_MAX = 1_024, 1 << 14, 64
 STEPS_MIN, ODD_SHARE, WEIGHED_MAX = 16, 8, 512
@@ -6,7 +6,7 @@ NUMBERS = 1 << 16
 
 
 def orders_of(packets):
-    """Of (identification or None, packet, position) each (order or None, whether believed)."""
+    """Return (order or None, is trusted) for each (identification or None, packet, position)."""
     told, orders = [], {}
     latest = last = None
     steps = odd = 0

@@ -1,4 +1,4 @@
-"""The slow, obvious check of numbered messages in a run of frames."""
+"""Reference implementation of the check of numbered messages in a block of frames."""
 
 import struct
 
@@ -6,7 +6,7 @@ PAD = 0
 
 
 def check_block(block: bytes, expected: int, message_length: int) -> tuple[int, str, int]:
-    """(the number due next, `ok` or what is wrong, what was found)."""
+    """Return (next expected number, `ok` or the error, the value found)."""
     at = 0
     while at < len(block):
         length, _, _, kind = struct.unpack_from("<iBBH", block, at)

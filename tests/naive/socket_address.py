@@ -1,4 +1,4 @@
-"""The obvious twin of the kernels in `driver.channel.socket_address`, over `bytes` and `struct`."""
+"""Reference implementation of `driver.channel.socket_address`, with `bytes` and `struct`."""
 
 import struct
 
@@ -8,7 +8,7 @@ def is_name(name: bytes) -> bool:
 
 
 def fields(name: bytes) -> tuple[int, int, bytes, int] | None:
-    """Family, port, address and scope id, or None when the bytes are no name."""
+    """Return family, port, address and scope id, or None if the bytes are no socket address."""
     if len(name) == 16 and name[:2] == struct.pack("=H", 2):
         return 2, struct.unpack(">H", name[2:4])[0], name[4:8], 0
     if len(name) == 28 and name[:2] == struct.pack("=H", 10):

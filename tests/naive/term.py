@@ -1,4 +1,4 @@
-"""The slow, obvious twin of everything that walks or repairs a term; a term is a bytearray here."""
+"""Reference implementation of all term operations; a term is a bytearray."""
 
 import struct
 from collections.abc import Iterator
@@ -8,7 +8,7 @@ PAD, DATA = 0, 1
 
 
 class Frame(NamedTuple):
-    """A committed frame: where it begins, what it declares, what it is, where the next begins."""
+    """A committed frame: offset, length field, type, offset of the next frame."""
 
     offset: int
     length: int
@@ -17,17 +17,17 @@ class Frame(NamedTuple):
 
 
 def aligned(length: int) -> int:
-    """The next multiple of 32."""
+    """Return the next multiple of 32."""
     return -(-length // 32) * 32
 
 
 def slot(term: bytes | bytearray, offset: int) -> int:
-    """The first four bytes of a slot."""
+    """Return the length field of a slot."""
     return struct.unpack_from("<i", term, offset)[0]
 
 
 def committed(term: bytes | bytearray, offset: int) -> Iterator[Frame]:
-    """The frames from `offset` up to the first slot that is not one."""
+    """Yield the frames from `offset` up to the first slot without a committed frame."""
     while offset < len(term):
         length = slot(term, offset)
         end = offset + aligned(length)
@@ -38,7 +38,7 @@ def committed(term: bytes | bytearray, offset: int) -> Iterator[Frame]:
 
 
 def scan(term: bytearray, offset: int, max_length: int) -> tuple[int, int]:
-    """What fits a datagram: (bytes on the wire, padding beyond them)."""
+    """Return the data that fits a datagram: (bytes on the wire, padding beyond them)."""
     limit = min(max_length, len(term) - offset)
     sizes: list[int] = []
     for frame in committed(term, offset):
@@ -54,7 +54,7 @@ def scan(term: bytearray, offset: int, max_length: int) -> tuple[int, int]:
 
 
 def gap(term: bytearray, offset: int, limit: int) -> tuple[int, int]:
-    """(where the first hole begins, how long it is up to `limit`)."""
+    """Return (offset of the first gap, its length up to `limit`)."""
     while offset < limit and slot(term, offset) > 0:
         offset += aligned(slot(term, offset))
     empty = 0
@@ -66,7 +66,7 @@ def gap(term: bytearray, offset: int, limit: int) -> tuple[int, int]:
 def poll(
     term: bytearray, offset: int, limit: int, most: int, *, with_padding: bool
 ) -> tuple[list[Frame], int]:
-    """(the frames that a subscriber gets, where it stands afterwards)."""
+    """Return (the frames delivered to a subscriber, its offset afterwards)."""
     found: list[Frame] = []
     for frame in committed(term, offset):
         if len(found) == most or frame.offset >= limit:
@@ -78,7 +78,7 @@ def poll(
 
 
 def block(term: bytearray, offset: int, limit: int) -> int:
-    """Where the whole frames up to `limit` end; padding is alone or left for the next block."""
+    """Return the end of the complete frames up to `limit`; padding is a block of its own."""
     frames = [frame for frame in committed(term, offset) if frame.offset < limit]
     if frames and frames[0].kind == PAD:
         return frames[0].end
@@ -91,7 +91,7 @@ def block(term: bytearray, offset: int, limit: int) -> int:
 
 
 def insert(term: bytearray, offset: int, packet: bytes) -> bool:
-    """Put a datagram where it belongs if nothing begins there yet."""
+    """Insert a datagram at its offset if no frame begins there yet."""
     if slot(term, offset) != 0:
         return False
     term[offset : offset + len(packet)] = packet
@@ -101,7 +101,7 @@ def insert(term: bytearray, offset: int, packet: bytes) -> bool:
 def fill(
     term: bytearray, session: int, stream: int, term_id: int, offset: int, length: int
 ) -> bool:
-    """Make padding of a hole whose slots are all empty."""
+    """Fill a gap with padding if all of its slots are empty."""
     if any(slot(term, at) != 0 for at in range(offset, offset + length, 32)):
         return False
     term[offset : offset + 32] = struct.pack(
@@ -113,7 +113,7 @@ def fill(
 def unblock(
     term: bytearray, session: int, stream: int, term_id: int, offset: int, tail: int
 ) -> str:
-    """Pad what a dead publisher left at `offset`; "", "unblocked" or "unblocked to end"."""
+    """Pad a dead publisher's claim at `offset`; return "", "unblocked" or "unblocked to end"."""
     if offset >= tail or slot(term, offset) > 0:
         return ""
     claimed = -slot(term, offset)

@@ -1,4 +1,4 @@
-"""The slow, obvious reading of every frame: `struct` formats and the rules in plain sentences."""
+"""Reference implementation of the frame codecs, with `struct`."""
 
 import struct
 
@@ -18,12 +18,12 @@ MINIMUM = {PAD: 32, DATA: 32, NAK: 28, SM: 36, ERR: 40, SETUP: 40, RTTM: 40, RES
 
 
 def pack(kind: str, *values: int) -> bytes:
-    """A frame of this kind from its fields in the order of the format, header first."""
+    """Return a frame of this type from its fields in the order of the format, header first."""
     return struct.pack(FORMATS[kind], *values)
 
 
 def is_acceptable(datagram: bytes) -> bool:
-    """What the first look at a datagram must decide."""
+    """Whether the first validation of a datagram accepts it."""
     if len(datagram) < 8:
         return False
     length, version, _, kind = struct.unpack_from(HEADER, datagram)
@@ -35,12 +35,12 @@ def is_acceptable(datagram: bytes) -> bool:
 
 
 def aligned(length: int) -> int:
-    """The next multiple of 32."""
+    """Return the next multiple of 32."""
     return -(-length // 32) * 32
 
 
 def reach(datagram: bytes, term_length: int) -> int:
-    """How far a data datagram moves its stream; -1 if it must be refused."""
+    """Return by how much a data datagram advances its stream; -1 if it must be rejected."""
     start = struct.unpack_from("<i", datagram, 8)[0]
     if start not in range(0, term_length, 32):
         return -1

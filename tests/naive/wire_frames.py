@@ -1,4 +1,4 @@
-"""The frames of a datagram as dictionaries, read with `struct` from the specification's tables."""
+"""Reference implementation of the frame parser: dictionaries, by the specification's tables."""
 
 import struct
 
@@ -8,7 +8,7 @@ TERM_FRAMES = {0: "PAD", 1: "DATA"}
 
 
 def frames(payload: bytes) -> list[dict]:
-    """All frames of a sound datagram, by the column names of the table of frames."""
+    """Return all frames of a valid datagram, by the column names of the table of frames."""
     found, at = [], 0
     while at < len(payload):
         length, _, flags, kind = struct.unpack_from("<iBBH", payload, at)

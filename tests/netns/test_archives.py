@@ -26,7 +26,7 @@ FLAGS_AT = 5
 SCENARIOS = Path(__file__).resolve().parents[2] / "scenarios" / "archive"
 
 
-def made(folder, name, **options):
+def run_of(folder, name, **options):
     """The only run of a scenario."""
     result = run_suite([SCENARIOS / f"{name}.yaml"], seeds=1, out=folder, **options)
     (run,) = SuiteDir(result.suite_dir).runs()
@@ -38,7 +38,7 @@ def findings(run):
 
 
 def test_what_is_recorded_under_loss_is_the_stream_and_one_byte_more_or_less_is_not(tmp_path):
-    run = made(tmp_path, "record-under-loss")
+    run = run_of(tmp_path, "record-under-loss")
     assert_sound(run.path)
     # Both streams have a file that begins here, with a frame.
     file = run.host("b").archive / "0-1048576.rec"
@@ -50,14 +50,14 @@ def test_what_is_recorded_under_loss_is_the_stream_and_one_byte_more_or_less_is_
 
 
 def test_an_archive_that_was_killed_keeps_what_it_had_said_and_its_successor_goes_on(tmp_path):
-    run = made(tmp_path, "killed-while-recording")
+    run = run_of(tmp_path, "killed-while-recording")
     assert_sound(run.path)
     before, after = RecorderFacts.read(run.host("b").recorder("stream").document).own_recordings
     assert before.told_position <= before.stop_position < after.start_position < after.stop_position
 
 
 def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judged(tmp_path):
-    run = made(tmp_path, "replay-to-lossy-subscriber")
+    run = run_of(tmp_path, "replay-to-lossy-subscriber")
     assert_sound(run.path)
     messages = run.host("a").subscriber("again").messages
     content = bytearray(messages.read_bytes())
@@ -69,7 +69,7 @@ def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judg
 
 
 def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
-    run = made(tmp_path, "merge-under-loss")
+    run = run_of(tmp_path, "merge-under-loss")
     sound = assert_sound(run.path)
     if sound.outcome is not Outcome.PASS:
         return  # On a host that starved it may rightly not have come to the present.
@@ -84,7 +84,7 @@ def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
 
 
 def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
-    run = made(tmp_path, "replicate-over-bad-link")
+    run = run_of(tmp_path, "replicate-over-bad-link")
     assert_sound(run.path)
     files = [
         {file.name: file.read_bytes() for file in run.host(name).archive.glob("*.rec")}
@@ -95,7 +95,7 @@ def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
 
 
 def test_a_full_disk_ends_a_recording_and_nothing_else(tmp_path):
-    run = made(tmp_path, "disk-full")
+    run = run_of(tmp_path, "disk-full")
     assert_sound(run.path)
     assert findings(run)["long"].text.endswith("until the disk was full")
     assert "full" not in findings(run)["short"].text
@@ -113,7 +113,7 @@ def test_a_full_disk_ends_a_recording_and_nothing_else(tmp_path):
 
 def test_another_driver_has_no_archive(tmp_path):
     tested = pair("ours", "aeronmd:/bin/true", "netns", tmp_path / "store")
-    run = made(tmp_path, "record-under-loss", tested=tested)
+    run = run_of(tmp_path, "record-under-loss", tested=tested)
     verdict = judge(run.path)
     assert verdict.outcome is Outcome.UNSUPPORTED
-    assert "brings no archive, and host b is to have one" in verdict.reason
+    assert "has no archive, but the scenario has one on host b" in verdict.reason

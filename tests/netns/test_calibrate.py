@@ -19,26 +19,26 @@ SEED = 5
 
 @pytest.mark.timeout(300)
 def test_the_relay_loses_as_many_as_it_was_asked_to():
-    wanted = ("calm", "loss, each by itself", "duplicate")
-    rounds = [each for each in impairments(0.05) if each.name in wanted]
-    told = []
-    found = calibrate(rounds, "relay", 5_000, SEED, told.append)
+    expected = ("baseline", "loss, independent", "duplicate")
+    rounds = [each for each in impairments(0.05) if each.name in expected]
+    reported = []
+    found = calibrate(rounds, "relay", 5_000, SEED, reported.append)
     rows = {(each.impairment, each.quantity): each for each in found.measures}
-    assert len(told) == len(wanted)
-    assert rows["calm", "loss rate"].delivered == 0.0
-    loss = rows["loss, each by itself", "loss rate"]
+    assert len(reported) == len(expected)
+    assert rows["baseline", "loss rate"].delivered == 0.0
+    loss = rows["loss, independent", "loss rate"]
     assert loss.samples == 3_000
     assert 0.0 < loss.delivered < 10.0
     assert loss.holds
-    assert rows["duplicate", "doubled"].holds
+    assert rows["duplicate", "duplicated"].holds
 
 
 @pytest.mark.timeout(300)
 def test_a_flood_goes_through_the_relay_whole(monkeypatch):
     monkeypatch.setattr(throughput, "STEPS_PER_S", (5_000,))
-    told = []
-    (step,) = throughput.relay_steps(0.5, told.append)
+    reported = []
+    (step,) = throughput.relay_steps(0.5, reported.append)
     assert step.packets == 2_500 == step.account.datagrams_in == step.account.datagrams_out
     assert step.account.frames["DATA"].sent == 2_500
     assert step.account.unaccounted == 0
-    assert told == [f"relay: 5,000 datagrams/s: {step.trouble or 'none lost'}"]
+    assert reported == [f"relay: 5,000 datagrams/s: {step.trouble or 'no loss'}"]

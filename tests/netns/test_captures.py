@@ -9,7 +9,7 @@ from tests.netns.test_namespaces import WAIT_S, lab, say, wait_for  # noqa: F401
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate.labs import privileges
-from windtunnel.harness.orchestrate.processes.watch import Watched, wait_until_ready
+from windtunnel.harness.orchestrate.processes.watch import WatchedProcess, wait_until_ready
 
 pytestmark = [
     pytest.mark.netns,
@@ -47,22 +47,22 @@ def test_no_packet_is_lost_where_others_come_before_the_filter_stands(lab, tmp_p
     for index in range(CAPTURES):
         file, log = tmp_path / f"{index}.pcap", tmp_path / f"{index}.log"
         process = lab.spawn("a", sniffer.command(interface, str(file)), log=log)
-        capture = Watched("a/capture", process, "capture", log)
+        capture = WatchedProcess("a/capture", process, "capture", log)
 
         def wait(ready, capture=capture):
-            wait_until_ready([capture], ready, wanted=[], timeout_s=WAIT_S)
+            wait_until_ready([capture], ready, required=[], timeout_s=WAIT_S)
 
         wait(lambda line: sniffer.READY in line)
-        process.tell(sniffer.ASK)
-        wait(sniffer.is_answer)
+        process.send_signal(sniffer.REPORT_SIGNAL)
+        wait(sniffer.is_report)
         sends = [sys.executable, "-c", SENDS, lab.address("b"), str(DATAGRAMS)]
         say(lab, "a", tmp_path, *sends)
         settling = sniffer.Settling(time.monotonic())
 
         def is_over(process=process, capture=capture, settling=settling):
-            process.tell(sniffer.ASK)
+            process.send_signal(sniffer.REPORT_SIGNAL)
             for line in capture.new_lines():
-                settling.hear(line, time.monotonic())
+                settling.update(line, time.monotonic())
             return settling.is_over(time.monotonic())
 
         wait_for(is_over)

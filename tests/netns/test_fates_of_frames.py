@@ -25,22 +25,22 @@ pytestmark = [
 ]
 
 
-def made_run(name, folder):
+def synthetic_run(name, folder):
     text = (SCENARIOS / f"{name}.yaml").read_text()
     path = folder / "scenarios" / f"{name}.yaml"
     path.parent.mkdir(parents=True)
     path.write_text(re.sub(r"bytes: \d+MiB", "bytes: 2MiB", text))
-    (made,) = run_suite([path], fidelity="netns", out=folder / "runs").runs
+    (created,) = run_suite([path], fidelity="netns", out=folder / "runs").runs
     # So little traffic may be too little for a gate that counts; the decisions stand all the same.
-    assert made.outcome in ("PASS", "INCONCLUSIVE"), made
-    return RunDir(made.run_dir)
+    assert created.outcome in ("PASS", "INCONCLUSIVE"), created
+    return RunDir(created.run_dir)
 
 
-def test_losses_are_told_by_two_captures_and_by_one(tmp_path):
-    made = made_run("loss/reliable-2pct", tmp_path)
-    check_inferred_fates(made, tmp_path, check_joined_fates(made, tmp_path))
+def test_losses_are_reported_by_two_captures_and_by_one(tmp_path):
+    created = synthetic_run("loss/reliable-2pct", tmp_path)
+    check_inferred_fates(created, tmp_path, check_joined_fates(created, tmp_path))
 
 
-def test_disorder_and_copies_are_told_by_two_captures_and_by_one(tmp_path):
-    made = made_run("reorder/reliable-swap-and-hold", tmp_path)
-    check_inferred_fates(made, tmp_path, check_joined_fates(made, tmp_path))
+def test_disorder_and_copies_are_reported_by_two_captures_and_by_one(tmp_path):
+    created = synthetic_run("reorder/reliable-swap-and-hold", tmp_path)
+    check_inferred_fates(created, tmp_path, check_joined_fates(created, tmp_path))

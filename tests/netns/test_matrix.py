@@ -164,5 +164,5 @@ def maker_of_a_lab(folder: Path) -> int:
     records = sorted((folder / "runs" / ".lab").glob("*.json"))
     assert len(records) == 2
     pid: int = json.loads(records[0].read_text())["pid"]
-    assert b"orchestrate.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
+    assert b"suite.worker" in Path(f"/proc/{pid}/cmdline").read_bytes()
     return pid

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from windtunnel.harness.exam.child_run import RUN_LIMIT_S, make_run
+from windtunnel.harness.exam.child_run import RUN_LIMIT_S, execute_run
 from windtunnel.harness.exam.mutant import by_name
 from windtunnel.harness.orchestrate.labs import privileges
 
@@ -30,7 +30,7 @@ pytestmark = [
 def test_it_is_killed_by_the_check_that_should_say_no(tmp_path, name, check):
     payload = tmp_path / "payload"
     payload.write_bytes(bytes(range(251)) * 1000)
-    run = make_run(
+    run = execute_run(
         by_name(name).scenarios[0],
         name,
         fidelity="netns",

@@ -51,10 +51,10 @@ def make_lab(folder: Path, run_id: str, **options) -> NetnsLab:
 
 @pytest.fixture
 def lab(tmp_path):
-    made = make_lab(tmp_path, "run")
-    made.up()
-    yield made
-    made.down()
+    created = make_lab(tmp_path, "run")
+    created.up()
+    yield created
+    created.down()
 
 
 def wait_for(condition, what: str = "") -> None:
@@ -87,13 +87,13 @@ def test_hosts_reach_the_middlebox_at_once_and_each_other_not_at_all(lab, tmp_pa
     assert answer.startswith("silence")
 
 
-def test_the_kernel_would_forward_if_it_were_told_to(lab, tmp_path):
+def test_the_kernel_would_forward_if_it_were_configured_to(lab, tmp_path):
     say(lab, MID, tmp_path, "sh", "-c", "echo 1 > /proc/sys/net/ipv4/ip_forward")
     answer = say(lab, "a", tmp_path, sys.executable, "-c", REACHES, lab.address("b"))
     assert answer == "reached\n"
 
 
-def test_the_middlebox_forwards_nothing_and_nobody_speaks_ipv6(lab):
+def test_the_middlebox_forwards_nothing_and_no_one_speaks_ipv6(lab):
     assert lab.read(MID, "/proc/sys/net/ipv4/ip_forward") == b"0\n"
     for place in ("a", "b", MID):
         assert lab.read(place, "/proc/sys/net/ipv6/conf/all/disable_ipv6") == b"1\n"
@@ -127,13 +127,13 @@ def test_variables_of_aeron_do_not_reach_a_process(lab, tmp_path, monkeypatch):
     monkeypatch.setenv("AERON_MTU_LENGTH", "4096")
     text = say(lab, "a", tmp_path, "env")
     assert "AERON_" not in text
-    assert f"PYTHONPATH={REPOSITORY}" in text
+    assert "PYTHONUNBUFFERED=1" in text
 
 
 def test_down_leaves_nothing_not_even_a_process_that_hid(lab, tmp_path):
-    told = tmp_path / "hidden.pid"
-    say(lab, "b", tmp_path, "sh", "-c", HIDES, str(told))
-    pid = int(told.read_text())
+    reported = tmp_path / "hidden.pid"
+    say(lab, "b", tmp_path, "sh", "-c", HIDES, str(reported))
+    pid = int(reported.read_text())
     assert os.getsid(pid) == pid
     assert traces(lab)
     lab.down()
@@ -142,7 +142,7 @@ def test_down_leaves_nothing_not_even_a_process_that_hid(lab, tmp_path):
     lab.down()
 
 
-def test_what_cannot_be_built_is_told_and_leaves_nothing(tmp_path):
+def test_what_cannot_be_built_is_reported_and_leaves_nothing(tmp_path):
     lab = make_lab(tmp_path, "twice")
     name = lab.state.namespaces[-1]
     subprocess.run(["ip", "netns", "add", name], check=True)
@@ -207,24 +207,23 @@ def test_a_harness_that_is_killed_leaves_nothing(harness, tmp_path):
     wait_for(lambda: not any(Path(f"/proc/{pid}").exists() for pid in inside))
 
 
-def keeper_of(process: subprocess.Popen) -> int:
+def watchdog_of(process: subprocess.Popen) -> int:
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
     for child in children:
-        if b"keeper" in Path(f"/proc/{child}/cmdline").read_bytes():
+        if b"cleanup_watchdog" in Path(f"/proc/{child}/cmdline").read_bytes():
             return int(child)
-    raise AssertionError("no keeper")
+    raise AssertionError("no cleanup watchdog")
 
 
-def test_cleaning_removes_what_a_harness_and_its_keeper_left(harness, tmp_path, monkeypatch):
-    monkeypatch.setattr(clean, "_remove_containers", list)
+def test_cleaning_removes_what_a_harness_and_its_watchdog_left(harness, tmp_path):
     lab = make_lab(tmp_path, "killed")
-    clean.remove_left_overs(tmp_path)
+    clean.remove_leftovers(tmp_path)
     assert len(traces(lab)) == 5, "what a living harness owns was touched"
-    os.kill(keeper_of(harness), signal.SIGKILL)
+    os.kill(watchdog_of(harness), signal.SIGKILL)
     harness.send_signal(signal.SIGKILL)
     harness.wait(WAIT_S)
     assert traces(lab)
-    removed = clean.remove_left_overs(tmp_path)
+    removed = clean.remove_leftovers(tmp_path)
     assert {f"namespace {name}" for name in lab.state.namespaces} <= set(removed)
     assert traces(lab) == []
 
@@ -232,7 +231,7 @@ def test_cleaning_removes_what_a_harness_and_its_keeper_left(harness, tmp_path, 
 ORDINARY_USER = """
 import os, sys
 from pathlib import Path
-from windtunnel.harness.orchestrate import privileges
+from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.labs.namespaces import NetnsLab
 from windtunnel.harness.topology import model
 print("had none" if privileges.missing() else "has all", flush=True)

@@ -55,7 +55,7 @@ def program(path: Path, text: str) -> Path:
 
 
 @pytest.mark.parametrize("pair", [("ours", "pyaeron"), ("pyaeron", "ours")])
-def test_ours_and_the_c_driver_understand_each_other_and_are_told_apart(tmp_path, pair):
+def test_ours_and_the_c_driver_understand_each_other_and_are_reported_apart(tmp_path, pair):
     result, folder = make_run(tmp_path, *pair)
     assert [run.outcome for run in result.runs] == [assert_sound(folder.path).outcome]
     subjects = Manifest.read(folder.manifest).subjects
@@ -75,7 +75,7 @@ def test_a_driver_is_started_by_its_path(tmp_path):
     assert f"'aeronmd:{path}'" in folder.repro.read_text()
 
 
-def test_java_is_told_by_properties(tmp_path, monkeypatch):
+def test_java_is_reported_by_properties(tmp_path, monkeypatch):
     program(tmp_path / "home" / "bin" / "java", JAVA)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "home"))
     monkeypatch.setenv(peers.JAR_VARIABLE, str(program(tmp_path / "aeron-all.jar", "")))

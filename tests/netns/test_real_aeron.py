@@ -13,8 +13,8 @@ import pytest
 
 from tests.soundness import assert_sound
 from windtunnel.harness.artifact.host.counter_sample import read_counters, read_samples
-from windtunnel.harness.artifact.host.held_log import read_held_logs
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts, SnmpFacts
+from windtunnel.harness.artifact.host.log_index import read_log_index
 from windtunnel.harness.artifact.host.pressure import Pressure
 from windtunnel.harness.artifact.middlebox.decision import DROP, read_decisions
 from windtunnel.harness.artifact.run.manifest import Manifest
@@ -125,7 +125,7 @@ def test_captures_lost_nothing_and_sockets_were_looked_at(good_run):
         assert SnmpFacts.read(folder.host(host).snmp).grown("InDatagrams") > 10
 
 
-def test_the_manifest_says_how_the_run_went(good_run):
+def test_the_manifest_reports_how_the_run_went(good_run):
     _, folder = good_run
     manifest = Manifest.read(folder.manifest)
     assert manifest.complete
@@ -142,7 +142,7 @@ def test_the_manifest_says_how_the_run_went(good_run):
 def test_both_logs_and_the_pressure_lie_in_the_folder(good_run):
     _, folder = good_run
     for host, kind in (("a", "publications"), ("b", "images")):
-        (held,) = read_held_logs(folder.host(host).held_logs)
+        (held,) = read_log_index(folder.host(host).log_index)
         assert (held.folder, held.left_out) == (kind, "")
         copy = folder.host(host).log_buffer(kind, held.registration_id)
         assert copy.stat().st_size == held.length == 3 * 65536 + 4096
@@ -215,7 +215,7 @@ def test_a_driver_that_dies_ends_the_run_at_once_with_a_verdict(tmp_path):
 
     result, folder = make_run(tmp_path, size="256MiB", on_event=kill)
     assert result.runs[0].outcome == "FAIL", result
-    assert "driver was ended by signal 9" in result.runs[0].reason
+    assert "driver was terminated by signal 9" in result.runs[0].reason
     assert "driver was ended by signal 9" in Manifest.read(folder.manifest).stopped
 
 

@@ -42,8 +42,8 @@ def test_the_same_frames_are_struck_whatever_the_timing(tmp_path, capsys):
     path = tmp_path / "made.yaml"
     path.write_text(yaml.safe_dump(document))
     out = tmp_path / "runs"
-    (made,) = run_suite([path], fidelity="netns", out=out).runs
-    first = RunDir(made.run_dir)
+    (created,) = run_suite([path], fidelity="netns", out=out).runs
+    first = RunDir(created.run_dir)
     assert len(first_passes(first)) > 20
     capsys.readouterr()
     main(["replay", str(first.path), "--out", str(out), "--json"])

@@ -1,12 +1,13 @@
-"""Runs on a throttled machine: none may end as a FAIL, whatever the drivers could not do in time.
+"""Runs on a throttled machine: none may end as a FAIL, however late the drivers are.
 
     python -m tests.overload [--runs 6] [--how quota load]
 
     quota   the run and all its processes in a control group that has half of each processor
-    load    four busy processes a processor beside it
+    load    four busy processes per processor beside it
 
-A sound driver that is kept from running is late, not wrong: each run must PASS, or be INCONCLUSIVE
-by the gate host_was_not_overloaded. Needs root; exits with 1 if any run came to something else.
+A sound driver without enough processor time is late, not wrong: each run must PASS, or be
+INCONCLUSIVE by the gate host_was_not_overloaded. Needs root; exits with 1 if any run has another
+outcome.
 """
 
 import argparse
@@ -31,9 +32,9 @@ BUSY_PER_PROCESSOR = 4
 
 @contextlib.contextmanager
 def quota() -> Iterator[None]:
-    """Keep this process and its children to half of the machine's processors.
+    """Limit this process and its children to half of the machine's processors.
 
-    The group weighs as much as it may, so that the quota limits it and not those beside it.
+    The group has the maximum weight, so that the quota limits it and not other processes.
     """
     quota_us = PERIOD_US * (os.cpu_count() or 1) // 2
     is_second = (GROUPS / "cgroup.controllers").exists()
@@ -57,7 +58,7 @@ def quota() -> Iterator[None]:
 
 @contextlib.contextmanager
 def load() -> Iterator[None]:
-    """Let others want the processors as well."""
+    """Compete for the processors with busy processes."""
     count = BUSY_PER_PROCESSOR * (os.cpu_count() or 1)
     busy = [subprocess.Popen([sys.executable, "-c", BUSY]) for _ in range(count)]
     try:

@@ -142,7 +142,7 @@ class BadLink:
     @property
     def is_empty(self):
         """Whether no frame is held back."""
-        return next_due_ns(self._engine.waiting) == NEVER
+        return next_due_ns(self._engine.held) == NEVER
 
     def balances(self):
         """Whether all that came in was lost by order, went out or waits, in both directions."""

@@ -134,7 +134,7 @@ def test_an_image_is_rejected_and_its_publisher_hears_why(client, where):
     assert said.registration_id == publication.registration_id
     with pytest.raises(RegistrationError):
         subscription.reject_image(12345, 0, "nobody")
-    with pytest.raises(ValueError, match="may have 1023"):
+    with pytest.raises(ValueError, match="expected at most 1023"):
         subscription.reject_image(image.correlation_id, 0, "r" * 1024)
 
 

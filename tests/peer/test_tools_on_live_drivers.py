@@ -149,7 +149,7 @@ def test_an_ipc_stream_has_a_backlog_against_its_publication(tmp_path, driver):
 def test_a_request_to_end_leaves_a_driver_that_denies_it_in_order(tmp_path, driver):
     with DRIVERS[driver](tmp_path) as directory:
         told = tool("driver-info", "--terminate", "--token", "x" * 13, "--dir", directory)
-        assert told == f"asked the driver in {directory} to terminate\n"
+        assert told == f"requested termination of the driver in {directory}\n"
         client = RealEnd(directory)
         client.subscribe(channel())
         client.close()

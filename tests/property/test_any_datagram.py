@@ -1,4 +1,6 @@
-"""Any bytes at all: the kernels that judge datagrams agree with their naive twins."""
+"""Arbitrary bytes: the kernels that validate datagrams agree with their reference
+implementations.
+"""
 
 import numpy as np
 from hypothesis import given
@@ -33,7 +35,7 @@ def test_the_door_agrees_with_its_twin(head: bytes, rest: bytes) -> None:
 
 @st.composite
 def data_datagrams(draw: st.DrawFn) -> bytes:
-    """Frames that mostly follow each other as they should, in a datagram that is sometimes cut."""
+    """Frames that are mostly contiguous, in a datagram that is sometimes truncated."""
     offset = draw(st.one_of(st.integers(0, 2047).map(lambda n: n * 32), I32))
     content = b""
     for _ in range(draw(st.integers(1, 5))):

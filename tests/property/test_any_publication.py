@@ -1,4 +1,4 @@
-"""Any sequence of messages: both kinds of publication write what the naive one writes."""
+"""Any sequence of messages: both kinds of publication write what the reference one writes."""
 
 import numpy as np
 from hypothesis import given, settings
@@ -19,7 +19,7 @@ WAYS = st.sampled_from(["offer", "vectored", "batch", "claim", "padding"])
 
 
 def publications(kind: int, initial: int, count: int, offset: int, mtu: int) -> tuple:
-    """The same stream twice: (state, log, naive twin)."""
+    """The same stream twice: (state, log, reference implementation)."""
     log = np.zeros(META + 4096, dtype=np.uint8)
     chosen = LogParameters(
         type=kind,
@@ -38,7 +38,7 @@ def publications(kind: int, initial: int, count: int, offset: int, mtu: int) -> 
 
 
 def write(state: np.ndarray, log: np.ndarray, way: str, at: int, length: int) -> int:
-    """Put SOURCE[at : at + length] into the log in one of the ways there are."""
+    """Write SOURCE[at : at + length] into the log in one of several ways."""
     if way == "vectored":
         half = length // 2
         ranges = np.array([[at, half], [at + half, length - half]], dtype=np.int64)

@@ -1,4 +1,6 @@
-"""Any term at all, damaged ones included: the kernels agree with their naive twins."""
+"""Arbitrary terms, corrupted ones included: the kernels agree with their reference
+implementations.
+"""
 
 import struct
 
@@ -46,7 +48,8 @@ LOG, META = metadata(), 3 * BASE
 
 @st.composite
 def terms(draw: st.DrawFn) -> bytearray:
-    """Frames, claims and holes in any order; sometimes a slot is overwritten with anything."""
+    """Frames, claims and gaps in any order; sometimes a slot is overwritten with arbitrary
+    bytes."""
     term, offset = bytearray(TERM_LENGTH), 0
     while offset < TERM_LENGTH and draw(st.integers(0, 12)) > 0:
         state = draw(st.sampled_from(["data", "data", "data", "pad", "claim", "hole"]))

@@ -36,11 +36,11 @@ def is_shown(row: Row, case: Case) -> bool:
     """Whether a case has what makes it one of a class."""
     shows = row.shows
     if "weather" in shows:
-        return any(getattr(each, shows["weather"]) for each in case.weather)
+        return any(getattr(each, shows["weather"]) for each in case.impairments)
     if "event" in shows:
         return any(each.action == shows["event"] for each in case.events)
     if "pace" in shows:
-        return any(not getattr(each, shows["pace"]).is_free for each in case.traffic)
+        return any(not getattr(each, shows["pace"]).is_unlimited for each in case.traffic)
     if "links_untouched" in shows and len(case.links) < 2:
         return False
     return bool(shows) and any(_fits(shows, fault, case) for fault in case.faults)

@@ -44,6 +44,6 @@ def test_a_scenario_without_the_class_is_noticed():
 
 def test_the_table_for_users_is_the_same():
     lines = (FOLDER / "README.md").read_text(encoding="utf-8").splitlines()
-    told = {line.strip("| ").split(" | ")[0]: line for line in lines if line.startswith("| ")}
+    output = {line.strip("| ").split(" | ")[0]: line for line in lines if line.startswith("| ")}
     for row in ROWS:
-        assert f"`{row.scenario}`" in told.get(row.name, ""), row.name
+        assert f"`{row.scenario}`" in output.get(row.name, ""), row.name

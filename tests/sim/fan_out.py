@@ -1,10 +1,11 @@
-"""One stream to many receivers: a sender's destinations, each behind a link with its own weather.
+"""One stream to many receivers: a sender's destinations, each behind an independent link.
 
-                      +==(fate of its own)==> receiver 0 -> subscriber
+                      +==(outcomes of its own)==> receiver 0 -> subscriber
     publisher -> sender
-                      +==(fate of its own)==> receiver 1 -> subscriber
+                      +==(outcomes of its own)==> receiver 1 -> subscriber
 
-Made of stream pairs: the first lends its sender and its receiver, the others their receivers only.
+Made of stream pairs: the first provides its sender and its receiver, the others their receivers
+only.
 """
 
 from collections.abc import Callable
@@ -31,12 +32,12 @@ Weather = Callable[[int, int, np.ndarray], list[np.ndarray]]
 
 
 def fair(listener: int, direction: int, datagram: np.ndarray) -> list[np.ndarray]:
-    """Every link in good weather."""
+    """Every link without impairments."""
     return [datagram]
 
 
 class FanOut:
-    """The sender and its receivers; `turn()` is one turn of everybody."""
+    """The sender and its receivers; `turn()` steps all of them once."""
 
     def __init__(
         self,
@@ -48,7 +49,7 @@ class FanOut:
         poll_every: tuple[int, ...] = (1, 1),
         **settings: int,
     ) -> None:
-        self.weather, self.poll_every, self.turns = weather, poll_every, 0
+        self.impairments, self.poll_every, self.turns = weather, poll_every, 0
         self.listeners = []
         for number in range(len(poll_every)):
             (folder / str(number)).mkdir(parents=True)
@@ -77,14 +78,14 @@ class FanOut:
         return SocketAddress("10.0.0.1", FIRST_PORT + listener)
 
     def add_destination(self, listener: int) -> None:
-        """Have the sender send to a listener too."""
+        """Add a receiver as a destination of the sender."""
         length, words = name_words(self.address(listener))
         self.source.tell(
             self.sender.commands, sender_state.ADD_DESTINATION, 0, listener, length, *words
         )
 
     def introduce(self, listener: int) -> None:
-        """A listener asks for the stream, as one with an explicit control address does."""
+        """Have a receiver solicit a SETUP, as one with an explicit control address does."""
         elicit = bytes((36, 0, 0, 0, 0, 0x80, 3, 0)) + bytes(20)
         elicit += (100 + listener).to_bytes(8, "little")
         self._deliver(self.source, 0, self.names[listener], np.frombuffer(elicit, np.uint8).copy())
@@ -93,7 +94,7 @@ class FanOut:
         link.deliver(pair.links, box, source, 16, buf, 0, buf.size)
 
     def turn(self) -> None:
-        """Sender, links, receivers, links; then the clock moves."""
+        """Step sender, links, receivers, links; then advance the clock."""
         now_ns = self.source.now_ns
         for pair in self.listeners:
             pair._on_events()
@@ -102,12 +103,12 @@ class FanOut:
         for destination, datagram in self._leaving(self.source, 0):
             for number, name in enumerate(self.names):
                 if name.tobytes() == destination:
-                    for item in self.weather(number, TO_RECEIVER, datagram):
+                    for item in self.impairments(number, TO_RECEIVER, datagram):
                         self._deliver(self.listeners[number], 1, self.source.names[0], item)
         for number, pair in enumerate(self.listeners):
             receiver.do_work(pair.receiver, now_ns)
             for _, datagram in self._leaving(pair, 1):
-                for item in self.weather(number, TO_SENDER, datagram):
+                for item in self.impairments(number, TO_SENDER, datagram):
                     self._deliver(self.source, 0, self.names[number], item)
             if self.turns % self.poll_every[number] == 0:
                 pair.poll()
@@ -123,7 +124,7 @@ class FanOut:
             found.append((name.tobytes(), buf[:length].copy()))
 
     def publish(self, messages: list[bytes], turns_max: int = 20_000) -> None:
-        """Offer all messages until every listener has read them."""
+        """Offer all messages until every receiver has read them."""
         pending = list(reversed(messages))
         for _ in range(turns_max):
             while pending and self.source.offer(pending[-1]) > 0:

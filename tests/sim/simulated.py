@@ -1,4 +1,4 @@
-"""Runs of scenario files on virtual time, shortened so that a test can wait for them."""
+"""Runs of scenario files on virtual time, shortened for tests."""
 
 import hashlib
 import os
@@ -36,20 +36,20 @@ def shortened(name: str, folder: Path, length: str) -> Path:
 
 
 def run(scenario: Path, folder: Path, **options):
-    """Make and judge a run as the command does. Returns its result."""
+    """Run and judge a scenario as the command does. Returns its result."""
     (result,) = run_suite([scenario], fidelity="sim", out=folder / "runs", **options).runs
     return result
 
 
 def run_all(names: Sequence[str], folder: Path) -> dict[str, RunSummary]:
-    """Make and judge one run of each of these scenarios, two at a time. Returns results by name."""
+    """Run and judge each of these scenarios, two at a time. Returns results by name."""
     files = [SCENARIOS / f"{name}.yaml" for name in names]
     made = run_suite(files, fidelity="sim", out=folder, seeds=1, jobs=2)
     return {each.scenario: each for each in made.runs}
 
 
 def run_twice(scenario: Path, folder: Path, seeds: tuple[int, int]) -> tuple[Simulation, ...]:
-    """Make two runs at a time, in the folders `first` and `second`."""
+    """Run a scenario twice at the same time, in the folders `first` and `second`."""
     with ThreadPoolExecutor(2) as pool:
         running = [
             pool.submit(run_alone, scenario, folder / name, seed=seed, hash_seed=hash_seed)
@@ -59,7 +59,7 @@ def run_twice(scenario: Path, folder: Path, seeds: tuple[int, int]) -> tuple[Sim
 
 
 def run_alone(scenario: Path, folder: Path, seed: int, hash_seed: str) -> Simulation:
-    """Make a run in a process of its own, without a judge. Returns what it says of itself."""
+    """Run a scenario in a process of its own, without a judge. Returns its simulation document."""
     run_dir = RunDir(folder)
     run_dir.make()
     run_dir.payload.write_bytes(np.arange(1 << 20, dtype=np.uint32).tobytes())

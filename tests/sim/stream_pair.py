@@ -1,11 +1,12 @@
-"""One stream between a sender and a receiver in one process, on a moved clock and a link in memory.
+"""One stream between a sender and a receiver in one process, on a manual clock and a link in
+memory.
 
-    publisher -> log -> sender ==(the test decides each datagram's fate)==> receiver -> subscriber
+    publisher -> log -> sender ==(the test decides about each datagram)==> receiver -> subscriber
                           ^                                                            |
                           +=======(status messages and NAKs, likewise)=================+
 
 The conductor's part of the image and of the limits runs through its own kernels; only files and
-commands are stood in for.
+commands are simulated.
 """
 
 from collections.abc import Callable
@@ -38,12 +39,12 @@ Fate = Callable[[int, np.ndarray], list[np.ndarray]]
 
 
 def deliver_all(direction: int, datagram: np.ndarray) -> list[np.ndarray]:
-    """A link in good weather."""
+    """A link without impairments."""
     return [datagram]
 
 
 class StreamPair:
-    """The pair; `turn()` is one turn of everybody and moves the clock by `turn_ns`."""
+    """The pair; `turn()` steps everything once and advances the clock by `turn_ns`."""
 
     def __init__(
         self,
@@ -198,7 +199,7 @@ class StreamPair:
             self.has_image = True
 
     def turn(self) -> None:
-        """Conductor, sender, link, receiver, link; then the clock moves."""
+        """Step conductor, sender, link, receiver, link; then advance the clock."""
         self._on_events()
         conductor_state.track(self.conductor, self.now_ns, self.now_ns // MS)
         sender.do_work(self.sender, self.now_ns)
@@ -221,13 +222,13 @@ class StreamPair:
                 )
 
     def offer(self, message: bytes) -> int:
-        """One offer by the exclusive publication. Returns its code or position."""
+        """Offer once by the exclusive publication. Returns its code or position."""
         source = np.frombuffer(message, np.uint8).copy()
         limit = counters.get_acquire(self.values, PUB_LMT)
         return int(appender.offer(self.appender, self.log.log, limit, source, 0, source.size, 0))
 
     def poll(self) -> None:
-        """Read what is contiguous in the image log: (position, flags or -1 for PAD, payload)."""
+        """Read the contiguous part of the image log: (position, flags or -1 for PAD, payload)."""
         room = reader.fragments(64)
         while self.has_image:
             position = self.value(SUB_POS)
@@ -257,7 +258,7 @@ class StreamPair:
         return int(counters.get(self.values, counter_id))
 
     def publish(self, messages: list[bytes], turns_max: int = 200_000) -> None:
-        """Offer all messages, taking turns while the stream pushes back, until all is consumed."""
+        """Offer all messages, stepping on back pressure, until all are consumed."""
         pending = list(reversed(messages))
         for _ in range(turns_max):
             while pending and self.offer(pending[-1]) > 0:

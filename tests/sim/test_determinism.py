@@ -1,4 +1,4 @@
-"""One seed, one run: bit by bit the same in another process, and different for another seed."""
+"""One seed gives the same run bit for bit in another process, and another seed a different one."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""A stream to two receivers over links that lose, and with one that is slow."""
+"""A stream to two receivers over lossy links, and with a slow one."""
 
 import random
 

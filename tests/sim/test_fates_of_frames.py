@@ -1,4 +1,4 @@
-"""The fate that captures tell of each frame is the one that the middlebox decided.
+"""The outcome of each frame inferred from captures is the one that the middlebox decided.
 
 Whole scenarios on virtual time, their rules unchanged, with less traffic.
 """

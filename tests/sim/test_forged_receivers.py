@@ -1,4 +1,4 @@
-"""A group whose places are all taken by receivers that do not exist."""
+"""A group whose receiver slots are all taken by receivers that do not exist."""
 
 from pathlib import Path
 
@@ -22,7 +22,8 @@ MESSAGES = [bytes([number]) * (1024 - 32) for number in range(160)]
 
 
 class ForgedGroup(FanOut):
-    """A fan-out whose sender hears a few of the forged receivers each turn, all of them in turn."""
+    """A fan-out whose sender receives SMs of some forged receivers each turn, all of them in
+    rotation."""
 
     def __init__(self, folder: Path) -> None:
         self.forged, self.forged_per_turn = 0, 8
@@ -40,7 +41,7 @@ class ForgedGroup(FanOut):
         self.sender.publications[SLOT]["connection_timeout_ns"] = TIMEOUT_NS
 
     def start(self) -> None:
-        """Let the forged receivers take all places before the listeners join."""
+        """Let the forged receivers take all slots before the real ones join."""
         while self.flow["receivers_count"] < len(FORGED_IDS):
             self.turn()
             assert self.turns < 1_000, "not all places were taken"

@@ -1,6 +1,6 @@
-"""Tens of thousands of damaged datagrams among good ones: the stream stays exact.
+"""Tens of thousands of corrupted datagrams among valid ones: the stream stays intact.
 
-good frame --flip bits, cut, lengthen--> shown to both agents, again and again, while a stream runs
+good frame --flip bits, cut, lengthen--> delivered to both agents, repeatedly, while a stream runs
 """
 
 import random
@@ -44,7 +44,7 @@ def damaged(rng, datagram):
 
 
 def could_reach_the_stream(datagram):
-    """Whether it may be filed into our stream: such a forgery looks like the truth."""
+    """Whether it could be inserted into the stream: such a forgery is indistinguishable."""
     if not wire.is_acceptable(datagram) or datagram[6] > wire.DATA:
         return False
     fields = np.frombuffer(datagram[8:24], "<i4")
@@ -98,7 +98,7 @@ def test_frames_that_can_be_told_from_good_ones_change_nothing(tmp_path, seed):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_any_forgery_at_all_breaks_no_rule_of_memory_or_of_counters(tmp_path, seed):
-    """Forged data of our very session may spoil what subscribers read; never more than that."""
+    """Forged data of the genuine session may corrupt what subscribers read, but nothing else."""
     rng = random.Random(100 + seed)
 
     def fate(direction, datagram):

@@ -1,4 +1,4 @@
-"""The image that a capture lets rebuild is the one whose counters the driver kept."""
+"""The image reconstructed from a capture matches the driver's own counters."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Several simulated hosts: who hears what, what the middlebox counts, what stands still."""
+"""Several simulated hosts: deliveries, the middlebox's counts, paused hosts."""
 
 from contextlib import contextmanager
 
@@ -20,7 +20,7 @@ from windtunnel.harness.simulator.world.world_state import (
     LONGEST,
     RECEIVED_FROM,
     STRAYS,
-    UNHEARD,
+    UNBOUND,
     UNLINKED,
 )
 
@@ -52,7 +52,7 @@ def world(folder):
 
 
 def opened(host, address, port=PORT):
-    """A mailbox of a host under a name. Returns its index."""
+    """Open a mailbox of a host under a name. Returns its index."""
     boxes = host.agents.links.mailboxes
     index = int(np.flatnonzero(boxes["is_open"] == 0)[-1])
     boxes[index].local_length = write_name(boxes[index].local, SocketAddress(address, port))
@@ -68,7 +68,7 @@ def send(host, mailbox, address, payload):
 
 
 def heard(host, mailbox):
-    """What has come into a mailbox: payload and source."""
+    """The datagrams in a mailbox: payload and source."""
     name, buf, found = np.zeros(28, dtype=np.uint8), np.zeros(2_048, dtype=np.uint8), []
     while True:
         length, _ = link.take_inbound(host.agents.links, mailbox, name, buf, 0, buf.size)
@@ -125,7 +125,7 @@ def test_who_has_not_joined_hears_nothing_and_counts_nothing(tmp_path):
         send(made.hosts[0], box, GROUP, b"to nobody")
         send(made.hosts[0], box, ADDRESSES["sub1"], b"to a closed port")
         made.run_until(made.now_ns + MS)
-        assert made.between.lost[:, UNHEARD].tolist() == [0, 1, 0, 0]
+        assert made.between.lost[:, UNBOUND].tolist() == [0, 1, 0, 0]
 
 
 def test_a_full_outbox_keeps_what_has_yet_to_take_some_of_its_links(tmp_path):

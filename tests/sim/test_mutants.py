@@ -1,4 +1,4 @@
-"""A handful of mutants on virtual time, each found by a check of its own: none may go unnoticed."""
+"""A few mutants on virtual time, each detected by the check intended for it."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -6,7 +6,7 @@ from functools import partial
 
 import pytest
 
-from windtunnel.harness.exam.child_run import RUN_LIMIT_S, make_run
+from windtunnel.harness.exam.child_run import RUN_LIMIT_S, execute_run
 from windtunnel.harness.exam.mutant import NONE, by_name
 
 # A process for each run; the first compiles the driver with all mutants in it, and others wait.
@@ -28,7 +28,7 @@ NAMES = [
 def run(scenario, mutant, folder):
     payload = folder / "payload"
     payload.write_bytes(bytes(range(251)) * 1000)
-    return make_run(
+    return execute_run(
         scenario,
         mutant,
         fidelity="sim",

@@ -1,4 +1,6 @@
-"""A receiver in all its roles against a real sender: two paths, refusals, CUBIC, one of a group."""
+"""A receiver in all its roles against a real sender: two paths, rejections, CUBIC, one of a
+group.
+"""
 
 import random
 
@@ -45,9 +47,9 @@ def messages_of(received):
 
 
 class TwoPaths(StreamPair):
-    """What the sender sends goes two ways, each to a destination of its own, with its own losses.
+    """What the sender sends takes two paths, each to a destination of its own, with its own losses.
 
-    The sender is connected to the first, so answers from the second come by the first's address.
+    The sender is connected to the first, so answers from the second come from the first's address.
     """
 
     def __init__(self, folder, shares, seed):
@@ -130,7 +132,7 @@ def test_a_rejected_image_moves_no_more_while_its_sender_goes_on(tmp_path):
 
 
 def use_cubic(pair):
-    """Give the image the window that follows its losses."""
+    """Give the image a congestion window that reacts to its losses."""
     rec = pair.receiver.images[0]
     rec.congestion_control, rec.mtu = congestion_control.CUBIC, MTU
     cubic.fill(
@@ -200,7 +202,7 @@ def test_one_of_a_group_repairs_its_losses_and_asks_alike_with_the_same_seed(tmp
 
 
 def grouped_pair(folder, seed):
-    """A pair whose receiver is one of a group, and the times at which it asks."""
+    """A pair whose receiver is one of a group, and the times of its NAKs."""
     rng, times = random.Random(9), []
 
     def fate(direction, datagram):

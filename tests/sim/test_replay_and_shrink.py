@@ -1,4 +1,4 @@
-"""Runs on virtual time made again: exactly, with less, and from what their captures show."""
+"""Runs on virtual time that are replayed exactly, shrunk, and reproduced from their captures."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ RULES = [
 
 
 def scenario(folder: Path, faults, length="400KiB", message="1000B", term="64k") -> Path:
-    """A scenario of one stream whose messages are all of one length."""
+    """A scenario of one stream whose messages all have one length."""
     first = DOCUMENT["traffic"][0]
     traffic = {
         **first,
@@ -141,7 +141,7 @@ def test_what_two_captures_show_is_lost_again(tmp_path):
 
 @pytest.mark.parametrize("host", ["a", "b"])
 def test_what_one_capture_shows_is_lost_again(tmp_path, host):
-    """First transmissions only: of a repair that is lost as well one place tells too little."""
+    """First transmissions only: one capture point does not show enough of a lost retransmission."""
     only_first = [{**RULES[0], "attempt": 1}]
     # In a long term the receiver itself refuses nothing, so only the link loses.
     _, first = run(scenario(tmp_path, only_first, term="1m"), tmp_path)
@@ -154,7 +154,7 @@ def test_what_one_capture_shows_is_lost_again(tmp_path, host):
 
 
 def test_a_failing_run_is_shrunk_by_command(tmp_path, capsys):
-    """A sabotage needs no weather at all, so nothing of it may be left."""
+    """A sabotage needs no impairment at all, so none may be left."""
     path = scenario(tmp_path, RULES)
     result, first = run(path, tmp_path, sabotage="flip-byte")
     assert result.outcome == "FAIL"

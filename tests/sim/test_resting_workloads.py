@@ -1,4 +1,4 @@
-"""Applications that take their time, on virtual time: they rest as long as they are told."""
+"""Paced applications on virtual time: they rest as long as configured."""
 
 import pytest
 

@@ -1,9 +1,9 @@
-"""The scenario files on virtual time: sound streams pass, each sabotage is found."""
+"""The scenario files on virtual time: sound streams pass, each sabotage is detected."""
 
 import pytest
 
 from tests.sim.simulated import SCENARIOS, run, run_all, shortened
-from windtunnel.harness.artifact.host.host_event import read_happened
+from windtunnel.harness.artifact.host.host_event import read_applied_events
 from windtunnel.harness.artifact.run.manifest import Manifest
 
 WITH_TURNS_OF_THEIR_OWN = [
@@ -45,7 +45,7 @@ def test_a_death_is_told_as_it_was(tmp_path):
     result = run(SCENARIOS / "host/kill-driver.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
     (events,) = tmp_path.glob("runs/*/*/host-events.json")
-    (found,) = read_happened(events)
+    (found,) = read_applied_events(events)
     assert (found.id, found.host, found.processes) == ("crash", "b", ["driver"])
     # On virtual time nobody is late.
     assert found.ended_ns - found.began_ns == pytest.approx(6 * 10**9, abs=100_000)

@@ -1,4 +1,4 @@
-"""The weather of a link and changed ports on virtual time: delivered, counted, and survived."""
+"""Impairments of a link and rewritten ports on virtual time: applied, counted, and survived."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The swarm: many seeds hold, a planted defect does not, and each can be made again."""
+"""The swarm: many seeds pass, an injected defect fails, and each trial can be reproduced."""
 
 import json
 import subprocess
@@ -18,7 +18,7 @@ from windtunnel.harness.scenario.resolved.fault_case import FaultCase
 from windtunnel.harness.scenario.schema.act import ACTIONS
 from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.simulator.swarm.choice import Reader, choose
-from windtunnel.harness.simulator.swarm.swarm import Swarm, SwarmSpec, make_trial
+from windtunnel.harness.simulator.swarm.swarm import Swarm, SwarmSpec, run_trial
 from windtunnel.harness.simulator.swarm.trial import Trial
 from windtunnel.harness.simulator.swarm.trial_sabotage import SABOTAGES
 
@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def swarm(tmp_path, *arguments):
-    """The swarm as a process. Returns its exit code and the lines that it printed."""
+    """Run the swarm as a process. Returns its exit code and the lines that it printed."""
     done = subprocess.run(
         [
             *(sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"),
@@ -55,7 +55,7 @@ def test_seeds_hold(tmp_path):
 
 
 def is_alive(process: Path) -> bool:
-    """Whether a process is there and more than its exit code, which nobody may have asked for."""
+    """Whether a process exists and is not a zombie."""
     try:
         return "State:\tZ" not in (process / "status").read_text()
     except OSError:
@@ -82,7 +82,7 @@ def test_a_swarm_that_is_killed_leaves_no_process(tmp_path):
 
 
 def test_a_long_swarm_tells_how_far_it_has_come(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr("windtunnel.harness.simulator.swarm.swarm.TELL_S", 0)
+    monkeypatch.setattr("windtunnel.harness.simulator.swarm.swarm.PROGRESS_S", 0)
     order = SwarmSpec(0, 2, 0.0, 1, 20, "", as_json=False, keep=None)
     Swarm(order, tmp_path).run()
     told = capsys.readouterr().err.splitlines()
@@ -90,7 +90,7 @@ def test_a_long_swarm_tells_how_far_it_has_come(tmp_path, monkeypatch, capsys):
 
 
 def stalling(window: int):
-    """A choice in which an unreliable stream loses every DATA frame until the weather heals."""
+    """A choice in which an unreliable stream loses every DATA frame until the recovery phase."""
     choice = choose(0, frames=400)
     traffic = choice.case.traffic[0].model_copy(
         update={
@@ -172,7 +172,7 @@ def test_seeds_choose_every_kind_of_trial():
 
 
 def test_one_seed_is_one_run_in_any_process(tmp_path):
-    here = make_trial(17, tmp_path)
+    here = run_trial(17, tmp_path)
     _, lines, _ = swarm(tmp_path, "--seed", "15", "--seeds", "4")
     there = next(each for each in lines if each.get("seed") == 17)
     assert here.digest == there["digest"]
@@ -185,7 +185,7 @@ def test_the_command_knows_every_sabotage():
 
 @pytest.mark.parametrize("sabotage", SABOTAGES)
 def test_planted_defect_is_found_with_its_seed(sabotage, tmp_path):
-    results = [make_trial(seed, tmp_path, sabotage=sabotage) for seed in range(12)]
+    results = [run_trial(seed, tmp_path, sabotage=sabotage) for seed in range(12)]
     assert not any(each.defect for each in results)
     found = [each for each in results if each.violation]
     # Some harm is not seen by every trial: without faults there is nothing to heal, for one.
@@ -212,13 +212,13 @@ def test_harm_is_told_with_the_command_that_repeats_it(tmp_path):
     )
     assert done.returncode == 1
     assert "seed 3: rcv-hwm is ahead of the wire" in done.stdout
-    again = "again: windtunnel swarm --seed 3 --seeds 1 --sabotage lying-counter"
+    again = "reproduce: windtunnel swarm --seed 3 --seeds 1 --sabotage lying-counter"
     assert again in done.stdout.splitlines()
 
 
 def test_kept_trial_is_the_same_and_can_be_looked_at(tmp_path):
-    plain = make_trial(17, tmp_path)
-    kept = make_trial(17, tmp_path, keep=tmp_path / "kept")
+    plain = run_trial(17, tmp_path)
+    kept = run_trial(17, tmp_path, keep=tmp_path / "kept")
     assert kept.digest == plain.digest
     folder = RunDir(tmp_path / "kept")
     simulation, case = Simulation.read(folder.simulation), Case.read(folder.case)

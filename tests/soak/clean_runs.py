@@ -2,9 +2,9 @@
 
     python -m tests.soak.clean_runs [--runs 3000] [--jobs 2] [--seed 1] [--out FOLDER]
 
-Each round makes every scenario once, with the next seed. Weather is delivered by the relay, so that
-every kernel can make every run. Folders of runs that passed are removed at once; the others are
-kept and named. Exits with 1 if a run came to FAIL or HARNESS.
+Each round runs every scenario once, with the next seed. The relay applies the impairments, so that
+every kernel can run every scenario. Folders of runs that passed are removed at once; the others are
+kept and listed. Exits with 1 if a run ended as FAIL or HARNESS.
 """
 
 import argparse
@@ -30,7 +30,7 @@ def scenario_files() -> list[Path]:
 
 
 def _round(files: list[Path], seed: int, jobs: int, out: Path) -> list[RunSummary]:
-    """Every scenario once; what did not pass stays on the disk."""
+    """Run every scenario once; keeps the folders of those that did not pass."""
     result = run_suite(
         files, fidelity=FIDELITY, seed=seed, seeds=1, jobs=jobs, out=out, backend="relay"
     )

@@ -2,9 +2,9 @@
 
     python -m tests.soak.same_bytes [--runs 10] [--fidelity netns compose] [--peers ours pyaeron]
 
-The scenario fixes its initial term and draws for each frame, a frame a datagram. What is compared
-is the set of dropped ranges (direction, stream, first byte, last byte, passage) of each run with
-that of the first. Exits with 1 if one differs, or if a run did not pass or lost nothing.
+The scenario fixes its initial term and draws for each frame, one frame per datagram. Compares the
+set of dropped ranges (direction, stream, first byte, last byte, attempt) of each run with that of
+the first. Exits with 1 if one differs, or if a run did not pass or lost nothing.
 """
 
 import argparse
@@ -16,7 +16,7 @@ from typing import cast
 
 from windtunnel.harness.artifact.middlebox import decision
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.orchestrate.run.run_spec import Fidelity
+from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.subjects import peers
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 
@@ -28,7 +28,7 @@ Lost = frozenset[tuple[int, int, int, int, int]]
 
 
 def lost_ranges(folder: RunDir) -> Lost:
-    """What the middlebox took out of the stream, by place and passage."""
+    """What the middlebox dropped of the stream, by position and attempt."""
     found = decision.read_decisions(folder.decisions)
     if found is None:
         return frozenset()
@@ -38,7 +38,7 @@ def lost_ranges(folder: RunDir) -> Lost:
 
 
 def compare(fidelity: Fidelity, peer: str, runs: int, out: Path) -> tuple[Lost, int]:
-    """Make one driver's runs; return the first set and how many runs are wrong."""
+    """Run one driver; return the first set and the number of runs that differ."""
     tested = peers.pair(peer, peer, fidelity, out / peers.STORE)
     first: Lost = frozenset()
     wrong = 0

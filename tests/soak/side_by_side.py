@@ -1,11 +1,11 @@
-"""Runs side by side come to the same verdicts and lose the same bytes as one after the other.
+"""Parallel runs have the same verdicts and lose the same bytes as sequential ones.
 
     python -m tests.soak.side_by_side [--jobs 4] [--seed 7] [--fidelity netns]
 
-Every run has its own namespaces, directories and addresses, so none may notice the others but by
-the processors that they share. The scenarios are those of `scenarios/matrix`, whose losses hang on
-places and passages alone. How often a frame is sent again is a matter of time, so only what was
-lost at its first passage must be the same. Exits with 1 if a verdict or such a range differs.
+Every run has its own namespaces, directories and addresses, so runs can affect each other only by
+the processors that they share. The scenarios are those of `scenarios/matrix`, whose losses depend
+on positions and attempts alone. The number of retransmissions depends on timing, so only the losses
+of first transmissions must be the same. Exits with 1 if a verdict or such a range differs.
 """
 
 import argparse
@@ -17,7 +17,7 @@ from typing import cast
 
 from tests.soak.same_bytes import Lost, lost_ranges
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.harness.orchestrate.run.run_spec import Fidelity
+from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.suite.runner import run_suite
 
 REPOSITORY = Path(__file__).resolve().parents[2]

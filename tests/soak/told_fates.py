@@ -1,10 +1,10 @@
-"""What captures tell of each frame is what the middlebox decided, where a scenario strikes DATA.
+"""Outcomes inferred from captures match the middlebox's decisions, in scenarios that affect DATA.
 
     python -m tests.soak.told_fates [SCENARIO ...] [--out FOLDER]
 
-Over real sockets, with less traffic than the files order. Captures of both ends must agree with the
-decisions about every frame, that of the receiver alone with at least 99.9 % of them. Exits with 1
-if any does not.
+Over real sockets, with less traffic than the files specify. Captures of both ends must agree with
+the decisions about every frame, that of the receiver alone with at least 99.9 % of them. Exits with
+1 if any does not.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.netns.test_fates_of_frames import made_run
+from tests.netns.test_fates_of_frames import synthetic_run
 from tests.stand_ins.checked_fates import ONE_POINT_SHARE, agreements, check_joined_fates
 
 SCENARIOS = (
@@ -27,8 +27,9 @@ SCENARIOS = (
 
 
 def share_told(name: str, folder: Path) -> tuple[int, float]:
-    """Frames that came, and the share of them of which one capture tells what two do."""
-    made = made_run(name, folder)
+    """Number of frames that arrived, and the share for which one capture implies the same as
+    two."""
+    made = synthetic_run(name, folder)
     agreed = agreements(made, folder, check_joined_fates(made, folder))
     return len(agreed), sum(agreed) / len(agreed)
 

@@ -1,4 +1,4 @@
-"""The fates that captures of a run tell, beside what the middlebox decided about each frame."""
+"""Compares frame outcomes inferred from a run's captures with the middlebox's decisions."""
 
 from pathlib import Path
 from typing import Any
@@ -7,22 +7,23 @@ import pyarrow.parquet as pq
 
 from tests.stand_ins.labelled_run import UNTOUCHED, Label, labels
 from windtunnel.harness.artifact.run_dir import RunDir
-from windtunnel.reports.analysis.analyze import AnalysisOptions, analyze
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.options import AnalysisOptions
 
 ONE_POINT_SHARE = 0.999
 SENT_MIN = 1_000
 
 
 def fates(folder: Path, *captures: Path) -> list[dict[str, Any]]:
-    """The table of fates that captures tell."""
-    analyze([str(each) for each in captures], wanted=AnalysisOptions(fates_to=folder))
+    """The table of outcomes inferred from captures."""
+    analyze([str(each) for each in captures], options=AnalysisOptions(outcomes_dir=folder))
     return pq.read_table(folder).to_pylist()
 
 
 def check_joined_fates(made: RunDir, folder: Path) -> list[dict[str, Any]]:
-    """That the captures of both hosts tell of each frame from a to b what was decided about it.
+    """Check that the captures of both hosts imply the decided outcome of each frame from a to b.
 
-    Returns the fates at b.
+    Returns the outcomes at b.
     """
     decided = labels(made)
     assert decided, "nothing was struck"
@@ -52,7 +53,7 @@ def check_joined_fates(made: RunDir, folder: Path) -> list[dict[str, Any]]:
 
 
 def agreements(made: RunDir, folder: Path, came: list[dict[str, Any]]) -> list[bool]:
-    """Of each frame that came to b, whether the capture of b alone tells the same fate."""
+    """For each frame that arrived at b, whether the capture of b alone implies the same outcome."""
     alone = fates(folder / "one", made.capture("b"))
     seen = {
         (each["record_at"], each["frame_index"]): each["fate"]
@@ -64,6 +65,7 @@ def agreements(made: RunDir, folder: Path, came: list[dict[str, Any]]) -> list[b
 
 
 def check_inferred_fates(made: RunDir, folder: Path, came: list[dict[str, Any]]) -> None:
-    """That the capture of b alone tells the same of nearly all frames that came there."""
+    """Check that the capture of b alone implies the same for nearly all frames that arrived
+    there."""
     agreed = agreements(made, folder, came)
     assert sum(agreed) >= ONE_POINT_SHARE * len(agreed)

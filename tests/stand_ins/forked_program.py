@@ -1,4 +1,4 @@
-"""A program that a zygote becomes in a test: it does what its first argument says."""
+"""A program that a fork server's child runs in a test: its first argument selects what it does."""
 
 import atexit
 import os

@@ -1,11 +1,11 @@
-"""In the place of numba's files of compiled builds."""
+"""Replaces numba's files of compiled builds."""
 
 import fcntl
 from pathlib import Path
 
 
 class Kept:
-    """Asks while it saves whether anybody else could save now."""
+    """Checks during a save whether another process could save at the same time."""
 
     def __init__(self, folder: Path, lock_file: str) -> None:
         self._cache_path = str(folder)

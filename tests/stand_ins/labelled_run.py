@@ -1,7 +1,7 @@
-"""What must have become of each frame of a run, from the middlebox's own decisions.
+"""The expected outcome of each frame of a run, from the middlebox's own decisions.
 
-    capture of the sender --> passages of each position: 1st, 2nd, ...
-    decisions.bin         --> what was done to each of them
+    capture of the sender --> transmissions of each position: 1st, 2nd, ...
+    decisions.bin         --> the action applied to each of them
                           --> how often it arrived, and in what way
 
 Reads the run folder by the records of `harness.artifact` and by position alone; shares nothing with
@@ -20,7 +20,7 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 
 class Label(NamedTuple):
-    """What was done to a passage of a frame."""
+    """The action applied to a transmission of a frame."""
 
     arrives: bool
     copies: int
@@ -32,7 +32,7 @@ UNTOUCHED = Label(True, 0, False)
 
 
 def labels(run: RunDir, link: str = LINKS[0]) -> dict[tuple[int, int, int], Label]:
-    """By stream id, position and number of the passage: what was done to it, if anything was."""
+    """Actions by stream id, position and number of the transmission, if one was applied."""
     decisions, case = read_decisions(run.decisions), Case.read(run.case)
     assert decisions is not None
     chosen = decisions[decisions["link"] == LINKS.index(link)]

@@ -1,6 +1,6 @@
 """A lab without a network: every place is this machine, and every program is a shell script.
 
-It lets the phases and the runner be tested where no namespaces may be made.
+It allows the phases and the runner to be tested where no namespaces can be created.
 """
 
 import os
@@ -15,7 +15,7 @@ from windtunnel.harness.orchestrate.subjects.subject import Subject
 
 
 def saying(words: str) -> str:
-    """A program that says something once it can be asked to end, and waits for that."""
+    """A program that prints a line once it handles the stop signal, and waits for it."""
     return f"trap 'exit 0' TERM; echo {words}; while :; do sleep 0.02; done"
 
 
@@ -33,7 +33,7 @@ PROGRAMS = {
 
 
 class LocalLab:
-    """Keeps the promises of a Lab as far as a single machine can."""
+    """Implements the interface of a Lab as far as a single machine can."""
 
     name = "netns"
 
@@ -102,7 +102,7 @@ class LocalLab:
 
 
 class ScriptedSubject(Subject):
-    """Its driver and workloads are the scripts of a dictionary."""
+    """A subject whose driver and workloads are the scripts of a dictionary."""
 
     def driver_command(self, python: str, directory: str, libraries: str = "") -> list[str]:
         return script(self.environment["programs"], "driver")
@@ -125,7 +125,7 @@ def scripted(**changed: str) -> tuple[ScriptedSubject, str]:
 
 
 def install(monkeypatch, programs: str) -> None:
-    """Put scripts in the place of the harness's own programs."""
+    """Replace the harness's own programs by scripts."""
     for name, role in (("relay_command", "relay"), ("sampler_command", "sampler")):
         monkeypatch.setattr(subject, name, lambda *_, _role=role, **__: script(programs, _role))
     monkeypatch.setattr(subject, "sabotage_arguments", lambda role, sabotage: [])

@@ -1,6 +1,6 @@
-"""Captures made by hand: frames, packets around them, and files of every format around those.
+"""Synthetic captures: frames, packets around them, and files of every format around those.
 
-Written with `struct` from the public formats; shares nothing with the rooms that read captures.
+Written with `struct` from the public formats; shares nothing with the code that reads captures.
 """
 
 import struct
@@ -97,7 +97,7 @@ def ethernet(payload, ethertype=0x0800, tags=b""):
 
 
 def fragments(payload, size, identification=7):
-    """The pieces of a datagram, each with `size` bytes of IP payload but the last."""
+    """The fragments of a datagram, each with `size` bytes of IP payload except the last."""
     whole = udp(payload)
     pieces = [whole[at : at + size] for at in range(0, len(whole), size)]
     last = len(pieces) - 1
@@ -184,7 +184,8 @@ def stream_packets(count, payload=bytes(range(200)), **of_stream):
 
 
 def write_long_capture(path, size_bytes, payload_length=1344):
-    """A sound pcap of about so many bytes: one stream of whole frames; returns the frames in it."""
+    """Write a valid pcap of about this many bytes: one stream of whole frames; returns their
+    number."""
     frame = np.frombuffer(data(0, bytes(payload_length)), dtype=np.uint8)
     around = np.frombuffer(ethernet(ipv4(udp(frame.tobytes())))[:42], dtype=np.uint8)
     length = 16 + len(around) + len(frame)

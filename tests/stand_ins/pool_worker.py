@@ -1,8 +1,8 @@
-"""A worker of the pool that builds no lab: it does what its order says and tells the same things.
+"""A worker of the pool without a lab: it follows the command in its order and reports as usual.
 
     python -m tests.stand_ins.pool_worker FD COUNT PARENT
 
-An order is a word: `pass`, `die`, or `wait`, which lasts until it is told to end.
+An order is a word: `pass`, `die`, or `wait`, which lasts until it is stopped.
 """
 
 import contextlib

@@ -4,8 +4,8 @@
     python -m tests.stand_ins.real_aeron publisher|subscriber --case F --traffic ID --aeron-dir D
                                          --out DIR [--sabotage NAME]
 
-It lets the lab be tested end to end before and beside our own driver. The subscriber leaves no
-frames file, since this client does not show PADs.
+It allows the lab to be tested end to end without our own driver. The subscriber writes no frames
+file, since this client does not expose PADs.
 """
 
 import argparse
@@ -63,7 +63,7 @@ def drive(directory: Path) -> int:
 
 
 class Teller:
-    """Prints progress now and then."""
+    """Prints progress periodically."""
 
     def __init__(self, total_bytes: int) -> None:
         self._total_bytes = total_bytes

@@ -1,9 +1,9 @@
-"""A stream over a link that loses, holds and copies, repaired by its receiver; all of it is known.
+"""A synthetic stream over a link that loses, holds and duplicates, recovered by its receiver.
 
-    sender    1 2 3 4 5 ..... 2 ...      each packet has the next number, what is sent again too
-    receiver  1   3 4 5 NAK       2 2    2 was lost, and its repair comes twice
+    sender    1 2 3 4 5 ..... 2 ...      each packet has the next number, retransmissions too
+    receiver  1   3 4 5 NAK       2 2    2 was lost, and its retransmission arrives twice
 
-Shares nothing with the analysis that it labels, but the meaning of the fates' names.
+Shares nothing with the analysis that it labels, except the names of the outcomes.
 """
 
 import heapq
@@ -18,7 +18,7 @@ NAK_DELAY_NS, NAK_AGAIN_NS = 500_000, 1_000_000
 
 
 class Sent(NamedTuple):
-    """A passage of a frame at the sender."""
+    """A transmission of a frame at the sender."""
 
     time_ns: int
     frame: int
@@ -27,7 +27,7 @@ class Sent(NamedTuple):
 
 
 class Came(NamedTuple):
-    """A passage of a frame at the receiver, and what became of it."""
+    """An arrival of a frame at the receiver, and its outcome."""
 
     time_ns: int
     sent: Sent
@@ -36,7 +36,7 @@ class Came(NamedTuple):
 
 
 class Link(NamedTuple):
-    """All that happened."""
+    """Everything that happened on the link."""
 
     sent: list[Sent]
     came: list[Came]
@@ -45,7 +45,7 @@ class Link(NamedTuple):
 
 
 def run(seed, frames=600, loses=0.03, holds=0.03, copies=0.03, first_number=65_000):
-    """One life of the link."""
+    """Simulate the link once."""
     rng = random.Random(seed)
     numbers = itertools.count(first_number)
     sent, came, naks, attempts = [], [], [], [0] * frames
@@ -95,9 +95,9 @@ def run(seed, frames=600, loses=0.03, holds=0.03, copies=0.03, first_number=65_0
 
 
 def captures(link, has_numbers=True, batch=1):
-    """What a sender's and a receiver's host captured of it, as pcap files.
+    """The captures of the sender's and the receiver's host, as pcap files.
 
-    With `batch` each packet holds so many frames, of which each is so much shorter.
+    With `batch` each packet holds that many frames, each shorter by that factor.
     """
     short = STEP // batch
 

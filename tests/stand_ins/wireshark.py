@@ -1,4 +1,4 @@
-"""Wireshark's own reading of a capture, through tshark: what it takes for frames, and flags."""
+"""Wireshark's reading of a capture, through tshark: frames and analysis flags."""
 
 import shutil
 import subprocess
@@ -31,7 +31,7 @@ def rows(capture: Path, ports: list[int], fields: list[str]) -> list[list[str]]:
 
 
 def counts(capture: Path, ports: list[int]) -> dict[str, int]:
-    """Frames by their class, as the table of frames names it."""
+    """Frames by their class, as in the table of frames."""
     told = rows(capture, ports, [f"aeron.{kind}.frame_length" for kind in KINDS])
     return {
         name: sum(len(row[index].split(",")) for row in told if row[index])
@@ -40,7 +40,7 @@ def counts(capture: Path, ports: list[int]) -> dict[str, int]:
 
 
 def retransmissions(capture: Path, ports: list[int]) -> int:
-    """Data frames that it takes for sent again; heartbeats, which have no length, left out."""
+    """Data frames that it considers retransmissions; heartbeats, which have no length, excluded."""
     fields = ["aeron.data.frame_length", "aeron.sequence_analysis.retransmission"]
     found = 0
     for lengths, flags in rows(capture, ports, fields):

@@ -4,12 +4,12 @@ import pytest
 
 from tests.soundness import assert_sound
 from tests.unit.harness.verdict.gates.test_overload import hurry, press
-from tests.unit.harness.verdict.made_run import MadeRun, make_run
+from tests.unit.harness.verdict.synthetic_run import SyntheticRun, make_run
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 

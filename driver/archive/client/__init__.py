@@ -1,4 +1,4 @@
-"""The client of an archive: record, replay, list, cut, copy, over a control session.
+"""The client of an archive: records, replays, lists, truncates and replicates recordings.
 
     from windtunnel.driver.archive.client import AeronArchive, ArchiveContext
 
@@ -9,7 +9,7 @@
     with Aeron(directory) as aeron, AeronArchive.connect(aeron, context) as archive:
         archive.start_recording("aeron:ipc", 1001)
 
-It speaks to any archive of Aeron as well as to ours, and knows nothing of files.
+Works with Aeron's archive and with ours, through messages only: it does not access files.
 """
 
 from windtunnel.driver.archive.client.archive import AeronArchive

@@ -1,12 +1,11 @@
-"""A client of an archive: connect, ask, close; each call waits for its answer.
+"""The blocking client of an archive: each call waits for its response.
 
     with AeronArchive.connect(aeron, from_environment()) as archive:
         archive.start_recording("aeron:udp?endpoint=localhost:20121", 1001)
         archive.list_recordings(0, 100, print)
         subscription = archive.replay(0, "aeron:ipc", 1002)
 
-What can be asked is in `operations`, of which each function is a method here with the same
-arguments.
+Each function in `operations` is a method here with the same arguments.
 """
 
 from collections.abc import Callable
@@ -20,7 +19,7 @@ from windtunnel.driver.archive.client.control_session import ControlSession
 from windtunnel.driver.archive.client.operations import listing, recording, replication, segments
 from windtunnel.driver.archive.client.operations import replay as replaying
 from windtunnel.driver.archive.client.session_holder import SessionHolder
-from windtunnel.driver.archive.client.turns import Turns, finished, until
+from windtunnel.driver.archive.client.turns import Turns, advance, until
 from windtunnel.driver.base import system
 from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.client import Aeron
@@ -29,24 +28,24 @@ _P = ParamSpec("_P")
 _RESULT = TypeVar("_RESULT")
 
 PAUSE_NS = 200_000
-"""Between two looks at a quiet response channel."""
+"""The pause between polls of the response channel."""
 
 
 def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Take turns until the operation is done, sleeping between them."""
+    """Run an operation to its end, sleeping between its steps."""
     while True:
-        is_done, value = finished(turns)
+        is_done, value = advance(turns)
         if is_done:
-            return value  # type: ignore[return-value]  # an operation's own result may be None
+            return value  # type: ignore[return-value]  # the result may be None
         if aeron.context.use_conductor_agent_invoker:
             aeron.invoke()
         system.sleep_ns(PAUSE_NS)
 
 
-def _waiting(
+def _blocking(
     operation: Callable[Concatenate[ControlSession, _P], Turns[_RESULT]],
 ) -> "Callable[Concatenate[AeronArchive, _P], _RESULT]":
-    """An operation as a method that waits for its result."""
+    """Return an operation as a method that waits for its result."""
 
     def method(archive: "AeronArchive", /, *args: _P.args, **kwargs: _P.kwargs) -> _RESULT:
         with archive.lock:
@@ -60,11 +59,11 @@ def _waiting(
 
 
 class AeronArchive(SessionHolder):
-    """One session with one archive; any thread may call, one call is made at a time."""
+    """A control session with an archive. Thread safe; calls are serialized."""
 
     @classmethod
     def connect(cls, aeron: Aeron, context: ArchiveContext, clock: Clock | None = None) -> Self:
-        """Open a session over this client of a media driver, which stays the caller's.
+        """Open a session with this client of a media driver, which is not closed with it.
 
         Raises ArchiveTimeoutError, ArchiveError, ConfigurationError
         """
@@ -75,48 +74,48 @@ class AeronArchive(SessionHolder):
             connecting.close()
             raise
 
-    start_recording = _waiting(recording.start_recording)
-    extend_recording = _waiting(recording.extend_recording)
-    stop_recording = _waiting(recording.stop_recording)
-    try_stop_recording = _waiting(recording.try_stop_recording)
-    stop_recording_subscription = _waiting(recording.stop_recording_subscription)
-    try_stop_recording_subscription = _waiting(recording.try_stop_recording_subscription)
-    stop_recording_by_identity = _waiting(recording.stop_recording_by_identity)
-    stop_recording_publication = _waiting(recording.stop_recording_publication)
-    add_recorded_publication = _waiting(recording.add_recorded_publication)
-    add_recorded_exclusive_publication = _waiting(recording.add_recorded_exclusive_publication)
+    start_recording = _blocking(recording.start_recording)
+    extend_recording = _blocking(recording.extend_recording)
+    stop_recording = _blocking(recording.stop_recording)
+    try_stop_recording = _blocking(recording.try_stop_recording)
+    stop_recording_subscription = _blocking(recording.stop_recording_subscription)
+    try_stop_recording_subscription = _blocking(recording.try_stop_recording_subscription)
+    stop_recording_by_identity = _blocking(recording.stop_recording_by_identity)
+    stop_recording_publication = _blocking(recording.stop_recording_publication)
+    add_recorded_publication = _blocking(recording.add_recorded_publication)
+    add_recorded_exclusive_publication = _blocking(recording.add_recorded_exclusive_publication)
 
-    start_replay = _waiting(replaying.start_replay)
-    replay = _waiting(replaying.replay)
-    stop_replay = _waiting(replaying.stop_replay)
-    stop_all_replays = _waiting(replaying.stop_all_replays)
-    request_replay_token = _waiting(replaying.request_replay_token)
+    start_replay = _blocking(replaying.start_replay)
+    replay = _blocking(replaying.replay)
+    stop_replay = _blocking(replaying.stop_replay)
+    stop_all_replays = _blocking(replaying.stop_all_replays)
+    request_replay_token = _blocking(replaying.request_replay_token)
 
-    list_recordings = _waiting(listing.list_recordings)
-    list_recordings_for_uri = _waiting(listing.list_recordings_for_uri)
-    list_recording = _waiting(listing.list_recording)
-    list_recording_subscriptions = _waiting(listing.list_recording_subscriptions)
-    find_last_matching_recording = _waiting(listing.find_last_matching_recording)
-    start_position = _waiting(listing.start_position)
-    stop_position = _waiting(listing.stop_position)
-    recording_position = _waiting(listing.recording_position)
-    max_recorded_position = _waiting(listing.max_recorded_position)
-    ask_archive_id = _waiting(listing.archive_id)
+    list_recordings = _blocking(listing.list_recordings)
+    list_recordings_for_uri = _blocking(listing.list_recordings_for_uri)
+    list_recording = _blocking(listing.list_recording)
+    list_recording_subscriptions = _blocking(listing.list_recording_subscriptions)
+    find_last_matching_recording = _blocking(listing.find_last_matching_recording)
+    start_position = _blocking(listing.start_position)
+    stop_position = _blocking(listing.stop_position)
+    recording_position = _blocking(listing.recording_position)
+    max_recorded_position = _blocking(listing.max_recorded_position)
+    request_archive_id = _blocking(listing.archive_id)
 
-    truncate_recording = _waiting(segments.truncate_recording)
-    purge_recording = _waiting(segments.purge_recording)
-    detach_segments = _waiting(segments.detach_segments)
-    delete_detached_segments = _waiting(segments.delete_detached_segments)
-    purge_segments = _waiting(segments.purge_segments)
-    attach_segments = _waiting(segments.attach_segments)
-    migrate_segments = _waiting(segments.migrate_segments)
-    update_channel = _waiting(segments.update_channel)
+    truncate_recording = _blocking(segments.truncate_recording)
+    purge_recording = _blocking(segments.purge_recording)
+    detach_segments = _blocking(segments.detach_segments)
+    delete_detached_segments = _blocking(segments.delete_detached_segments)
+    purge_segments = _blocking(segments.purge_segments)
+    attach_segments = _blocking(segments.attach_segments)
+    migrate_segments = _blocking(segments.migrate_segments)
+    update_channel = _blocking(segments.update_channel)
 
-    replicate = _waiting(replication.replicate)
-    stop_replication = _waiting(replication.stop_replication)
-    try_stop_replication = _waiting(replication.try_stop_replication)
+    replicate = _blocking(replication.replicate)
+    stop_replication = _blocking(replication.stop_replication)
+    try_stop_replication = _blocking(replication.try_stop_replication)
 
-    keep_alive = _waiting(ControlSession.keep_alive)
+    keep_alive = _blocking(ControlSession.keep_alive)
 
     def __enter__(self) -> Self:
         return self

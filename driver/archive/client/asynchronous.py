@@ -1,12 +1,12 @@
-"""The same client for asyncio: each call is awaited, and other tasks run meanwhile.
+"""The asyncio client of an archive: each call is awaited, and other tasks run in the meantime.
 
     archive = await AsyncAeronArchive.connect(aeron, context)
     subscription = await archive.replay(recording_id, "aeron:ipc", 1002)
     async for message in subscription:
         print(message.payload)
 
-Several tasks may ask at once; each gets the answer to its own request. A call that is cancelled
-forgets its answer, but what it asked for is done.
+Several tasks may call at once; each gets the response to its own request. A cancelled call discards
+its response, but its request is carried out.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,7 +21,7 @@ from windtunnel.driver.archive.client.operations import listing, recording, repl
 from windtunnel.driver.archive.client.operations import replay as replaying
 from windtunnel.driver.archive.client.operations.replay import EVERYTHING, ReplayParams
 from windtunnel.driver.archive.client.session_holder import SessionHolder
-from windtunnel.driver.archive.client.turns import Turns, finished, until
+from windtunnel.driver.archive.client.turns import Turns, advance, until
 from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.client import Aeron, AsyncPublication, AsyncSubscription
 from windtunnel.driver.client.asynchronous import Backoff
@@ -31,16 +31,16 @@ _RESULT = TypeVar("_RESULT")
 
 
 async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Take turns until the operation is done, letting other tasks run between them."""
-    patience = Backoff()
+    """Run an operation to its end, letting other tasks run between its steps."""
+    backoff = Backoff()
     try:
         while True:
-            is_done, value = finished(turns)
+            is_done, value = advance(turns)
             if is_done:
-                return value  # type: ignore[return-value]  # a result of its own may be None
+                return value  # type: ignore[return-value]  # the result may be None
             if aeron.context.use_conductor_agent_invoker:
                 aeron.invoke()
-            await patience.wait()
+            await backoff.wait()
     finally:
         turns.close()
 
@@ -48,7 +48,7 @@ async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
 def _awaiting(
     operation: Callable[Concatenate[ControlSession, _P], Turns[_RESULT]],
 ) -> "Callable[Concatenate[AsyncAeronArchive, _P], Awaitable[_RESULT]]":
-    """An operation as a method that is awaited."""
+    """Return an operation as a method that is awaited."""
 
     async def method(
         archive: "AsyncAeronArchive", /, *args: _P.args, **kwargs: _P.kwargs
@@ -60,13 +60,13 @@ def _awaiting(
 
 
 class AsyncAeronArchive(SessionHolder):
-    """One session with one archive; for the tasks of one event loop."""
+    """A control session with an archive, for the tasks of one event loop."""
 
     @classmethod
     async def connect(
         cls, aeron: Aeron, context: ArchiveContext, clock: Clock | None = None
     ) -> Self:
-        """Open a session over this client of a media driver, which stays the caller's.
+        """Open a session with this client of a media driver, which is not closed with it.
 
         Raises ArchiveTimeoutError, ArchiveError, ConfigurationError
         """
@@ -85,21 +85,21 @@ class AsyncAeronArchive(SessionHolder):
             self.session.report_unclaimed()
 
     async def add_recorded_publication(self, channel: str, stream_id: int) -> AsyncPublication:
-        """A publication that is recorded from its beginning."""
+        """Add a publication that is recorded from its start."""
         adding = recording.add_recorded_publication(self.session, channel, stream_id)
         return AsyncPublication(await self.run(adding))
 
     async def add_recorded_exclusive_publication(
         self, channel: str, stream_id: int
     ) -> AsyncPublication:
-        """The same for one writing task."""
+        """Add an exclusive publication that is recorded from its start."""
         adding = recording.add_recorded_exclusive_publication(self.session, channel, stream_id)
         return AsyncPublication(await self.run(adding))
 
     async def replay(
         self, recording_id: int, channel: str, stream_id: int, params: ReplayParams = EVERYTHING
     ) -> AsyncSubscription:
-        """Send a recording to us. Returns the subscription that receives it and nothing else."""
+        """Replay a recording. Returns the subscription that receives only this replay."""
         starting = replaying.replay(self.session, recording_id, channel, stream_id, params)
         return AsyncSubscription(await self.run(starting))
 
@@ -126,7 +126,7 @@ class AsyncAeronArchive(SessionHolder):
     stop_position = _awaiting(listing.stop_position)
     recording_position = _awaiting(listing.recording_position)
     max_recorded_position = _awaiting(listing.max_recorded_position)
-    ask_archive_id = _awaiting(listing.archive_id)
+    request_archive_id = _awaiting(listing.archive_id)
 
     truncate_recording = _awaiting(segments.truncate_recording)
     purge_recording = _awaiting(segments.purge_recording)

@@ -1,12 +1,12 @@
-"""Opening a control session, one step a turn, never waiting.
+"""Opens a control session step by step, without blocking.
 
     AWAIT_SUBSCRIPTION -> ADD_PUBLICATION -> AWAIT_PUBLICATION_CONNECTED -> SEND_CONNECT_REQUEST
       -> AWAIT_SUBSCRIPTION_CONNECTED -> AWAIT_CONNECT_RESPONSE
       -> [SEND_CHALLENGE_RESPONSE -> AWAIT_CHALLENGE_RESPONSE]
       -> [SEND_ARCHIVE_ID_REQUEST -> AWAIT_ARCHIVE_ID_RESPONSE] -> DONE
 
-An archive repeats its OK until the first request comes, so answers to older requests are passed
-over. What fails closes everything that was opened.
+An archive repeats its OK until the first request arrives, so responses to earlier requests are
+ignored. An error closes everything that was opened.
 Source: archive-protocol 2.2, 2.3.
 """
 
@@ -16,7 +16,11 @@ from enum import IntEnum
 from windtunnel.driver.archive.client import control_channels
 from windtunnel.driver.archive.client.context import ArchiveContext
 from windtunnel.driver.archive.client.control_session import ControlSession
-from windtunnel.driver.archive.client.errors import ArchiveError, ArchiveTimeoutError, refusal
+from windtunnel.driver.archive.client.errors import (
+    ArchiveError,
+    ArchiveTimeoutError,
+    error_from_response,
+)
 from windtunnel.driver.archive.client.response_reader import ResponseReader
 from windtunnel.driver.archive.protocol import codec
 from windtunnel.driver.archive.protocol.codes import (
@@ -43,7 +47,7 @@ CLIENT_COMMIT = "windtunnel"
 
 
 class ConnectState(IntEnum):
-    """Where a connection that is being made stands."""
+    """The state of an attempt to connect."""
 
     AWAIT_SUBSCRIPTION = 0
     ADD_PUBLICATION = 1
@@ -59,7 +63,7 @@ class ConnectState(IntEnum):
 
 
 class Connecting:
-    """One attempt to open a session; `poll` until it returns one."""
+    """An attempt to open a session; call `poll` until it returns the session."""
 
     def __init__(self, aeron: Aeron, context: ArchiveContext, clock: Clock | None = None) -> None:
         self.context = context.conclude()
@@ -68,13 +72,13 @@ class Connecting:
         self._deadline_ns = self._clock.now_ns() + context.message_timeout_ns
         self._request = control_channels.with_defaults(context.control_request_channel, context)
         response = control_channels.with_defaults(context.control_response_channel, context)
-        self._is_answered_by_subscription = control_channels.is_response_channel(str(response))
-        if not self._is_answered_by_subscription:
+        self._is_response_channel = control_channels.is_response_channel(str(response))
+        if not self._is_response_channel:
             session_id = aeron.next_session_id(context.control_request_stream_id)
             response = control_channels.with_session(response, session_id)
             self._request = control_channels.with_session(self._request, session_id)
         self._response_channel = str(response)
-        self._asked: int | None = None
+        self._registration_id: int | None = None
         self._reader: ResponseReader | None = None
         self._publication: ExclusivePublication | None = None
         self._correlation_id = self._control_session_id = NULL_VALUE
@@ -96,7 +100,7 @@ class Connecting:
     def poll(self) -> ControlSession | None:
         """Take one step. Returns the session once it is open.
 
-        Raises ArchiveTimeoutError naming the state, ArchiveError with the archive's refusal,
+        Raises ArchiveTimeoutError naming the state, ArchiveError with the archive's error, and
         RegistrationError with the driver's; everything is closed then
         """
         if self.state == ConnectState.DONE:
@@ -104,11 +108,11 @@ class Connecting:
         try:
             before = self.state
             self._steps[self.state]()
-            # Only who got nowhere is late: a first turn may have compiled for seconds.
+            # Time out only without progress: the first step may have compiled for seconds.
             if self.state == before and self._clock.now_ns() > self._deadline_ns:
                 timeout_ms = self.context.message_timeout_ns // 1_000_000
                 raise ArchiveTimeoutError(
-                    f"no session with the archive within {timeout_ms} ms, in state "
+                    f"cannot connect to the archive within {timeout_ms} ms, state "
                     f"{self.state.name}: request channel {self._request}, "
                     f"response channel {self._response_channel}"
                 )
@@ -118,12 +122,12 @@ class Connecting:
         return self._session
 
     def close(self) -> None:
-        """Give up: close what was opened. A session that was returned is not touched."""
+        """Abandon the attempt and close what was opened, except a session that was returned."""
         if self._session is not None:
             return
-        if self._asked is not None:
-            self._aeron.abandon(self._asked)
-            self._asked = None
+        if self._registration_id is not None:
+            self._aeron.abandon(self._registration_id)
+            self._registration_id = None
         if self._publication is not None:
             if self._control_session_id != NULL_VALUE:
                 self._offer(CloseSessionRequest(control_session_id=self._control_session_id))
@@ -133,32 +137,34 @@ class Connecting:
 
     def _await_subscription(self) -> None:
         stream_id = self.context.control_response_stream_id
-        if self._asked is None:
-            self._asked = self._aeron.async_add_subscription(self._response_channel, stream_id)
-        found = self._if_there(self._aeron.get_subscription)
-        if found is not None:
-            self._reader = ResponseReader(found)
-            self._asked, self.state = None, ConnectState.ADD_PUBLICATION
+        if self._registration_id is None:
+            self._registration_id = self._aeron.async_add_subscription(
+                self._response_channel, stream_id
+            )
+        subscription = self._poll_resource(self._aeron.get_subscription)
+        if subscription is not None:
+            self._reader = ResponseReader(subscription)
+            self._registration_id, self.state = None, ConnectState.ADD_PUBLICATION
 
     def _add_publication(self) -> None:
         assert self._reader is not None
-        if self._asked is None:
+        if self._registration_id is None:
             channel = str(self._request)
-            if self._is_answered_by_subscription:
+            if self._is_response_channel:
                 own_id = self._reader.subscription.registration_id
                 channel = control_channels.with_correlation(self._request, own_id)
             stream_id = self.context.control_request_stream_id
-            self._asked = self._aeron.async_add_exclusive_publication(channel, stream_id)
-        self._publication = self._if_there(self._aeron.get_exclusive_publication)
+            self._registration_id = self._aeron.async_add_exclusive_publication(channel, stream_id)
+        self._publication = self._poll_resource(self._aeron.get_exclusive_publication)
         if self._publication is not None:
-            self._asked, self.state = None, ConnectState.AWAIT_PUBLICATION_CONNECTED
+            self._registration_id, self.state = None, ConnectState.AWAIT_PUBLICATION_CONNECTED
 
-    def _if_there(self, look):
-        """What was asked for; None while it is not there, or where it is to be asked for again."""
+    def _poll_resource(self, poll):
+        """Return the resource, or None while it is not ready or must be added again."""
         try:
-            return look(self._asked)
+            return poll(self._registration_id)
         except RegistrationError as error:
-            self._asked = None
+            self._registration_id = None
             if error.code != DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE:
                 raise
             return None
@@ -192,17 +198,17 @@ class Connecting:
             self.state = ConnectState.AWAIT_CONNECT_RESPONSE
 
     def _await_response(self) -> None:
-        answer = self._answer()
-        if isinstance(answer, Challenge):
-            self._control_session_id = answer.control_session_id
-            self._challenge = answer.encoded_challenge
+        response = self._next_response()
+        if isinstance(response, Challenge):
+            self._control_session_id = response.control_session_id
+            self._challenge = response.encoded_challenge
             self._correlation_id = self._aeron.next_correlation_id()
             self.state = ConnectState.SEND_CHALLENGE_RESPONSE
-        elif isinstance(answer, ControlResponse):
-            self._control_session_id = answer.control_session_id
-            if answer.code != ControlResponseCode.OK:
-                raise refusal("connecting", answer)
-            if answer.version >= PROTOCOL_VERSION_WITH_ARCHIVE_ID:
+        elif isinstance(response, ControlResponse):
+            self._control_session_id = response.control_session_id
+            if response.code != ControlResponseCode.OK:
+                raise error_from_response("connecting", response)
+            if response.version >= PROTOCOL_VERSION_WITH_ARCHIVE_ID:
                 self._correlation_id = self._aeron.next_correlation_id()
                 self.state = ConnectState.SEND_ARCHIVE_ID_REQUEST
             else:
@@ -216,11 +222,11 @@ class Connecting:
             self.state = ConnectState.AWAIT_ARCHIVE_ID_RESPONSE
 
     def _await_archive_id(self) -> None:
-        answer = self._answer()
-        if isinstance(answer, ControlResponse):
-            if answer.code != ControlResponseCode.OK:
-                raise refusal("asking for the archive's id", answer)
-            self._open(answer.relevant_id)
+        response = self._next_response()
+        if isinstance(response, ControlResponse):
+            if response.code != ControlResponseCode.OK:
+                raise error_from_response("requesting the archive id", response)
+            self._open(response.relevant_id)
 
     def _send_challenge_response(self) -> None:
         response = ChallengeResponse(
@@ -231,8 +237,8 @@ class Connecting:
         if self._offer(response):
             self.state = ConnectState.AWAIT_CHALLENGE_RESPONSE
 
-    def _answer(self) -> Response | None:
-        """The answer to our last request, if it is there."""
+    def _next_response(self) -> Response | None:
+        """Return the response to the last request, or None."""
         assert self._reader is not None
         while (message := self._reader.next()) is not None:
             if isinstance(message, Response) and message.correlation_id == self._correlation_id:
@@ -250,7 +256,7 @@ class Connecting:
             control_session_id=self._control_session_id, correlation_id=NULL_VALUE
         )
         if not self._offer(request):
-            raise ArchiveError("the first request of the session was not sent")
+            raise ArchiveError("cannot send the first request of the session")
         session = ControlSession(
             self._aeron, self.context, self._clock, self._publication, self._reader,
             self._control_session_id,

@@ -1,9 +1,9 @@
-"""Every setting of an archive's client: its unit, default, bounds and variable.
+"""The settings of an archive's client: unit, default, bounds and environment variable of each.
 
-    credentials    for the first request           () -> bytes
-    challenge      the answer to a challenge       (bytes) -> bytes
+    credentials    for the connect request         () -> bytes
+    challenge      the response to a challenge     (bytes) -> bytes
 
-A context is a value; `conclude` checks it whole. The environment is read by `from_environment`.
+A context is a value; `conclude` checks all of it. `from_environment` reads environment variables.
 Source: archive-protocol 2.2, 2.3, 8.2; Aeron 1.53.
 """
 
@@ -28,7 +28,7 @@ TERM_LENGTH_MIN, TERM_LENGTH_MAX = 64 * 1024, 1 << 30
 
 
 def no_challenge(challenge: bytes) -> bytes:
-    """The answer of a client that expects no challenge: no credentials."""
+    """Answer a challenge without credentials, for a client that expects none."""
     return b""
 
 
@@ -37,50 +37,55 @@ class ArchiveContext:
     """The settings of one client of an archive."""
 
     control_request_channel: str = ""
-    """Where the archive hears us; must be given. AERON_ARCHIVE_CONTROL_CHANNEL."""
+    """The channel for requests; required. AERON_ARCHIVE_CONTROL_CHANNEL."""
     control_request_stream_id: int = 10
     """AERON_ARCHIVE_CONTROL_STREAM_ID."""
     control_response_channel: str = ""
-    """Where we hear the archive; must be given. AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL."""
+    """The channel for responses; required. AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL."""
     control_response_stream_id: int = 20
     """AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID."""
     control_term_buffer_length: int = 64 * 1024
-    """Of both channels where they name none: 64 KiB to 1 GiB.
-    AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH."""
+    """Of both channels unless they specify it: 64 KiB to 1 GiB.
+    AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH.
+    """
     control_term_buffer_sparse: bool = True
     """AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE."""
     control_mtu_length: int = 1408
-    """Of both channels where they name none. AERON_ARCHIVE_CONTROL_MTU_LENGTH."""
+    """Of both channels unless they specify it. AERON_ARCHIVE_CONTROL_MTU_LENGTH."""
     recording_events_channel: str = ""
-    """Where the archive tells everybody of its recordings.
-    AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL."""
+    """The channel of the archive's recording events.
+    AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL.
+    """
     recording_events_stream_id: int = 30
     """AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID."""
     message_timeout_ns: int = 10_000_000_000
-    """How long connecting, and each answer, may take; at least 1 ms.
-    AERON_ARCHIVE_MESSAGE_TIMEOUT."""
+    """The timeout for connecting, and for each response; at least 1 ms.
+    AERON_ARCHIVE_MESSAGE_TIMEOUT.
+    """
     message_retry_attempts: int = 3
     """How often a request is offered before the call fails; at least 1.
-    AERON_ARCHIVE_MESSAGE_RETRY_ATTEMPTS."""
+    AERON_ARCHIVE_MESSAGE_RETRY_ATTEMPTS.
+    """
     client_name: str = ""
     """Shown in the archive's counters; at most 100 characters. AERON_ARCHIVE_CLIENT_NAME."""
     credentials: bytes = b""
-    """Sent with the request to connect."""
+    """Sent with the connect request."""
     on_challenge: ChallengeHandler = no_challenge
-    """Asked for other credentials when the archive wants them."""
+    """Called with a challenge of the archive; returns further credentials."""
     on_recording_signal: SignalHandler | None = None
-    """Told what happens to the recordings that this session started."""
+    """Called with the signals of recordings that this session started."""
     error_handler: ErrorHandler | None = None
-    """Told of errors that belong to no call, when they come while an answer is awaited. None:
-    they wait for `poll_for_error_response`."""
+    """Called with unclaimed errors that arrive while a call awaits its response.
+    None: keep them for `poll_for_error_response`.
+    """
 
     def conclude(self) -> "ArchiveContext":
-        """Check every setting; all failures are reported together."""
+        """Check every setting; all errors are reported together."""
         failures = []
         for name in ("control_request_channel", "control_response_channel"):
             text = getattr(self, name)
             if not text:
-                failures.append(f"{name} is not set, but an archive is reached by it")
+                failures.append(f"{name} must be set")
                 continue
             try:
                 uri.parse(text)
@@ -133,8 +138,8 @@ _VARIABLES: dict[str, tuple[str, Reader]] = {
 def from_environment(
     environment: Mapping[str, str] | None = None, **overrides: Any
 ) -> ArchiveContext:
-    """Read the settings that have variables, the process's by default; `overrides` win.
+    """Read settings from variables, by default of the process; `overrides` have priority.
 
-    Raises ConfigurationError naming the variable that cannot be read.
+    Raises ConfigurationError naming the variable that cannot be parsed.
     """
     return ArchiveContext(**(read_variables(_VARIABLES, environment, overrides) | overrides))

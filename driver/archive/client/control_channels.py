@@ -1,10 +1,10 @@
-"""The two channels of a control session, made ready before they are opened.
+"""Completes the two channels of a control session before they are opened.
 
     request  = given + term-length, mtu, sparse + session-id=S
     response = given + term-length, mtu, sparse + session-id=S     one S: clients share an endpoint
 
-A response channel with `control-mode=response` has no session id: the request channel then names
-the subscription that it is answered on.
+A response channel with `control-mode=response` gets no session id; instead the request channel
+names the subscription to which responses are sent.
 Source: archive-protocol 2.2.
 """
 
@@ -16,30 +16,30 @@ CONTROL_MODE_RESPONSE = "response"
 
 
 def is_response_channel(channel: str) -> bool:
-    """Whether its publisher is told where to send by whoever subscribes."""
+    """Return whether it is a response channel, whose endpoint the subscriber chooses."""
     return uri.parse(channel).get(uri_param.CONTROL_MODE) == CONTROL_MODE_RESPONSE
 
 
 def with_defaults(channel: str, context: ArchiveContext) -> ChannelUri:
-    """The channel with the geometry of control streams, where it has none of its own."""
-    made = uri.parse(channel)
+    """Return the channel with default parameters for control streams, unless it specifies them."""
+    result = uri.parse(channel)
     defaults = (
         (uri_param.TERM_LENGTH, context.control_term_buffer_length),
         (uri_param.MTU_LENGTH, context.control_mtu_length),
         (uri_param.SPARSE, context.control_term_buffer_sparse),
     )
     for key, value in defaults:
-        if key not in made:
-            made = made.with_param(key, value)
-    return made
+        if key not in result:
+            result = result.with_param(key, value)
+    return result
 
 
 def with_session(channel: ChannelUri, session_id: int) -> ChannelUri:
-    """The channel of one session."""
+    """Return the channel with a session id."""
     return channel.with_param(uri_param.SESSION_ID, session_id)
 
 
 def with_correlation(channel: ChannelUri, subscription_registration_id: int) -> str:
-    """The channel whose reader answers to that subscription."""
+    """Return the request channel whose responses are sent to that subscription."""
     unbound = channel.without(uri_param.SESSION_ID)
     return str(unbound.with_param(uri_param.RESPONSE_CORRELATION_ID, subscription_registration_id))

@@ -1,8 +1,8 @@
-"""What can go wrong between an archive and its client, as exceptions with Aeron's codes.
+"""The exceptions of an archive's client, with Aeron's error codes.
 
-    ArchiveError            the archive refused a request: `code` is its ErrorCode
-      ArchiveTimeoutError   it did not answer in time
-      ArchiveClosedError    the session is over: closed by us, or the archive is gone
+    ArchiveError            the archive rejected a request: `code` is its ErrorCode
+      ArchiveTimeoutError   it did not respond in time
+      ArchiveClosedError    the session was closed by us, or the archive is disconnected
 
 Source: archive-protocol 1.7, 2.8.
 """
@@ -13,7 +13,7 @@ from windtunnel.driver.base.errors import DriverError
 
 
 class ArchiveError(DriverError):
-    """A request failed; `code` is the archive's, as a plain number where we do not know it."""
+    """A request failed; `code` is the archive's error code, which may be unknown to us."""
 
     def __init__(
         self, message: str, code: int = ErrorCode.GENERIC, correlation_id: int = -1
@@ -24,33 +24,33 @@ class ArchiveError(DriverError):
 
 
 class ArchiveTimeoutError(ArchiveError):
-    """The archive did not answer, or could not be reached, in time."""
+    """The archive did not respond, or could not be reached, in time."""
 
 
 class ArchiveClosedError(ArchiveError):
-    """The session is closed; nothing can be asked any more."""
+    """The session is closed."""
 
 
 def code_name(code: int) -> str:
-    """An error code as people read it."""
+    """Return an error code as text."""
     known = next((each.name for each in ErrorCode if each == code), "unknown code")
     return f"{known} ({code})"
 
 
-def refusal(what: str, response: ControlResponse) -> ArchiveError:
-    """The exception that an answer means; only one that is not OK can be asked for.
+def error_from_response(name: str, response: ControlResponse) -> ArchiveError:
+    """Return the exception for a response that is not OK.
 
-    An archive says in two ways that it does not know a recording; here both have the same code.
+    An archive can report an unknown recording in two ways; both get the same code here.
     """
     correlation_id = response.correlation_id
     if response.code == ControlResponseCode.ERROR:
         code = response.relevant_id
-        text = f"{what}: {code_name(code)}: {response.error_message}"
+        text = f"{name}: {code_name(code)}: {response.error_message}"
         return ArchiveError(text, code, correlation_id)
     codes = {
         ControlResponseCode.RECORDING_UNKNOWN: ErrorCode.UNKNOWN_RECORDING,
         ControlResponseCode.SUBSCRIPTION_UNKNOWN: ErrorCode.UNKNOWN_SUBSCRIPTION,
     }
     code = codes.get(response.code, ErrorCode.GENERIC)
-    text = f"{what}: {response.code.name} {response.relevant_id}"
+    text = f"{name}: {response.code.name} {response.relevant_id}"
     return ArchiveError(text, code, correlation_id)

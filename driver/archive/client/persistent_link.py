@@ -1,4 +1,4 @@
-"""A persistent subscription's way to its archive: a session, made again as often as it takes."""
+"""The control session of a persistent subscription, which is reopened as often as necessary."""
 
 from collections.abc import Callable
 
@@ -11,38 +11,39 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client import Aeron
 
 PAUSE_NS = 100_000_000
-"""Between attempts, for an archive that refuses at once."""
+"""The pause between attempts."""
 
 
 class ArchiveLink:
-    """One session at a time, or an attempt at one."""
+    """A control session, or an attempt to open one."""
 
     def __init__(
         self,
         aeron: Aeron,
         context: ArchiveContext,
         clock: Clock,
-        tell: Callable[[Exception], object],
+        on_error: Callable[[Exception], object],
     ) -> None:
-        self._aeron, self._context, self._clock, self._tell = aeron, context, clock, tell
+        self._aeron, self._context, self._clock = aeron, context, clock
+        self._on_error = on_error
         self._session: ControlSession | None = None
         self._connecting: Connecting | None = None
         self._next_attempt_ns = 0
 
     @property
     def session(self) -> ControlSession:
-        """The session. Raises ArchiveClosedError where there is none."""
+        """The session. Raises ArchiveClosedError if there is none."""
         if self._session is None:
-            raise ArchiveClosedError("there is no session with the archive")
+            raise ArchiveClosedError("not connected to the archive")
         return self._session
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a session, and the archive at its other end."""
+        """Whether there is a session and the archive is connected."""
         return self._session is not None and self._session.is_connected
 
     def connect(self) -> bool:
-        """One step towards a session. Returns whether there is one; failures are told."""
+        """Take a step towards a session. Returns whether there is one; errors are reported."""
         if self._clock.now_ns() < self._next_attempt_ns:
             return False
         try:
@@ -52,22 +53,22 @@ class ArchiveLink:
         except DriverError as error:
             self._connecting = None
             self._next_attempt_ns = self._clock.now_ns() + PAUSE_NS
-            self._tell(error)
+            self._on_error(error)
             return False
         if self._session is None:
             return False
         self._connecting = None
         return True
 
-    def listen(self) -> None:
-        """Hear what the archive says, and tell errors that answer no request."""
+    def poll(self) -> None:
+        """Receive messages, and report unclaimed errors."""
         if self._session is not None:
             self._session.poll()
             while (error := self._session.take_unclaimed()) is not None:
-                self._tell(error)
+                self._on_error(error)
 
     def close(self) -> None:
-        """Let go of session and attempt."""
+        """Close the session, or abandon the attempt."""
         if self._connecting is not None:
             self._connecting.close()
         if self._session is not None:

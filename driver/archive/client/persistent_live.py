@@ -1,6 +1,6 @@
-"""The live side of a persistent subscription: asked for, awaited, read, left.
+"""The live subscription of a persistent subscription.
 
-Knows nothing of the recording; where the two meet is the persistent subscription's to see.
+Does not use the recording; switching between the two is done by the persistent subscription.
 """
 
 from collections.abc import Callable
@@ -12,63 +12,63 @@ from windtunnel.driver.client import Aeron, Image, Subscription
 
 
 class LiveStream:
-    """A subscription to what is published now; there is none until it is asked for."""
+    """A subscription to the live stream; added when `add` is called."""
 
     def __init__(
         self,
         aeron: Aeron,
         params: PersistentParams,
         clock: Clock,
-        patience_ns: int,
-        tell: Callable[[Exception], object],
+        timeout_ns: int,
+        on_error: Callable[[Exception], object],
     ) -> None:
         self._aeron, self._params, self._clock = aeron, params, clock
-        self._patience_ns, self._tell = patience_ns, tell
+        self._timeout_ns, self._on_error = timeout_ns, on_error
         self._subscription: Subscription | None = None
-        self._asked: int | None = None
+        self._registration_id: int | None = None
         self._deadline_ns = 0
 
     @property
-    def is_wanted(self) -> bool:
-        """Whether it was asked for."""
-        return self._asked is not None or self._subscription is not None
+    def is_added(self) -> bool:
+        """Whether the subscription was added."""
+        return self._registration_id is not None or self._subscription is not None
 
-    def ask(self) -> None:
-        """Ask for the subscription; `image` looks for it."""
-        self._asked = self._aeron.async_add_subscription(
+    def add(self) -> None:
+        """Add the subscription; `image` polls for it."""
+        self._registration_id = self._aeron.async_add_subscription(
             self._params.live_channel, self._params.live_stream_id
         )
 
     def image(self) -> Image | None:
-        """The first image, once there is one; that none comes in time is told once.
+        """Return the first image, or None; a timeout without an image is reported once.
 
-        Raises RegistrationError where the driver refuses the subscription
+        Raises RegistrationError if the driver rejects the subscription
         """
-        if self._asked is not None:
-            asked, self._asked = self._asked, None
-            self._subscription = self._aeron.get_subscription(asked)
+        if self._registration_id is not None:
+            registration_id, self._registration_id = self._registration_id, None
+            self._subscription = self._aeron.get_subscription(registration_id)
             if self._subscription is None:
-                self._asked = asked
+                self._registration_id = registration_id
                 return None
-            self._deadline_ns = self._clock.now_ns() + self._patience_ns
+            self._deadline_ns = self._clock.now_ns() + self._timeout_ns
         if self._subscription is None:
             return None
         if self._subscription.images:
             return self._subscription.images[0]
         if self._deadline_ns and self._clock.now_ns() > self._deadline_ns:
             self._deadline_ns = 0
-            self._tell(
+            self._on_error(
                 ArchiveTimeoutError(
-                    f"nobody publishes on {self._params.live_channel} stream "
-                    f"{self._params.live_stream_id}, or it does not arrive; waiting on"
+                    f"no image of the live stream {self._params.live_stream_id} on "
+                    f"{self._params.live_channel} yet; still waiting"
                 )
             )
         return None
 
     def close(self) -> None:
-        """Let go of it."""
-        if self._asked is not None:
-            self._aeron.abandon(self._asked)
+        """Close the subscription."""
+        if self._registration_id is not None:
+            self._aeron.abandon(self._registration_id)
         if self._subscription is not None:
             self._subscription.close()
-        self._asked = self._subscription = None
+        self._registration_id = self._subscription = None

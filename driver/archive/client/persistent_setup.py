@@ -1,4 +1,4 @@
-"""Making ready what a persistent subscription reads from: a session, a descriptor, a replay.
+"""Sets up a persistent subscription: finds the recording and starts a replay.
 
     AWAIT_ARCHIVE_CONNECTION -> SEND / AWAIT_LIST_RECORDING -> a replay, by the kind of its channel
 
@@ -8,7 +8,7 @@
     response channel    ADD / AWAIT_REPLAY_SUBSCRIPTION -> ADD / AWAIT_REQUEST_PUBLICATION
                           -> SEND / AWAIT_REPLAY_TOKEN -> SEND / AWAIT_REPLAY
 
-The numbers of the states are seen from outside, in a counter. Source: archive-protocol 6.2.
+The numbers of the states are visible in a counter. Source: archive-protocol 6.2.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from windtunnel.driver.archive.client.errors import ArchiveError
 from windtunnel.driver.archive.client.operations import listing
 from windtunnel.driver.archive.client.operations import replay as replaying
 from windtunnel.driver.archive.client.operations.replay import ReplayParams, session_id_of
-from windtunnel.driver.archive.client.turns import Turns, finished, until
+from windtunnel.driver.archive.client.turns import Turns, advance, until
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.base.errors import ConfigurationError
@@ -37,7 +37,7 @@ FROM_LIVE = -2
 
 
 class PersistentState(IntEnum):
-    """Where a persistent subscription stands."""
+    """The state of a persistent subscription."""
 
     AWAIT_ARCHIVE_CONNECTION = 0
     SEND_LIST_RECORDING_REQUEST = 1
@@ -61,7 +61,7 @@ class PersistentState(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentParams:
-    """What is read: a recording, and the live stream that it is of."""
+    """What to read: a recording, and the live stream that it records."""
 
     recording_id: int
     live_channel: str
@@ -69,10 +69,10 @@ class PersistentParams:
     replay_channel: str
     replay_stream_id: int
     start_position: int = FROM_LIVE
-    """Where to begin; FROM_START (-1) where the recording does, FROM_LIVE (-2) with what comes."""
+    """A position, FROM_START (-1) for the start of the recording, or FROM_LIVE (-2)."""
 
     def conclude(self) -> "PersistentParams":
-        """Check every setting; all failures are reported together."""
+        """Check every setting; all errors are reported together."""
         failures = []
         if self.recording_id < 0:
             failures.append(f"recording_id is {self.recording_id}, but must be at least 0")
@@ -89,7 +89,7 @@ class PersistentParams:
 
 
 class FailureReason(Enum):
-    """Why a persistent subscription has come to its end."""
+    """Why a persistent subscription has failed."""
 
     GENERIC = auto()
     RECORDING_NOT_FOUND = auto()
@@ -98,11 +98,11 @@ class FailureReason(Enum):
 
 
 class StreamMismatchError(ArchiveError):
-    """The recording is of another stream than the live one."""
+    """The recording and the live stream have different stream ids."""
 
 
-def reason_of(error: Exception) -> FailureReason:
-    """Of what kind a failure is."""
+def failure_reason(error: Exception) -> FailureReason:
+    """Return the kind of a failure."""
     if isinstance(error, StreamMismatchError):
         return FailureReason.STREAM_ID_MISMATCH
     if isinstance(error, ArchiveError):
@@ -113,46 +113,49 @@ def reason_of(error: Exception) -> FailureReason:
     return FailureReason.GENERIC
 
 
-def checked(
-    params: PersistentParams, found: RecordingDescriptor | None, position: int, reached: int
+def require_recording(
+    params: PersistentParams,
+    descriptor: RecordingDescriptor | None,
+    position: int,
+    reached: int,
 ) -> RecordingDescriptor:
-    """The descriptor, where it can be gone on with. Raises ArchiveError.
+    """Return the descriptor if reading can continue with the recording. Raises ArchiveError.
 
-    `position` is where to go on, `reached` how far the stream was seen, live or not.
+    `position` is where to continue, `reached` the highest position seen, replayed or live.
     """
     recording_id = params.recording_id
-    if found is None:
-        raise ArchiveError(f"recording {recording_id} is unknown", ErrorCode.UNKNOWN_RECORDING)
-    if found.stream_id != params.live_stream_id:
+    if descriptor is None:
+        raise ArchiveError(f"unknown recording {recording_id}", ErrorCode.UNKNOWN_RECORDING)
+    if descriptor.stream_id != params.live_stream_id:
         raise StreamMismatchError(
-            f"recording {recording_id} is of stream {found.stream_id}, "
-            f"expected {params.live_stream_id}"
+            f"recording {recording_id}: expected stream {params.live_stream_id}, found stream "
+            f"{descriptor.stream_id}"
         )
-    is_stopped = found.stop_position != NULL_VALUE
-    if 0 <= position < found.start_position or (is_stopped and reached > found.stop_position):
+    start, stop = descriptor.start_position, descriptor.stop_position
+    is_stopped = stop != NULL_VALUE
+    if 0 <= position < start or (is_stopped and reached > stop):
         raise ArchiveError(
-            f"recording {recording_id} has positions {found.start_position} to "
-            f"{found.stop_position}, expected {reached} to be one of them",
+            f"recording {recording_id}: expected position {reached} to be from {start} to {stop}",
             ErrorCode.INVALID_POSITION,
         )
-    return found
+    return descriptor
 
 
 @dataclass(frozen=True, slots=True)
-class Replayed:
-    """A replay that the archive has agreed to, and where it arrives."""
+class StartedReplay:
+    """A replay that the archive has accepted, and the subscription that receives it."""
 
     subscription: Subscription
     session_id: int
 
     @property
     def image(self) -> Image | None:
-        """The replay's image, once it is there."""
+        """The image of the replay, or None."""
         return self.subscription.image_by_session_id(self.session_id)
 
 
 class PersistentSetup:
-    """The ways to a descriptor and a replay; `enter` is told of each state on the way."""
+    """Finds the recording and starts replays; calls `enter` with each state."""
 
     def __init__(
         self, params: PersistentParams, enter: Callable[[PersistentState], object]
@@ -164,41 +167,41 @@ class PersistentSetup:
         endpoint = channel.get(uri_param.ENDPOINT) or ""
         self._is_dynamic = channel.is_udp and endpoint.endswith(":0") and not self._is_response
 
-    def _through(
+    def _run_in_states(
         self, first: PersistentState, then: PersistentState, turns: Turns[_RESULT]
     ) -> Turns[_RESULT]:
-        """One operation: in a first state until it is asked for, in a second until it is there."""
+        """Run one operation: in the first state while its request is sent, then in the second."""
         self._enter(first)
-        is_done, value = finished(turns)
+        is_done, value = advance(turns)
         if is_done:
-            return value  # type: ignore[return-value]  # an operation's own result may be None
+            return value  # type: ignore[return-value]  # the result may be None
         self._enter(then)
         yield
         return (yield from turns)
 
     def describe(self, session: ControlSession) -> Turns[RecordingDescriptor | None]:
-        """The recording's descriptor; None where the archive does not know it."""
-        found: list[RecordingDescriptor] = []
-        yield from self._through(
+        """Return the descriptor of the recording; None if it is unknown to the archive."""
+        descriptors: list[RecordingDescriptor] = []
+        yield from self._run_in_states(
             PersistentState.SEND_LIST_RECORDING_REQUEST,
             PersistentState.AWAIT_LIST_RECORDING_RESPONSE,
-            listing.list_recording(session, self._params.recording_id, found.append),
+            listing.list_recording(session, self._params.recording_id, descriptors.append),
         )
-        return found[0] if found else None
+        return descriptors[0] if descriptors else None
 
-    def replay(self, session: ControlSession, position: int) -> Turns[Replayed]:
-        """A replay from a position to wherever the recording ends."""
+    def replay(self, session: ControlSession, position: int) -> Turns[StartedReplay]:
+        """Start a replay from a position to the end of the recording."""
         if self._is_response:
-            return (yield from self._by_response(session, position))
+            return (yield from self._by_response_channel(session, position))
         if self._is_dynamic:
-            return (yield from self._to_a_found_port(session, position))
+            return (yield from self._by_resolved_port(session, position))
         started = yield from self._start(session, position, str(self._channel))
         session_id = session_id_of(started)
         own = str(self._channel.with_param(uri_param.SESSION_ID, session_id))
         subscription = yield from self._subscribe(session, own)
-        return Replayed(subscription, session_id)
+        return StartedReplay(subscription, session_id)
 
-    def _to_a_found_port(self, session: ControlSession, position: int) -> Turns[Replayed]:
+    def _by_resolved_port(self, session: ControlSession, position: int) -> Turns[StartedReplay]:
         subscription = yield from self._subscribe(session, str(self._channel))
         try:
             self._enter(PersistentState.AWAIT_REPLAY_CHANNEL_ENDPOINT)
@@ -207,23 +210,23 @@ class PersistentSetup:
         except BaseException:
             subscription.close()
             raise
-        return Replayed(subscription, session_id_of(started))
+        return StartedReplay(subscription, session_id_of(started))
 
-    def _by_response(self, session: ControlSession, position: int) -> Turns[Replayed]:
+    def _by_response_channel(self, session: ControlSession, position: int) -> Turns[StartedReplay]:
         subscription = yield from self._subscribe(session, str(self._channel))
         try:
-            publication = yield from self._through(
+            publication = yield from self._run_in_states(
                 PersistentState.ADD_REQUEST_PUBLICATION,
                 PersistentState.AWAIT_REQUEST_PUBLICATION,
                 replaying.request_publication(session, subscription.registration_id),
             )
             try:
-                token = yield from self._through(
+                token = yield from self._run_in_states(
                     PersistentState.SEND_REPLAY_TOKEN_REQUEST,
                     PersistentState.AWAIT_REPLAY_TOKEN,
                     replaying.request_replay_token(session, self._params.recording_id),
                 )
-                answer = yield from self._through(
+                response = yield from self._run_in_states(
                     PersistentState.SEND_REPLAY_REQUEST,
                     PersistentState.AWAIT_REPLAY_RESPONSE,
                     replaying.replay_with_token(
@@ -237,11 +240,11 @@ class PersistentSetup:
         except BaseException:
             subscription.close()
             raise
-        return Replayed(subscription, session_id_of(answer.relevant_id))
+        return StartedReplay(subscription, session_id_of(response.relevant_id))
 
     def _start(self, session: ControlSession, position: int, channel: str) -> Turns[int]:
         return (
-            yield from self._through(
+            yield from self._run_in_states(
                 PersistentState.SEND_REPLAY_REQUEST,
                 PersistentState.AWAIT_REPLAY_RESPONSE,
                 replaying.start_replay(
@@ -253,9 +256,9 @@ class PersistentSetup:
 
     def _subscribe(self, session: ControlSession, channel: str) -> Turns[Subscription]:
         return (
-            yield from self._through(
+            yield from self._run_in_states(
                 PersistentState.ADD_REPLAY_SUBSCRIPTION,
                 PersistentState.AWAIT_REPLAY_SUBSCRIPTION,
-                replaying.subscribed(session, channel, self._params.replay_stream_id),
+                replaying.add_subscription(session, channel, self._params.replay_stream_id),
             )
         )

@@ -1,16 +1,17 @@
-"""One stream from any position to the present and on, whatever happens to archive and publisher.
+"""Reads one stream from any position to the present and on, first from its recording, then live.
 
       set-up --> REPLAY --> ATTEMPT_SWITCH --> LIVE
-        ^           |  replay or live gone |     | live gone
-        `-----------+----------------------+-----'
+        ^           |  replay or live closed |   | live closed
+        `-----------+------------------------+---'
 
-What the publisher sends live is read live; what came before, or was missed, is read from its
-recording. Replay and live stream are two images here: near the present both are read, the live one
-without being handed out, until they meet at one position. Every message is handed out once and in
-order. Connection and replay are set up again as often as it takes; what cannot become better
-(a recording that is unknown, a position that it does not have) is the end.
+Data that is published now is read from the live stream; earlier or missed data is read from the
+recording. Replay and live stream are two images: near the present both are read, the live one
+without delivering its messages, until they meet at one position. Every message is delivered once
+and in order. Connection and replay are set up again as often as necessary; an error that cannot be
+transient (an unknown recording, a position that it does not have) ends the subscription.
 
-The settings of the archive's client are for one subscription only. Source: archive-protocol 6.2.
+The context of the archive client must not be shared with another client.
+Source: archive-protocol 6.2.
 """
 
 from collections.abc import Callable
@@ -32,11 +33,11 @@ from windtunnel.driver.archive.client.persistent_setup import (
     PersistentParams,
     PersistentSetup,
     PersistentState,
-    Replayed,
-    checked,
-    reason_of,
+    StartedReplay,
+    failure_reason,
+    require_recording,
 )
-from windtunnel.driver.archive.client.turns import Turns, finished
+from windtunnel.driver.archive.client.turns import Turns, advance
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.base.arith import I64_MIN
@@ -49,7 +50,7 @@ from windtunnel.driver.client import (
     ImageControlledFragmentAssembler,
     RegistrationError,
 )
-from windtunnel.driver.client.image.fragment_reader import ControlledHandler, FragmentHandler
+from windtunnel.driver.client.image.fragment_handlers import ControlledHandler, FragmentHandler
 from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 STATE_TYPE_ID, DIFFERENCE_TYPE_ID, LEFT_TYPE_ID, JOINED_TYPE_ID = 114, 115, 116, 117
@@ -59,11 +60,11 @@ _WITHOUT_ARCHIVE = (
     PersistentState.ATTEMPT_SWITCH,
     PersistentState.LIVE,
 )
-"""Where an archive that is gone is not missed."""
+"""States in which no connection to the archive is required."""
 
 
-def _may_pass(error: ArchiveError | RegistrationError) -> bool:
-    """Whether the same may go well another time."""
+def _is_transient(error: ArchiveError | RegistrationError) -> bool:
+    """Return whether an error may be transient."""
     if isinstance(error, RegistrationError):
         return error.code == DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     return isinstance(error, ArchiveTimeoutError | ArchiveClosedError)
@@ -71,16 +72,16 @@ def _may_pass(error: ArchiveError | RegistrationError) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentHandlers:
-    """Who is told what; None: nobody."""
+    """Callbacks of a persistent subscription; None for those not needed."""
 
     on_live_joined: Callable[[], object] | None = None
     on_live_left: Callable[[], object] | None = None
     on_error: Callable[[Exception], object] | None = None
-    """Of what is the end, see `failure`, and of what is tried again."""
+    """Called with fatal errors, see `failure`, and with errors after which it retries."""
 
 
 class PersistentSubscription:
-    """One stream, old and new; `poll` is its duty cycle, on one thread."""
+    """Reads one stream from recording and live; `poll` is its duty cycle, on one thread."""
 
     def __init__(
         self,
@@ -107,34 +108,36 @@ class PersistentSubscription:
         self._difference.set(I64_MIN)
         self.state = PersistentState.AWAIT_ARCHIVE_CONNECTION
         self.position = params.start_position
-        """How far was handed out; what was asked for while that is nothing."""
+        """The position delivered so far; initially the start position of the parameters."""
         self.failure: Exception | None = None
-        """Why nothing more will come."""
+        """The error that ended the subscription, or None."""
         self._setup = PersistentSetup(params, self._enter)
-        self._archive = ArchiveLink(aeron, context, self._clock, self._tell)
-        self._describing: Turns[RecordingDescriptor | None] | None = None
-        self._starting: Turns[Replayed] | None = None
-        self._asking: Turns[int] | None = None
+        self._archive = ArchiveLink(aeron, context, self._clock, self._report_error)
+        self._list_request: Turns[RecordingDescriptor | None] | None = None
+        self._replay_request: Turns[StartedReplay] | None = None
+        self._position_request: Turns[int] | None = None
         self._max_recorded: int | None = None
         self._term_length = 0
-        self._replayed: Replayed | None = None
+        self._started_replay: StartedReplay | None = None
         self._replay_image: Image | None = None
-        self._live = LiveStream(aeron, params, self._clock, context.message_timeout_ns, self._tell)
+        self._live = LiveStream(
+            aeron, params, self._clock, context.message_timeout_ns, self._report_error
+        )
         self._live_image: Image | None = None
         self._image_deadline_ns = 0
         self._last_live_position = NULL_VALUE
-        self._assembler = ImageControlledFragmentAssembler(self._hand_out)
+        self._assembler = ImageControlledFragmentAssembler(self._deliver)
         self._handler: ControlledHandler = lambda payload, header: None
         self.is_closed = False
 
     @property
     def is_live(self) -> bool:
-        """Whether the live stream is read, and nothing else."""
+        """Whether only the live stream is being read."""
         return self.state is PersistentState.LIVE
 
     @property
     def is_replaying(self) -> bool:
-        """Whether the recording is read."""
+        """Whether the recording is being read."""
         return self.state in (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
 
     @property
@@ -145,10 +148,10 @@ class PersistentSubscription:
     @property
     def reason(self) -> FailureReason | None:
         """Of what kind the failure is; None where nothing has failed."""
-        return None if self.failure is None else reason_of(self.failure)
+        return None if self.failure is None else failure_reason(self.failure)
 
     def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
-        """One duty cycle; whole messages are handed out. Returns an amount of work."""
+        """Run one duty cycle and deliver complete messages. Returns an amount of work."""
 
         def controlled(payload: memoryview, header: Header) -> Action:
             handler(payload, header)
@@ -157,28 +160,28 @@ class PersistentSubscription:
         return self.controlled_poll(controlled, fragment_limit)
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
-        """`poll` whose handler answers each message with an Action."""
+        """Like `poll`, with a handler that returns an Action for each message."""
         if self.is_closed or self.has_failed:
             return 0
         self._handler = handler
         try:
             return self._work(fragment_limit)
         except (ArchiveError, RegistrationError) as error:
-            if _may_pass(error):
-                self._tell(error)
-                self._describe_again()
+            if _is_transient(error):
+                self._report_error(error)
+                self._return_to_recording()
             else:
                 self._fail(error)
         return 1
 
-    def _hand_out(self, payload: memoryview, header: Header) -> Action | None:
+    def _deliver(self, payload: memoryview, header: Header) -> Action | None:
         return self._handler(payload, header)
 
     def _enter(self, state: PersistentState) -> None:
         self.state = state
         self._state_counter.set(int(state))
 
-    def _tell(self, error: Exception) -> None:
+    def _report_error(self, error: Exception) -> None:
         if self._handlers.on_error is not None:
             self._handlers.on_error(error)
 
@@ -186,12 +189,12 @@ class PersistentSubscription:
         self.failure = error
         self._release()
         self._enter(PersistentState.FAILED)
-        self._tell(error)
+        self._report_error(error)
 
     def _work(self, limit: int) -> int:
-        self._archive.listen()
+        self._archive.poll()
         if self.state not in _WITHOUT_ARCHIVE and not self._archive.is_connected:
-            raise ArchiveClosedError("persistent subscription: the archive is gone")
+            raise ArchiveClosedError("persistent subscription: the archive is not connected")
         match self.state:
             case PersistentState.REPLAY:
                 return self._replay(limit)
@@ -200,7 +203,7 @@ class PersistentSubscription:
             case PersistentState.LIVE:
                 return self._read_live(limit)
             case PersistentState.ADD_LIVE_SUBSCRIPTION:
-                self._live.ask()
+                self._live.add()
                 self._enter(PersistentState.AWAIT_LIVE)
                 return 1
             case PersistentState.AWAIT_LIVE:
@@ -216,22 +219,22 @@ class PersistentSubscription:
         return 1
 
     def _set_up(self) -> int:
-        """One turn of the listing, or of making a replay."""
-        if self._starting is not None:
-            is_done, replayed = finished(self._starting)
+        """Take one step of listing the recording or of starting a replay."""
+        if self._replay_request is not None:
+            is_done, started = advance(self._replay_request)
             if is_done:
-                self._starting, self._replayed = None, replayed
+                self._replay_request, self._started_replay = None, started
                 self._image_deadline_ns = self._clock.now_ns() + self._context.message_timeout_ns
                 self._enter(PersistentState.REPLAY)
             return int(is_done)
-        if self._describing is None:
-            self._describing = self._setup.describe(self._archive.session)
-        is_done, found = finished(self._describing)
+        if self._list_request is None:
+            self._list_request = self._setup.describe(self._archive.session)
+        is_done, found = advance(self._list_request)
         if not is_done:
             return 0
-        self._describing = None
+        self._list_request = None
         reached = max(self._last_live_position, self.position)
-        self._begin_at(checked(self._params, found, self.position, reached))
+        self._begin_at(require_recording(self._params, found, self.position, reached))
         return 1
 
     def _begin_at(self, found: RecordingDescriptor) -> None:
@@ -241,19 +244,19 @@ class PersistentSubscription:
         if self.position in (FROM_LIVE, found.stop_position):
             self._enter(PersistentState.ADD_LIVE_SUBSCRIPTION)
             return
-        self._starting = self._setup.replay(self._archive.session, self.position)
+        self._replay_request = self._setup.replay(self._archive.session, self.position)
         self._enter(PersistentState.SEND_REPLAY_REQUEST)
 
     def _replay(self, limit: int) -> int:
-        assert self._replayed is not None
+        assert self._started_replay is not None
         if self._replay_image is None:
-            self._replay_image = self._replayed.image
+            self._replay_image = self._started_replay.image
             if self._replay_image is None and self._clock.now_ns() > self._image_deadline_ns:
-                raise ArchiveTimeoutError("persistent subscription: the replay did not arrive")
+                raise ArchiveTimeoutError("persistent subscription: no image of the replay")
             return int(self._replay_image is not None)
         image = self._replay_image
         if image.is_closed:
-            self._describe_again()
+            self._return_to_recording()
             return 1
         self._live_image = self._live.image()
         if self._live_image is not None:
@@ -262,21 +265,23 @@ class PersistentSubscription:
             return 1
         count = image.controlled_poll(self._assembler, limit)
         self.position = image.position
-        if not self._live.is_wanted and self._is_caught_up():
-            self._live.ask()
+        if not self._live.is_added and self._is_caught_up():
+            self._live.add()
         return count
 
     def _is_caught_up(self) -> bool:
-        """Whether the replay is near enough to what is recorded; asks the archive now and then."""
-        if self._asking is None:
+        """Return whether the replay is close to the recorded position, requested when needed."""
+        if self._position_request is None:
             if self._max_recorded is not None and self.position < self._max_recorded:
                 return False
             recording_id = self._params.recording_id
-            self._asking = listing.max_recorded_position(self._archive.session, recording_id)
-        is_done, found = finished(self._asking)
+            self._position_request = listing.max_recorded_position(
+                self._archive.session, recording_id
+            )
+        is_done, found = advance(self._position_request)
         if not is_done or found is None:
             return False
-        self._asking, self._max_recorded = None, found
+        self._position_request, self._max_recorded = None, found
         return self.position >= found - self._term_length // 4
 
     def _attempt_switch(self, limit: int) -> int:
@@ -287,14 +292,14 @@ class PersistentSubscription:
             if replay.is_closed:
                 self.position = replay.position
                 self._last_live_position = max(self._last_live_position, live.position)
-                self._describe_again()
+                self._return_to_recording()
                 return 1
             if live.is_closed:
                 self._close_live()
                 self._max_recorded = None
                 self._enter(PersistentState.REPLAY)
                 return 1
-            count = live.controlled_poll(self._not_handed_out, limit)
+            count = live.controlled_poll(self._skip_delivered, limit)
             if replay.position != live.position:
                 count += replay.controlled_poll(self._assembler, limit)
                 self.position = replay.position
@@ -303,8 +308,8 @@ class PersistentSubscription:
         self._join_live(live)
         return 1
 
-    def _not_handed_out(self, payload: memoryview, header: Header) -> Action:
-        """What the replay has handed out already; never further than that."""
+    def _skip_delivered(self, payload: memoryview, header: Header) -> Action:
+        """Skip messages of the live stream that the replay has delivered, and no others."""
         assert self._replay_image is not None
         if header.position <= self._replay_image.position:
             return Action.CONTINUE
@@ -325,7 +330,7 @@ class PersistentSubscription:
         self.position = image.position
         if count == 0 and image.is_closed:
             self._last_live_position = max(self._last_live_position, image.position)
-            self._describe_again()
+            self._return_to_recording()
             self._left.increment()
             if self._handlers.on_live_left is not None:
                 self._handlers.on_live_left()
@@ -338,35 +343,36 @@ class PersistentSubscription:
             return 0
         self._last_live_position = max(self._last_live_position, image.position)
         if 0 <= self.position < image.position:
-            self._describe_again()
+            self._return_to_recording()
         elif self.position > image.position:
             raise ArchiveError(
-                f"the live stream is at {image.position}, expected it at {self.position} or later"
+                f"expected the live stream at position {self.position} or later, found it at "
+                f"{image.position}"
             )
         else:
             self._join_live(image)
         return 1
 
-    def _describe_again(self) -> None:
-        """Go back to the recording, on a new session if need be, for what comes after."""
+    def _return_to_recording(self) -> None:
+        """Return to the recording, with a new session if necessary."""
         self._release_streams()
-        is_there = self._archive.is_connected
-        if not is_there:
+        is_connected = self._archive.is_connected
+        if not is_connected:
             self._archive.close()
         self._enter(
             PersistentState.SEND_LIST_RECORDING_REQUEST
-            if is_there
+            if is_connected
             else PersistentState.AWAIT_ARCHIVE_CONNECTION
         )
 
     def _close_replay(self) -> None:
-        for turns in (self._describing, self._starting, self._asking):
+        for turns in (self._list_request, self._replay_request, self._position_request):
             if turns is not None:
                 turns.close()
-        self._describing = self._starting = self._asking = None
-        if self._replayed is not None:
-            self._replayed.subscription.close()
-        self._replayed = self._replay_image = None
+        self._list_request = self._replay_request = self._position_request = None
+        if self._started_replay is not None:
+            self._started_replay.subscription.close()
+        self._started_replay = self._replay_image = None
 
     def _close_live(self) -> None:
         self._live.close()
@@ -383,7 +389,7 @@ class PersistentSubscription:
         self._archive.close()
 
     def close(self) -> None:
-        """Stop reading and let go of everything. May be called again."""
+        """Stop reading and release all resources; may be called again."""
         if self.is_closed:
             return
         self.is_closed = True

@@ -1,11 +1,11 @@
-"""Finding the counter that tells how far a recording is, among a driver's counters.
+"""Finds the position counter of a recording among a driver's counters.
 
     0              8            12        16                16 + n
     +--------------+------------+---------+-----------------+--------------+
     | recording id | session id | n       | source identity | archive id   |
     +--------------+------------+---------+-----------------+--------------+
 
-Where several archives record on one driver, the archive's id tells their recordings apart.
+If several archives use one driver, the archive id distinguishes their recordings.
 Source: archive-protocol 5.5.
 """
 
@@ -23,7 +23,7 @@ _ARCHIVE_ID = struct.Struct("<q")
 
 @dataclass(frozen=True, slots=True)
 class RecordingCounter:
-    """A counter of one active recording; its value is the position recorded."""
+    """The counter of an active recording; its value is the recorded position."""
 
     counter_id: int
     recording_id: int
@@ -33,7 +33,7 @@ class RecordingCounter:
 
 
 def read(counter: Counter) -> RecordingCounter | None:
-    """What a counter's key says; None for one of another type, or with a key that is damaged."""
+    """Parse a counter's key; None for a counter of another type or with an invalid key."""
     if counter.type_id != TYPE_ID:
         return None
     recording_id, session_id, length = _HEAD.unpack_from(counter.key)
@@ -48,22 +48,22 @@ def read(counter: Counter) -> RecordingCounter | None:
 def find_by_recording(
     counters: CountersReader, recording_id: int, archive_id: int = NULL_VALUE
 ) -> RecordingCounter | None:
-    """The counter of an active recording; of any archive where that is -1."""
+    """Return the counter of an active recording, of any archive if `archive_id` is -1."""
     return _find(counters, archive_id, lambda found: found.recording_id == recording_id)
 
 
 def find_by_session(
     counters: CountersReader, session_id: int, archive_id: int = NULL_VALUE
 ) -> RecordingCounter | None:
-    """The counter of the recording of a publication's session; of any archive where that is -1."""
+    """Return the counter of the recording of a session, of any archive if `archive_id` is -1."""
     return _find(counters, archive_id, lambda found: found.session_id == session_id)
 
 
 def _find(
-    counters: CountersReader, archive_id: int, is_meant: Callable[[RecordingCounter], bool]
+    counters: CountersReader, archive_id: int, matches: Callable[[RecordingCounter], bool]
 ) -> RecordingCounter | None:
     for counter in counters:
         found = read(counter)
-        if found is not None and is_meant(found) and archive_id in (NULL_VALUE, found.archive_id):
+        if found is not None and matches(found) and archive_id in (NULL_VALUE, found.archive_id):
             return found
     return None

@@ -1,11 +1,11 @@
-"""What an archive tells everybody about its recordings, where that is enabled.
+"""Receives the recording events that an archive publishes if they are enabled.
 
     started    an image is being recorded, from its join position on
-    progress   how far it is; only the newest is worth anything, so some are left out
-    stopped    where it ended
+    progress   the recorded position; some events are skipped
+    stopped    the position at which the recording stopped
 
-The start position is always where the image joined: for a recording that was extended it is the
-join, not the beginning. Source: archive-protocol 5.9.
+The start position is the join position of the image, also for an extended recording.
+Source: archive-protocol 5.9.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ from windtunnel.driver.client import Subscription
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingEventHandlers:
-    """Who is told what; None: nobody."""
+    """Callbacks for the events; None for those not needed."""
 
     on_started: Callable[[RecordingStarted], object] | None = None
     on_progress: Callable[[RecordingProgress], object] | None = None
@@ -38,25 +38,25 @@ class RecordingEvents:
 
     @property
     def subscription(self) -> Subscription:
-        """Where the events come from."""
+        """The subscription that receives the events."""
         return self._reader.subscription
 
     def poll(self, limit: int = 10) -> int:
-        """Hand out up to `limit` events. Returns how many."""
+        """Deliver up to `limit` events. Returns how many."""
         handlers, count = self._handlers, 0
         while count < limit and (message := self._reader.next()) is not None:
             if isinstance(message, RecordingStarted):
-                _tell(handlers.on_started, message)
+                _notify(handlers.on_started, message)
             elif isinstance(message, RecordingProgress):
-                _tell(handlers.on_progress, message)
+                _notify(handlers.on_progress, message)
             elif isinstance(message, RecordingStopped):
-                _tell(handlers.on_stopped, message)
+                _notify(handlers.on_stopped, message)
             else:
                 continue
             count += 1
         return count
 
 
-def _tell(handler: Callable[..., object] | None, event: object) -> None:
+def _notify(handler: Callable[..., object] | None, event: object) -> None:
     if handler is not None:
         handler(event)

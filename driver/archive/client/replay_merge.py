@@ -1,14 +1,14 @@
-"""One image from the past to the present: fed by a replay first, then by the live stream.
+"""Replays a recording and merges with its live stream, in a single image.
 
     RESOLVE_REPLAY_PORT -> GET_RECORDING_POSITION -> REPLAY -> CATCHUP <-> ATTEMPT_LIVE_JOIN
                                                                               |
                                                        MERGED, FAILED, CLOSED <
 
 The subscription has `control-mode=manual` and, like the replay, the session id of the recorded
-stream, so that both sources are one image to it. Near enough to the present the live destination is
-added; once both are heard and nothing is missing, the replay's is taken away.
+stream, so that both sources feed one image. Near the present the live destination is added; once
+both sources are received and no data is missing, the replay destination is removed.
 
-Any error on the control session fails the merge, whoever asked for it: a merge wants an archive
+Any error on the control session fails the merge, whatever its cause: a merge needs an archive
 client of its own. Source: archive-protocol 6.1.
 """
 
@@ -25,24 +25,24 @@ from windtunnel.driver.archive.client.operations import listing
 from windtunnel.driver.archive.client.operations import replay as replaying
 from windtunnel.driver.archive.client.operations.replay import ReplayParams, session_id_of
 from windtunnel.driver.archive.client.session_holder import SessionHolder
-from windtunnel.driver.archive.client.turns import Turns, finished
+from windtunnel.driver.archive.client.turns import Turns, advance
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 from windtunnel.driver.archive.protocol.requests import StopReplayRequest
 from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.channel import uri, uri_param
 from windtunnel.driver.client import Image, Subscription
-from windtunnel.driver.client.image.fragment_reader import FragmentHandler
+from windtunnel.driver.client.image.fragment_handlers import FragmentHandler
 
 PROGRESS_TIMEOUT_NS = 5_000_000_000
 BACKOFF_NS_MIN, BACKOFF_NS_MAX = 8_000_000, 500_000_000
 IDLE_POLL_NS = 100_000_000
 WINDOW_LENGTH_MAX = 32 * 1024 * 1024
-"""So far behind the present the live stream is joined at most; a quarter of a term if less."""
+"""The live stream is joined at most this far behind the present, or a quarter of a term if less."""
 TRANSPORTS_WHEN_BOTH = 2
 
 
 class MergeState(Enum):
-    """Where a merge stands."""
+    """The state of a merge."""
 
     RESOLVE_REPLAY_PORT = auto()
     GET_RECORDING_POSITION = auto()
@@ -55,7 +55,7 @@ class MergeState(Enum):
 
 
 class ReplayMerge:
-    """One merge; `poll` or `do_work` is its duty cycle, on one thread."""
+    """A merge; `poll` or `do_work` is its duty cycle, on one thread."""
 
     def __init__(
         self,
@@ -69,7 +69,7 @@ class ReplayMerge:
         start_position: int,
         progress_timeout_ns: int = PROGRESS_TIMEOUT_NS,
     ) -> None:
-        """Raises ValueError for channels that cannot be merged, RegistrationError."""
+        """Raises RegistrationError, and ValueError for channels that cannot be merged."""
         _check(subscription.channel, replay_channel, replay_destination, live_destination)
         self.subscription, self._session = subscription, archive.session
         self._clock = archive.session.clock
@@ -82,7 +82,7 @@ class ReplayMerge:
         self._recording_id, self._start_position = recording_id, start_position
         self._progress_timeout_ns = progress_timeout_ns
         self.image: Image | None = None
-        """What is read; None until the replay has arrived."""
+        """The image that is read; None until the replay arrives."""
         self.is_live_added = False
         self._replay_session_id = self._target = NULL_VALUE
         self._is_replay_active = False
@@ -107,29 +107,29 @@ class ReplayMerge:
 
     @property
     def is_merged(self) -> bool:
-        """Whether only the live stream is left; the image goes on."""
+        """Whether only the live stream is received; the image continues."""
         return self.state is MergeState.MERGED
 
     @property
     def has_failed(self) -> bool:
-        """Whether it will not come to an end any more."""
+        """Whether the merge has failed."""
         return self.state is MergeState.FAILED
 
     def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
-        """One duty cycle, and read from the image. Returns the fragments handed out."""
+        """Run one duty cycle and read from the image. Returns the number of fragments delivered."""
         self.do_work()
         return 0 if self.image is None else self.image.poll(handler, fragment_limit)
 
     def do_work(self) -> int:
-        """One step. Returns an amount of work.
+        """Run one duty cycle. Returns an amount of work.
 
-        Raises ArchiveError and what the driver refuses; the state is FAILED then
+        Raises ArchiveError and the driver's errors; the state is FAILED then
         """
         step = self._steps.get(self.state)
         if step is None:
             return 0
         try:
-            self._look_for_errors()
+            self._check_errors()
             before = self.state
             work_count = int(step())
             if work_count or self.state is not before:
@@ -141,12 +141,12 @@ class ReplayMerge:
                     f"{self.state.name}, position {self._last_position}, target {self._target}"
                 )
         except Exception:
-            self._forget_request()
+            self._cancel_request()
             self.state = MergeState.FAILED
             raise
         return work_count
 
-    def _look_for_errors(self) -> None:
+    def _check_errors(self) -> None:
         if not self._session.is_connected:
             raise ArchiveClosedError("replay merge: the archive is not connected")
         now_ns = self._clock.now_ns()
@@ -170,46 +170,46 @@ class ReplayMerge:
         self.state = MergeState.GET_RECORDING_POSITION
         return True
 
-    def _answered(self, ask: Callable[[ControlSession], Turns[int]]) -> int | None:
-        """The answer to a request, which is sent when it is due; None while there is none."""
+    def _poll_request(self, start: Callable[[ControlSession], Turns[int]]) -> int | None:
+        """Return the response to a request, which is sent when it is due, or None."""
         if self._request is None:
             now_ns = self._clock.now_ns()
             if now_ns < self._next_request_ns:
                 return None
             self._backoff_ns = min(2 * self._backoff_ns, BACKOFF_NS_MAX)
             self._next_request_ns = now_ns + self._backoff_ns
-            self._request = ask(self._session)
-        is_done, value = finished(self._request)
+            self._request = start(self._session)
+        is_done, value = advance(self._request)
         if is_done:
             self._request = None
         return value
 
-    def _forget_request(self) -> None:
+    def _cancel_request(self) -> None:
         if self._request is not None:
             self._request.close()
             self._request = None
 
-    def _ask_position(self, session: ControlSession) -> Turns[int]:
+    def _request_position(self, session: ControlSession) -> Turns[int]:
         return listing.max_recorded_position(session, self._recording_id)
 
     def _get_recording_position(self) -> bool:
-        position = self._answered(self._ask_position)
+        position = self._poll_request(self._request_position)
         if position is None or position == NULL_VALUE:
             return position is not None
         self._target = position
         self._next_request_ns, self.state = 0, MergeState.REPLAY
         return True
 
-    def _ask_replay(self, session: ControlSession) -> Turns[int]:
+    def _request_replay(self, session: ControlSession) -> Turns[int]:
         params = ReplayParams(position=self._start_position, length=I64_MAX)
         channel, stream_id = str(self._replay_channel), self.subscription.stream_id
         return replaying.start_replay(session, self._recording_id, channel, stream_id, params)
 
     def _replay(self) -> bool:
-        started = self._answered(self._ask_replay)
-        if started is None:
+        replay_session_id = self._poll_request(self._request_replay)
+        if replay_session_id is None:
             return False
-        self._replay_session_id, self._is_replay_active = started, True
+        self._replay_session_id, self._is_replay_active = replay_session_id, True
         self._backoff_ns, self._next_request_ns = BACKOFF_NS_MIN, 0
         self.state = MergeState.CATCHUP
         return True
@@ -219,24 +219,24 @@ class ReplayMerge:
             session_id = session_id_of(self._replay_session_id)
             self.image = self.subscription.image_by_session_id(session_id)
             return self.image is not None
-        moved = self._moved(self.image)
+        moved = self._has_moved(self.image)
         if self.image.position >= self._target:
             self.state = MergeState.ATTEMPT_LIVE_JOIN
         return moved
 
-    def _moved(self, image: Image) -> bool:
+    def _has_moved(self, image: Image) -> bool:
         if image.is_closed:
             raise ArchiveError(
-                f"replay merge: the image closed at position {image.position}, "
-                f"before it reached {self._target}"
+                f"replay merge: the image was closed at position {image.position}, before the "
+                f"target {self._target}"
             )
         before, self._last_position = self._last_position, image.position
         return self._last_position != before
 
     def _attempt_live_join(self) -> bool:
         assert self.image is not None
-        moved = self._moved(self.image)
-        target = self._answered(self._ask_position)
+        moved = self._has_moved(self.image)
+        target = self._poll_request(self._request_position)
         if target is None:
             return moved
         if target != NULL_VALUE:
@@ -259,7 +259,7 @@ class ReplayMerge:
         return min(image.term_length // 4, WINDOW_LENGTH_MAX)
 
     def _stop_replay(self) -> None:
-        """Ask for it and do not wait: a replay that nobody hears ends by itself."""
+        """Stop the replay without waiting: a replay without subscribers ends by itself."""
         if not self._is_replay_active or self._session.is_closed:
             return
         self._is_replay_active = False
@@ -275,10 +275,10 @@ class ReplayMerge:
             return
 
     def close(self) -> None:
-        """End a merge that is under way; the subscription stays, with its live destination."""
+        """Abandon a merge in progress; the subscription and its live destination are kept."""
         if self.state is MergeState.CLOSED:
             return
-        self._forget_request()
+        self._cancel_request()
         if not self.is_merged and not self.subscription.is_closed:
             self.subscription.async_remove_destination(self._replay_destination)
         if self._session.is_connected:
@@ -295,6 +295,6 @@ def _check(subscription: str, replay: str, replay_destination: str, live: str) -
     }
     for name, text in channels.items():
         if uri.parse(text).is_ipc:
-            raise ValueError(f"{name} is {text}: expected UDP, an IPC stream cannot be merged")
+            raise ValueError(f"{name} is {text}: expected UDP, IPC streams cannot be merged")
     if uri.parse(subscription).get(uri_param.CONTROL_MODE) != "manual":
         raise ValueError(f"subscription is {subscription}: expected control-mode=manual")

@@ -1,7 +1,7 @@
-"""Whole messages of an archive out of a subscription, one at a time.
+"""Reads complete messages of an archive from a subscription, one at a time.
 
-Fragments are joined and decoded here. What is no message of ours, or none at all, is passed over
-and counted: a response channel may be shared, and a peer's bytes must not end a session.
+Assembles fragments and decodes messages. Unknown messages are ignored, and invalid ones ignored and
+counted: a response channel may be shared, and a peer's bytes must not end a session.
 """
 
 from collections import deque
@@ -33,7 +33,7 @@ class ResponseReader:
             self.malformed_count += 1
 
     def next(self) -> Message | None:
-        """The next message; None while there is none."""
+        """Return the next message, or None."""
         if not self._waiting:
             self.subscription.poll(self._assembler, FRAGMENTS_PER_POLL)
         return self._waiting.popleft() if self._waiting else None

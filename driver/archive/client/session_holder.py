@@ -1,8 +1,8 @@
-"""What the waiting and the asyncio client of an archive have in common: one session, looked after.
+"""The common part of the blocking and the asyncio client of an archive: the control session.
 
-What comes without being asked, signals and errors of nobody, is read whenever an answer is awaited;
-a program that asks nothing for a while calls one of the `poll_for` methods now and then. Any thread
-may call; one call is made at a time.
+Messages that are not responses, that is signals and unclaimed errors, are read while a call awaits
+its response; a program that makes no calls for a while should call a `poll_for` method from time to
+time. Thread safe; calls are serialized.
 """
 
 import threading
@@ -12,7 +12,7 @@ from windtunnel.driver.archive.client.errors import ArchiveClosedError
 
 
 class SessionHolder:
-    """One session with one archive."""
+    """Holds a control session with an archive."""
 
     def __init__(self, session: ControlSession) -> None:
         self.session = session
@@ -21,32 +21,32 @@ class SessionHolder:
 
     @property
     def control_session_id(self) -> int:
-        """The session's id, which the archive chose."""
+        """The id of the session, assigned by the archive."""
         return self.session.control_session_id
 
     @property
     def archive_id(self) -> int:
-        """The archive's id, as it told when we connected; -1 where it is too old to have one."""
+        """The archive's id, received when connecting; -1 if the archive is too old to have one."""
         return self.session.archive_id
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session was closed on our side."""
+        """Whether the session was closed by this client."""
         return self.session.is_closed
 
     @property
     def is_connected(self) -> bool:
-        """Whether the archive still holds its end."""
+        """Whether the archive is connected."""
         return self.session.is_connected
 
     def poll_for_recording_signals(self) -> int:
-        """Hear what happened to our recordings, without waiting. Returns the messages read."""
+        """Receive recording signals, without waiting. Returns the number of messages received."""
         with self.lock:
             self._require_connected()
             return self.session.poll()
 
     def poll_for_error_response(self) -> str | None:
-        """The text of an error that belongs to no call, if there is one; does not wait."""
+        """Return the text of an unclaimed error, or None, without waiting."""
         with self.lock:
             self._require_connected()
             self.session.poll()
@@ -54,7 +54,7 @@ class SessionHolder:
             return None if error is None else str(error)
 
     def check_for_error_response(self) -> None:
-        """Raise an error that belongs to no call, or give it to the error handler."""
+        """Raise an unclaimed error, or pass it to the error handler."""
         with self.lock:
             self._require_connected()
             self.session.poll()
@@ -68,9 +68,9 @@ class SessionHolder:
     def _require_connected(self) -> None:
         self.session.require_open()
         if not self.session.is_connected:
-            raise ArchiveClosedError("the archive has closed its end of the session")
+            raise ArchiveClosedError("the archive has closed the session")
 
     def close(self) -> None:
-        """Close the session; what it started in the archive goes on. May be called again."""
+        """Close the session; its recordings and replays continue. May be called again."""
         with self.lock:
             self.session.close()

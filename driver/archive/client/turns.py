@@ -1,11 +1,11 @@
-"""Work in turns: what has to wait gives way instead of blocking.
+"""Non-blocking operations, written as generators that yield instead of waiting.
 
-    def operation(session):            generator: each `yield` is "nothing to do just now"
-        answer = yield from session.ask(...)
-        return answer.relevant_id
+    def operation(session):            generator: `yield` means "nothing to do at the moment"
+        response = yield from session.request(...)
+        return response.relevant_id
 
-Whoever runs it decides what to do between turns: sleep, let other asyncio tasks run, or poll
-something else in the same duty cycle. So each operation is written once for all of them.
+The caller decides what happens between two steps: it sleeps, lets other asyncio tasks run, or polls
+something else in the same duty cycle. So each operation is implemented once.
 """
 
 from collections.abc import Callable, Generator
@@ -14,18 +14,18 @@ from typing import TypeAlias, TypeVar
 _RESULT = TypeVar("_RESULT")
 
 Turns: TypeAlias = Generator[None, None, _RESULT]
-"""An operation that takes turns and returns a result at the end."""
+"""An operation that yields while it has to wait, and returns a result."""
 
 
-def until(look: Callable[[], _RESULT | None]) -> Turns[_RESULT]:
-    """Look again each turn until there is something. Raises what looking raises."""
-    while (found := look()) is None:
+def until(poll: Callable[[], _RESULT | None]) -> Turns[_RESULT]:
+    """Poll until the result is not None, and return it. Raises what `poll` raises."""
+    while (result := poll()) is None:
         yield
-    return found
+    return result
 
 
-def finished(turns: Turns[_RESULT]) -> tuple[bool, _RESULT | None]:
-    """Take one turn. Returns whether it was the last, and the result if so."""
+def advance(turns: Turns[_RESULT]) -> tuple[bool, _RESULT | None]:
+    """Take one step. Returns whether it was the last, and the result if so."""
     try:
         next(turns)
     except StopIteration as end:

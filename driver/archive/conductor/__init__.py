@@ -1,5 +1,5 @@
-"""The archive's conductor: which request is whose, and the turns of everything that has some.
+"""The archive's conductor: dispatches requests and runs the duty cycle.
 
-request_table        from a request's class to the operation that answers it
 archive_conductor    the duty cycle
+request_table        maps request classes to the operations that handle them
 """

@@ -1,21 +1,22 @@
-"""The duty cycle of an archive's conductor.
+"""The duty cycle of the archive's conductor.
 
     client --> control sessions --> requests --> operations --> recorder, replayer
                     ^                                                  |
-                    `------ answers, signals <--- what has ended <-----'
+                    `----- responses, signals <--- ended sessions <----'
 
-A turn begins with what has ended, so recorder and replayer of the same thread have obeyed one
-request before the next is heard; then come requests, and after them the images that are new.
-Everything but recording and replaying happens in its thread. Source: archive-protocol 4.5, 5.7.
+A duty cycle first handles what has ended, so that a recorder and replayer in the same thread have
+processed one request before the next is read; then requests, and then the images that are new.
+Everything except recording and replaying runs in the conductor's thread.
+Source: archive-protocol 4.5, 5.7.
 """
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 from windtunnel.driver.archive.conductor.request_table import Operations, RequestTable
 from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.control_sessions import ControlSessions
-from windtunnel.driver.archive.observation import unforeseen
+from windtunnel.driver.archive.observation import error_text
 from windtunnel.driver.archive.observation.cycle_time import CycleTime
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.storage.mark_file import MarkFile
@@ -27,79 +28,75 @@ MARK_FILE_INTERVAL_NS = NS_PER_SECOND
 
 
 class ArchiveFailure(DriverError):
-    """The archive cannot go on; the text says why."""
-
-
-class Turns(Protocol):
-    """Something else that wants turns."""
-
-    def do_work(self, now_ns: int) -> int:
-        """Go on. Returns an amount of work."""
+    """The archive cannot continue; the text is the reason."""
 
 
 class ArchiveConductor:
-    """One archive's conductor."""
+    """The conductor of one archive."""
 
     def __init__(
         self,
-        facilities: ArchiveResources,
+        resources: ArchiveResources,
         sessions: ControlSessions,
         operations: Operations,
         deletions: Deletions,
         mark_file: MarkFile,
         cycle_time: CycleTime,
     ) -> None:
-        self._facilities, self._sessions = facilities, sessions
+        self._resources, self._sessions = resources, sessions
         self._operations, self._deletions = operations, deletions
-        self._requests = RequestTable(facilities, operations)
+        self._requests = RequestTable(resources, operations)
         self._mark_file, self._cycle_time = mark_file, cycle_time
-        self._touch_ns = facilities.clock.now_ns()
+        self._touch_ns = resources.clock.now_ns()
 
     def do_work(self, now_ns: int) -> int:
-        """One turn. Returns an amount of work. Raises ArchiveFailure where the driver is gone."""
-        facilities, operations = self._facilities, self._operations
+        """Run one duty cycle. Returns an amount of work.
+
+        Raises ArchiveFailure if the client of the media driver has been closed.
+        """
+        resources, operations = self._resources, self._operations
         self._cycle_time.on_turn(now_ns)
         if now_ns >= self._touch_ns:
             self._touch_ns = now_ns + MARK_FILE_INTERVAL_NS
             self._mark_file.touch()
-        work_count = facilities.client.invoke()
-        if facilities.client.is_closed:
-            text = f"the client of the media driver: {facilities.client.failure}"
-            raise ArchiveFailure(text) from facilities.client.termination
-        # Before recordings: that a copy has ended is told before the end of its recording.
-        part = self._part
-        work_count += part("replications", operations.replications.do_work, now_ns)
-        # Before requests: who was told that it has stopped may purge it with the next.
-        work_count += part("recordings", operations.recordings.finish)
-        work_count += part("replays", operations.replays.do_work, now_ns)
-        # One that comes with the answer to a request waits for those which that answer may cause.
+        work_count = resources.client.invoke()
+        if resources.client.is_closed:
+            text = f"the client of the media driver: {resources.client.failure}"
+            raise ArchiveFailure(text) from resources.client.termination
+        # Before recordings: the end of a replication is signalled before that of its recording.
+        run = self._run_part
+        work_count += run("replications", operations.replications.do_work, now_ns)
+        # Before requests: a client that received the stop signal may purge with its next request.
+        work_count += run("recordings", operations.recordings.finish)
+        work_count += run("replays", operations.replays.do_work, now_ns)
+        # Images that arrive with a response wait for the requests that the response may cause.
         arrived_count = operations.recordings.arrived_count
-        now_ms, on_request = facilities.clock.now_ms(), self._requests.on_request
-        work_count += part("control sessions", self._sessions.do_work, now_ns, now_ms, on_request)
-        work_count += part("recordings", operations.recordings.begin, arrived_count)
-        return work_count + part("deletions", self._deletions.do_work)
+        now_ms, on_request = resources.clock.now_ms(), self._requests.on_request
+        work_count += run("control sessions", self._sessions.do_work, now_ns, now_ms, on_request)
+        work_count += run("recordings", operations.recordings.begin, arrived_count)
+        return work_count + run("deletions", self._deletions.do_work)
 
-    def _part(self, name: str, turn: Callable[..., int], *given: Any) -> int:
-        """The turn of one part: an error that nobody foresaw may not keep the others from theirs.
+    def _run_part(self, name: str, do_work: Callable[..., int], *arguments: Any) -> int:
+        """Run one part of the duty cycle; an unexpected error must not stop the other parts.
 
-        Raises ClientTerminatedError: without a driver no part can go on.
+        Raises ClientTerminatedError: without a driver no part can continue.
         """
         try:
-            return turn(*given)
+            return do_work(*arguments)
         except ClientTerminatedError:
             raise
         except Exception as error:
-            self._facilities.errors.record(f"{name}: {unforeseen.told(error)}")
+            self._resources.errors.record(f"{name}: {error_text.describe_error(error)}")
             return 1
 
     def close(self) -> None:
-        """Recorder and replayer have ended: write down and tell how everything stopped."""
+        """Write stop positions and send final signals; recorder and replayer must have ended."""
         operations = self._operations
         parts = (operations.replications, operations.recordings, self._deletions, self._sessions)
         for part in parts:
             try:
                 part.close()
             except Exception as error:
-                # That one cannot be closed, perhaps for want of a driver, is no reason for the
-                # others to leave anything unwritten.
-                self._facilities.errors.record(f"close: {unforeseen.told(error)}")
+                # If one part cannot be closed, perhaps because the driver is gone, the others
+                # must still write their state.
+                self._resources.errors.record(f"close: {error_text.describe_error(error)}")

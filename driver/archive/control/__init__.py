@@ -1,12 +1,15 @@
-"""Conversations with clients: bytes in, requests out; answers back.
+"""The control protocol: requests from clients come in, responses and signals go out.
 
-    retained_channel     what is kept of a channel that a client names
-    authentication       who may talk, and ask for what
-    response_sender      answers into a publication, in order, later if need be
-    session_answers      what is said to one client
-    control_session      one client's conversation, from its first word to its last
-    replay_tokens        for requests that come by another publication
-    control_sessions     all of them: whose message is this, and may it be obeyed
+    control_sessions     receives messages, finds their session, authorises requests
+    control_session      one client's session, from its connect request to its end
+    session_context      what a control session needs of its archive
+    response_writer      the messages that are sent to one client
+    response_sender      sends them in order, later if the publication is back pressured
+    authentication       which clients may connect, and which requests they may make
+    replay_tokens        tokens for replay requests from another publication
+    request_rejected     the error for a rejected request
+    archive_resources    what every operation of an archive needs
+    retained_channel     the stored form of a client's channel
 
-Knows nothing of what a request means: whoever owns the sessions is handed what passed.
+Requests are not interpreted here: authorised ones are passed to a handler.
 """

@@ -1,4 +1,4 @@
-"""What every operation of an archive needs, made once when it starts."""
+"""What every operation of an archive needs; created once when the archive starts."""
 
 import os
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from windtunnel.driver.client.aeron import Aeron
 
 @dataclass(frozen=True)
 class ArchiveResources:
-    """Of one archive, for its conductor's thread."""
+    """The shared objects of one archive, for its conductor's thread."""
 
     settings: ArchiveSettings
     client: Aeron
@@ -31,24 +31,24 @@ class ArchiveResources:
 
     @property
     def directory(self) -> Path:
-        """Where the recordings are."""
+        """The directory of the recordings."""
         return self.settings.dir
 
     def recording(self, recording_id: int) -> RecordingDescriptor:
-        """What is known of a recording. Raises Refusal where there is none."""
-        found = self.catalog.descriptor(recording_id)
-        if found is None:
+        """Return the descriptor of a recording. Raises RequestRejected if it is unknown."""
+        descriptor = self.catalog.descriptor(recording_id)
+        if descriptor is None:
             raise unknown_recording(recording_id)
-        return found
+        return descriptor
 
     def require_space(self) -> None:
-        """Raise Refusal where the disk has too little left for another recording."""
+        """Raise RequestRejected if the disk has too little space for another recording."""
         threshold = self.settings.low_storage_space_threshold
         try:
-            found = os.statvfs(self.directory)
+            file_system = os.statvfs(self.directory)
         except OSError as error:
-            raise StorageError(f"cannot look at {self.directory}: {error.strerror}") from error
-        usable = found.f_bavail * found.f_frsize
+            raise StorageError(f"cannot stat {self.directory}: {error.strerror}") from error
+        usable = file_system.f_bavail * file_system.f_frsize
         if usable <= threshold:
             raise RequestRejected(
                 f"low storage space: {self.directory} has {usable} usable bytes, "
@@ -56,12 +56,12 @@ class ArchiveResources:
             )  # fmt: skip
 
     def segment_path(self, recording_id: int, base: int) -> Path:
-        """Where a segment file is, or would be."""
+        """Return the path of a segment file, which need not exist."""
         return self.directory / file_name(recording_id, base)
 
 
 def base_of(recording: RecordingDescriptor, position: int) -> int:
-    """The base of the file in which a position lies."""
+    """Return the base of the segment file that contains a position."""
     return segment_base(
         recording.start_position, position, recording.term_buffer_length,
         recording.segment_file_length,

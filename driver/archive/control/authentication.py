@@ -1,13 +1,13 @@
-"""Who may talk to an archive, and who may ask for what.
+"""Authentication of clients and authorisation of their requests.
 
     connect request --> on_connect_request
     CONNECTED, every 200 ms --> on_connected_session(proxy) --> authenticate, challenge or reject
     challenge response --> on_challenge_response
     CHALLENGED, every turn --> on_challenged_session(proxy)
 
-Both are made by a function that the settings name as `module:function`, where Aeron names a class.
-Unless told otherwise everybody is let in, with an empty principal, and may do everything.
-Source: archive-protocol 2.6, 8.1.
+Both are created by a function that the settings name as `module:function`, where Aeron names a
+class. By default every client is authenticated with an empty principal and every request is
+allowed. Source: archive-protocol 2.6, 8.1.
 """
 
 from collections.abc import Callable
@@ -17,57 +17,60 @@ from typing import Any, Protocol
 from windtunnel.driver.base.errors import ConfigurationError, DriverError
 
 PROTOCOL_ID = 101
-"""What an authorisation service is asked with; the action is the request's template id."""
+"""Passed to an authorisation service; the action id is the template id of the request."""
 
 
 class SessionProxy(Protocol):
-    """What an authenticator can do about a session; each returns whether it could be told."""
+    """What an authenticator can do with a session.
+
+    `authenticate` and `challenge` return whether the message could be sent.
+    """
 
     session_id: int
 
     def authenticate(self, principal: bytes) -> bool:
-        """Let it in."""
+        """Accept the session."""
 
     def challenge(self, encoded_challenge: bytes) -> bool:
-        """Ask for more."""
+        """Send a challenge to the client."""
 
     def reject(self) -> None:
-        """Turn it away."""
+        """Reject the session."""
 
 
 class Authenticator(Protocol):
-    """Decides about sessions."""
+    """Decides which sessions are accepted."""
 
     def on_connect_request(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """A client wants to talk."""
+        """Called for a connect request."""
 
     def on_challenge_response(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """A client has answered a challenge."""
+        """Called for the response to a challenge."""
 
     def on_connected_session(self, session: SessionProxy, now_ms: int) -> None:
-        """Decide about a session that can be answered."""
+        """Decide about a session to which responses can be sent."""
 
     def on_challenged_session(self, session: SessionProxy, now_ms: int) -> None:
         """Decide about a session that was challenged."""
 
 
 class AuthorisationService(Protocol):
-    """Decides about requests."""
+    """Decides which requests are allowed."""
 
     def is_authorised(
         self, protocol_id: int, action_id: int, type_id: int | None, principal: bytes
     ) -> bool:
-        """Whether this principal may ask for that."""
+        """Return whether this principal may make that request."""
 
 
 class AcceptAll:
-    """Lets everybody in."""
+    """An authenticator that accepts every session."""
 
     def on_connect_request(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """Whoever it is."""
+        """Ignore the credentials."""
 
     def on_challenge_response(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """Nobody was challenged."""
+        """Ignore the response: no session is challenged."""
 
     def on_connected_session(self, session: SessionProxy, now_ms: int) -> None:
         session.authenticate(b"")
@@ -77,7 +80,7 @@ class AcceptAll:
 
 
 class AllowAll:
-    """Allows every request."""
+    """An authorisation service that allows every request."""
 
     def is_authorised(
         self, protocol_id: int, action_id: int, type_id: int | None, principal: bytes
@@ -86,7 +89,7 @@ class AllowAll:
 
 
 class DenyAll:
-    """Allows no request."""
+    """An authorisation service that allows no request."""
 
     def is_authorised(
         self, protocol_id: int, action_id: int, type_id: int | None, principal: bytes
@@ -95,17 +98,17 @@ class DenyAll:
 
 
 class PluginError(DriverError):
-    """What was named by a setting has failed."""
+    """An authenticator or authorisation service from the settings has raised an exception."""
 
 
 class _Guarded:
-    """Somebody else's code: whatever it raises is an error of the world's, told with its name."""
+    """Wraps a plugin: an exception that it raises becomes a PluginError with its name."""
 
-    def __init__(self, made: Any, name: str) -> None:
-        self._made, self._name = made, name
+    def __init__(self, plugin: Any, name: str) -> None:
+        self._plugin, self._name = plugin, name
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
-        function = getattr(self._made, method)
+        function = getattr(self._plugin, method)
 
         def guarded(*arguments: Any) -> Any:
             try:
@@ -125,42 +128,45 @@ _SERVICES: dict[str, Callable[[], AuthorisationService]] = {
 
 
 def make_authenticator(name: str) -> Authenticator:
-    """The authenticator of a setting. Raises ConfigurationError."""
-    made: Authenticator = _made(
+    """Create the authenticator named by the settings. Raises ConfigurationError."""
+    authenticator: Authenticator = _make_plugin(
         "AERON_ARCHIVE_AUTHENTICATOR_SUPPLIER", name, _AUTHENTICATORS, Authenticator
     )
-    return made
+    return authenticator
 
 
 def make_authorisation_service(name: str) -> AuthorisationService:
-    """The authorisation service of a setting. Raises ConfigurationError."""
-    made: AuthorisationService = _made(
+    """Create the authorisation service named by the settings. Raises ConfigurationError."""
+    service: AuthorisationService = _make_plugin(
         "AERON_ARCHIVE_AUTHORISATION_SERVICE_SUPPLIER", name, _SERVICES, AuthorisationService
     )
-    return made
+    return service
 
 
-def _made(variable: str, name: str, known: dict[str, Any], contract: type) -> Any:
-    found = known.get(name) or known.get(name.rpartition(".")[2])
-    if found is None:
-        module_name, mark, function_name = name.partition(":")
-        if not mark:
+def _make_plugin(variable: str, name: str, known: dict[str, Any], protocol: type) -> Any:
+    factory = known.get(name) or known.get(name.rpartition(".")[2])
+    if factory is None:
+        module_name, separator, function_name = name.partition(":")
+        if not separator:
             raise ConfigurationError(
                 f"{variable}={name}: expected {' or '.join(filter(None, known))} or module:function"
             )
         try:
-            found = getattr(import_module(module_name), function_name)
+            factory = getattr(import_module(module_name), function_name)
         except (ImportError, AttributeError, ValueError) as error:
             raise ConfigurationError(f"{variable}={name}: {error}") from error
     try:
-        made = found()
+        plugin = factory()
     except Exception as error:
-        # It is the user's own; whatever it raises is about what it was given or needs.
+        # User code may raise anything; the cause is then its configuration or environment.
         raise ConfigurationError(f"{variable}={name}: {error!r}") from error
     missing = [
-        method for method in vars(contract)
-        if not method.startswith("_") and not callable(getattr(made, method, None))
+        method for method in vars(protocol)
+        if not method.startswith("_") and not callable(getattr(plugin, method, None))
     ]  # fmt: skip
     if missing:
-        raise ConfigurationError(f"{variable}={name}: it made something without {missing[0]}")
-    return _Guarded(made, name) if ":" in name else made
+        raise ConfigurationError(
+            f"{variable}={name}: expected an object with the method {missing[0]}, found "
+            f"{type(plugin).__name__}"
+        )
+    return _Guarded(plugin, name) if ":" in name else plugin

@@ -1,6 +1,6 @@
-"""Tokens with which a replay may be asked for by another publication than the session's own.
+"""Tokens that allow a replay to be requested from another publication than the session's own.
 
-A token is for one recording and one session; it is good for a while, and gone with its session.
+A token is valid for one recording and one session; it expires after a while or with its session.
 Source: archive-protocol 3.8.
 """
 
@@ -19,15 +19,15 @@ class _Token:
 
 
 class ReplayTokens:
-    """The tokens that are out."""
+    """The valid tokens of an archive."""
 
     def __init__(self, lifetime_ns: int, next_number: Callable[[], int]) -> None:
-        """`next_number` makes 64-bit numbers that nobody can guess."""
+        """`next_number` returns unpredictable 64-bit numbers."""
         self._lifetime_ns, self._next_number = lifetime_ns, next_number
         self._tokens: dict[int, _Token] = {}
 
     def issue(self, session: ControlSession, recording_id: int, now_ns: int) -> int:
-        """A new token."""
+        """Create a token."""
         token = NULL_VALUE
         while token == NULL_VALUE or token in self._tokens:
             token = self._next_number()
@@ -35,14 +35,14 @@ class ReplayTokens:
         return token
 
     def session_of(self, token: int, recording_id: int, now_ns: int) -> ControlSession | None:
-        """Whose token this is, if it is good for that recording."""
-        found = self._tokens.get(token)
-        if found is None or found.recording_id != recording_id or now_ns > found.deadline_ns:
+        """Return the session of a token, if the token is valid for that recording."""
+        entry = self._tokens.get(token)
+        if entry is None or entry.recording_id != recording_id or now_ns > entry.deadline_ns:
             return None
-        return found.session
+        return entry.session
 
-    def on_time(self, now_ns: int) -> None:
-        """Forget what is too old, or whose session has ended."""
+    def expire(self, now_ns: int) -> None:
+        """Remove expired tokens, and tokens whose session has ended."""
         if self._tokens:
             self._tokens = {
                 number: token for number, token in self._tokens.items()

@@ -1,4 +1,4 @@
-"""Why a request is not granted: an error code and a text for its client."""
+"""The error for a rejected request: an error code and a text for the client."""
 
 import errno
 
@@ -9,7 +9,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class RequestRejected(DriverError):
-    """The answer to a request that cannot be granted."""
+    """A request that is answered with an error response."""
 
     def __init__(self, text: str, code: ErrorCode = ErrorCode.GENERIC) -> None:
         super().__init__(text)
@@ -17,12 +17,12 @@ class RequestRejected(DriverError):
 
 
 def unknown_recording(recording_id: int) -> RequestRejected:
-    """There is none of that id, or none any more."""
+    """Return the error for a recording id that does not exist, or no longer exists."""
     return RequestRejected(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
 
 
 def code_of(error: DriverError) -> ErrorCode:
-    """How a client is told of this: a full disk has a code of its own."""
+    """Return the error code for the client; a full disk has a code of its own."""
     if isinstance(error, RequestRejected):
         return error.code
     cause = error.__cause__

@@ -1,9 +1,9 @@
-"""Answers into a session's response publication: in order, and later where there is no room now.
+"""Sends messages on a session's response publication, in order; queues them under back pressure.
 
     send --> [ queue ] --> publication
 
-What cannot be offered in three attempts waits; what waits goes before what comes later. One that is
-too long for the stream is not sent at all. Source: archive-protocol 2.5.
+A message that is not accepted in three attempts is queued; queued messages are sent before later
+ones. A message that is too long for the stream is dropped. Source: archive-protocol 2.5.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ _GONE = (result.NOT_CONNECTED, result.CLOSED, result.MAX_POSITION_EXCEEDED)
 
 
 class ResponseSender:
-    """Writes to one response publication, in the conductor's thread."""
+    """Sends on one response publication, in the conductor's thread."""
 
     def __init__(
         self, publication: ExclusivePublication, on_error: Callable[[str], object]
@@ -28,14 +28,14 @@ class ResponseSender:
         self._on_error = on_error
         self._waiting: deque[bytes] = deque()
         self.is_gone = False
-        """Whether nobody listens any more."""
+        """Whether the client is no longer connected."""
 
     @property
     def has_waiting(self) -> bool:
         return bool(self._waiting)
 
     def send(self, message: Message) -> bool:
-        """Send now or later. Returns whether it was now."""
+        """Send a message, or queue it. Returns whether it was sent."""
         content = encode(message)
         if not self._waiting and self.try_bytes(content):
             return True
@@ -43,18 +43,18 @@ class ResponseSender:
         return False
 
     def try_send(self, message: Message) -> bool:
-        """Send now, before what waits, or not at all."""
+        """Send a message now, ahead of the queue, or not at all. Returns whether it was sent."""
         return self.try_bytes(encode(message))
 
     def try_bytes(self, content: bytes) -> bool:
-        """Offer bytes now. Returns whether they were taken, or can never be."""
+        """Offer an encoded message. Returns whether it was accepted, or can never be."""
         for _ in range(ATTEMPTS):
             answer = self.publication.offer(content)
             if answer > 0:
                 return True
             if answer == result.ERROR:
                 self._on_error(
-                    f"a response of {len(content)} bytes is too long for a stream that takes "
+                    f"response of {len(content)} bytes exceeds the maximum message length of "
                     f"{self.publication.max_message_length}"
                 )
                 return True
@@ -64,7 +64,7 @@ class ResponseSender:
         return False
 
     def send_waiting(self) -> bool:
-        """Send the first that waits. Returns whether it was sent."""
+        """Send the first queued message. Returns whether it was sent."""
         if self._waiting and self.try_bytes(self._waiting[0]):
             self._waiting.popleft()
             return True

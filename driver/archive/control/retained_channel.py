@@ -1,10 +1,10 @@
-"""What is kept of a channel that a client names, and what tells two recorded channels apart.
+"""The stored form of a channel that a client names, and the key that identifies a recorded stream.
 
     aeron:udp?term-length=64k|endpoint=h:1|alias=a  ->  aeron:udp?endpoint=h:1|alias=a
     stream 5 of it                                  ->  5:udp?endpoint=h:1
 
-The parameters that are kept, in Aeron's order; sizes and durations are written the shortest exact
-way. Source: archive-protocol 3.1, 5.8.
+Parameters are stored in Aeron's order; sizes and durations are written in their shortest exact
+form. Source: archive-protocol 3.1, 5.8.
 """
 
 from collections.abc import Callable
@@ -39,43 +39,43 @@ KEYS = (
 
 
 def retained(channel: ChannelUri, **added: str | int | bool | None) -> ChannelUri:
-    """The channel with what is kept of it, and what the archive adds; no longer a spy's.
+    """Return a channel with its retained parameters and the given ones, without a spy prefix.
 
-    Names of what is added have underscores in place of dashes; None is not added. Raises
-    ConfigurationError where a size that is kept is none.
+    In the names of added parameters underscores replace dashes; None values are not added. Raises
+    ConfigurationError if a retained size cannot be parsed.
     """
     values: dict[str, str] = {
-        key: _written(key, value) for key, value in channel.params if key in RETAINED
+        key: _format_given(key, value) for key, value in channel.params if key in RETAINED
     }
     for name, value in added.items():
         if value is not None:
             key = name.replace("_", "-")
-            values[key] = _added(key, value)
+            values[key] = _format_added(key, value)
     params = tuple((key, values[key]) for key in _ORDER if key in values)
-    assert len(params) == len(values), f"no place is known for all of {added}"
+    assert len(params) == len(values), f"_ORDER lacks a parameter of {added}"
     return ChannelUri(channel.media, params)
 
 
-def _written(key: str, value: str) -> str:
+def _format_given(key: str, value: str) -> str:
     read: Callable[[str, str], int] = uri_value.parse_size
     return uri_value.format_size(read(key, value)) if key in _SIZES else value
 
 
-def _added(key: str, value: str | int | bool) -> str:
+def _format_added(key: str, value: str | int | bool) -> str:
     if isinstance(value, bool):
         return str(value).lower()
     if isinstance(value, int) and key == uri_param.LINGER:
         return uri_value.format_duration_ns(value)
-    # A channel that is nearly as long as may be must not outgrow that by how a number is written.
+    # The shortest form keeps a channel of nearly the maximum length below that maximum.
     return uri_value.format_size(value) if isinstance(value, int) and key in _SIZES else str(value)
 
 
 def text(channel: ChannelUri) -> str:
-    """As it is stored: without a `?` behind which nothing comes."""
+    """Return the stored form: without a `?` if there are no parameters."""
     return str(channel) if channel.params else f"aeron:{channel.media}"
 
 
 def stream_key(stream_id: int, channel: ChannelUri) -> str:
-    """Equal for what a recording must not subscribe to twice."""
+    """Return a key that is equal for streams that a recording must not subscribe to twice."""
     parts = [f"{key}={value}" for key in KEYS if (value := channel.get(key)) is not None]
     return f"{stream_id}:{channel.media}?" + "|".join(parts)

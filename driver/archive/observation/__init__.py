@@ -1,9 +1,9 @@
-"""What an archive shows of itself while it runs: counters and an error log.
+"""What a running archive reports about itself: counters and an error log.
 
-    archive_errors      texts into the error log of the mark file, counted
-    archive_counters    the counters that there is one of
-    cycle_time          how long an agent's turns take
-    unforeseen          how a defect is told
+    archive_errors      the error log in the mark file
+    archive_counters    the counters of the archive as a whole
+    cycle_time          how long the duty cycles of an agent take
+    error_text          the text of an error for the error log
 
-Knows nothing of requests, recordings and replays.
+Independent of requests, recordings and replays.
 """

@@ -1,10 +1,10 @@
-"""The counters of an archive that there is one of; those of recordings and sessions are theirs.
+"""The counters of an archive as a whole; recordings and sessions have their own counters.
 
     key    0: archive id (i64)
     label  <what it counts> - archiveId=<id>
 
-Two archives with one id would be taken for each other, so an id whose counters live already at the
-driver is refused. Source: archive-protocol 2.7, 5.6.
+Two archives with the same id would be indistinguishable, so an id is refused if the driver already
+has counters of an archive with that id. Source: archive-protocol 2.7, 5.6.
 """
 
 import struct
@@ -34,27 +34,28 @@ _KEY = struct.Struct("<q")
 
 
 def key(archive_id: int) -> bytes:
-    """What the counters of an archive are known by."""
+    """Return the key of an archive's counters."""
     return _KEY.pack(archive_id)
 
 
 def suffix(archive_id: int) -> str:
-    """What their labels end with."""
+    """Return the end of their labels."""
     return f" - archiveId={archive_id}"
 
 
 def require_unique(client: Aeron, archive_id: int) -> None:
-    """Raise ConfigurationError where another archive of this id is at the same driver."""
+    """Raise ConfigurationError if an archive with this id already uses the same driver."""
     for counter in client.counters:
         if counter.type_id == CONTROL_SESSIONS and counter.key[: _KEY.size] == key(archive_id):
             raise ConfigurationError(
-                f"AERON_ARCHIVE_ID is {archive_id}, but an archive of that id is at this driver"
+                f"AERON_ARCHIVE_ID is {archive_id}: expected an id that no other archive of this "
+                "media driver has"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class TransferCounters:
-    """How long an agent's reads or writes take, and how much they come to."""
+    """The duration and the byte count of an agent's reads or writes."""
 
     clock: Clock
     max_time: Counter
@@ -62,11 +63,11 @@ class TransferCounters:
     total_time: Counter
 
     def begin(self) -> int:
-        """Something is about to be moved. Returns the time for `end`."""
+        """Start timing a transfer. Returns the time for `end`."""
         return self.clock.now_ns()
 
     def end(self, began_ns: int, byte_count: int) -> None:
-        """So much was moved by one call; of one agent's thread."""
+        """Count the bytes and the duration of a transfer; call from the agent's thread only."""
         duration_ns = self.clock.now_ns() - began_ns
         self.max_time.set(max(self.max_time.get(), duration_ns))
         self.total_bytes.set(self.total_bytes.get() + byte_count)
@@ -74,7 +75,7 @@ class TransferCounters:
 
 
 class ArchiveCounters:
-    """The counters, allocated."""
+    """Allocates and holds the counters."""
 
     def __init__(self, client: Aeron, archive_id: int, clock: Clock) -> None:
         """Raises RegistrationError."""
@@ -98,14 +99,14 @@ class ArchiveCounters:
         )
 
     def add(self, type_id: int, label: str) -> Counter:
-        """One more of this archive's."""
-        made = self._client.add_counter(
+        """Allocate another counter of this archive."""
+        counter = self._client.add_counter(
             type_id, key(self._archive_id), label + suffix(self._archive_id)
         )
-        self._added.append(made)
-        return made
+        self._added.append(counter)
+        return counter
 
     def close(self) -> None:
-        """Give all of them back now; the driver takes its time about those of a closed client."""
+        """Free all counters now; for a closed client the driver would do so later."""
         for counter in self._added:
             counter.close()

@@ -1,4 +1,4 @@
-"""What went wrong in an archive and nobody could be told by an answer: noted, and counted."""
+"""The archive's error log, for errors that cannot be sent to a client, and their counter."""
 
 from typing import Protocol
 
@@ -10,33 +10,33 @@ from windtunnel.driver.cnc.error_log import ErrorLog
 GENERIC = -1
 WARNING = 1
 WARNINGS_MAX = 1_000
-"""How many different ones are kept; what clients send shall not leave the log without room."""
+"""How many different warnings are kept, so that clients cannot fill the log."""
 
 
 class ErrorCounter(Protocol):
-    """Tells others how many there were."""
+    """Counts errors."""
 
     def increment(self) -> int:
         """Add one."""
 
 
 class ArchiveErrors:
-    """Writes one archive's error log, from its conductor's thread."""
+    """Writes one archive's error log, in the conductor's thread."""
 
     def __init__(self, log: np.ndarray, clock: Clock) -> None:
         self._log = ErrorLog(log, clock)
         self._warnings: set[str] = set()
         self.counter: ErrorCounter | None = None
-        """Set as soon as there is one."""
+        """Set once the counter is allocated."""
 
     def record(self, text: str, code: int = GENERIC) -> None:
-        """Note it; one that was there before is counted again."""
+        """Log an error; a repeated error is counted, not logged again."""
         self._log.record(code, text)
         if self.counter is not None:
             self.counter.increment()
 
     def warn(self, text: str) -> None:
-        """Note what somebody else did wrong."""
+        """Log a warning about a client's or another archive's error."""
         if text not in self._warnings and len(self._warnings) >= WARNINGS_MAX:
             text = f"more than {WARNINGS_MAX} different warnings"
         self._warnings.add(text)

@@ -1,4 +1,4 @@
-"""How long an agent's turns take: the longest, and how many were too long."""
+"""Counters for the duration of an agent's duty cycles."""
 
 from windtunnel.driver.archive.observation.archive_counters import (
     CYCLES_EXCEEDED,
@@ -9,7 +9,7 @@ from windtunnel.driver.channel.uri_value import format_duration_ns
 
 
 class CycleTime:
-    """The two counters of one agent; told the time at each of its turns."""
+    """One agent's longest duty cycle, and how many duty cycles exceeded the threshold."""
 
     def __init__(self, counters: ArchiveCounters, agent: str, threshold_ns: int, mode: str) -> None:
         self._threshold_ns = threshold_ns
@@ -22,7 +22,7 @@ class CycleTime:
         )
 
     def on_turn(self, now_ns: int) -> None:
-        """A turn begins."""
+        """Update the counters at the start of a duty cycle."""
         last_ns, self._last_ns = self._last_ns, now_ns
         if last_ns is None:
             return

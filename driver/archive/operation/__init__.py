@@ -1,15 +1,12 @@
-"""What an archive does when it is asked to.
+"""The requests about existing recordings; recording and replay have packages of their own.
 
-    refusal               why not
-    facilities            what every operation needs
-    deletions             files that are to go
-    recordings            start, extend, stop
-    replays               start, bounded or not, stop
-    listings              descriptors, subscriptions
-    queries               positions, the newest that matches, channels
-    removal               truncate, purge
-    segments              detach, attach, delete, purge, migrate
+    listings     lists recording descriptors and subscriptions
+    queries      positions, the last matching recording, and changes of the channel
+    removal      truncates and purges recordings
+    segments     detaches, attaches, deletes and purges segments
+    migration    migrates segments to another recording
 
-An operation is a method that takes the session and its request; it answers by the session, or
-raises the Refusal that is the answer. Knows nothing of how requests come.
+An operation is a method that takes a control session and a request. It sends the response through
+the session, or raises RequestRejected with the error response. Requests are received by `control`
+and dispatched by `conductor`.
 """

@@ -1,10 +1,10 @@
-"""Telling descriptors and subscriptions, a batch in each turn.
+"""Lists recording descriptors and subscriptions, a batch per duty cycle.
 
-    64 entries are looked at in a turn; what the stream does not take comes in the next
-    told fewer than asked for  ->  RECORDING_UNKNOWN with the id at which the catalog ends
+    at most 64 entries are scanned per duty cycle; under back pressure the rest follows later
+    fewer sent than requested  ->  RECORDING_UNKNOWN with the id at which the catalog ends
 
-A session tells one listing at a time. One of no recordings is not answered, nor is one of a
-negative count, which in Aeron blocks the session's later listings for ever. Source:
+A session has one listing at a time. A request for no recordings is not answered, nor is one with a
+negative count, which in Aeron blocks later listings of the session forever. Source:
 archive-protocol 3.4.
 """
 
@@ -25,7 +25,7 @@ from windtunnel.driver.archive.protocol.responses import (
     RecordingDescriptor,
     RecordingSubscriptionDescriptor,
 )
-from windtunnel.driver.archive.recording.recording_request import RecordingOrder
+from windtunnel.driver.archive.recording.recorded_stream import RecordedStream
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.storage.catalog import Catalog
 
@@ -33,13 +33,13 @@ SCANS_MAX = 64
 
 
 def require_no_listing(session: ControlSession) -> None:
-    """Raise Refusal while the session tells something else."""
+    """Raise RequestRejected while the session has another listing."""
     if session.listing is not None:
         raise RequestRejected("active listing already in progress", ErrorCode.ACTIVE_LISTING)
 
 
 class RecordingListing:
-    """Descriptors from an id on that match."""
+    """Lists the matching descriptors from an id on."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class RecordingListing:
         self.is_done = count <= 0
 
     def do_work(self) -> int:
-        """Tell more. Returns how many entries were looked at."""
+        """Send more descriptors. Returns the number of entries scanned."""
         known = self._catalog.recording_ids
         first = bisect_left(known, self._next_id)
         ids = known[first : first + SCANS_MAX]
@@ -64,7 +64,9 @@ class RecordingListing:
             entry = self._catalog.entry(recording_id)
             if entry is not None and entry.descriptor is not None:
                 if self._matches(entry.descriptor):
-                    if not self._session.try_descriptor(self._correlation_id, entry.content):
+                    if not self._session.responses.try_descriptor(
+                        self._correlation_id, entry.content
+                    ):
                         return scanned
                     self._left -= 1
                 self._next_id = recording_id + 1
@@ -72,13 +74,13 @@ class RecordingListing:
                 self.is_done = True
                 return scanned + 1
         if first + len(ids) == len(known):
-            self._session.recording_unknown(self._correlation_id, self._next_id)
+            self._session.responses.recording_unknown(self._correlation_id, self._next_id)
             self.is_done = True
         return len(ids) + 1
 
 
 class SingleListing:
-    """One descriptor."""
+    """Lists one descriptor."""
 
     def __init__(
         self, session: ControlSession, correlation_id: int, catalog: Catalog, recording_id: int
@@ -88,81 +90,83 @@ class SingleListing:
         self.is_done = False
 
     def do_work(self) -> int:
-        """Tell it. Returns 1 when it was told."""
+        """Send the descriptor. Returns 1 if it was sent."""
         entry = None
         if self._catalog.descriptor(self._recording_id) is not None:
             entry = self._catalog.entry(self._recording_id)
         if entry is None:
-            self._session.recording_unknown(self._correlation_id, self._recording_id)
+            self._session.responses.recording_unknown(self._correlation_id, self._recording_id)
             self.is_done = True
         else:
-            self.is_done = self._session.try_descriptor(self._correlation_id, entry.content)
+            self.is_done = self._session.responses.try_descriptor(
+                self._correlation_id, entry.content
+            )
         return int(self.is_done)
 
 
 class SubscriptionListing:
-    """Subscriptions that are recorded."""
+    """Lists the subscriptions that are being recorded."""
 
     def __init__(
         self,
         session: ControlSession,
         request: ListRecordingSubscriptionsRequest,
-        orders: Sequence[RecordingOrder],
+        streams: Sequence[RecordedStream],
     ) -> None:
         self._session, self._request = session, request
-        self._orders = list(orders)
+        self._streams = list(streams)
         self._left = request.subscription_count
         self.is_done = False
 
     def do_work(self) -> int:
-        """Tell more. Returns how many were told."""
-        told = 0
-        while self._orders and self._left > 0:
-            if self._is_meant(self._orders[0]):
-                if not self._session.try_message(self._told(self._orders[0])):
-                    return told
-                told += 1
+        """Send more subscriptions. Returns an amount of work."""
+        sent = 0
+        while self._streams and self._left > 0:
+            if self._matches(self._streams[0]):
+                if not self._session.responses.try_message(self._descriptor(self._streams[0])):
+                    return sent
+                sent += 1
                 self._left -= 1
-            self._orders.pop(0)
+            self._streams.pop(0)
         if self._left > 0:
-            self._session.subscription_unknown(self._request.correlation_id)
+            self._session.responses.subscription_unknown(self._request.correlation_id)
         self.is_done = True
-        return told + 1
+        return sent + 1
 
-    def _is_meant(self, order: RecordingOrder) -> bool:
+    def _matches(self, stream: RecordedStream) -> bool:
         request = self._request
-        if request.apply_stream_id == BooleanType.TRUE and order.stream_id != request.stream_id:
+        if request.apply_stream_id == BooleanType.TRUE and stream.stream_id != request.stream_id:
             return False
-        return order.subscription is not None and request.channel in order.subscription.channel
+        return stream.subscription is not None and request.channel in stream.subscription.channel
 
-    def _told(self, order: RecordingOrder) -> RecordingSubscriptionDescriptor:
-        assert order.subscription is not None
+    def _descriptor(self, stream: RecordedStream) -> RecordingSubscriptionDescriptor:
+        assert stream.subscription is not None
         return RecordingSubscriptionDescriptor(
             control_session_id=self._session.session_id,
             correlation_id=self._request.correlation_id,
-            subscription_id=order.subscription_id, stream_id=order.stream_id,
-            stripped_channel=order.subscription.channel,
+            subscription_id=stream.subscription_id, stream_id=stream.stream_id,
+            stripped_channel=stream.subscription.channel,
         )  # fmt: skip
 
 
 class Listings:
-    """The requests for them."""
+    """Starts the listings that clients request."""
 
-    def __init__(self, facilities: ArchiveResources, recordings: Recordings) -> None:
-        self._catalog, self._recordings = facilities.catalog, recordings
+    def __init__(self, resources: ArchiveResources, recordings: Recordings) -> None:
+        self._catalog, self._recordings = resources.catalog, recordings
 
     def recordings(self, session: ControlSession, request: ListRecordingsRequest) -> None:
-        """All from an id on."""
+        """List all recordings from an id on."""
         self._list(session, request, lambda descriptor: True)
 
     def recordings_for_uri(
         self, session: ControlSession, request: ListRecordingsForUriRequest
     ) -> None:
-        """Those of a stream whose original channel contains a text."""
+        """List the recordings of a stream whose original channel contains a text."""
         self._list(
             session, request,
-            lambda found: found.stream_id == request.stream_id
-            and request.channel in found.original_channel,
+            lambda each: each.stream_id == request.stream_id
+            and request.channel in each.original_channel,
         )  # fmt: skip
 
     def _list(
@@ -179,7 +183,7 @@ class Listings:
         session.listing = None if listing.is_done else listing
 
     def recording(self, session: ControlSession, request: ListRecordingRequest) -> None:
-        """One."""
+        """List one recording."""
         require_no_listing(session)
         session.listing = SingleListing(
             session, request.correlation_id, self._catalog, request.recording_id
@@ -188,11 +192,11 @@ class Listings:
     def subscriptions(
         self, session: ControlSession, request: ListRecordingSubscriptionsRequest
     ) -> None:
-        """What is recorded now, from an index on."""
+        """List the subscriptions that are being recorded, from an index on."""
         require_no_listing(session)
-        orders = list(self._recordings.orders)
+        streams = list(self._recordings.streams)
         index = request.pseudo_index
-        if not 0 <= index < len(orders) or request.subscription_count <= 0:
-            session.subscription_unknown(request.correlation_id)
+        if not 0 <= index < len(streams) or request.subscription_count <= 0:
+            session.responses.subscription_unknown(request.correlation_id)
         else:
-            session.listing = SubscriptionListing(session, request, orders[index:])
+            session.listing = SubscriptionListing(session, request, streams[index:])

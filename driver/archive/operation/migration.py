@@ -1,12 +1,12 @@
-"""Give the files of one recording to another that it precedes or follows.
+"""Migrates the segment files of one recording to another that precedes or follows it.
 
     source       |====|====|                 source           |====|====|
     destination            |====|====        destination  |====|
                  prepend: start moves back   append: stop moves on
 
-All is checked before the first file is renamed. The catalog follows the files: killed in between,
-an archive has files without an entry, which can be given their names back. Source: archive-protocol
-3.12.
+All conditions are checked before the first file is renamed. The catalog is updated after the files:
+if the archive is killed in between, files lack an entry and can be renamed back.
+Source: archive-protocol 3.12.
 """
 
 import os
@@ -28,23 +28,23 @@ _EQUAL = {
     "stream_id": "StreamId",
     "mtu_length": "MtuLength",
 }
-"""What must be equal, in this order, with the names by which programs look for it in refusals."""
+"""What must be equal, checked in this order, with the names that Aeron's error texts contain."""
 
 
 class Migration:
     """Migrates segments."""
 
     def __init__(
-        self, facilities: ArchiveResources, recordings: Recordings, deletions: Deletions
+        self, resources: ArchiveResources, recordings: Recordings, deletions: Deletions
     ) -> None:
-        self._facilities, self._recordings = facilities, recordings
+        self._resources, self._recordings = resources, recordings
         self._deletions = deletions
 
     def migrate(self, session: ControlSession, request: MigrateSegmentsRequest) -> None:
-        """Give all files of the source to the destination."""
-        catalog = self._facilities.catalog
-        source = self._facilities.recording(request.src_recording_id)
-        destination = self._facilities.recording(request.dst_recording_id)
+        """Move all files of the source recording to the destination recording."""
+        catalog = self._resources.catalog
+        source = self._resources.recording(request.src_recording_id)
+        destination = self._resources.recording(request.dst_recording_id)
         source_id, destination_id = source.recording_id, destination.recording_id
         self._require_fit(source, destination)
         is_before = source.stop_position == destination.start_position
@@ -59,24 +59,24 @@ class Migration:
         else:
             catalog.set_stop_position(destination_id, source.stop_position)
         catalog.set_stop_position(source_id, source.start_position)
-        session.ok(request.correlation_id, len(bases))
+        session.responses.ok(request.correlation_id, len(bases))
         if surplus:
-            empty = self._facilities.segment_path(source_id, source.stop_position)
+            empty = self._resources.segment_path(source_id, source.stop_position)
             self._deletions.begin(session, request.correlation_id, source_id, [empty])
         elif bases:
-            session.signal(request.correlation_id, RecordingSignal.DELETE, source_id)
+            session.responses.signal(request.correlation_id, RecordingSignal.DELETE, source_id)
 
     def _require_fit(self, source: RecordingDescriptor, destination: RecordingDescriptor) -> None:
-        """Raise Refusal unless one could go on where the other ends."""
+        """Raise RequestRejected unless one recording continues the other."""
         if (
             source.stop_position == NULL_VALUE
             or self._recordings.active(source.recording_id) is not None
         ):
             raise RequestRejected(f"recording {source.recording_id} is still active")
-        for name, told in _EQUAL.items():
+        for name, label in _EQUAL.items():
             theirs, ours = getattr(source, name), getattr(destination, name)
             if theirs != ours:
-                raise RequestRejected(f"invalid migrate: src{told}={theirs} dst{told}={ours}")
+                raise RequestRejected(f"invalid migrate: src{label}={theirs} dst{label}={ours}")
         if source.stop_position == destination.start_position:
             join = source.stop_position
         elif source.start_position == destination.stop_position:
@@ -100,7 +100,7 @@ class Migration:
                 )
 
     def _require_movable(self, source: RecordingDescriptor, destination_id: int) -> list[int]:
-        """The bases of the files to be moved. Raises Refusal where one cannot be."""
+        """Return the bases of the files to move. Raises RequestRejected if one cannot be moved."""
         first = base_of(source, source.start_position)
         last = base_of(source, source.stop_position)
         bases = [
@@ -108,8 +108,8 @@ class Migration:
             if base != source.stop_position
         ]  # fmt: skip
         for base in bases:
-            old = self._facilities.segment_path(source.recording_id, base)
-            new = self._facilities.segment_path(destination_id, base)
+            old = self._resources.segment_path(source.recording_id, base)
+            new = self._resources.segment_path(destination_id, base)
             if not old.exists():
                 raise RequestRejected(f"missing src segment file {old}")
             if new.exists():
@@ -117,8 +117,8 @@ class Migration:
         return bases
 
     def _rename(self, source_id: int, destination_id: int, base: int) -> None:
-        old = self._facilities.segment_path(source_id, base)
-        new = self._facilities.segment_path(destination_id, base)
+        old = self._resources.segment_path(source_id, base)
+        new = self._resources.segment_path(destination_id, base)
         try:
             os.rename(old, new)
         except OSError as error:

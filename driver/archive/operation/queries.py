@@ -1,4 +1,4 @@
-"""Questions about recordings that have one answer, and their channels.
+"""Queries about recordings that have a single answer, and changes of their channel.
 
 Source: archive-protocol 3.4, 3.5, 3.14, 3.15.
 """
@@ -26,82 +26,87 @@ from windtunnel.driver.channel import uri
 
 
 class Queries:
-    """Answers them from the catalog and from what is being recorded."""
+    """Answers queries from the catalog and the active recordings."""
 
-    def __init__(self, facilities: ArchiveResources, recordings: Recordings) -> None:
-        self._facilities, self._recordings = facilities, recordings
+    def __init__(self, resources: ArchiveResources, recordings: Recordings) -> None:
+        self._resources, self._recordings = resources, recordings
 
     def archive_id(self, session: ControlSession, request: ArchiveIdRequest) -> None:
-        """Who this archive is."""
-        session.ok(request.correlation_id, self._facilities.archive_id)
+        """Send the archive's id."""
+        session.responses.ok(request.correlation_id, self._resources.archive_id)
 
     def start_position(self, session: ControlSession, request: StartPositionRequest) -> None:
-        """Where it starts."""
-        found = self._facilities.recording(request.recording_id)
-        session.ok(request.correlation_id, found.start_position)
+        """Send the start position."""
+        descriptor = self._resources.recording(request.recording_id)
+        session.responses.ok(request.correlation_id, descriptor.start_position)
 
     def stop_position(self, session: ControlSession, request: StopPositionRequest) -> None:
-        """Where it stopped; -1 while it goes on."""
-        found = self._facilities.recording(request.recording_id)
-        session.ok(request.correlation_id, found.stop_position)
+        """Send the stop position; -1 while the recording is active."""
+        descriptor = self._resources.recording(request.recording_id)
+        session.responses.ok(request.correlation_id, descriptor.stop_position)
 
     def recording_position(
         self, session: ControlSession, request: RecordingPositionRequest
     ) -> None:
-        """Up to where it is recorded; -1 where it does not go on."""
-        self._facilities.recording(request.recording_id)
+        """Send the recorded position; -1 if the recording is not active."""
+        self._resources.recording(request.recording_id)
         active = self._recordings.active(request.recording_id)
-        session.ok(request.correlation_id, NULL_VALUE if active is None else active.position)
+        session.responses.ok(
+            request.correlation_id, NULL_VALUE if active is None else active.position
+        )
 
     def max_recorded_position(
         self, session: ControlSession, request: MaxRecordedPositionRequest
     ) -> None:
-        """Up to where there is data, whether it goes on or not."""
-        found = self._facilities.recording(request.recording_id)
+        """Send the recorded position of an active recording, or the stop position."""
+        descriptor = self._resources.recording(request.recording_id)
         active = self._recordings.active(request.recording_id)
-        session.ok(
-            request.correlation_id, found.stop_position if active is None else active.position
+        session.responses.ok(
+            request.correlation_id, descriptor.stop_position if active is None else active.position
         )
 
     def find_last_matching(
         self, session: ControlSession, request: FindLastMatchingRecordingRequest
     ) -> None:
-        """The newest of a session and stream whose original channel contains a text; -1 if none."""
+        """Send the id of the last recording that matches, or -1.
+
+        A recording matches if session and stream are equal and its channel contains the text.
+        """
         lowest = request.min_recording_id
         if lowest < 0:
             raise RequestRejected(
                 f"min recording id {lowest}: expected 0 or more", ErrorCode.UNKNOWN_RECORDING
             )
-        catalog = self._facilities.catalog
+        catalog = self._resources.catalog
         for recording_id in reversed(catalog.recording_ids):
             if recording_id < lowest:
                 break
-            found = catalog.descriptor(recording_id)
-            if found is not None and (
-                found.session_id == request.session_id
-                and found.stream_id == request.stream_id
-                and request.channel in found.original_channel
+            descriptor = catalog.descriptor(recording_id)
+            if descriptor is not None and (
+                descriptor.session_id == request.session_id
+                and descriptor.stream_id == request.stream_id
+                and request.channel in descriptor.original_channel
             ):
-                session.ok(request.correlation_id, recording_id)
+                session.responses.ok(request.correlation_id, recording_id)
                 return
-        session.ok(request.correlation_id, NULL_VALUE)
+        session.responses.ok(request.correlation_id, NULL_VALUE)
 
     def update_channel(self, session: ControlSession, request: UpdateChannelRequest) -> None:
-        """Change what a descriptor says; a channel that makes no sense is not answered."""
+        """Change the channel of a recording; a request with an invalid channel is not answered."""
         require_no_listing(session)
-        found = self._facilities.catalog.descriptor(request.recording_id)
-        if found is None:
-            session.recording_unknown(request.correlation_id, request.recording_id)
+        descriptor = self._resources.catalog.descriptor(request.recording_id)
+        if descriptor is None:
+            session.responses.recording_unknown(request.correlation_id, request.recording_id)
             return
         try:
             stripped = retained_channel.retained(uri.parse(request.channel))
         except ConfigurationError as error:
-            self._facilities.errors.warn(f"update of recording {request.recording_id}: {error}")
+            self._resources.errors.warn(f"update of recording {request.recording_id}: {error}")
             return
-        self._facilities.catalog.replace(
+        self._resources.catalog.replace(
             replace(
-                found, original_channel=request.channel,
+                descriptor, original_channel=request.channel,
                 stripped_channel=retained_channel.text(stripped),
             )
         )  # fmt: skip
-        session.ok(request.correlation_id)
+        session.responses.ok(request.correlation_id)

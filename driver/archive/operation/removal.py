@@ -1,12 +1,13 @@
-"""Take away the end of a recording, or all of it.
+"""Truncates and purges recordings.
 
-    truncate   catalog: stop := position --> the file is cut there, filled with zeros --> later
-               files go when no replay reads them any more
-    purge      catalog: DELETED --> all files go
+    truncate   catalog: stop := position --> the file is truncated there, filled with zeros -->
+               later files are deleted once no replay reads them
+    purge      catalog: DELETED --> all files are deleted
 
-The catalog is changed first: killed in between, an archive leaves files that belong to nothing and
-no entry without its files. Where a position is no frame's, Aeron refuses but has changed the stop
-position by then; ours has not. Source: archive-protocol 3.10, 3.11.
+The catalog is changed first: if the archive is killed in between, there are files without a
+recording, but no recording without its files. If no frame begins at the position, Aeron rejects the
+request after it has changed the stop position; here it is unchanged.
+Source: archive-protocol 3.10, 3.11.
 """
 
 import os
@@ -25,7 +26,7 @@ from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.replay.replays import Replays
 from windtunnel.driver.archive.storage.catalog_entry import RecordingState
-from windtunnel.driver.archive.storage.frame_place import is_frame_at
+from windtunnel.driver.archive.storage.frame_position import is_frame_at
 from windtunnel.driver.archive.storage.frame_walk import SegmentReader
 from windtunnel.driver.archive.storage.segment_file import files_of
 from windtunnel.driver.base.errors import StorageError
@@ -33,22 +34,22 @@ from windtunnel.driver.wire.data import ALIGNMENT
 
 
 class Removal:
-    """Truncate and purge."""
+    """Truncates and purges recordings."""
 
     def __init__(
         self,
-        facilities: ArchiveResources,
+        resources: ArchiveResources,
         recordings: Recordings,
         replays: Replays,
         deletions: Deletions,
     ) -> None:
-        self._facilities, self._recordings = facilities, recordings
+        self._resources, self._recordings = resources, recordings
         self._replays, self._deletions = replays, deletions
 
     def truncate(self, session: ControlSession, request: TruncateRecordingRequest) -> None:
-        """Let a recording stop earlier; replays of it end."""
-        facilities, position = self._facilities, request.position
-        recording = facilities.recording(request.recording_id)
+        """Truncate a recording; its replays are aborted."""
+        resources, position = self._resources, request.position
+        recording = resources.recording(request.recording_id)
         self._require_stopped(recording, "truncate")
         start, stop = recording.start_position, recording.stop_position
         if not start <= position <= stop or position % ALIGNMENT:
@@ -62,13 +63,13 @@ class Removal:
         is_within = position > base and position not in (start, stop)
         if is_within:
             self._require_frame(recording, base, position)
-        facilities.catalog.set_stop_position(recording.recording_id, position)
+        resources.catalog.set_stop_position(recording.recording_id, position)
         self._replays.abort_of(recording.recording_id)
         if is_within:
-            self._cut(recording, base, position)
-        self._deletions.answer(
+            self._truncate_file(recording, base, position)
+        self._deletions.begin_and_respond(
             session, request.correlation_id, recording.recording_id,
-            self._behind(recording, base, position),
+            self._files_after(recording, base, position),
             lambda: not self._replays.of(recording.recording_id),
         )  # fmt: skip
 
@@ -83,34 +84,34 @@ class Removal:
             )
 
     def _require_frame(self, recording: RecordingDescriptor, base: int, position: int) -> None:
-        path = self._facilities.segment_path(recording.recording_id, base)
+        path = self._resources.segment_path(recording.recording_id, base)
         with SegmentReader(path, base) as reader:
             if not is_frame_at(reader, recording, position):
                 raise RequestRejected(f"no frame begins at position {position} in {path}")
 
-    def _cut(self, recording: RecordingDescriptor, base: int, position: int) -> None:
-        path = self._facilities.segment_path(recording.recording_id, base)
+    def _truncate_file(self, recording: RecordingDescriptor, base: int, position: int) -> None:
+        path = self._resources.segment_path(recording.recording_id, base)
         try:
             os.truncate(path, position - base)
             os.truncate(path, recording.segment_file_length)
         except OSError as error:
-            raise StorageError(f"cannot cut {path}: {error.strerror}") from error
+            raise StorageError(f"cannot truncate {path}: {error.strerror}") from error
 
-    def _behind(self, recording: RecordingDescriptor, base: int, position: int) -> list[Path]:
-        """The files that hold nothing any more; Aeron counts those too that need not be there."""
+    def _files_after(self, recording: RecordingDescriptor, base: int, position: int) -> list[Path]:
+        """Return the files without data; like Aeron it includes files that may not exist."""
         if position == recording.start_position:
-            return _all_files(self._facilities, recording.recording_id)
+            return _all_files(self._resources, recording.recording_id)
         length = recording.segment_file_length
         first = base if position == base else base + length
         return [
-            self._facilities.segment_path(recording.recording_id, each)
+            self._resources.segment_path(recording.recording_id, each)
             for each in range(first, recording.stop_position + 1, length)
         ]
 
     def purge(self, session: ControlSession, request: PurgeRecordingRequest) -> None:
-        """Take a recording away; its id is never used again."""
-        facilities = self._facilities
-        recording = facilities.recording(request.recording_id)
+        """Delete a recording; its id is never used again."""
+        resources = self._resources
+        recording = resources.recording(request.recording_id)
         if self._replays.of(request.recording_id):
             raise RequestRejected(
                 f"cannot purge recording with active replay {request.recording_id}",
@@ -118,12 +119,12 @@ class Removal:
             )
         self._require_stopped(recording, "purge")
         self._deletions.require_none(request.recording_id)
-        facilities.catalog.set_state(request.recording_id, RecordingState.DELETED)
-        self._deletions.answer(
+        resources.catalog.set_state(request.recording_id, RecordingState.DELETED)
+        self._deletions.begin_and_respond(
             session, request.correlation_id, request.recording_id,
-            _all_files(facilities, request.recording_id),
+            _all_files(resources, request.recording_id),
         )  # fmt: skip
 
 
-def _all_files(facilities: ArchiveResources, recording_id: int) -> list[Path]:
-    return [each.path for each in files_of(facilities.directory, recording_id)]
+def _all_files(resources: ArchiveResources, recording_id: int) -> list[Path]:
+    return [each.path for each in files_of(resources.directory, recording_id)]

@@ -1,12 +1,12 @@
-"""Let a recording start later, or earlier again, and what becomes of the files before its start.
+"""Moves the start of a recording, and handles the segment files before the start.
 
-    detach     |--------|========|======   start moves on, files stay
-    purge      |        |========|======   and go
-    delete              |========|======   what was detached goes
-    attach     |========|========|======   files that are there belong to it again
+    detach     |--------|========|======   the start moves on, the files are kept
+    purge      |        |========|======   the same, and the files are deleted
+    delete              |========|======   detached files are deleted
+    attach     |========|========|======   existing files before the start are added again
 
-Bases of files are anchored at the term of the start, so a start only ever moves from base to base;
-but the first file of a recording may begin in its middle. Source: archive-protocol 3.12.
+Bases of files are counted from the term of the start position, so a start moves only from base to
+base; but the first file of a recording may begin with a gap. Source: archive-protocol 3.12.
 """
 
 from collections.abc import Iterable
@@ -27,42 +27,38 @@ from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.replay.replays import Replays
-from windtunnel.driver.archive.storage.frame_place import has_place
+from windtunnel.driver.archive.storage.frame_position import matches_position
 from windtunnel.driver.archive.storage.frame_walk import CHUNK_LENGTH, SegmentReader
 from windtunnel.driver.archive.storage.segment_file import files_of
 from windtunnel.driver.wire.data import ALIGNMENT
 
 
 class Segments:
-    """Detach, attach, delete, purge."""
+    """Detaches, attaches, deletes and purges segments."""
 
     def __init__(
         self,
-        facilities: ArchiveResources,
+        resources: ArchiveResources,
         recordings: Recordings,
         replays: Replays,
         deletions: Deletions,
     ) -> None:
-        self._facilities, self._recordings = facilities, recordings
+        self._resources, self._recordings = resources, recordings
         self._replays, self._deletions = replays, deletions
 
     def detach(self, session: ControlSession, request: DetachSegmentsRequest) -> None:
-        """Let a recording start later."""
+        """Move the start position of a recording on; keep the files."""
         self._require_start(request.recording_id, request.new_start_position)
-        self._facilities.catalog.set_start_position(
-            request.recording_id, request.new_start_position
-        )
-        session.ok(request.correlation_id)
+        self._resources.catalog.set_start_position(request.recording_id, request.new_start_position)
+        session.responses.ok(request.correlation_id)
 
     def purge(self, session: ControlSession, request: PurgeSegmentsRequest) -> None:
-        """Let a recording start later and delete the files before."""
+        """Move the start position of a recording on and delete the files before it."""
         recording = self._require_start(request.recording_id, request.new_start_position)
         self._deletions.require_none(request.recording_id)
-        self._facilities.catalog.set_start_position(
-            request.recording_id, request.new_start_position
-        )
+        self._resources.catalog.set_start_position(request.recording_id, request.new_start_position)
         first = base_of(recording, recording.start_position)
-        self._deletions.answer(
+        self._deletions.begin_and_respond(
             session, request.correlation_id, request.recording_id,
             self._files(recording, first, request.new_start_position),
         )  # fmt: skip
@@ -70,32 +66,35 @@ class Segments:
     def delete_detached(
         self, session: ControlSession, request: DeleteDetachedSegmentsRequest
     ) -> None:
-        """Delete the files before a recording's start."""
-        recording = self._facilities.recording(request.recording_id)
+        """Delete the files before the start of a recording."""
+        recording = self._resources.recording(request.recording_id)
         self._deletions.require_none(request.recording_id)
         start = base_of(recording, recording.start_position)
-        bases = [each.base for each in files_of(self._facilities.directory, request.recording_id)]
+        bases = [each.base for each in files_of(self._resources.directory, request.recording_id)]
         length = recording.segment_file_length
         lowest = min([start, *bases])
         first = start - (start - lowest) // length * length
-        self._deletions.answer(
+        self._deletions.begin_and_respond(
             session, request.correlation_id, request.recording_id,
             self._files(recording, first, start),
         )  # fmt: skip
 
     def _files(self, recording: RecordingDescriptor, first: int, end: int) -> Iterable[Path]:
-        """The files from one base up to another."""
+        """Return the paths of the files from one base to another."""
         return [
-            self._facilities.segment_path(recording.recording_id, base)
+            self._resources.segment_path(recording.recording_id, base)
             for base in range(first, end, recording.segment_file_length)
         ]
 
     def _require_start(self, recording_id: int, position: int) -> RecordingDescriptor:
-        """The recording, if it could start there. Raises Refusal."""
-        recording = self._facilities.recording(recording_id)
+        """Return the recording, if its start may be moved to this position.
+
+        Raises RequestRejected.
+        """
+        recording = self._resources.recording(recording_id)
         if position != base_of(recording, position):
             raise RequestRejected(
-                f"invalid segment start: {position} is no base of recording's files"
+                f"invalid segment start: {position} is not the base of a segment file"
             )
         lowest = base_of(recording, recording.start_position) + recording.segment_file_length
         if position < lowest:
@@ -117,28 +116,31 @@ class Segments:
         return recording
 
     def attach(self, session: ControlSession, request: AttachSegmentsRequest) -> None:
-        """Let a recording start earlier, with every file that is there and precedes it.
+        """Move the start position of a recording back over all existing files that precede it.
 
-        What was attached before a file that does not fit stays attached.
+        Files attached before the first one that does not fit stay attached.
         """
-        recording = self._facilities.recording(request.recording_id)
+        recording = self._resources.recording(request.recording_id)
         length = recording.segment_file_length
         base, count = recording.start_position - length, 0
         while base >= 0:
-            path = self._facilities.segment_path(recording.recording_id, base)
+            path = self._resources.segment_path(recording.recording_id, base)
             if not path.exists():
                 break
             offset = _first_frame(path, base, recording)
-            self._facilities.catalog.set_start_position(recording.recording_id, base + offset)
+            self._resources.catalog.set_start_position(recording.recording_id, base + offset)
             count += 1
             if offset > 0:
                 break
             base -= length
-        session.ok(request.correlation_id, count)
+        session.responses.ok(request.correlation_id, count)
 
 
 def _first_frame(path: Path, base: int, recording: RecordingDescriptor) -> int:
-    """Where the data of a file begins, within its first term. Raises Refusal, StorageError."""
+    """Return the offset of the first frame of a file, which must be in its first term.
+
+    Raises RequestRejected, StorageError.
+    """
     with SegmentReader(path, base) as reader:
         if reader.length != recording.segment_file_length:
             raise RequestRejected(
@@ -150,10 +152,10 @@ def _first_frame(path: Path, base: int, recording: RecordingDescriptor) -> int:
             found = np.flatnonzero(lengths > 0)
             if found.size:
                 offset = int(found[0]) * ALIGNMENT
-                if not has_place(chunk[offset:], recording, base):
+                if not matches_position(chunk[offset:], recording, base):
                     raise RequestRejected(
-                        f"{path}: the frame at {at + offset} is not of recording "
+                        f"{path}: the frame at {at + offset} does not belong to recording "
                         f"{recording.recording_id}"
                     )
                 return at + offset
-    raise RequestRejected(f"{path}: no frame in its first term")
+    raise RequestRejected(f"{path}: no frame in the first term")

@@ -1,10 +1,10 @@
-"""What an archive and its clients say to each other: SBE messages, declared field by field.
+"""The messages between an archive and its clients: SBE messages, declared field by field.
 
     codes        enumerations, error codes, versions
-    layout       how a declaration becomes offsets
-    requests     from a client; those about replication are in `replication`
-    responses    to a client: answers, descriptors, signals, events
-    codec        bytes -> message, message -> bytes
+    layout       derives the offsets of fields from a message's declaration
+    requests     messages from a client; those for replication are in `replication`
+    responses    messages to a client: responses, descriptors, signals, events
+    codec        encodes and decodes messages
 
-Knows nothing of how messages travel nor of what is done about them.
+Independent of how messages are transported and handled.
 """

@@ -1,14 +1,14 @@
-"""Messages to bytes and back; everything inside a message is checked here, once.
+"""Encodes and decodes messages; decoding checks everything inside a message, once.
 
     0             2            4          6         8              8 + block length
     +-------------+------------+----------+---------+--------------+---------------+-----
     |block length |template id |schema id | version | block        | u32 n, n bytes| ...
     +-------------+------------+----------+---------+--------------+---------------+-----
 
-A sender may be older or newer. What its version does not have, or what lies behind the end of its
-block, takes the value that is declared for its absence; what it has and we do not know is passed
-over, as are bytes behind the last element. A field that every version has must be there. Text that
-is not ASCII is replaced, on either way, so that no peer's bytes can trip us later.
+A sender may have an older or a newer schema. A field that its version lacks, or that lies behind
+the end of its block, gets its declared default. Unknown fields are skipped, as are bytes behind the
+last element. A field that every version has must be present. Text that is not ASCII is replaced, in
+both directions, so that a peer's bytes cannot cause errors later.
 Source: archive-protocol 1.1.
 """
 
@@ -34,26 +34,26 @@ VARIABLE_LENGTH_MAX = 1 << 30
 
 
 class MalformedMessage(DriverError):
-    """Bytes that are no message: cut short, contradicting themselves, of another schema."""
+    """Bytes that are not a valid message: truncated, inconsistent, or of another schema."""
 
 
 class UnencodableMessage(DriverError):
-    """A field has a value that its place cannot hold."""
+    """The value of a field is out of range."""
 
 
 class UnknownTemplate(MalformedMessage):
-    """A message of our schema that we do not know; an archive passes over it in silence."""
+    """A message of our schema with an unknown template id; an archive ignores it."""
 
 
 def encode(message: Message) -> bytes:
-    """A message with its header, of the newest version. Raises UnencodableMessage."""
+    """Encode a message with its header, in the newest version. Raises UnencodableMessage."""
     layout = message.LAYOUT
     header = HEADER.pack(layout.block_length, message.TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
     return header + encode_body(message)
 
 
 def encode_body(message: Message) -> bytes:
-    """A message without its header, as a catalog keeps a descriptor. Raises UnencodableMessage."""
+    """Encode a message without its header, as in a catalog entry. Raises UnencodableMessage."""
     layout = message.LAYOUT
     values = [getattr(message, field.name) for field in layout.fixed]
     try:
@@ -68,17 +68,17 @@ def encode_body(message: Message) -> bytes:
 
 
 def _misfit(message: Message, values: list[Any]) -> str:
-    """Which of the values of the block has no room in its field."""
+    """Describe the first value of the block that is out of range."""
     for field, value in zip(message.LAYOUT.fixed, values, strict=True):
         try:
             struct.pack("<" + field.code, value)
         except struct.error as error:
-            return f"{type(message).__name__}.{field.name}: cannot be {value!r}: {error}"
+            return f"{type(message).__name__}.{field.name}: cannot encode {value!r}: {error}"
     raise AssertionError(message)
 
 
 def decode(payload: Payload) -> Message:
-    """The message that these bytes are. Raises UnknownTemplate, MalformedMessage."""
+    """Decode a message. Raises UnknownTemplate, MalformedMessage."""
     content = bytes(payload)
     if len(content) < HEADER.size:
         raise MalformedMessage(f"expected a header of {HEADER.size} bytes, found {len(content)}")
@@ -94,7 +94,10 @@ def decode(payload: Payload) -> Message:
 def decode_body(
     kind: type[_MESSAGE], content: bytes, at: int, block_length: int, version: int
 ) -> tuple[_MESSAGE, int]:
-    """The message whose block begins at `at`, and where it ends. Raises MalformedMessage."""
+    """Decode the message whose block begins at `at`. Also returns where the message ends.
+
+    Raises MalformedMessage.
+    """
     layout = kind.LAYOUT
     end = at + block_length
     if end > len(content):
@@ -112,7 +115,7 @@ def decode_body(
 
 
 def _fixed_values(name: str, layout: Layout, block: bytes, version: int) -> dict[str, Any]:
-    """The values of the fields that this sender has; they are the first ones of the block."""
+    """Decode the fields of the block that this sender has; they are its first ones."""
     present = [
         field for field in layout.fixed if field.since <= version and field.end <= len(block)
     ]
@@ -129,14 +132,14 @@ def _fixed_values(name: str, layout: Layout, block: bytes, version: int) -> dict
                 value = field.enumeration(value)
             except ValueError:
                 raise MalformedMessage(
-                    f"{name}.{field.name}: {value} is no {field.enumeration.__name__}"
+                    f"{name}.{field.name}: {value} is not a {field.enumeration.__name__}"
                 ) from None
         values[field.name] = value
     return values
 
 
 def _element(name: str, content: bytes, at: int) -> tuple[bytes, int]:
-    """The bytes of one element behind the block, and where they end."""
+    """Return the bytes of one element behind the block, and where they end."""
     start = at + PREFIX.size
     if start > len(content):
         raise MalformedMessage(
@@ -145,6 +148,6 @@ def _element(name: str, content: bytes, at: int) -> tuple[bytes, int]:
     (length,) = PREFIX.unpack_from(content, at)
     if length > min(VARIABLE_LENGTH_MAX, len(content) - start):
         raise MalformedMessage(
-            f"{name}: expected at most {len(content) - start} bytes, its length says {length}"
+            f"{name}: expected a length of at most {len(content) - start}, found {length}"
         )
     return content[start : start + length], start + length

@@ -1,6 +1,6 @@
-"""Numbers that both sides of the control protocol agree on: enumerations, error codes, versions.
+"""Constants of the control protocol: enumerations, error codes and versions.
 
-An enumeration travels as 32 bits; its NULL is SBE's and may be sent where nothing is meant.
+Enumerations are encoded in 32 bits; NULL is SBE's null value and may be sent for "not set".
 Source: archive-protocol 1.1 to 1.3, 1.7; Aeron 1.53.
 """
 
@@ -12,33 +12,33 @@ SCHEMA_ID = 101
 SCHEMA_VERSION = 14
 
 NULL_VALUE = -1
-"""What stands for "not set" in positions, lengths, ids and times; it is not SBE's null."""
+"""Means "not set" in positions, lengths, ids and times; it is not SBE's null value."""
 REPLAY_ALL_AND_FOLLOW = -1
 REPLAY_ALL_AND_STOP = -2
 
 
 def semantic_version(major: int, minor: int, patch: int) -> int:
-    """Three numbers from 0 to 255 in one."""
+    """Encode a version whose parts are from 0 to 255."""
     return major << 16 | minor << 8 | patch
 
 
 def major_of(version: int) -> int:
-    """The part of a semantic version that must agree."""
+    """Return the major version, which must be equal for compatibility."""
     return version >> 16 & 0xFF
 
 
 def version_text(version: int) -> str:
-    """A semantic version as people write it."""
+    """Format a semantic version."""
     return f"{version >> 16 & 0xFF}.{version >> 8 & 0xFF}.{version & 0xFF}"
 
 
 PROTOCOL_VERSION = semantic_version(1, 12, 0)
 PROTOCOL_VERSION_WITH_ARCHIVE_ID = semantic_version(1, 11, 0)
-"""From which on an archive answers an ArchiveIdRequest."""
+"""From this version on an archive answers an ArchiveIdRequest."""
 
 
 class ControlResponseCode(IntEnum):
-    """How a request went."""
+    """The result of a request."""
 
     OK = 0
     ERROR = 1
@@ -48,7 +48,7 @@ class ControlResponseCode(IntEnum):
 
 
 class SourceLocation(IntEnum):
-    """Where the publisher of a stream to be recorded is; NULL behaves as REMOTE does."""
+    """The location of the publisher of a stream to be recorded; NULL means REMOTE."""
 
     LOCAL = 0
     REMOTE = 1
@@ -56,7 +56,7 @@ class SourceLocation(IntEnum):
 
 
 class BooleanType(IntEnum):
-    """A truth value on the wire; NULL counts as false."""
+    """A boolean; NULL means false."""
 
     FALSE = 0
     TRUE = 1
@@ -64,7 +64,7 @@ class BooleanType(IntEnum):
 
 
 class RecordingSignal(IntEnum):
-    """What happened to a recording."""
+    """An event in the life of a recording."""
 
     START = 0
     STOP = 1
@@ -78,7 +78,7 @@ class RecordingSignal(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """What the `relevant_id` of a response with code ERROR says."""
+    """The `relevant_id` of a response with code ERROR."""
 
     GENERIC = 0
     ACTIVE_LISTING = 1

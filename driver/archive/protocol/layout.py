@@ -1,15 +1,15 @@
-"""From a class with annotated fields to the places of these fields in a message.
+"""Derives the layout of a message from a class with annotated fields.
 
     @message(template_id=6, block_length=56)
     class ReplayRequest(RecordingRequest):
         position: I64
-        file_io_max_length: Since7I32 = NULL_VALUE     absent where the sender is older
-        replay_channel: str                            behind the block, its length in front
+        file_io_max_length: Since7I32 = NULL_VALUE     absent if the sender is older
+        replay_channel: str                            behind the block, after its length
 
-Fixed fields lie in the order of their declaration without gaps, texts and bytes behind the block in
-theirs; a subclass's come after its base's. A field with a default was added to the schema later: an
-older sender's message lacks it, and the default stands for it. The declared block length must be
-what the fields come to. Knows nothing of bytes, see `codec`.
+Fixed fields lie in the block in the order of their declaration without gaps; texts and bytes follow
+the block in theirs. A subclass's fields come after those of its base class. A field with a default
+was added to the schema later: an older sender's message lacks it, and the default replaces it. The
+declared block length must equal the sum of the fields. Encoding and decoding is done in `codec`.
 """
 
 import struct
@@ -23,7 +23,7 @@ _CLASS = TypeVar("_CLASS", bound="type[Message]")
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """How a fixed field travels, and since which version of the schema."""
+    """The encoding of a fixed field, and the schema version that added it."""
 
     code: str
     since: int = 0
@@ -31,7 +31,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """A text or bytes added to the schema later."""
+    """Marks a text or bytes field that was added to the schema later."""
 
     version: int
 
@@ -66,22 +66,22 @@ class VariableField:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """Where the fields of one message are."""
+    """The positions of a message's fields."""
 
     fixed: tuple[FixedField, ...]
     variable: tuple[VariableField, ...]
     absent: dict[str, Any]
-    "What stands for each field that an older sender does not know."
+    "The defaults of the fields that an older sender does not know."
     block_length: int
 
     @property
     def format(self) -> str:
-        """The whole block, as `struct` has it."""
+        """The format of the whole block for `struct`."""
         return "<" + "".join(field.code for field in self.fixed)
 
 
 class Message:
-    """Anything that is said over a control session."""
+    """The base class of all messages of the control protocol."""
 
     __slots__ = ()
 
@@ -90,29 +90,29 @@ class Message:
 
 
 BY_TEMPLATE_ID: dict[int, type[Message]] = {}
-"""Every message that was declared."""
+"""All declared messages."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def base(cls: _CLASS) -> _CLASS:
-    """Declare fields that several messages begin with."""
-    made: Any = dataclass(frozen=True, slots=True, kw_only=True)(cls)
-    result: _CLASS = made
+    """Declare a base class whose fields come first in several messages."""
+    frozen: Any = dataclass(frozen=True, slots=True, kw_only=True)(cls)
+    result: _CLASS = frozen
     return result
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def message(*, template_id: int, block_length: int) -> Callable[[_CLASS], _CLASS]:
-    """Declare a message; its class becomes a frozen value."""
+    """Declare a message; its class becomes a frozen dataclass."""
 
     def declare(cls: _CLASS) -> _CLASS:
-        made = base(cls)
-        made.TEMPLATE_ID = template_id
-        made.LAYOUT = _layout(made)
-        assert made.LAYOUT.block_length == block_length, (cls, made.LAYOUT)
+        declared = base(cls)
+        declared.TEMPLATE_ID = template_id
+        declared.LAYOUT = _layout(declared)
+        assert declared.LAYOUT.block_length == block_length, (cls, declared.LAYOUT)
         assert template_id not in BY_TEMPLATE_ID, template_id
-        BY_TEMPLATE_ID[template_id] = made
-        return made
+        BY_TEMPLATE_ID[template_id] = declared
+        return declared
 
     return declare
 
@@ -123,7 +123,7 @@ def _layout(cls: type[Message]) -> Layout:
     variable: list[VariableField] = []
     absent: dict[str, Any] = {}
     offset = 0
-    for each in fields(cls):  # type: ignore[arg-type]  # `base` has made a dataclass of it
+    for each in fields(cls):  # type: ignore[arg-type]  # `base` has made it a dataclass
         kind, *notes = get_args(hints[each.name]) or (hints[each.name],)
         since = next((note.version for note in notes if isinstance(note, Since)), 0)
         if kind in (str, bytes):
@@ -139,5 +139,5 @@ def _layout(cls: type[Message]) -> Layout:
             absent[each.name] = each.default
     for row in (fixed, variable):
         versions = [field.since for field in row]
-        assert versions == sorted(versions), (cls, "what was added later must stand behind")
+        assert versions == sorted(versions), (cls, "fields that were added later must come last")
     return Layout(tuple(fixed), tuple(variable), absent, offset)

@@ -1,4 +1,4 @@
-"""What a client asks an archive for when it shall copy a recording from another archive.
+"""Requests to copy a recording from another archive.
 
 Source: archive-protocol 1.5.
 """
@@ -12,7 +12,7 @@ from windtunnel.driver.archive.protocol.requests import Request
 
 @base
 class SourceAndDestination(Request):
-    """Which recording of the other archive becomes which of this one."""
+    """The recording of the source archive, and the recording that it is copied to."""
 
     src_recording_id: I64
     dst_recording_id: I64
@@ -20,7 +20,7 @@ class SourceAndDestination(Request):
 
 @message(template_id=50, block_length=36)
 class ReplicateRequest(SourceAndDestination):
-    """Copy, and follow the live stream if there is a destination for it."""
+    """Replicate a recording, and merge with its live stream if a live destination is given."""
 
     src_control_stream_id: I32
     src_control_channel: str
@@ -29,7 +29,7 @@ class ReplicateRequest(SourceAndDestination):
 
 @message(template_id=62, block_length=52)
 class TaggedReplicateRequest(SourceAndDestination):
-    """The same on a channel and a subscription that carry these tags."""
+    """The same, with tags for channel and subscription."""
 
     channel_tag_id: I64
     subscription_tag_id: I64
@@ -40,7 +40,7 @@ class TaggedReplicateRequest(SourceAndDestination):
 
 @message(template_id=66, block_length=68)
 class ReplicateRequest2(SourceAndDestination):
-    """The same with everything that can be chosen."""
+    """The same, with all parameters."""
 
     stop_position: I64
     channel_tag_id: I64
@@ -57,6 +57,6 @@ class ReplicateRequest2(SourceAndDestination):
 
 @message(template_id=51, block_length=24)
 class StopReplicationRequest(Request):
-    """Stop copying."""
+    """Stop a replication."""
 
     replication_id: I64

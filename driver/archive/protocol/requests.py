@@ -1,7 +1,7 @@
-"""What a client asks an archive for, but replication.
+"""Requests from a client to an archive, except those for replication.
 
-All requests but the first of a session name the control session, and all but one of these are
-answered with their correlation id.
+All requests except connecting contain the control session id. All of those except keep-alive and
+close are answered with the request's correlation id.
 Source: archive-protocol 1.4, 1.5.
 """
 
@@ -13,7 +13,7 @@ from windtunnel.driver.archive.protocol.layout import I32, I64, Message, Since, 
 
 @base
 class Request(Message):
-    """What every request of a session begins with."""
+    """The fields that every request of a session begins with."""
 
     control_session_id: I64
     correlation_id: I64
@@ -28,7 +28,7 @@ class RecordingRequest(Request):
 
 @message(template_id=58, block_length=16)
 class AuthConnectRequest(Message):
-    """Open a session; it has no id yet."""
+    """Open a control session."""
 
     correlation_id: I64
     response_stream_id: I32
@@ -40,31 +40,31 @@ class AuthConnectRequest(Message):
 
 @message(template_id=60, block_length=16)
 class ChallengeResponse(Request):
-    """The answer to an archive's challenge."""
+    """Answer an archive's challenge."""
 
     encoded_credentials: bytes
 
 
 @message(template_id=3, block_length=8)
 class CloseSessionRequest(Message):
-    """Close the session; it is not answered."""
+    """Close the session; not answered."""
 
     control_session_id: I64
 
 
 @message(template_id=61, block_length=16)
 class KeepAliveRequest(Request):
-    """Make the session active."""
+    """Keep the session active; not answered."""
 
 
 @message(template_id=68, block_length=16)
 class ArchiveIdRequest(Request):
-    """Ask for the archive's id."""
+    """Request the archive's id."""
 
 
 @message(template_id=4, block_length=24)
 class StartRecordingRequest(Request):
-    """Record what a subscription receives, each image as a recording of its own."""
+    """Record what a subscription receives, each image as a separate recording."""
 
     stream_id: I32
     source_location: SourceLocation
@@ -83,7 +83,7 @@ class StartRecordingRequest2(Request):
 
 @message(template_id=11, block_length=32)
 class ExtendRecordingRequest(RecordingRequest):
-    """Record on where a recording stopped."""
+    """Extend a recording from its stop position."""
 
     stream_id: I32
     source_location: SourceLocation
@@ -102,7 +102,7 @@ class ExtendRecordingRequest2(RecordingRequest):
 
 @message(template_id=5, block_length=20)
 class StopRecordingRequest(Request):
-    """Stop by channel and stream."""
+    """Stop recording a channel and stream."""
 
     stream_id: I32
     channel: str
@@ -110,19 +110,19 @@ class StopRecordingRequest(Request):
 
 @message(template_id=14, block_length=24)
 class StopRecordingSubscriptionRequest(Request):
-    """Stop by the id of the subscription."""
+    """Stop recording a subscription."""
 
     subscription_id: I64
 
 
 @message(template_id=65, block_length=24)
 class StopRecordingByIdentityRequest(RecordingRequest):
-    """Stop by the id of the recording."""
+    """Stop the recording with this id."""
 
 
 @message(template_id=6, block_length=56)
 class ReplayRequest(RecordingRequest):
-    """Send a recording again."""
+    """Replay a recording."""
 
     position: I64
     length: I64
@@ -134,7 +134,7 @@ class ReplayRequest(RecordingRequest):
 
 @message(template_id=18, block_length=60)
 class BoundedReplayRequest(RecordingRequest):
-    """Send a recording again, as far as a counter says."""
+    """Replay a recording up to the position in a counter."""
 
     position: I64
     length: I64
@@ -147,24 +147,24 @@ class BoundedReplayRequest(RecordingRequest):
 
 @message(template_id=105, block_length=24)
 class ReplayTokenRequest(RecordingRequest):
-    """Ask for a token with which another publication may start a replay."""
+    """Request a token for a replay request from another publication."""
 
 
 @message(template_id=7, block_length=24)
 class StopReplayRequest(Request):
-    """Stop one replay."""
+    """Stop a replay."""
 
     replay_session_id: I64
 
 
 @message(template_id=19, block_length=24)
 class StopAllReplaysRequest(RecordingRequest):
-    """Stop the replays of a recording, or of all recordings with -1."""
+    """Stop the replays of a recording, or all replays with recording id -1."""
 
 
 @message(template_id=8, block_length=28)
 class ListRecordingsRequest(Request):
-    """List descriptors from an id on."""
+    """List descriptors, starting with an id."""
 
     from_recording_id: I64
     record_count: I32
@@ -172,7 +172,7 @@ class ListRecordingsRequest(Request):
 
 @message(template_id=9, block_length=32)
 class ListRecordingsForUriRequest(Request):
-    """List descriptors of a stream whose channel contains a text."""
+    """List the descriptors of a stream whose channel contains a text."""
 
     from_recording_id: I64
     record_count: I32
@@ -187,7 +187,7 @@ class ListRecordingRequest(RecordingRequest):
 
 @message(template_id=16, block_length=32)
 class FindLastMatchingRecordingRequest(Request):
-    """Ask for the newest recording of a session whose channel contains a text."""
+    """Find the last recording of a session whose channel contains a text."""
 
     min_recording_id: I64
     session_id: I32
@@ -197,7 +197,7 @@ class FindLastMatchingRecordingRequest(Request):
 
 @message(template_id=17, block_length=32)
 class ListRecordingSubscriptionsRequest(Request):
-    """List the subscriptions that are recorded now."""
+    """List the subscriptions that are being recorded."""
 
     pseudo_index: I32
     subscription_count: I32
@@ -208,63 +208,63 @@ class ListRecordingSubscriptionsRequest(Request):
 
 @message(template_id=12, block_length=24)
 class RecordingPositionRequest(RecordingRequest):
-    """Ask how far a recording is."""
+    """Request the recorded position of an active recording."""
 
 
 @message(template_id=15, block_length=24)
 class StopPositionRequest(RecordingRequest):
-    """Ask where a recording stopped."""
+    """Request the stop position of a recording."""
 
 
 @message(template_id=52, block_length=24)
 class StartPositionRequest(RecordingRequest):
-    """Ask where a recording starts."""
+    """Request the start position of a recording."""
 
 
 @message(template_id=67, block_length=24)
 class MaxRecordedPositionRequest(RecordingRequest):
-    """Ask how far a recording is, or where it stopped."""
+    """Request the recorded position of an active recording, or the stop position of another."""
 
 
 @message(template_id=13, block_length=32)
 class TruncateRecordingRequest(RecordingRequest):
-    """Take away everything from a position on."""
+    """Truncate a recording at a position."""
 
     position: I64
 
 
 @message(template_id=104, block_length=24)
 class PurgeRecordingRequest(RecordingRequest):
-    """Take a recording away."""
+    """Delete a recording."""
 
 
 @message(template_id=53, block_length=32)
 class DetachSegmentsRequest(RecordingRequest):
-    """Let a recording start later; its first files stay where they are."""
+    """Move the start position of a recording on; keep the files before it."""
 
     new_start_position: I64
 
 
 @message(template_id=54, block_length=24)
 class DeleteDetachedSegmentsRequest(RecordingRequest):
-    """Delete the files before a recording's start."""
+    """Delete the files before the start of a recording."""
 
 
 @message(template_id=55, block_length=32)
 class PurgeSegmentsRequest(RecordingRequest):
-    """Let a recording start later and delete the files before."""
+    """Move the start position of a recording on and delete the files before it."""
 
     new_start_position: I64
 
 
 @message(template_id=56, block_length=24)
 class AttachSegmentsRequest(RecordingRequest):
-    """Let a recording start earlier, with files that were put there."""
+    """Move the start position of a recording back over existing files."""
 
 
 @message(template_id=57, block_length=32)
 class MigrateSegmentsRequest(Request):
-    """Give the files of one recording to another."""
+    """Move the files of one recording to another."""
 
     src_recording_id: I64
     dst_recording_id: I64
@@ -272,6 +272,6 @@ class MigrateSegmentsRequest(Request):
 
 @message(template_id=107, block_length=24)
 class UpdateChannelRequest(RecordingRequest):
-    """Change the channel in a descriptor."""
+    """Change the channel of a recording."""
 
     channel: str

@@ -1,4 +1,4 @@
-"""What an archive tells its clients: answers, descriptors, signals, and events of recordings.
+"""Messages from an archive to its clients: responses, descriptors, signals and recording events.
 
 Source: archive-protocol 1.4, 1.5.
 """
@@ -11,7 +11,7 @@ from windtunnel.driver.archive.protocol.layout import I32, I64, Message, Wire, b
 
 @base
 class Response(Message):
-    """What every answer begins with."""
+    """The fields that every response begins with."""
 
     control_session_id: I64
     correlation_id: I64
@@ -19,7 +19,7 @@ class Response(Message):
 
 @message(template_id=1, block_length=32)
 class ControlResponse(Response):
-    """How a request went; what `relevant_id` means depends on the request and the code."""
+    """The result of a request; the meaning of `relevant_id` depends on the request and the code."""
 
     relevant_id: I64
     code: ControlResponseCode
@@ -29,7 +29,7 @@ class ControlResponse(Response):
 
 @message(template_id=59, block_length=20)
 class Challenge(Response):
-    """Who are you? A reader ignores `version`: Aeron's archive leaves whatever was there."""
+    """A challenge for further credentials. Ignore `version`: Aeron's archive does not set it."""
 
     version: I32
     encoded_challenge: bytes
@@ -37,14 +37,14 @@ class Challenge(Response):
 
 @message(template_id=106, block_length=8)
 class Ping(Message):
-    """Are you there? It is not answered."""
+    """Checks that the client is alive; not answered."""
 
     control_session_id: I64
 
 
 @message(template_id=22, block_length=80)
 class RecordingDescriptor(Response):
-    """All that a catalog knows of a recording; bytes of padding may follow.
+    """The catalog's description of a recording; padding bytes may follow.
 
     Units: timestamps in epoch ms; -1 as stop position or timestamp while it is being recorded
     """
@@ -67,7 +67,7 @@ class RecordingDescriptor(Response):
 
 @message(template_id=23, block_length=28)
 class RecordingSubscriptionDescriptor(Response):
-    """A subscription that is recorded now."""
+    """A subscription that is being recorded."""
 
     subscription_id: I64
     stream_id: I32
@@ -76,7 +76,7 @@ class RecordingSubscriptionDescriptor(Response):
 
 @message(template_id=24, block_length=44)
 class RecordingSignalEvent(Response):
-    """What happened to a recording, to the session that began it."""
+    """An event of a recording, sent to the session that started it."""
 
     recording_id: I64
     subscription_id: I64
@@ -86,7 +86,7 @@ class RecordingSignalEvent(Response):
 
 @message(template_id=101, block_length=24)
 class RecordingStarted(Message):
-    """To everybody who listens: an image is being recorded, from its join position on."""
+    """Event: the recording of an image has started at its join position."""
 
     recording_id: I64
     start_position: I64
@@ -98,7 +98,7 @@ class RecordingStarted(Message):
 
 @message(template_id=102, block_length=24)
 class RecordingProgress(Message):
-    """To everybody who listens: how far the recording of an image is."""
+    """Event: the position of the recording of an image."""
 
     recording_id: I64
     start_position: I64
@@ -107,7 +107,7 @@ class RecordingProgress(Message):
 
 @message(template_id=103, block_length=24)
 class RecordingStopped(Message):
-    """To everybody who listens: the recording of an image has ended."""
+    """Event: the recording of an image has stopped."""
 
     recording_id: I64
     start_position: I64

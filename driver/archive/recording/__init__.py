@@ -1,11 +1,14 @@
-"""From an image into segment files, block by block.
+"""Recording: requests to record, and the path from an image into segment files, block by block.
 
-    segment_writer       where a recording's bytes go
-    recording_position   the counter that says how far it is
-    recording_session    takes the blocks from the image
-    recording_events     tells everybody who wants to know
-    recorder             the agent: all sessions in turn
+    recordings           starts, extends and stops recordings
+    recorded_stream      a stream that a client asked to record, and its active recordings
+    image_recording      begins and finishes the recording of one image
+    recorder             the recorder agent, which runs the recording sessions
+    recording_session    records one image: blocks from the image to the segment writer
+    segment_writer       writes blocks into segment files
+    segment_deletions    deletes segment files in the background
+    recording_events     publishes the start, progress and stop of a recording
+    recording_position   the position counter of a recording
 
-Nothing here touches a message by itself: a block is one system call, whatever is in it. Knows
-neither the catalog nor who ordered the recording.
+A block is written with one system call, whatever it contains; messages are not parsed.
 """

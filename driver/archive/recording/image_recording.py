@@ -1,10 +1,10 @@
-"""From an image to a recording of it, and to its end.
+"""Begins and finishes the recording of one image.
 
-    image --> catalog entry, or the old one that goes on --> file, counter --> START or EXTEND
-    end   --> stop position --> what went wrong --> STOP --> counter freed
+    image --> catalog entry, new or extended --> segment file, counter --> START or EXTEND signal
+    end   --> stop position --> error, if any --> STOP signal --> counter freed
 
-What cannot be begun because of its files has an entry nevertheless: it has started, failed, and
-stopped where it started. Source: archive-protocol 3.1, 3.3, 5.1.
+A recording whose segment file cannot be created has a catalog entry nevertheless: it starts, fails,
+and stops at its start position. Source: archive-protocol 3.1, 3.3, 5.1.
 """
 
 from collections.abc import Mapping
@@ -15,8 +15,8 @@ from windtunnel.driver.archive.control.request_rejected import RequestRejected, 
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode, RecordingSignal
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.recording import recording_position
+from windtunnel.driver.archive.recording.recorded_stream import ActiveRecording, RecordedStream
 from windtunnel.driver.archive.recording.recording_events import RecordingEvents
-from windtunnel.driver.archive.recording.recording_request import ActiveRecording, RecordingOrder
 from windtunnel.driver.archive.recording.recording_session import RecordingSession
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
@@ -27,20 +27,20 @@ from windtunnel.driver.client.publication.exclusive_publication import Exclusive
 
 
 class ImageRecording:
-    """Makes recordings of images, and ends them."""
+    """Begins and finishes recordings of images."""
 
     def __init__(
         self,
-        facilities: ArchiveResources,
+        resources: ArchiveResources,
         options: WriteOptions,
         events: ExclusivePublication | None,
     ) -> None:
-        self._facilities, self._options, self._events = facilities, options, events
+        self._resources, self._options, self._events = resources, options, events
 
     def require_stopped(
         self, active: Mapping[int, ActiveRecording], recording: RecordingDescriptor
     ) -> None:
-        """Raise Refusal where it cannot go on because it has not stopped."""
+        """Raise RequestRejected unless the recording has stopped, as an extension requires."""
         if recording.recording_id in active or recording.stop_position == NULL_VALUE:
             raise RequestRejected(
                 f"cannot extend active recording {recording.recording_id}",
@@ -48,7 +48,7 @@ class ImageRecording:
             )
 
     def require_undeleted(self, deletions: Deletions, recording: RecordingDescriptor) -> None:
-        """Raise Refusal where files are being deleted that it would go on in."""
+        """Raise RequestRejected if a file that an extension would write to is being deleted."""
         highest = deletions.highest_base(recording.recording_id)
         if highest is not None and highest >= recording.stop_position:
             raise RequestRejected(
@@ -56,46 +56,49 @@ class ImageRecording:
                 "delete operation"
             )
 
-    def begin(self, order: RecordingOrder, image: Image) -> ActiveRecording | None:
-        """Begin to record an image; None where it has ended again, which the client was told.
+    def begin(self, stream: RecordedStream, image: Image) -> ActiveRecording | None:
+        """Begin to record an image; None if it failed at once, which was reported to the client.
 
-        Raises Refusal, StorageError where nothing has begun
+        Raises RequestRejected, StorageError if nothing has begun
         """
-        if order.extended_id is None:
-            recording, signal = self._entered(order, image), RecordingSignal.START
+        if stream.extended_id is None:
+            recording, signal = self._add_entry(stream, image), RecordingSignal.START
         else:
-            recording, signal = self._continued(order, image), RecordingSignal.EXTEND
+            recording, signal = self._extend_entry(stream, image), RecordingSignal.EXTEND
         try:
-            counter, session = self._session(order, recording, image)
+            counter, session = self._create_session(stream, recording, image)
         except DriverError as error:
-            self._facilities.errors.record(str(error))
-            self._tell(order, signal, recording.recording_id, image.join_position)
-            self._stopped(order, recording.recording_id, image.join_position, error)
+            self._resources.errors.record(str(error))
+            self._signal(stream, signal, recording.recording_id, image.join_position)
+            self._record_stop(stream, recording.recording_id, image.join_position, error)
             return None
-        self._tell(order, signal, recording.recording_id, image.join_position)
-        return ActiveRecording(order, recording, session, counter, image)
+        self._signal(stream, signal, recording.recording_id, image.join_position)
+        return ActiveRecording(stream, recording, session, counter, image)
 
-    def _entered(self, order: RecordingOrder, image: Image) -> RecordingDescriptor:
-        """A new entry in the catalog."""
-        facilities = self._facilities
+    def _add_entry(self, stream: RecordedStream, image: Image) -> RecordingDescriptor:
+        """Add an entry to the catalog."""
+        resources = self._resources
         recording = RecordingDescriptor(
             control_session_id=0, correlation_id=0, recording_id=NULL_VALUE,
-            start_timestamp=facilities.clock.now_ms(), stop_timestamp=NULL_VALUE,
+            start_timestamp=resources.clock.now_ms(), stop_timestamp=NULL_VALUE,
             start_position=image.join_position, stop_position=NULL_VALUE,
             initial_term_id=image.initial_term_id,
-            segment_file_length=max(facilities.settings.segment_file_length, image.term_length),
+            segment_file_length=max(resources.settings.segment_file_length, image.term_length),
             term_buffer_length=image.term_length, mtu_length=image.mtu_length,
-            session_id=image.session_id, stream_id=order.stream_id,
-            stripped_channel=order.stripped_channel, original_channel=order.original_channel,
+            session_id=image.session_id, stream_id=stream.stream_id,
+            stripped_channel=stream.stripped_channel, original_channel=stream.original_channel,
             source_identity=image.source_identity,
         )  # fmt: skip
-        return replace(recording, recording_id=facilities.catalog.add(recording))
+        return replace(recording, recording_id=resources.catalog.add(recording))
 
-    def _continued(self, order: RecordingOrder, image: Image) -> RecordingDescriptor:
-        """The entry of a recording that goes on. Raises Refusal where the image does not fit."""
-        assert order.extended_id is not None
-        recording = self._facilities.recording(order.extended_id)
-        for what, expected, found in (
+    def _extend_entry(self, stream: RecordedStream, image: Image) -> RecordingDescriptor:
+        """Update the entry of an extended recording.
+
+        Raises RequestRejected if the image does not continue it.
+        """
+        assert stream.extended_id is not None
+        recording = self._resources.recording(stream.extended_id)
+        for name, expected, found in (
             ("join position", recording.stop_position, image.join_position),
             ("initial term id", recording.initial_term_id, image.initial_term_id),
             ("term length", recording.term_buffer_length, image.term_length),
@@ -103,11 +106,11 @@ class ImageRecording:
         ):
             if expected != found:
                 raise RequestRejected(
-                    f"cannot extend recording {recording.recording_id}: the {what} of the image "
+                    f"cannot extend recording {recording.recording_id}: the {name} of the image "
                     f"is {found}, expected {expected}", ErrorCode.INVALID_EXTENSION,
                 )  # fmt: skip
-        ids = (order.session.session_id, order.correlation_id, image.session_id)
-        self._facilities.catalog.extended(
+        ids = (stream.session.session_id, stream.correlation_id, image.session_id)
+        self._resources.catalog.record_extension(
             recording.recording_id,
             control_session_id=ids[0], correlation_id=ids[1], session_id=ids[2],
         )  # fmt: skip
@@ -117,66 +120,66 @@ class ImageRecording:
             stop_position=NULL_VALUE, stop_timestamp=NULL_VALUE,
         )  # fmt: skip
 
-    def _session(
-        self, order: RecordingOrder, recording: RecordingDescriptor, image: Image
+    def _create_session(
+        self, stream: RecordedStream, recording: RecordingDescriptor, image: Image
     ) -> tuple[Counter, RecordingSession]:
-        # One that goes on may come from elsewhere now, while its entry tells where it began.
-        shown = replace(
-            recording, stream_id=order.stream_id, stripped_channel=order.stripped_channel,
-            original_channel=order.original_channel, source_identity=image.source_identity,
+        # An extension may come from another source; the entry keeps the original one.
+        current = replace(
+            recording, stream_id=stream.stream_id, stripped_channel=stream.stripped_channel,
+            original_channel=stream.original_channel, source_identity=image.source_identity,
         )  # fmt: skip
-        facilities, archive_id = self._facilities, self._facilities.archive_id
+        resources, archive_id = self._resources, self._resources.archive_id
         join_position = image.join_position
         writer = SegmentWriter(
-            facilities.directory, recording, join_position, self._options,
-            is_new=order.extended_id is None,
+            resources.directory, recording, join_position, self._options,
+            is_new=stream.extended_id is None,
         )  # fmt: skip
         try:
-            counter = facilities.client.add_counter(
+            counter = resources.client.add_counter(
                 recording_position.TYPE_ID,
-                recording_position.key(shown, archive_id),
-                recording_position.label(shown, archive_id),
+                recording_position.key(current, archive_id),
+                recording_position.label(current, archive_id),
             )
         except BaseException:
             writer.close()
             raise
         events = (
             None if self._events is None
-            else RecordingEvents(self._events, shown, join_position)
+            else RecordingEvents(self._events, current, join_position)
         )  # fmt: skip
-        io_max_length = facilities.settings.file_io_max_length
+        io_max_length = resources.settings.file_io_max_length
         return counter, RecordingSession(image, writer, counter, io_max_length, events)
 
     def finish(self, active: ActiveRecording) -> None:
-        """A session has ended, whatever the reason."""
-        order, failure = active.order, active.session.failure
+        """Finish a recording whose session has ended for any reason."""
+        stream, failure = active.stream, active.session.failure
         text = "" if failure is None else str(failure)
         if failure is not None:
-            self._facilities.errors.record(text)
-        self._stopped(order, active.recording_id, active.position, failure)
+            self._resources.errors.record(text)
+        self._record_stop(stream, active.recording_id, active.position, failure)
         active.counter.close()
 
-    def _stopped(
+    def _record_stop(
         self,
-        order: RecordingOrder,
+        stream: RecordedStream,
         recording_id: int,
         position: int,
         failure: DriverError | None = None,
     ) -> None:
-        facilities = self._facilities
+        resources = self._resources
         try:
-            facilities.catalog.stopped(recording_id, position, facilities.clock.now_ms())
+            resources.catalog.record_stop(recording_id, position, resources.clock.now_ms())
         except StorageError as error:
-            # The next start finds the stop position in the files.
-            facilities.errors.record(str(error))
+            # The next start recovers the stop position from the files.
+            resources.errors.record(str(error))
             failure = failure or error
         if failure is not None:
-            order.session.error(order.correlation_id, str(failure), code_of(failure))
-        self._tell(order, RecordingSignal.STOP, recording_id, position)
+            stream.session.responses.error(stream.correlation_id, str(failure), code_of(failure))
+        self._signal(stream, RecordingSignal.STOP, recording_id, position)
 
-    def _tell(
-        self, order: RecordingOrder, signal: RecordingSignal, recording_id: int, position: int
+    def _signal(
+        self, stream: RecordedStream, signal: RecordingSignal, recording_id: int, position: int
     ) -> None:
-        order.session.signal(
-            order.correlation_id, signal, recording_id, order.subscription_id, position
+        stream.session.responses.signal(
+            stream.correlation_id, signal, recording_id, stream.subscription_id, position
         )

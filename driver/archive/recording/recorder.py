@@ -1,8 +1,8 @@
-"""The agent that records: all sessions in turn, whoever's thread it runs in.
+"""The recorder agent: runs the recording sessions, in the thread of its caller.
 
     conductor --add, stop--> [ inbox ] --> sessions --> [ ended ] --take_ended--> conductor
 
-The two queues are all that conductor and recorder share, so each may have a thread of its own.
+Conductor and recorder share only the two queues, so each may run in a thread of its own.
 """
 
 from collections import deque
@@ -15,25 +15,25 @@ _Inbox = deque[tuple[RecordingSession, bool]]
 
 
 class Recorder:
-    """Takes turns with every session."""
+    """Runs the duty cycles of all recording sessions."""
 
     def __init__(self, on_turn: Callable[[int], object] = lambda now_ns: None) -> None:
-        """`on_turn` is told the time at each turn."""
+        """`on_turn` is called with the time at the start of each duty cycle."""
         self._on_turn = on_turn
         self._sessions: list[RecordingSession] = []
         self._inbox: _Inbox = deque()
         self._ended: deque[RecordingSession] = deque()
 
     def add(self, session: RecordingSession) -> None:
-        """Record that from now on."""
+        """Run a session from now on."""
         self._inbox.append((session, False))
 
     def stop(self, session: RecordingSession) -> None:
-        """End it; it comes back by `take_ended` like one that ended by itself."""
+        """Stop a session; `take_ended` returns it like one that ended by itself."""
         self._inbox.append((session, True))
 
     def do_work(self, now_ns: int) -> int:
-        """One block of each session. Returns an amount of work."""
+        """Record one block of each session. Returns an amount of work."""
         self._on_turn(now_ns)
         work_count = 0
         while self._inbox:
@@ -45,15 +45,15 @@ class Recorder:
                 self._sessions.append(session)
         has_ended = False
         for session in self._sessions:
-            work_count += self._turn(session)
+            work_count += self._run(session)
             has_ended = has_ended or session.is_done
         if has_ended:
             self._ended.extend(session for session in self._sessions if session.is_done)
             self._sessions = [session for session in self._sessions if not session.is_done]
         return work_count
 
-    def _turn(self, session: RecordingSession) -> int:
-        """One block; an error that nobody foresaw ends this recording alone."""
+    def _run(self, session: RecordingSession) -> int:
+        """Record one block; an unexpected error ends only this recording."""
         try:
             return session.do_work()
         except ClientTerminatedError:
@@ -69,11 +69,11 @@ class Recorder:
             session.fail(error)
 
     def take_ended(self) -> RecordingSession | None:
-        """One session that has ended, once."""
+        """Return a session that has ended, once; None if there is none."""
         return self._ended.popleft() if self._ended else None
 
     def close(self) -> None:
-        """End every session; nobody else takes turns any more."""
+        """Stop every session; call it when no other thread runs the recorder."""
         for session, _ in self._inbox:
             if session not in self._sessions and not session.is_done:
                 self._sessions.append(session)

@@ -1,8 +1,8 @@
-"""Telling everybody who listens of recordings: begun, how far, ended.
+"""Publishes the events of recordings: started, progress, stopped.
 
-An event that nobody takes is dropped after some attempts, progress after one: it comes again. Aeron
-ends a recording whose progress cannot be told because the events' stream has come to its end; ours
-goes on, since what is recorded is worth more than who knows of it. Source: archive-protocol 5.9.
+An event that is not accepted is dropped after some attempts; progress after one, because it is sent
+again. Aeron ends a recording whose progress cannot be published because the event publication has
+reached its maximum position; here the recording continues. Source: archive-protocol 5.9.
 """
 
 from windtunnel.driver.archive.protocol.codec import encode
@@ -19,45 +19,45 @@ ATTEMPTS = 3
 
 
 class RecordingEvents:
-    """Tells of one recording, in the recorder's thread."""
+    """Publishes the events of one recording, in the recorder's thread."""
 
     def __init__(
         self, publication: ExclusivePublication, recording: RecordingDescriptor, join_position: int
     ) -> None:
-        """`join_position` is where this image of it begins."""
+        """`join_position` is the position at which the image begins."""
         self._publication, self._recording = publication, recording
-        self._join_position = self._told_position = join_position
+        self._join_position = self._sent_position = join_position
 
     def started(self) -> None:
-        found = self._recording
-        self._tell(
+        recording = self._recording
+        self._send(
             RecordingStarted(
-                recording_id=found.recording_id, start_position=self._join_position,
-                session_id=found.session_id, stream_id=found.stream_id,
-                channel=found.original_channel, source_identity=found.source_identity,
+                recording_id=recording.recording_id, start_position=self._join_position,
+                session_id=recording.session_id, stream_id=recording.stream_id,
+                channel=recording.original_channel, source_identity=recording.source_identity,
             ), ATTEMPTS,
         )  # fmt: skip
 
     def progressed(self, position: int) -> None:
-        if position == self._told_position:
+        if position == self._sent_position:
             return
-        told = self._tell(
+        is_sent = self._send(
             RecordingProgress(
                 recording_id=self._recording.recording_id, start_position=self._join_position,
                 position=position,
             ), 1,
         )  # fmt: skip
-        if told:
-            self._told_position = position
+        if is_sent:
+            self._sent_position = position
 
     def stopped(self, position: int) -> None:
-        self._tell(
+        self._send(
             RecordingStopped(
                 recording_id=self._recording.recording_id, start_position=self._join_position,
                 stop_position=position,
             ), ATTEMPTS,
         )  # fmt: skip
 
-    def _tell(self, message: Message, attempts: int) -> bool:
+    def _send(self, message: Message, attempts: int) -> bool:
         content = encode(message)
         return any(self._publication.offer(content) > 0 for _ in range(attempts))

@@ -1,12 +1,11 @@
-"""The counter that tells everybody how far a recording is.
+"""The counter for the position of a recording.
 
     0              8            12        16                16 + n
     +--------------+------------+---------+-----------------+--------------+
     | recording id | session id | n       | source identity | archive id   |
     +--------------+------------+---------+-----------------+--------------+
 
-The archive id follows the identity at once, at whatever offset that is. Source: archive-protocol
-5.5.
+The archive id follows the source identity without padding. Source: archive-protocol 5.5.
 """
 
 import struct
@@ -22,14 +21,14 @@ IDENTITY_LENGTH_MAX = KEY_LENGTH_MAX - _HEAD.size - _ARCHIVE_ID.size
 
 
 def key(recording: RecordingDescriptor, archive_id: int) -> bytes:
-    """The counter's key; a long identity is cut."""
+    """Return the counter's key; a long source identity is truncated."""
     identity = recording.source_identity.encode("ascii", "replace")[:IDENTITY_LENGTH_MAX]
     head = _HEAD.pack(recording.recording_id, recording.session_id, len(identity))
     return head + identity + _ARCHIVE_ID.pack(archive_id)
 
 
 def label(recording: RecordingDescriptor, archive_id: int) -> str:
-    """The counter's label; a long channel is cut."""
+    """Return the counter's label; a long channel is truncated."""
     head = f"rec-pos: {recording.recording_id} {recording.session_id} {recording.stream_id} "
     tail = f" - archiveId={archive_id}"
-    return counter_label.fitting(head + recording.stripped_channel, tail)
+    return counter_label.fit_label(head + recording.stripped_channel, tail)

@@ -1,12 +1,12 @@
-"""Recording one image: its blocks go to the segment writer, then its position to everybody.
+"""Records one image: writes its blocks to the segment writer, then updates the position counter.
 
     image --block--> SegmentWriter (write, sync) --> position counter
 
-Whoever wants events is told of its beginning, its position after each turn, and its end. It ends
-when the stream does, when the image is gone, when it is told to, or when a block cannot be
-written; then everything up to `position` is in the files and nothing behind it. The order is such
-that whoever sees a position in the counter can read the bytes before it. Source: archive-protocol
-5.1.
+If recording events are enabled, they report the start, the position after each duty cycle, and the
+stop. A session ends when the stream ends, when the image is closed, when it is stopped, or when a
+block cannot be written; then everything up to `position` is in the files and nothing after it. The
+order of writes guarantees that the bytes before a position in the counter can be read.
+Source: archive-protocol 5.1.
 """
 
 import traceback
@@ -21,31 +21,31 @@ FILE_IO_MAX_LENGTH = 1 << 20
 
 
 class RecordingDefect(DriverError):
-    """An error that nobody foresaw ended a recording; the text says where it was met."""
+    """An unexpected error ended a recording; the text contains the traceback."""
 
 
 class PositionCounter(Protocol):
-    """What tells others how far the recording is."""
+    """The counter for the recorded position."""
 
     def set(self, value: int) -> None:
-        """Store with release."""
+        """Store a value with release semantics."""
 
 
 class Events(Protocol):
-    """Whoever wants to hear of every recording."""
+    """Receives the events of a recording."""
 
     def started(self) -> None:
-        """Its first file is there."""
+        """Its first segment file exists."""
 
     def progressed(self, position: int) -> None:
-        """It is that far; told after each turn."""
+        """Its recorded position, after each duty cycle."""
 
     def stopped(self, position: int) -> None:
-        """It has ended there."""
+        """It stopped at this position."""
 
 
 class RecordingSession:
-    """Takes one image into files, in one thread."""
+    """Records one image into files, in one thread."""
 
     def __init__(
         self,
@@ -55,24 +55,24 @@ class RecordingSession:
         io_max_length: int = FILE_IO_MAX_LENGTH,
         events: Events | None = None,
     ) -> None:
-        """The writer stands where the image does."""
+        """The writer's position must be that of the image."""
         assert image.position == writer.position, (image.position, writer.position)
         self._image, self._writer, self._counter = image, writer, counter
         self._block_length = min(image.term_length, io_max_length)
         self._events = events
         self.failure: DriverError | None = None
-        """Why a block could not be written, or what else ended it before its time."""
+        """Why a block could not be written, or what else ended the recording prematurely."""
         self.is_done = False
         self._is_announced = False
         counter.set(writer.position)
 
     @property
     def position(self) -> int:
-        """Up to where it is recorded."""
+        """The recorded position."""
         return self._writer.position
 
     def do_work(self) -> int:
-        """Record one block. Returns how many bytes."""
+        """Record one block. Returns its length in bytes."""
         if self.is_done:
             return 0
         if not self._is_announced:
@@ -97,7 +97,7 @@ class RecordingSession:
         self._counter.set(self._writer.position)
 
     def stop(self) -> None:
-        """End it here; may be called again."""
+        """End the recording here; may be called again."""
         if not self.is_done:
             self.is_done = True
             self._writer.close()
@@ -106,8 +106,8 @@ class RecordingSession:
                 self._events.stopped(self._writer.position)
 
     def fail(self, error: Exception) -> None:
-        """End it here because of an error that nobody foresaw; raises none itself."""
-        way = "".join(traceback.format_exception(error))
-        self.failure = RecordingDefect(f"the recording has met an error: {error!r}\n{way}")
+        """End the recording because of an unexpected error; does not raise."""
+        trace = "".join(traceback.format_exception(error))
+        self.failure = RecordingDefect(f"internal error of the recording: {error!r}\n{trace}")
         with suppress(Exception):
             self.stop()

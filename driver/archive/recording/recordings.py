@@ -1,11 +1,11 @@
-"""Start, extend and stop recordings.
+"""Starts, extends and stops recordings.
 
-    request --> RecordingOrder (subscription) --image--> entry, counter, session --> Recorder
+    request --> RecordedStream (subscription) --image--> entry, counter, session --> Recorder
                      ^                                                                |
                      `-- stop ------- ended: stop position, STOP, counter freed <-----'
 
-The answer to a request is said before any image can be recorded; signals follow. An image that does
-not continue the recording that it was meant for is a second answer to the same request.
+A request is answered before any image can be recorded; signals follow. For an image that does not
+continue the recording that it should extend, an error is the second response to the same request.
 Source: archive-protocol 3.1 to 3.3.
 """
 
@@ -27,8 +27,8 @@ from windtunnel.driver.archive.protocol.requests import (
     StopRecordingSubscriptionRequest,
 )
 from windtunnel.driver.archive.recording.image_recording import ImageRecording
+from windtunnel.driver.archive.recording.recorded_stream import ActiveRecording, RecordedStream
 from windtunnel.driver.archive.recording.recorder import Recorder
-from windtunnel.driver.archive.recording.recording_request import ActiveRecording, RecordingOrder
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.base.errors import DriverError
@@ -37,32 +37,32 @@ from windtunnel.driver.client.image.image import Image
 
 
 class Recordings:
-    """What one archive records, in its conductor's thread."""
+    """The recordings of one archive, for its conductor's thread."""
 
     def __init__(
         self,
-        facilities: ArchiveResources,
+        resources: ArchiveResources,
         recorder: Recorder,
         deletions: Deletions,
         images: ImageRecording,
     ) -> None:
-        self._facilities, self._recorder = facilities, recorder
+        self._resources, self._recorder = resources, recorder
         self._deletions, self._images = deletions, images
-        self._by_key: dict[str, RecordingOrder] = {}
-        self._open: list[RecordingOrder] = []
+        self._by_key: dict[str, RecordedStream] = {}
+        self._open: list[RecordedStream] = []
         self._active: dict[int, ActiveRecording] = {}
-        self._arrived: deque[tuple[RecordingOrder, Image]] = deque()
+        self._arrived: deque[tuple[RecordedStream, Image]] = deque()
         self._ended: list[ActiveRecording] = []
 
-    # --- asked by others -----------------------------------------------------------------------
+    # --- for other operations ------------------------------------------------------------------
 
     def active(self, recording_id: int) -> ActiveRecording | None:
-        """The recording that is going on, if it is."""
+        """Return the active recording of this id, or None."""
         return self._active.get(recording_id)
 
     @property
-    def orders(self) -> Iterator[RecordingOrder]:
-        """What is ordered and not stopped."""
+    def streams(self) -> Iterator[RecordedStream]:
+        """The streams that are being recorded and were not stopped."""
         return iter(tuple(self._by_key.values()))
 
     # --- requests ------------------------------------------------------------------------------
@@ -70,19 +70,19 @@ class Recordings:
     def start(
         self, session: ControlSession, request: StartRecordingRequest | StartRecordingRequest2
     ) -> None:
-        """Record what a subscription receives."""
+        """Record the images of a subscription."""
         self._require_slot()
-        self._facilities.require_space()
-        order = self._order(session, request)
-        self._subscribe(order, is_spy=request.source_location == SourceLocation.LOCAL)
-        session.ok(request.correlation_id, order.subscription_id)
+        self._resources.require_space()
+        stream = self._create_stream(session, request)
+        self._subscribe(stream, is_spy=request.source_location == SourceLocation.LOCAL)
+        session.responses.ok(request.correlation_id, stream.subscription_id)
 
     def extend(
         self, session: ControlSession, request: ExtendRecordingRequest | ExtendRecordingRequest2
     ) -> None:
-        """Let a recording go on."""
+        """Extend a stopped recording."""
         self._require_slot()
-        recording = self._facilities.recording(request.recording_id)
+        recording = self._resources.recording(request.recording_id)
         if recording.stream_id != request.stream_id:
             raise RequestRejected(
                 f"cannot extend recording {request.recording_id} of stream "
@@ -91,66 +91,69 @@ class Recordings:
             )
         self._images.require_stopped(self._active, recording)
         self._images.require_undeleted(self._deletions, recording)
-        self._facilities.require_space()
-        order = self._order(session, request)
-        order.extended_id = request.recording_id
-        self._subscribe(order, is_spy=request.source_location == SourceLocation.LOCAL)
-        session.ok(request.correlation_id, order.subscription_id)
+        self._resources.require_space()
+        stream = self._create_stream(session, request)
+        stream.extended_id = request.recording_id
+        self._subscribe(stream, is_spy=request.source_location == SourceLocation.LOCAL)
+        session.responses.ok(request.correlation_id, stream.subscription_id)
 
     def stop_by_channel(self, session: ControlSession, request: StopRecordingRequest) -> None:
-        """Stop what was ordered for a channel and stream."""
+        """Stop recording a channel and stream."""
         key = retained_channel.stream_key(request.stream_id, uri.parse(request.channel))
-        order = self._by_key.get(key)
-        if order is None:
+        stream = self._by_key.get(key)
+        if stream is None:
             raise RequestRejected(
                 f"no recording of stream {request.stream_id} of {request.channel}",
                 ErrorCode.UNKNOWN_SUBSCRIPTION,
             )
-        session.ok(request.correlation_id)
-        self.stop(order)
+        session.responses.ok(request.correlation_id)
+        self.stop(stream)
 
     def stop_by_subscription(
         self, session: ControlSession, request: StopRecordingSubscriptionRequest
     ) -> None:
-        """Stop what has a subscription of that id."""
-        wanted = request.subscription_id
-        order = next((each for each in self.orders if each.subscription_id == wanted), None)
-        if order is None:
+        """Stop recording a subscription."""
+        expected = request.subscription_id
+        stream = next((each for each in self.streams if each.subscription_id == expected), None)
+        if stream is None:
             raise RequestRejected(
-                f"no recording has subscription {wanted}", ErrorCode.UNKNOWN_SUBSCRIPTION
+                f"no recording has subscription {expected}", ErrorCode.UNKNOWN_SUBSCRIPTION
             )
-        session.ok(request.correlation_id)
-        self.stop(order)
+        session.responses.ok(request.correlation_id)
+        self.stop(stream)
 
     def stop_by_identity(
         self, session: ControlSession, request: StopRecordingByIdentityRequest
     ) -> None:
-        """Stop one recording, and order no more of its subscription."""
-        self._facilities.recording(request.recording_id)
-        found = self._active.get(request.recording_id)
-        session.ok(request.correlation_id, 0 if found is None else 1)
-        if found is not None:
-            self._end(found.order)
-            self._recorder.stop(found.session)
+        """Stop one recording, and record no further images of its subscription."""
+        self._resources.recording(request.recording_id)
+        active = self._active.get(request.recording_id)
+        session.responses.ok(request.correlation_id, 0 if active is None else 1)
+        if active is not None:
+            self._end(active.stream)
+            self._recorder.stop(active.session)
 
-    # --- orders --------------------------------------------------------------------------------
+    # --- streams -------------------------------------------------------------------------------
 
     def _require_slot(self) -> None:
-        limit = self._facilities.settings.max_concurrent_recordings
-        if sum(order.counts for order in self._open) >= limit:
+        limit = self._resources.settings.max_concurrent_recordings
+        if sum(stream.counts_as_concurrent for stream in self._open) >= limit:
             raise RequestRejected(
                 f"max concurrent recordings reached {limit}", ErrorCode.MAX_RECORDINGS
             )
 
-    def _order(
+    def _create_stream(
         self,
         session: ControlSession,
         request: StartRecordingRequest
         | StartRecordingRequest2
         | ExtendRecordingRequest
         | ExtendRecordingRequest2,
-    ) -> RecordingOrder:
-        """What is ordered, not yet subscribed to. Raises Refusal, ConfigurationError."""
+    ) -> RecordedStream:
+        """Create the state of a request, not yet subscribed.
+
+        Raises RequestRejected, ConfigurationError.
+        """
         parsed = uri.parse(request.channel)
         key = retained_channel.stream_key(request.stream_id, parsed)
         if key in self._by_key:
@@ -159,50 +162,50 @@ class Recordings:
                 ErrorCode.ACTIVE_SUBSCRIPTION,
             )
         stripped = retained_channel.text(retained_channel.retained(parsed))
-        return RecordingOrder(
+        return RecordedStream(
             session, request.correlation_id, request.stream_id, request.channel, stripped, key,
             getattr(request, "auto_stop", BooleanType.FALSE) == BooleanType.TRUE,
         )  # fmt: skip
 
-    def add(self, order: RecordingOrder) -> None:
-        """Record on behalf of this archive itself. Raises Refusal, ClientError."""
+    def add(self, stream: RecordedStream) -> None:
+        """Record on behalf of the archive itself. Raises RequestRejected, ClientError."""
         self._require_slot()
-        if order.key in self._by_key:
+        if stream.key in self._by_key:
             raise RequestRejected(
-                f"recording exists for {order.key}", ErrorCode.ACTIVE_SUBSCRIPTION
+                f"recording exists for {stream.key}", ErrorCode.ACTIVE_SUBSCRIPTION
             )
-        self._subscribe(order, is_spy=False)
+        self._subscribe(stream, is_spy=False)
 
-    def _subscribe(self, order: RecordingOrder, *, is_spy: bool) -> None:
-        is_udp = order.stripped_channel.startswith("aeron:udp")
+    def _subscribe(self, stream: RecordedStream, *, is_spy: bool) -> None:
+        is_udp = stream.stripped_channel.startswith("aeron:udp")
         prefix = uri.SPY_PREFIX if is_spy and is_udp else ""
-        order.subscription = self._facilities.client.add_subscription(
-            prefix + order.stripped_channel, order.stream_id,
-            on_available_image=lambda image: self._arrived.append((order, image)),
+        stream.subscription = self._resources.client.add_subscription(
+            prefix + stream.stripped_channel, stream.stream_id,
+            on_available_image=lambda image: self._arrived.append((stream, image)),
         )  # fmt: skip
-        self._by_key[order.key] = order
-        self._open.append(order)
+        self._by_key[stream.key] = stream
+        self._open.append(stream)
 
-    def stop(self, order: RecordingOrder) -> None:
-        """End an order and all that is recorded for it."""
-        for each in tuple(order.active):
+    def stop(self, stream: RecordedStream) -> None:
+        """Stop a stream and all its recordings."""
+        for each in tuple(stream.active):
             self._recorder.stop(each.session)
-        self._end(order)
+        self._end(stream)
 
-    def _end(self, order: RecordingOrder) -> None:
-        """Order no more; the subscription goes with the last of its sessions."""
-        order.is_over = True
-        if self._by_key.get(order.key) is order:
-            del self._by_key[order.key]
-        self._close_if_done(order)
+    def _end(self, stream: RecordedStream) -> None:
+        """Record no further images; the subscription is closed with the last session."""
+        stream.is_over = True
+        if self._by_key.get(stream.key) is stream:
+            del self._by_key[stream.key]
+        self._close_if_done(stream)
 
-    def _close_if_done(self, order: RecordingOrder) -> None:
-        if order.is_over and not order.active and order in self._open:
-            self._open.remove(order)
-            if order.subscription is not None:
-                order.subscription.close()
+    def _close_if_done(self, stream: RecordedStream) -> None:
+        if stream.is_over and not stream.active and stream in self._open:
+            self._open.remove(stream)
+            if stream.subscription is not None:
+                stream.subscription.close()
 
-    # --- its duty cycle ------------------------------------------------------------------------
+    # --- duty cycle ----------------------------------------------------------------------------
 
     @property
     def arrived_count(self) -> int:
@@ -210,81 +213,81 @@ class Recordings:
         return len(self._arrived)
 
     def begin(self, count: int) -> int:
-        """Begin with that many new images, the oldest first. Returns an amount of work."""
+        """Begin to record that many new images, the oldest first. Returns an amount of work."""
         work_count = 0
         for _ in range(count):
-            order, image = self._arrived.popleft()
-            if self._is_about_to_end(order.extended_id):
-                self._arrived.append((order, image))
+            stream, image = self._arrived.popleft()
+            if self._is_about_to_end(stream.extended_id):
+                self._arrived.append((stream, image))
             else:
-                self._on_image(order, image)
+                self._on_image(stream, image)
                 work_count += 1
         return work_count
 
     def _is_about_to_end(self, recording_id: int | None) -> bool:
-        """Whether all that is missing is that the recorder sees the end of its stream."""
+        """Whether the recording's stream has ended, but the recorder has not seen it yet."""
         active = None if recording_id is None else self._active.get(recording_id)
         return active is not None and (
             active.image.is_closed or active.image.end_of_stream_position != I64_MAX
         )
 
     def finish(self) -> int:
-        """Finish what has ended. Returns an amount of work."""
+        """Finish the recordings that have ended. Returns an amount of work."""
         work_count = 0
         while (session := self._recorder.take_ended()) is not None:
             self._ended.append(
                 next(each for each in self._active.values() if each.session is session)
             )
         for active in tuple(self._ended):
-            is_held = active.order.is_held and not active.order.is_over
-            if not is_held or active.session.failure is not None:
+            is_end_deferred = active.stream.is_end_deferred and not active.stream.is_over
+            if not is_end_deferred or active.session.failure is not None:
                 self._ended.remove(active)
                 self._on_ended(active)
                 work_count += 1
         return work_count
 
-    def _on_image(self, order: RecordingOrder, image: Image) -> None:
-        if order.is_over:
+    def _on_image(self, stream: RecordedStream, image: Image) -> None:
+        if stream.is_over:
             return
         try:
-            if order.extended_id is not None:
-                recording = self._facilities.recording(order.extended_id)
+            if stream.extended_id is not None:
+                recording = self._resources.recording(stream.extended_id)
                 self._images.require_stopped(self._active, recording)
                 self._images.require_undeleted(self._deletions, recording)
-            active = self._images.begin(order, image)
+            active = self._images.begin(stream, image)
         except DriverError as error:
-            order.session.error(order.correlation_id, str(error), code_of(error))
+            stream.session.responses.error(stream.correlation_id, str(error), code_of(error))
             if not isinstance(error, RequestRejected):
-                self._facilities.errors.record(str(error))
-            if order.auto_stop:
-                self._end(order)
+                self._resources.errors.record(str(error))
+            if stream.auto_stop:
+                self._end(stream)
             return
-        order.has_begun = True
+        stream.has_begun = True
         if active is None:
-            if order.auto_stop:
-                self._end(order)
+            if stream.auto_stop:
+                self._end(stream)
             return
-        order.active.append(active)
+        stream.active.append(active)
         self._active[active.recording_id] = active
-        self._count()
+        self._update_counter()
         self._recorder.add(active.session)
 
     def _on_ended(self, active: ActiveRecording) -> None:
-        order = active.order
+        stream = active.stream
         self._images.finish(active)
         del self._active[active.recording_id]
-        order.active.remove(active)
-        self._count()
-        if order.auto_stop and not order.is_over:
-            self.stop(order)
-        self._close_if_done(order)
+        stream.active.remove(active)
+        self._update_counter()
+        if stream.auto_stop and not stream.is_over:
+            self.stop(stream)
+        self._close_if_done(stream)
 
-    def _count(self) -> None:
-        self._facilities.counters.recording_sessions.set(len(self._active))
+    def _update_counter(self) -> None:
+        self._resources.counters.recording_sessions.set(len(self._active))
 
     def close(self) -> None:
-        """The recorder has ended every session: write down where each stopped."""
+        """Write the stop positions; call it when the recorder has ended every session."""
         self._arrived.clear()
         self.finish()
-        for order in tuple(self._open):
-            self._end(order)
+        for stream in tuple(self._open):
+            self._end(stream)

@@ -1,11 +1,11 @@
-"""Segment files that are to go: one list at a time for each recording, one file in each turn.
+"""Deletes segment files in the background, one file of each recording per duty cycle.
 
-    begin --OK count--> [ files ] --may begin, once--> a file a turn --> DELETE
+    begin --OK count--> [ files ] --may begin, once--> one file per duty cycle --> DELETE signal
 
-The signal comes when all are gone; at once where there are none. What has begun goes on, whoever
-reads from then on what is left. A file that cannot be deleted is told and passed over. Where it is
-not there, what an older archive renamed it to before deleting it is taken away.
-Source: archive-protocol 5.10.
+A recording has at most one deletion at a time. The signal is sent when all files are deleted, at
+once if there are none. A deletion that has begun is not stopped by later readers. A file that
+cannot be deleted is reported and skipped. If a file does not exist, a file that an older archive
+renamed for deletion is deleted instead. Source: archive-protocol 5.10.
 """
 
 from collections import deque
@@ -30,27 +30,27 @@ class _Deletion:
     highest_base: int
     may_begin: Callable[[], bool]
     has_begun: bool = False
-    "Whether `may_begin` has said so; what it would say now stops nothing any more."
+    "Whether `may_begin` has returned True; it is not called again."
 
 
 class Deletions:
-    """What is being deleted by one archive."""
+    """The deletions of one archive."""
 
-    def __init__(self, facilities: ArchiveResources) -> None:
-        self._facilities = facilities
+    def __init__(self, resources: ArchiveResources) -> None:
+        self._resources = resources
         self._running: dict[int, _Deletion] = {}
 
     def require_none(self, recording_id: int) -> None:
-        """Raise Refusal while files of this recording are being deleted."""
+        """Raise RequestRejected while files of this recording are being deleted."""
         if recording_id in self._running:
             raise RequestRejected(
                 f"another delete operation in progress for recording id: {recording_id}"
             )
 
     def highest_base(self, recording_id: int) -> int | None:
-        """The base of the last file that is being deleted; None where none is."""
-        found = self._running.get(recording_id)
-        return None if found is None else found.highest_base
+        """Return the base of the last file that is being deleted; None if there is none."""
+        deletion = self._running.get(recording_id)
+        return None if deletion is None else deletion.highest_base
 
     def begin(
         self,
@@ -60,7 +60,7 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> int:
-        """Delete files from now on, once `may_begin` says so. Returns how many there are."""
+        """Delete files once `may_begin` returns True. Returns the number of files."""
         queue = deque(files)
         if queue:
             bases = [_base(path) for path in queue]
@@ -69,7 +69,7 @@ class Deletions:
             )
         return len(queue)
 
-    def answer(
+    def begin_and_respond(
         self,
         session: ControlSession,
         correlation_id: int,
@@ -77,11 +77,11 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
-        """`begin`, and tell the client how many; and that all are gone where there are none."""
+        """Like `begin`, and send the number of files; if it is 0, also the DELETE signal."""
         count = self.begin(session, correlation_id, recording_id, files, may_begin)
-        session.ok(correlation_id, count)
+        session.responses.ok(correlation_id, count)
         if count == 0:
-            session.signal(correlation_id, RecordingSignal.DELETE, recording_id)
+            session.responses.signal(correlation_id, RecordingSignal.DELETE, recording_id)
 
     def do_work(self) -> int:
         """Delete one file of each recording. Returns an amount of work."""
@@ -106,17 +106,17 @@ class Deletions:
                     )
         except OSError as error:
             text = f"cannot delete {path}: {error.strerror}"
-            self._facilities.errors.record(text)
-            deletion.session.error(deletion.correlation_id, text)
+            self._resources.errors.record(text)
+            deletion.session.responses.error(deletion.correlation_id, text)
 
     def _end(self, deletion: _Deletion) -> None:
         del self._running[deletion.recording_id]
-        deletion.session.signal(
+        deletion.session.responses.signal(
             deletion.correlation_id, RecordingSignal.DELETE, deletion.recording_id
         )
 
     def close(self) -> None:
-        """Delete what is left, at once."""
+        """Delete all remaining files at once."""
         for each in tuple(self._running.values()):
             for path in each.files:
                 self._delete(each, path)
@@ -124,6 +124,6 @@ class Deletions:
 
 
 def _base(path: Path) -> int:
-    found = segment_file.parsed(path)
-    assert found is not None, path
-    return found.base
+    segment = segment_file.parse_name(path)
+    assert segment is not None, path
+    return segment.base

@@ -1,14 +1,13 @@
-"""Where a recording's bytes go: one block, one write; when a file is full, the next is made.
+"""Writes the blocks of a recording into segment files.
 
     position -> |........ block ........|
     <id>-<base>.rec   offset = position - base
 
-The first file is there from the beginning, the next one as soon as one is full: a recording that
-stops between two files has an empty one. A file that is created must not exist before. Only a
-recording that goes on opens an existing file, and cuts off what lies behind its position there. Of
-padding the header is written. A block that could not be written whole is taken back, so that
-nothing torn is left behind `position`.
-Source: archive-protocol 4.3, 5.1, 5.2.
+The first file is created at the start, the next one as soon as a file is full: a recording that
+stops between two files has an empty one. A file that is created must not exist. Only an extended
+recording opens an existing file, and truncates it at its position. Of padding, only the header is
+written. A block that could not be written completely is removed, so that nothing torn is left
+behind `position`. Source: archive-protocol 4.3, 5.1, 5.2.
 """
 
 import os
@@ -28,13 +27,13 @@ from windtunnel.driver.wire import frame_type, header
 
 
 class Meter(Protocol):
-    """Is told how long writes take."""
+    """Measures the duration of writes."""
 
     def begin(self) -> int:
-        """A write begins. Returns what `end` wants."""
+        """Start a measurement. Returns the argument for `end`."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
-        """So much was written."""
+        """End a measurement of a write of that many bytes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,16 +57,16 @@ class SegmentWriter:
         *,
         is_new: bool = False,
     ) -> None:
-        """Create the file of `position`, or open it where an old recording goes on in it.
+        """Create the file of `position`, or open it if an extended recording continues in it.
 
         Raises StorageError
         """
         self.position = position
-        """Up to where everything is written, and as far down as the sync level says."""
+        """Everything up to here is written and synced as the sync level demands."""
         self._directory, self._recording_id = directory, descriptor.recording_id
         self._segment_length = descriptor.segment_file_length
         self._options = options or WriteOptions()
-        # What is changed by a checksum is a copy: the block is the image's.
+        # Checksums are written into a copy: the block belongs to the image.
         self._scratch = np.empty(0, dtype=np.uint8)
         self._base = segment_base(
             descriptor.start_position, position, descriptor.term_buffer_length,
@@ -76,14 +75,14 @@ class SegmentWriter:
         self._file = -1
         self._open(is_new=is_new)
         try:
-            self._cut_off()
+            self._truncate()
         except BaseException:
             self.close()
             raise
 
     def _open(self, *, is_new: bool) -> None:
         self._path = self._directory / file_name(self._recording_id, self._base)
-        if is_new or not self._has_opened():
+        if is_new or not self._try_open():
             self._create()
         try:
             os.ftruncate(self._file, self._segment_length)
@@ -93,10 +92,10 @@ class SegmentWriter:
         except OSError as error:
             self.close()
             raise StorageError(
-                f"cannot make {self._path} {self._segment_length} bytes long: {error.strerror}"
+                f"cannot extend {self._path} to {self._segment_length} bytes: {error.strerror}"
             ) from error
 
-    def _has_opened(self) -> bool:
+    def _try_open(self) -> bool:
         try:
             self._file = os.open(self._path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
@@ -111,14 +110,14 @@ class SegmentWriter:
             self._file = os.open(self._path, flags, 0o660)
         except FileExistsError as error:
             raise StorageError(
-                f"cannot create {self._path}: {error.strerror}; it holds no position of the "
-                "recording: move it away"
+                f"cannot create {self._path}: {error.strerror}; it is not part of the recording: "
+                "move it away"
             ) from error
         except OSError as error:
             raise StorageError(f"cannot create {self._path}: {error.strerror}") from error
 
     def write(self, block: memoryview) -> None:
-        """Write whole frames that lie in one term, or one padding frame. Raises StorageError."""
+        """Write complete frames of one term, or one padding frame. Raises StorageError."""
         frames = np.frombuffer(block, dtype=np.uint8)
         is_pad = header.frame_type(frames, 0) == frame_type.PAD
         content = block[:HEADER_LENGTH] if is_pad else self._with_checksums(block, frames)
@@ -130,7 +129,7 @@ class SegmentWriter:
             write_all(self._file, self._path, content, offset)
             sync_file(self._file, self._path, self._options.sync_level)
         except StorageError:
-            self._cut_off()
+            self._truncate()
             raise
         if meter is not None:
             meter.end(began_ns, len(content))
@@ -151,16 +150,16 @@ class SegmentWriter:
         put_checksums(copy, copy.size, checksum.table)
         return memoryview(copy)
 
-    def _cut_off(self) -> None:
-        """Leave zeros behind the position in its file."""
+    def _truncate(self) -> None:
+        """Fill the file with zeros from the position on."""
         try:
             os.ftruncate(self._file, self.position - self._base)
             os.ftruncate(self._file, self._segment_length)
         except OSError as error:
-            raise StorageError(f"cannot cut {self._path}: {error.strerror}") from error
+            raise StorageError(f"cannot truncate {self._path}: {error.strerror}") from error
 
     def close(self) -> None:
-        """Let go of the file; may be called again."""
+        """Close the file; may be called again."""
         if self._file >= 0:
             file, self._file = self._file, -1
             os.close(file)

@@ -1,10 +1,12 @@
-"""From segment files to a publication, block by block.
+"""Replay: requests to replay, and the path from segment files to a publication, block by block.
 
-    recording_reader    whole frames of a recording, addressed to another session
-    replay_session      offers them where they belong
-    replay_run          a replay from its first file to its end
-    replayer            the agent: all runs in turn
+    replays             starts and stops replays
+    replay_plan         derives from a request what to replay
+    counter_limit       the limit of a bounded replay
+    replayer            the replayer agent, which runs the replays
+    replay_run          one replay, from opening its first file to its end
+    replay_session      offers the blocks of a recording to a publication
+    recording_reader    reads complete frames and sets their session and stream id
 
-A subscriber of a replay sees the positions of the original stream. Knows neither the catalog nor
-who ordered the replay.
+A subscriber of a replay sees the positions of the original stream.
 """

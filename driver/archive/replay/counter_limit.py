@@ -1,7 +1,7 @@
-"""How far a bounded replay may go: what a counter says, as long as there is that counter.
+"""The limit of a bounded replay: the value of a counter.
 
-When it is freed its last value is the end; one that was given to somebody else meanwhile is not
-believed, and what it said before is. Source: archive-protocol 3.7.
+When the counter is freed, its last value is the end of the replay. If the counter was reused in the
+meantime, the new value is ignored. Source: archive-protocol 3.7.
 """
 
 from windtunnel.driver.cnc import counters
@@ -9,17 +9,17 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 
 
 class CounterLimit:
-    """Reads one counter; of one thread."""
+    """Reads one counter; for one thread."""
 
     def __init__(self, reader: CountersReader, counter_id: int, registration_id: int) -> None:
-        """The counter lives."""
+        """The counter must be allocated."""
         self._reader = reader
         self._counter_id, self._registration_id = counter_id, registration_id
         self._last = reader.value(counter_id)
         self._is_final = False
 
     def position(self) -> int:
-        """Up to where may be replayed."""
+        """Return the position up to which may be replayed."""
         if not self._is_final:
             value = self._reader.value(self._counter_id)
             owner = int(counters.registration_id(self._reader.values, self._counter_id))
@@ -28,7 +28,7 @@ class CounterLimit:
         return self._last
 
     def is_final(self) -> bool:
-        """Whether it will never say anything else."""
+        """Return whether the limit cannot change any more."""
         if not self._is_final and not self._reader.is_active(
             self._counter_id, self._registration_id
         ):

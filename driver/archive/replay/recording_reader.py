@@ -1,13 +1,13 @@
-"""Whole frames of a recording, block by block, addressed to another session and stream.
+"""Reads complete frames of a recording, block by block, and sets their session and stream id.
 
     position                                end      limit
     |- block, at most one term -|- PAD -|- block -|....|
 
-A block lies in one term and ends before padding, which comes alone. Frames are given out that begin
-before `end` and end at or before `limit`, up to which there is data. Each is compared with where it
-lies before it is given out, its checksum too where one is asked for; what does not fit is an error
-that names the place. Where a checksum does not match nothing of what was read with it is given out.
-Source: archive-protocol 4.4, 5.3.
+A block lies in one term and ends before padding, which is a block of its own. Blocks contain frames
+that begin before `end` and end at or before `limit`, up to which there is data. Each frame is
+compared with its position first, and its checksum is verified if one is configured; an invalid
+frame is an error that names its position. If a checksum does not match, no frame of that read is
+returned. Source: archive-protocol 4.4, 5.3.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ import numpy as np
 
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.storage.checksum import NO_TABLE, Checksum
-from windtunnel.driver.archive.storage.frame_place import is_frame_at
+from windtunnel.driver.archive.storage.frame_position import is_frame_at
 from windtunnel.driver.archive.storage.frame_walk import (
     BAD_CHECKSUM,
     END,
@@ -36,30 +36,30 @@ IO_MAX_LENGTH = 1 << 20
 
 
 class Block(NamedTuple):
-    """What comes next: so many bytes of the stream, and, unless it is padding, the bytes."""
+    """The next bytes of the stream: their length and, unless they are padding, the frames."""
 
     length: int
     frames: np.ndarray | None
 
 
-NOTHING = Block(0, None)
+EMPTY = Block(0, None)
 
 
 class Meter(Protocol):
-    """Is told how long reads take."""
+    """Measures the duration of reads."""
 
     def begin(self) -> int:
-        """A read begins. Returns what `end` wants."""
+        """Start a measurement. Returns the argument for `end`."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
-        """So much was read."""
+        """End a measurement of a read of that many bytes."""
 
 
 @kernel
-def address(chunk, length, until, session_id, stream_id):
-    """Give the DATA frames from the start on another session and stream, up to the first PAD.
+def rewrite_ids(chunk, length, until, session_id, stream_id):
+    """Set session and stream id of the DATA frames from the start up to the first PAD.
 
-    Returns: where the first frame begins that was left as it is: padding, or not before `until`
+    Returns: the offset of the first frame not changed: padding, or not before `until`
     """
     at = 0
     while at < length and at < until and header.frame_type(chunk, at) != frame_type.PAD:
@@ -82,8 +82,8 @@ class RecordingReader:
         io_max_length: int = IO_MAX_LENGTH,
         meter: Meter | None = None,
     ) -> None:
-        """Open the file of `position`. Raises StorageError where it is not there."""
-        assert io_max_length >= descriptor.mtu_length, "one frame must fit"
+        """Open the file of `position`. Raises StorageError if it does not exist."""
+        assert io_max_length >= descriptor.mtu_length, "a frame must fit"
         self.position = position
         """Where the next block begins."""
         self._directory, self._descriptor = directory, descriptor
@@ -92,48 +92,51 @@ class RecordingReader:
         self._reader = self._open()
 
     def _open(self) -> SegmentReader:
-        found = self._descriptor
+        descriptor = self._descriptor
         base = segment_base(
-            found.start_position, self.position, found.term_buffer_length,
-            found.segment_file_length,
+            descriptor.start_position, self.position, descriptor.term_buffer_length,
+            descriptor.segment_file_length,
         )  # fmt: skip
-        return SegmentReader(self._directory / file_name(found.recording_id, base), base)
+        return SegmentReader(self._directory / file_name(descriptor.recording_id, base), base)
 
     def block(self, end: int, limit: int, session_id: int, stream_id: int) -> Block:
-        """The next block, until `advance`; NOTHING where no whole frame is left.
+        """Return the next block, the same until `advance`; EMPTY if no complete frame is left.
 
-        Raises StorageError where a frame is not what it must be, or its file is missing
+        Raises StorageError if a frame is invalid or its file is missing
         """
         if self.position >= min(end, limit):
-            return NOTHING
-        found = self._descriptor
-        if self.position - self._reader.base == found.segment_file_length:
-            # The next first: where it is missing, the one that is still open is closed later, once.
+            return EMPTY
+        descriptor = self._descriptor
+        if self.position - self._reader.base == descriptor.segment_file_length:
+            # Open the next file first: if it is missing, `close` closes the current one.
             following = self._open()
             self._reader.close()
             self._reader = following
-        term_left = found.term_buffer_length - self.position % found.term_buffer_length
-        wanted = min(limit - self.position, term_left, self._io_max_length)
-        chunk = self._read(wanted)
+        term_length = descriptor.term_buffer_length
+        term_left = term_length - self.position % term_length
+        read_length = min(limit - self.position, term_left, self._io_max_length)
+        chunk = self._read(read_length)
         passed, status = check(
-            chunk, chunk.size, 0, self.position, found.initial_term_id, found.term_buffer_length,
-            found.mtu_length, found.stream_id, self._table,
+            chunk, chunk.size, 0, self.position, descriptor.initial_term_id, term_length,
+            descriptor.mtu_length, descriptor.stream_id, self._table,
         )  # fmt: skip
         fault_at = self.position + int(passed)
         if passed == 0 or (status == BAD_CHECKSUM and fault_at < end):
-            return self._nothing(int(status), fault_at, chunk.size, wanted)
+            return self._no_frame(int(status), fault_at, chunk.size, read_length)
         if header.frame_type(chunk, 0) == frame_type.PAD:
             length = int(align(header.frame_length(chunk, 0), data.ALIGNMENT))
-            return Block(length, None) if self.position + length <= limit else NOTHING
+            return Block(length, None) if self.position + length <= limit else EMPTY
         length = int(
-            address(chunk, min(int(passed), chunk.size), end - self.position, session_id, stream_id)
+            rewrite_ids(
+                chunk, min(int(passed), chunk.size), end - self.position, session_id, stream_id
+            )
         )
         return Block(length, chunk[:length])
 
-    def _read(self, wanted: int) -> np.ndarray:
-        """So many bytes from the position on."""
+    def _read(self, length: int) -> np.ndarray:
+        """Read that many bytes at the position."""
         began_ns = 0 if self._meter is None else self._meter.begin()
-        chunk = self._reader.read(self.position - self._reader.base, wanted)
+        chunk = self._reader.read(self.position - self._reader.base, length)
         if self._meter is not None:
             self._meter.end(began_ns, chunk.size)
         return chunk
@@ -143,21 +146,20 @@ class RecordingReader:
         """Whether a frame of this recording begins at the position."""
         return is_frame_at(self._reader, self._descriptor, self.position)
 
-    def _nothing(self, status: int, fault_at: int, read: int, wanted: int) -> Block:
-        """Why no frame can be passed."""
+    def _no_frame(self, status: int, fault_at: int, read: int, expected: int) -> Block:
+        """Return EMPTY if the data is not complete yet, else raise StorageError."""
         if status < 0:
             raise StorageError(
-                f"{self._reader.path}: the frame at position {fault_at} is not sound: "
-                f"{FAULTS[status]}"
+                f"{self._reader.path}: invalid frame at position {fault_at}: {FAULTS[status]}"
             )
-        if status == END or read < wanted:
+        if status == END or read < expected:
             raise StorageError(
                 f"{self._reader.path}: unexpected end of data at position {self.position}"
             )
-        return NOTHING
+        return EMPTY
 
     def advance(self, block: Block) -> None:
-        """The block was taken."""
+        """Move on after the block was sent."""
         self.position += block.length
 
     def close(self) -> None:
@@ -165,7 +167,7 @@ class RecordingReader:
 
 
 def publication_parameters(descriptor: RecordingDescriptor, position: int) -> str:
-    """What a channel must say so that a publication stands where a recording is read from."""
+    """Return the channel parameters that set a publication to a position of a recording."""
     term_id = descriptor.initial_term_id + position // descriptor.term_buffer_length
     wrapped = (term_id + (1 << 31)) % (1 << 32) - (1 << 31)
     offset = position % descriptor.term_buffer_length

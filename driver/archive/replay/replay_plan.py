@@ -1,14 +1,14 @@
-"""From a request to what is to be replayed: from where, to where, how far now.
+"""Derives from a request what to replay: the range of positions, and the current limit.
 
-                     with a limit L (going on, or bounded)     without (it has stopped)
-    at most          for ever                                  stop - position
-    length -1        at most                                   at most
+                     with a limit L (active, or bounded)       without (stopped)
+    maximum          unlimited                                 stop - position
+    length -1        maximum                                   maximum
     length -2        L - position                              stop - position
-    other            the lesser of it and at most
+    other            the lesser of it and the maximum
 
-Where all shall be replayed and there is nothing, Aeron says so and replays nothing nevertheless, a
-second answer to the same request; ours says so. A length of 0, which Aeron never ends, ends at
-once. Source: archive-protocol 3.6.
+If everything is to be replayed and there is nothing, Aeron sends an error and then replays nothing,
+with a second response to the same request; here only the error is sent. A replay of length 0, which
+Aeron never ends, ends at once. Source: archive-protocol 3.6.
 """
 
 from collections.abc import Callable
@@ -23,7 +23,7 @@ from windtunnel.driver.archive.protocol.codes import (
 )
 from windtunnel.driver.archive.protocol.requests import BoundedReplayRequest, ReplayRequest
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
-from windtunnel.driver.archive.recording.recording_request import ActiveRecording
+from windtunnel.driver.archive.recording.recorded_stream import ActiveRecording
 from windtunnel.driver.archive.replay.counter_limit import CounterLimit
 from windtunnel.driver.archive.replay.replay_run import ReplayPlan
 from windtunnel.driver.base.arith import I64_MAX
@@ -33,15 +33,15 @@ _Limit = tuple[Callable[[], int], Callable[[], bool]]
 
 
 def make_plan(
-    facilities: ArchiveResources,
+    resources: ArchiveResources,
     request: ReplayRequest | BoundedReplayRequest,
     recording: RecordingDescriptor,
     active: ActiveRecording | None,
 ) -> ReplayPlan:
-    """What is asked for, if it can be done. Raises Refusal."""
-    limit = _limit_of(facilities, request, active)
+    """Return the plan for a request. Raises RequestRejected if the request is invalid."""
+    limit = _limit_of(resources, request, active)
     position = _position_of(request, recording)
-    io_max_length = _io_max_length(facilities, request, recording)
+    io_max_length = _io_max_length(resources, request, recording)
     if limit is None:
         known_end = recording.stop_position
         longest = known_end - position
@@ -59,22 +59,22 @@ def make_plan(
         known_end=known_end,
         limit=(lambda: known_end) if limit is None else limit[0],
         is_final=(lambda: False) if limit is None else limit[1],
-        io_max_length=io_max_length, timeout_ns=facilities.settings.connect_timeout_ns,
+        io_max_length=io_max_length, timeout_ns=resources.settings.connect_timeout_ns,
     )  # fmt: skip
 
 
 def _limit_of(
-    facilities: ArchiveResources,
+    resources: ArchiveResources,
     request: ReplayRequest | BoundedReplayRequest,
     active: ActiveRecording | None,
 ) -> _Limit | None:
-    """How far there is data, if that may change."""
+    """Return the functions for the limit and whether it is final; None if it cannot change."""
     if isinstance(request, BoundedReplayRequest):
-        counters = facilities.client.counters
+        counters = resources.client.counters
         counter = counters.read(request.limit_counter_id)
         if counter is None:
             raise RequestRejected(
-                f"no counter {request.limit_counter_id} is allocated at this driver"
+                f"limit counter {request.limit_counter_id} is not allocated at the media driver"
             )
         bound = CounterLimit(counters, counter.counter_id, counter.registration_id)
         return bound.position, bound.is_final
@@ -108,15 +108,15 @@ def _position_of(
 
 
 def _io_max_length(
-    facilities: ArchiveResources,
+    resources: ArchiveResources,
     request: ReplayRequest | BoundedReplayRequest,
     recording: RecordingDescriptor,
 ) -> int:
-    wanted, ours = request.file_io_max_length, facilities.settings.file_io_max_length
-    for name, length in (("fileIoMaxLength", wanted), ("the archive's I/O length", ours)):
+    requested, maximum = request.file_io_max_length, resources.settings.file_io_max_length
+    for name, length in (("fileIoMaxLength", requested), ("archive I/O length", maximum)):
         if 0 < length < recording.mtu_length:
             raise RequestRejected(f"{name}={length} is less than mtuLength={recording.mtu_length}")
-    return min(wanted, ours) if wanted > 0 else ours
+    return min(requested, maximum) if requested > 0 else maximum
 
 
 def _length(

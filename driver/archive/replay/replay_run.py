@@ -1,10 +1,10 @@
-"""One replay from the file of its first position to its end.
+"""One replay, from opening the file of its first position to its end.
 
     OPENING --file, frame--> CONNECTING --subscriber--> RUNNING (ReplaySession) --> ENDED
-       |  OK may be said now     | nobody came
+       |  OK is sent after this  | no subscriber: timeout
 
-A file that is missing is waited for as long as a subscriber is: a recording that has just begun may
-not have it yet. Source: archive-protocol 3.6, 5.3.
+A missing file is waited for as long as a subscriber is, because a recording that has just begun may
+not have created it yet. Source: archive-protocol 3.6, 5.3.
 """
 
 import traceback
@@ -24,7 +24,7 @@ from windtunnel.driver.client.publication.exclusive_publication import Exclusive
 
 
 class ReplayState(Enum):
-    """How far a replay is."""
+    """The state of a replay."""
 
     OPENING = auto()
     CONNECTING = auto()
@@ -34,21 +34,21 @@ class ReplayState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayPlan:
-    """What is to be replayed."""
+    """What to replay."""
 
     recording: RecordingDescriptor
     position: int
     end: int
     "Where it ends at the latest."
     known_end: int
-    "Up to where there was data when it was asked for."
+    "The end of the data at the time of the request."
     limit: Callable[[], int]
-    "Up to where there is data now."
+    "Returns the current end of the data."
     is_final: Callable[[], bool]
-    "Whether there will never be more."
+    "Returns whether the end of the data cannot change any more."
     io_max_length: int
     timeout_ns: int
-    "How long it waits for its file and for a subscriber."
+    "How long it waits for its file, and for a subscriber."
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -73,16 +73,16 @@ class ReplayRun:
         self._session: ReplaySession | None = None
         self.state = ReplayState.OPENING
         self.failure = ""
-        """Why it ended before its end; empty after a good end, or where the subscribers went."""
+        """Why it ended prematurely; empty after a regular end, or if the subscribers have left."""
         self.failure_code = ErrorCode.GENERIC
 
     @property
     def position(self) -> int:
-        """Up to where it was sent."""
+        """The position up to which it was sent."""
         return self.plan.position if self._reader is None else self._reader.position
 
     def do_work(self, now_ns: int) -> int:
-        """Go on. Returns an amount of work."""
+        """Run one duty cycle. Returns an amount of work."""
         if self.state == ReplayState.OPENING:
             return self._open(now_ns)
         if self.state == ReplayState.CONNECTING:
@@ -126,29 +126,29 @@ class ReplayRun:
             return 1
         if now_ns > self._deadline_ns:
             self.abort(
-                f"nobody subscribed to the replay of recording "
-                f"{self.plan.recording.recording_id} in time"
+                f"timeout waiting for a subscriber of the replay of recording "
+                f"{self.plan.recording.recording_id}"
             )
         return 0
 
-    def abort(self, why: str = "", code: ErrorCode = ErrorCode.GENERIC) -> None:
-        """End it now: what subscribers have not read yet is taken back. May be called again."""
+    def abort(self, reason: str = "", code: ErrorCode = ErrorCode.GENERIC) -> None:
+        """End it now and revoke the publication; may be called again."""
         if self.state == ReplayState.ENDED:
             return
-        self.state, self.failure, self.failure_code = ReplayState.ENDED, why, code
+        self.state, self.failure, self.failure_code = ReplayState.ENDED, reason, code
         if self._session is not None:
-            self._session.abort(why)
+            self._session.abort(reason)
             return
         if self._reader is not None:
             self._reader.close()
         self.publication.revoke()
 
     def fail(self, error: Exception) -> None:
-        """End it because of an error that nobody foresaw; raises none itself."""
-        way = "".join(traceback.format_exception(error))
+        """End it because of an unexpected error; does not raise."""
+        trace = "".join(traceback.format_exception(error))
         with suppress(Exception):
             self.abort()
-        # What ended it may be the end itself: its subscribers shall not wait for more.
+        # The error may have occurred in `abort` itself: subscribers must not wait for more data.
         with suppress(Exception):
             self.publication.revoke()
-        self.failure = f"the replay has met an error: {error!r}\n{way}"
+        self.failure = f"internal error of the replay: {error!r}\n{trace}"

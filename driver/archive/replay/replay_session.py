@@ -1,10 +1,11 @@
-"""Offering a recording's blocks to a publication that stands where they belong.
+"""Offers the blocks of a recording to a publication at the same position.
 
-    RecordingReader --block--> ExclusivePublication        up to `end`, as far as `limit()` says
+    RecordingReader --block--> ExclusivePublication        up to `end`, limited by `limit()`
 
-It ends well when everything before `end` was offered: then the publication is closed and lingers
-for its subscribers. When they go, when a frame is not sound, or when it is told to, the publication
-is revoked. The frame in which `end` lies is still sent. Source: archive-protocol 3.6, 5.3.
+It ends regularly when everything before `end` was offered: the publication is closed and lingers
+for its subscribers. If the subscribers leave, a frame is invalid, or the replay is aborted, the
+publication is revoked. The frame that contains `end` is still sent.
+Source: archive-protocol 3.6, 5.3.
 """
 
 from collections.abc import Callable
@@ -15,11 +16,11 @@ from windtunnel.driver.client.publication.exclusive_publication import Exclusive
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
-_LATER = (result.BACK_PRESSURED, result.ADMIN_ACTION)
+_RETRY = (result.BACK_PRESSURED, result.ADMIN_ACTION)
 
 
 class ReplaySession:
-    """Sends one recording again, in one thread."""
+    """Sends one recording, in one thread."""
 
     def __init__(
         self,
@@ -29,24 +30,24 @@ class ReplaySession:
         limit: Callable[[], int],
         is_final: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`limit` tells up to which position there is data to be read.
+        """`limit` returns the position up to which there is data to read.
 
-        Once `is_final` says so, there will never be more, and it ends there.
+        Once `is_final` returns True, the limit will not change, and the replay ends there.
         """
         assert publication.position == reader.position, (publication.position, reader.position)
         self._reader, self._publication = reader, publication
         self._end, self._limit, self._is_final = end, limit, is_final
         self.failure = ""
-        """Why it ended before its end; empty after a good end, or where the subscribers went."""
+        """Why it ended prematurely; empty after a regular end, or if the subscribers have left."""
         self.is_done = False
 
     @property
     def position(self) -> int:
-        """Up to where it was sent."""
+        """The position up to which it was sent."""
         return self._reader.position
 
     def do_work(self) -> int:
-        """Offer one block. Returns how many bytes."""
+        """Offer one block. Returns its length in bytes."""
         if self.is_done:
             return 0
         if self._is_final():
@@ -73,24 +74,24 @@ class ReplaySession:
         if block.length == 0:
             return 0
         if block.frames is None:
-            answer = self._append_padding(block.length)
+            position = self._append_padding(block.length)
         else:
-            answer = publication.offer_block(block.frames)
-        if answer > 0:
-            if answer == self._reader.position + block.length:
+            position = publication.offer_block(block.frames)
+        if position > 0:
+            if position == self._reader.position + block.length:
                 self._reader.advance(block)
             return block.length
-        if answer == result.NOT_CONNECTED:
+        if position == result.NOT_CONNECTED:
             self.abort()
-        elif answer not in _LATER:
-            self.abort(f"the publication refused position {self._reader.position}: {answer}")
+        elif position not in _RETRY:
+            self.abort(f"the publication rejected position {self._reader.position} with {position}")
         return 0
 
     def _append_padding(self, length: int) -> int:
-        """Append padding up to the next frame, as several frames where one would be too long.
+        """Append padding up to the next frame, as several frames if one would be too long.
 
-        Aeron takes padding that is a little longer than the longest message: what is left of a term
-        in which that did not fit.
+        Aeron accepts padding that is a little longer than the longest message: the rest of a term
+        in which that message did not fit.
         """
         publication = self._publication
         left = self._reader.position + length - publication.position
@@ -102,9 +103,9 @@ class ReplaySession:
         self._reader.close()
         self._publication.close()
 
-    def abort(self, why: str = "") -> None:
-        """End it now: what subscribers have not read yet is taken back. May be called again."""
+    def abort(self, reason: str = "") -> None:
+        """End it now and revoke the publication; may be called again."""
         if not self.is_done:
-            self.is_done, self.failure = True, why
+            self.is_done, self.failure = True, reason
             self._reader.close()
             self._publication.revoke()

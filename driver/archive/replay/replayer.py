@@ -1,8 +1,8 @@
-"""The agent that replays: all runs in turn, whoever's thread it runs in.
+"""The replayer agent: runs all replays, in the thread of its caller.
 
     conductor --add, abort--> [ inbox ] --> runs --> [ changed ] --take_change--> conductor
 
-The two queues are all that conductor and replayer share, so each may have a thread of its own.
+Conductor and replayer share only the two queues, so each may run in a thread of its own.
 """
 
 from collections import deque
@@ -13,25 +13,25 @@ from windtunnel.driver.client.errors import ClientTerminatedError
 
 
 class Replayer:
-    """Takes turns with every run."""
+    """Runs the duty cycles of all replays."""
 
     def __init__(self, on_turn: Callable[[int], object] = lambda now_ns: None) -> None:
-        """`on_turn` is told the time at each turn."""
+        """`on_turn` is called with the time at the start of each duty cycle."""
         self._on_turn = on_turn
         self._runs: list[ReplayRun] = []
         self._inbox: deque[tuple[ReplayRun, bool]] = deque()
         self._changed: deque[tuple[ReplayRun, ReplayState]] = deque()
 
     def add(self, run: ReplayRun) -> None:
-        """Run that from now on."""
+        """Run a replay from now on."""
         self._inbox.append((run, False))
 
     def abort(self, run: ReplayRun) -> None:
-        """End it; it is told by `take_change` like one that ended by itself."""
+        """Abort a replay; `take_change` reports it like one that ended by itself."""
         self._inbox.append((run, True))
 
     def do_work(self, now_ns: int) -> int:
-        """One block of each run. Returns an amount of work."""
+        """Send one block of each replay. Returns an amount of work."""
         self._on_turn(now_ns)
         work_count = 0
         while self._inbox:
@@ -45,7 +45,7 @@ class Replayer:
         for run in self._runs:
             before = run.state
             if before != ReplayState.ENDED:
-                work_count += self._turn(run, now_ns)
+                work_count += self._run(run, now_ns)
             if run.state not in (before, ReplayState.RUNNING):
                 self._changed.append((run, run.state))
             elif before == ReplayState.ENDED:
@@ -55,8 +55,8 @@ class Replayer:
             self._runs = [run for run in self._runs if run.state != ReplayState.ENDED]
         return work_count
 
-    def _turn(self, run: ReplayRun, now_ns: int) -> int:
-        """One block; an error that nobody foresaw ends this replay alone."""
+    def _run(self, run: ReplayRun, now_ns: int) -> int:
+        """Send one block; an unexpected error ends only this replay."""
         try:
             return run.do_work(now_ns)
         except ClientTerminatedError:
@@ -72,11 +72,11 @@ class Replayer:
             run.fail(error)
 
     def take_change(self) -> tuple[ReplayRun, ReplayState] | None:
-        """A run that may be said to have begun (CONNECTING), or that has ended."""
+        """Return a replay that has opened its file (CONNECTING) or has ended, or None."""
         return self._changed.popleft() if self._changed else None
 
     def close(self) -> None:
-        """End every run; nobody else takes turns any more."""
+        """End every replay; call it when no other thread runs the replayer."""
         runs = [*self._runs, *(run for run, _ in self._inbox)]
         self._inbox.clear()
         self._runs = []

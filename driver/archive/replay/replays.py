@@ -1,10 +1,10 @@
-"""Start and stop replays.
+"""Starts and stops replays.
 
-    request --> ReplayPlan --> publication asked for --> ReplayRun --> Replayer --> OK, errors
+    request --> ReplayPlan --> add publication --> ReplayRun --> Replayer --> OK, errors
 
-A replay is known by its number in the upper half of an id and the session of its publication in the
-lower; it counts against the limit from its request to its end. Whether there was a replay to stop
-is not told. Source: archive-protocol 3.6 to 3.9.
+A replay id has a number in its upper half and the session id of the publication in its lower half.
+A replay counts towards the limit from its request to its end. The response to a stop request does
+not report whether there was a replay to stop. Source: archive-protocol 3.6 to 3.9.
 """
 
 import re
@@ -35,11 +35,11 @@ from windtunnel.driver.archive.replay.replay_run import (
     ReplayState,
 )
 from windtunnel.driver.archive.replay.replayer import Replayer
-from windtunnel.driver.archive.storage.frame_place import term_id_at
+from windtunnel.driver.archive.storage.frame_position import term_id_at
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import uri, uri_param
 from windtunnel.driver.client.errors import ClientError, RegistrationError
-from windtunnel.driver.client.image.image import Image
+from windtunnel.driver.client.image.header import SourceImage
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
@@ -48,7 +48,7 @@ _OTHER_MEDIUM = re.compile(r"aeron:(?!(udp|ipc)\b)\w+(\?|$)")
 
 @dataclass(eq=False)
 class Replay:
-    """One that was asked for and has not ended."""
+    """A replay that was requested and has not ended."""
 
     session: ControlSession
     correlation_id: int
@@ -59,7 +59,7 @@ class Replay:
     run: ReplayRun | None = None
     replay_id: int = NULL_VALUE
     is_aborted: bool = False
-    "Whether it was told to end; what goes wrong from then on, or just did, is nobody's failure."
+    "Whether it was aborted; errors after that are not reported to the client."
 
     @property
     def recording_id(self) -> int:
@@ -67,56 +67,59 @@ class Replay:
 
     @property
     def segment_base(self) -> int:
-        """The base of the file that it reads at present."""
+        """The base of the file that it is reading."""
         position = self.plan.position if self.run is None else self.run.position
         return base_of(self.plan.recording, position)
 
 
 class Replays:
-    """What one archive replays, in its conductor's thread."""
+    """The replays of one archive, for its conductor's thread."""
 
     def __init__(
         self,
-        facilities: ArchiveResources,
+        resources: ArchiveResources,
         replayer: Replayer,
         recordings: Recordings,
         deletions: Deletions,
         options: ReadOptions,
         tokens: ReplayTokens,
     ) -> None:
-        self._facilities, self._replayer = facilities, replayer
+        self._resources, self._replayer = resources, replayer
         self._recordings, self._deletions = recordings, deletions
         self._options, self._tokens = options, tokens
         self._replays: list[Replay] = []
         self._next_number = 1
 
     def of(self, recording_id: int) -> list[Replay]:
-        """The replays of one recording."""
+        """Return the replays of one recording."""
         return [each for each in self._replays if each.recording_id == recording_id]
 
     # --- requests ------------------------------------------------------------------------------
 
     def start(
-        self, session: ControlSession, request: ReplayRequest | BoundedReplayRequest, image: Image
+        self,
+        session: ControlSession,
+        request: ReplayRequest | BoundedReplayRequest,
+        image: SourceImage,
     ) -> None:
-        """Replay a recording; a channel that makes no sense is not answered, as with Aeron.
+        """Start a replay; a request with an invalid channel is not answered, as in Aeron.
 
-        To Aeron any word is a medium; that nobody serves it is found out later, and told.
+        For Aeron any word is a valid medium: that no driver supports it is reported later.
         """
-        facilities = self._facilities
+        resources = self._resources
         try:
             channel = uri.parse(request.replay_channel)
         except ConfigurationError as error:
             if _OTHER_MEDIUM.match(request.replay_channel):
                 raise
-            facilities.errors.warn(f"replay of recording {request.recording_id}: {error}")
+            resources.errors.warn(f"replay of recording {request.recording_id}: {error}")
             return
-        limit = facilities.settings.max_concurrent_replays
+        limit = resources.settings.max_concurrent_replays
         if len(self._replays) >= limit:
             raise RequestRejected(f"max concurrent replays reached {limit}", ErrorCode.MAX_REPLAYS)
-        recording = facilities.recording(request.recording_id)
+        recording = resources.recording(request.recording_id)
         active = self._recordings.active(request.recording_id)
-        plan = make_plan(facilities, request, recording, active)
+        plan = make_plan(resources, request, recording, active)
         self._require_undeleted(plan)
         is_response = channel.get(uri_param.CONTROL_MODE) == "response"
         has_token = is_response and request.replay_token != NULL_VALUE
@@ -124,14 +127,15 @@ class Replays:
         self._replays.append(
             Replay(
                 session, request.correlation_id, plan, text, request.replay_stream_id,
-                facilities.client.async_add_exclusive_publication(text, request.replay_stream_id),
+                resources.client.async_add_exclusive_publication(text, request.replay_stream_id),
             )
         )  # fmt: skip
-        self._count()
+        self._update_counter()
 
     def _require_undeleted(self, plan: ReplayPlan) -> None:
         highest = self._deletions.highest_base(plan.recording.recording_id)
         stop = plan.recording.stop_position
+        """Stop a replay, if it exists."""
         if highest is not None and highest > stop and plan.known_end > stop:
             raise RequestRejected(
                 f"cannot start replay of recording {plan.recording.recording_id} due to an "
@@ -145,11 +149,11 @@ class Replays:
         plan: ReplayPlan,
         response_id: int | None,
     ) -> str:
-        """Where a publication stands at the replay's position. Raises Refusal."""
+        """Return the channel for a publication at the replay's position. Raises RequestRejected."""
         linger = channel.get(uri_param.LINGER)
         try:
             linger_ns = (
-                self._facilities.settings.replay_linger_timeout_ns if linger is None
+                self._resources.settings.replay_linger_timeout_ns if linger is None
                 else int(linger)
             )  # fmt: skip
         except ValueError:
@@ -172,9 +176,9 @@ class Replays:
         )
 
     def issue_token(self, session: ControlSession, request: ReplayTokenRequest) -> None:
-        """Let another publication ask for a replay."""
-        now_ns = self._facilities.clock.now_ns()
-        session.ok(
+        """Issue a token for a replay request from another publication."""
+        now_ns = self._resources.clock.now_ns()
+        session.responses.ok(
             request.correlation_id, self._tokens.issue(session, request.recording_id, now_ns)
         )
 
@@ -183,37 +187,37 @@ class Replays:
         for each in self._replays:
             if each.replay_id == request.replay_session_id and each.run is not None:
                 self._end(each, each.run)
-        session.ok(request.correlation_id)
+        session.responses.ok(request.correlation_id)
 
     def stop_all(self, session: ControlSession, request: StopAllReplaysRequest) -> None:
-        """End the replays of one recording, or of all."""
-        wanted = request.recording_id
-        self._abort(lambda each: wanted in (NULL_VALUE, each.recording_id))
-        session.ok(request.correlation_id)
+        """Stop the replays of one recording, or all replays."""
+        recording_id = request.recording_id
+        self._abort(lambda each: recording_id in (NULL_VALUE, each.recording_id))
+        session.responses.ok(request.correlation_id)
 
     def abort_of(self, recording_id: int) -> None:
-        """End the replays of a recording."""
+        """Abort the replays of a recording."""
         self._abort(lambda each: each.recording_id == recording_id)
 
-    def _abort(self, is_meant: Callable[[Replay], bool]) -> None:
+    def _abort(self, matches: Callable[[Replay], bool]) -> None:
         for each in tuple(self._replays):
-            if not is_meant(each):
+            if not matches(each):
                 continue
             if each.run is not None:
                 self._end(each, each.run)
             else:
-                self._facilities.client.abandon(each.publication_id)
+                self._resources.client.abandon(each.publication_id)
                 self._replays.remove(each)
-        self._count()
+        self._update_counter()
 
     def _end(self, replay: Replay, run: ReplayRun) -> None:
         replay.is_aborted = True
         self._replayer.abort(run)
 
-    # --- its duty cycle ------------------------------------------------------------------------
+    # --- duty cycle ----------------------------------------------------------------------------
 
     def do_work(self, now_ns: int) -> int:
-        """Begin with what has its publication, tell what has begun or ended."""
+        """Start replays whose publication is ready; respond for those that have begun or ended."""
         work_count = 0
         for replay in tuple(self._replays):
             if replay.run is None:
@@ -238,8 +242,11 @@ class Replays:
         return 1
 
     def _publication_of(self, replay: Replay) -> ExclusivePublication | None:
-        """Its publication, if the driver has made it. Raises ClientError."""
-        client = self._facilities.client
+        """Return the publication of a replay, or None while the driver has not added it.
+
+        Raises ClientError.
+        """
+        client = self._resources.client
         try:
             return client.get_exclusive_publication(replay.publication_id)
         except RegistrationError as error:
@@ -252,9 +259,9 @@ class Replays:
 
     def _fail(self, replay: Replay, text: str) -> int:
         self._replays.remove(replay)
-        self._count()
-        self._facilities.errors.warn(text)
-        replay.session.error(replay.correlation_id, text)
+        self._update_counter()
+        self._resources.errors.warn(text)
+        replay.session.responses.error(replay.correlation_id, text)
         return 1
 
     def _on_change(self, run: ReplayRun, state: ReplayState) -> None:
@@ -262,14 +269,14 @@ class Replays:
         if replay is None:
             return
         if state == ReplayState.CONNECTING:
-            replay.session.ok(replay.correlation_id, replay.replay_id)
+            replay.session.responses.ok(replay.correlation_id, replay.replay_id)
             return
         self._replays.remove(replay)
-        self._count()
+        self._update_counter()
         if run.failure:
-            self._facilities.errors.warn(run.failure)
+            self._resources.errors.warn(run.failure)
             if not replay.is_aborted:
-                replay.session.error(replay.correlation_id, run.failure, run.failure_code)
+                replay.session.responses.error(replay.correlation_id, run.failure, run.failure_code)
 
-    def _count(self) -> None:
-        self._facilities.counters.replay_sessions.set(len(self._replays))
+    def _update_counter(self) -> None:
+        self._resources.counters.replay_sessions.set(len(self._replays))

@@ -1,12 +1,12 @@
-"""Copying recordings from other archives.
+"""Replication: copies recordings from other archives.
 
-    replication_channels    from the channels of a request to those that are really used
-    replication_request     what is to be copied
-    source_archive          a control session at the other archive, as its client
-    inquiry                 asking it one thing after the other
-    destination             the recording that a copy goes to
-    replication_session     one copy, from its first question to its end
-    replications            the requests, and whose turn it is
+    replications            starts and stops replications
+    replication_session     one replication, from connecting to the source to its end
+    destination             the recording that is created or extended
+    pending_request         requests to the source archive, one at a time, without blocking
+    source_archive          a control session with the source archive, as its client
+    replication_channels    derives the channels of a replication from its request
+    replication_request     the parameters of a replication
 
-What comes from the other archive is recorded like any other stream: a recording is extended.
+A replay from the source archive is recorded like any other stream, as an extension of a recording.
 """

@@ -1,8 +1,8 @@
-"""The recording that a copy goes to: a new one, an empty one that becomes it, or one that goes on.
+"""Prepares the recording to which a replication copies.
 
-none     a new entry that says what the source's says, but that it stopped where it starts
-empty    its entry says that from now on; its id stays
-data     what is missing is copied
+none     a new entry with the source's values, stopped at its start position
+empty    the entry of the given id gets the source's values
+data     the recording is extended from its stop position
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +11,7 @@ from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
-from windtunnel.driver.archive.storage.catalog_entry import shape_fault
+from windtunnel.driver.archive.storage.catalog_entry import descriptor_fault
 from windtunnel.driver.archive.storage.segment_file import segments_of
 from windtunnel.driver.channel.publication_parameters import MTU_LENGTH_MAX
 from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
@@ -19,41 +19,41 @@ from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """Where a copy goes, and from where on it is made."""
+    """The recording that is written, and the position from which it is copied."""
 
     recording_id: int
     position: int
     is_new: bool
 
 
-def fault_of(source: RecordingDescriptor) -> str:
-    """Why no recording can be as another archive says that its is, or nothing."""
+def source_fault(source: RecordingDescriptor) -> str:
+    """Return why the source's descriptor cannot be valid, or an empty string."""
     start, stop = source.start_position, source.stop_position
     if start < 0 or start % ALIGNMENT:
-        return f"its start position is {start}"
+        return f"start position is {start}"
     if stop != NULL_VALUE and (stop < start or stop % ALIGNMENT):
-        return f"its stop position is {stop}, and its start position {start}"
+        return f"stop position is {stop}, start position is {start}"
     if not HEADER_LENGTH < source.mtu_length <= MTU_LENGTH_MAX:
-        return f"its MTU is {source.mtu_length}"
-    return shape_fault(source)
+        return f"MTU is {source.mtu_length}"
+    return descriptor_fault(source)
 
 
-def prepared(
-    facilities: ArchiveResources, recording_id: int, source: RecordingDescriptor
+def prepare_destination(
+    resources: ArchiveResources, recording_id: int, source: RecordingDescriptor
 ) -> Destination:
-    """Make the entry ready; -1 makes a new one. Raises Refusal, StorageError."""
-    fault = fault_of(source)
+    """Prepare the catalog entry; id -1 creates a new one. Raises RequestRejected, StorageError."""
+    fault = source_fault(source)
     if fault:
-        raise RequestRejected(f"the source recording cannot be copied: {fault}")
-    catalog, start = facilities.catalog, source.start_position
+        raise RequestRejected(f"invalid source recording: {fault}")
+    catalog, start = resources.catalog, source.start_position
     copied = replace(
         source, control_session_id=0, correlation_id=0, stop_position=start,
         stop_timestamp=source.start_timestamp,
     )  # fmt: skip
     if recording_id == NULL_VALUE:
-        _require_no_files(facilities)
+        _require_no_files(resources)
         return Destination(catalog.add(copied), start, True)
-    found = facilities.recording(recording_id)
+    found = resources.recording(recording_id)
     if found.start_position == found.stop_position:
         catalog.replace(replace(copied, recording_id=recording_id))
         return Destination(recording_id, start, False)
@@ -65,10 +65,10 @@ def prepared(
     return Destination(recording_id, found.stop_position, False)
 
 
-def _require_no_files(facilities: ArchiveResources) -> None:
-    """Raise Refusal where files have the names that a new recording's would get."""
-    found = segments_of(facilities.directory, facilities.catalog.next_recording_id)
-    if found:
+def _require_no_files(resources: ArchiveResources) -> None:
+    """Raise RequestRejected if files with the names of the new recording exist."""
+    files = segments_of(resources.directory, resources.catalog.next_recording_id)
+    if files:
         raise RequestRejected(
-            f"expected no file of the next recording, found {found[0].path}: move it away"
+            f"expected no file of the next recording, found {files[0].path}: move it away"
         )

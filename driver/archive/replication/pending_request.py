@@ -1,8 +1,7 @@
-"""Asking another archive one thing after the other, without waiting.
+"""Sends requests to another archive, one at a time, and polls for the responses without blocking.
 
-    ask --> answer, or none yet; with the next step the question is another
-
-Whatever error the other archive tells of, asked for or not, ends it. Source: archive-protocol 7.
+Any error from the other archive, whether it answers a request or not, ends the replication.
+Source: archive-protocol 7.
 """
 
 from typing import Any
@@ -15,52 +14,52 @@ from windtunnel.driver.client.publication.exclusive_publication import Exclusive
 
 
 class PendingRequest:
-    """The asking part of a replication."""
+    """The request of a replication session that is awaiting its response."""
 
     def __init__(self, archive: SourceArchive, timeout_ns: int, now_ns: int) -> None:
         self._archive, self._timeout_ns = archive, timeout_ns
         self._now_ns = now_ns
-        self._begin()
+        self._reset()
 
-    def _begin(self) -> None:
-        """Ask something else from now on."""
-        self._asked: int | None = None
-        self._answer: Message | None = None
+    def _reset(self) -> None:
+        """Prepare for the next request."""
+        self._correlation_id: int | None = None
+        self._response: Message | None = None
         self._deadline_ns = self._now_ns + self._timeout_ns
 
     @property
-    def _is_late(self) -> bool:
-        """Whether the answer should be there by now."""
-        is_open = self._asked is not None and self._answer is None
-        return is_open and self._now_ns > self._deadline_ns
+    def _is_overdue(self) -> bool:
+        """Whether the response has timed out."""
+        is_pending = self._correlation_id is not None and self._response is None
+        return is_pending and self._now_ns > self._deadline_ns
 
-    def _require_time(self, what: str) -> int:
-        """Raise SourceArchiveError where it has waited for too long."""
+    def _check_timeout(self, text: str) -> int:
+        """Raise SourceArchiveError after the timeout."""
         if self._now_ns > self._deadline_ns:
-            raise SourceArchiveError(f"{what} in time")
+            raise SourceArchiveError(f"timeout: {text}")
         return 0
 
-    def _hear(self) -> None:
-        """Take what the other archive said. Raises SourceArchiveError where that is an error."""
+    def _receive(self) -> None:
+        """Receive messages. Raises SourceArchiveError if one is an error."""
         for message in self._archive.poll():
             if isinstance(message, ControlResponse):
                 if message.code == ControlResponseCode.ERROR:
                     raise SourceArchiveError(
                         f"the source archive: {message.error_message}", message.relevant_id
                     )
-                if message.correlation_id == self._asked:
-                    self._answer = message
+                if message.correlation_id == self._correlation_id:
+                    self._response = message
             elif isinstance(message, RecordingDescriptor) and (
-                message.correlation_id == self._asked
+                message.correlation_id == self._correlation_id
             ):
-                self._answer = message
+                self._response = message
 
-    def _ask(
+    def _request_response(
         self, kind: type[Message], via: ExclusivePublication | None = None, **values: Any
     ) -> Message | None:
-        """The answer to a question, asked once; None while there is none."""
-        if self._asked is None:
-            self._asked = self._archive.ask(kind, via, **values)
-        if self._answer is None:
-            self._require_time(f"no answer to {kind.__name__}")
-        return self._answer
+        """Send a request, once. Returns the response, or None while there is none."""
+        if self._correlation_id is None:
+            self._correlation_id = self._archive.send_request(kind, via, **values)
+        if self._response is None:
+            self._check_timeout(f"no response to {kind.__name__}")
+        return self._response

@@ -1,4 +1,4 @@
-"""What a client wants to have copied, whichever kind of request it said that by."""
+"""The parameters of a replication, the same for each of the request messages."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from windtunnel.driver.base.arith import I64_MIN
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationRequest:
-    """What is to be copied; -1 for what is left open."""
+    """The parameters of a replication; -1 for those not set."""
 
     source_id: int
     destination_id: int
@@ -19,7 +19,10 @@ class ReplicationRequest:
     channels: ReplicationChannels
 
     def length_from(self, position: int) -> int:
-        """How much is to be replayed; as in Aeron it wraps where the stop is far before that."""
+        """Return the length to replay from a position.
+
+        It wraps like Aeron's if the stop position is far before that position.
+        """
         if self.stop_position == NULL_VALUE:
             return NULL_VALUE
         return (self.stop_position - position - I64_MIN) % (1 << 64) + I64_MIN

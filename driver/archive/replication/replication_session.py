@@ -1,13 +1,13 @@
-"""One copy of a recording, from its first question to its end.
+"""One replication of a recording, from connecting to the source archive to its end.
 
     CONNECT -> DESCRIPTOR -> [POSITION] -> EXTEND -> [TOKEN -> PROXY] -> REPLAY -> IMAGE -> COPY
                                                                                     | live
                               DONE <---------- MERGE <-- JOIN <---> CATCH_UP <------'
 
-The client is told everything with the replication's id as correlation id. Whatever goes wrong is
-told once and ends it; what was recorded by then stays. A copy that merged goes on as a recording of
-the live stream. Over IPC, where Aeron waits for an endpoint that never comes, ours copies between
-archives of one driver. Source: archive-protocol 7.
+Responses and signals to the client carry the replication id as correlation id. Any error is sent
+once and ends the replication; what was recorded by then is kept. After a merge the recording
+continues with the live stream. Over IPC, where Aeron waits forever for an endpoint, ours copies
+between archives that use the same driver. Source: archive-protocol 7.
 """
 
 from collections.abc import Callable
@@ -26,7 +26,7 @@ from windtunnel.driver.archive.protocol.requests import (
     StopReplayRequest,
 )
 from windtunnel.driver.archive.protocol.responses import ControlResponse, RecordingDescriptor
-from windtunnel.driver.archive.recording.recording_request import RecordingOrder
+from windtunnel.driver.archive.recording.recorded_stream import RecordedStream
 from windtunnel.driver.archive.recording.recordings import Recordings
 from windtunnel.driver.archive.replication import destination
 from windtunnel.driver.archive.replication.pending_request import PendingRequest
@@ -34,7 +34,7 @@ from windtunnel.driver.archive.replication.replication_request import Replicatio
 from windtunnel.driver.archive.replication.source_archive import (
     SourceArchive,
     SourceArchiveError,
-    found_or_asked_again,
+    poll_or_retry,
 )
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel import uri_param
@@ -48,7 +48,7 @@ TRANSPORTS_OF_MERGE = 2
 
 
 class State(Enum):
-    """What the session does or waits for."""
+    """What the session is doing or waiting for."""
 
     CONNECT = auto()
     DESCRIPTOR = auto()
@@ -65,7 +65,7 @@ class State(Enum):
 
 
 class ReplicationSession(PendingRequest):
-    """One copy, in the conductor's thread."""
+    """One replication, in the conductor's thread."""
 
     def __init__(
         self,
@@ -73,21 +73,21 @@ class ReplicationSession(PendingRequest):
         session: ControlSession,
         request: ReplicationRequest,
         source: SourceArchive,
-        facilities: ArchiveResources,
+        resources: ArchiveResources,
         recordings: Recordings,
         now_ns: int,
     ) -> None:
-        super().__init__(source, facilities.settings.message_timeout_ns, now_ns)
+        super().__init__(source, resources.settings.message_timeout_ns, now_ns)
         self.replication_id, self.session = replication_id, session
         self._request, self._channels = request, request.channels
-        self._facilities, self._recordings = facilities, recordings
+        self._resources, self._recordings = resources, recordings
         self._destination_id = request.destination_id
         self.state = State.CONNECT
         self._source: RecordingDescriptor | None = None
         self._position = 0
-        "From where on is copied."
+        "The position from which is copied."
         self._source_position = NULL_VALUE
-        self._order: RecordingOrder | None = None
+        self._stream: RecordedStream | None = None
         self._image: Image | None = None
         self._token = self._replay_id = NULL_VALUE
         self._proxy: ExclusivePublication | None = None
@@ -107,14 +107,14 @@ class ReplicationSession(PendingRequest):
         return self.state == State.DONE
 
     def do_work(self, now_ns: int) -> int:
-        """Go on. Returns an amount of work."""
+        """Run one duty cycle. Returns an amount of work."""
         self._now_ns = now_ns
         try:
-            is_over = self._order is not None and self._order.is_over
+            is_over = self._stream is not None and self._stream.is_over
             if is_over and self.state != State.COPY:
                 self._go_to(State.DONE)
             if self.state not in (State.CONNECT, State.DONE):
-                self._hear()
+                self._receive()
             return 0 if self.is_done else self._turns[self.state]()
         except DriverError as error:
             self._fail_with(error)
@@ -129,34 +129,34 @@ class ReplicationSession(PendingRequest):
         self.fail(str(error), code)
 
     def fail(self, text: str, code: ErrorCode = ErrorCode.GENERIC) -> None:
-        """End it, and tell its client why."""
+        """End the replication and send the error to its client."""
         self._go_to(State.DONE)
-        self.session.error(self.replication_id, text, code)
+        self.session.responses.error(self.replication_id, text, code)
 
     def end(self) -> None:
-        """Stop it."""
+        """Stop the replication."""
         self._go_to(State.DONE)
 
     def close(self) -> None:
-        """Let go of everything and say that it has ended."""
-        if self._order is not None:
-            self._recordings.stop(self._order)
+        """Release all resources and signal the end."""
+        if self._stream is not None:
+            self._recordings.stop(self._stream)
         if self._replay_id != NULL_VALUE and self._archive.is_open:
             try:
-                self._archive.ask(StopReplayRequest, replay_session_id=self._replay_id)
+                self._archive.send_request(StopReplayRequest, replay_session_id=self._replay_id)
             except DriverError as error:
-                # Without a driver nobody replays any more, and the rest is to be let go of too.
-                self._facilities.errors.warn(f"a replay could not be stopped: {error}")
+                # Without a driver the replay has ended, too; continue to release resources.
+                self._resources.errors.warn(f"cannot stop replay {self._replay_id}: {error}")
         if self._proxy is not None:
             self._proxy.close()
         elif self._proxy_id != NULL_VALUE:
-            self._facilities.client.abandon(self._proxy_id)
+            self._resources.client.abandon(self._proxy_id)
         self._archive.close()
         self._signal(RecordingSignal.REPLICATE_END)
 
     def _go_to(self, state: State) -> None:
         self.state = state
-        self._begin()
+        self._reset()
 
     def _signal(
         self,
@@ -164,46 +164,48 @@ class ReplicationSession(PendingRequest):
         position: int = NULL_VALUE,
         subscription_id: int = NULL_VALUE,
     ) -> None:
-        self.session.signal(
+        self.session.responses.signal(
             self.replication_id, signal, self._destination_id, subscription_id, position
         )
 
-    # --- its steps -----------------------------------------------------------------------------
+    # --- steps ---------------------------------------------------------------------------------
 
     def _connect(self) -> int:
         work_count = self._archive.connect()
         if self._archive.is_open:
             self._go_to(State.DESCRIPTOR)
             return 1
-        self._require_time(
-            f"the source archive could not be connected to (at {self._archive.waits_for})"
+        self._check_timeout(
+            f"cannot connect to the source archive, state {self._archive.state_name}"
         )
         return work_count
 
     def _describe(self) -> int:
-        answer = self._ask(ListRecordingRequest, recording_id=self._request.source_id)
-        if answer is None:
+        response = self._request_response(
+            ListRecordingRequest, recording_id=self._request.source_id
+        )
+        if response is None:
             return 0
-        if not isinstance(answer, RecordingDescriptor):
+        if not isinstance(response, RecordingDescriptor):
             raise RequestRejected(
                 f"unknown src recording id {self._request.source_id}",
                 ErrorCode.UNKNOWN_RECORDING,
             )
-        self._source = answer
+        self._source = response
         least = self._request.file_io_max_length
-        if least != NULL_VALUE and least < answer.mtu_length:
+        if least != NULL_VALUE and least < response.mtu_length:
             raise RequestRejected(
-                f"fileIoMaxLength={least} is less than mtuLength={answer.mtu_length}"
+                f"fileIoMaxLength={least} is less than mtuLength={response.mtu_length}"
             )
-        made = destination.prepared(self._facilities, self._destination_id, answer)
-        self._destination_id, self._position = made.recording_id, made.position
-        if made.is_new:
-            self._signal(RecordingSignal.REPLICATE, made.position)
-        stop = answer.stop_position
+        target = destination.prepare_destination(self._resources, self._destination_id, response)
+        self._destination_id, self._position = target.recording_id, target.position
+        if target.is_new:
+            self._signal(RecordingSignal.REPLICATE, target.position)
+        stop = response.stop_position
         if self._channels.live_destination and stop != NULL_VALUE:
             raise RequestRejected("cannot live merge without an active source recording")
-        here = self._facilities.recording(self._destination_id).stop_position
-        if stop != NULL_VALUE and stop in (answer.start_position, here):
+        own_stop = self._resources.recording(self._destination_id).stop_position
+        if stop != NULL_VALUE and stop in (response.start_position, own_stop):
             self._signal(RecordingSignal.SYNC, stop)
             self._go_to(State.DONE)
         else:
@@ -218,11 +220,13 @@ class ReplicationSession(PendingRequest):
         return 1
 
     def _is_position_known(self) -> bool:
-        """Ask how far the source is; it must go on."""
-        answer = self._ask(RecordingPositionRequest, recording_id=self._request.source_id)
-        if not isinstance(answer, ControlResponse):
+        """Request the recorded position of the source, which must be active."""
+        response = self._request_response(
+            RecordingPositionRequest, recording_id=self._request.source_id
+        )
+        if not isinstance(response, ControlResponse):
             return False
-        self._source_position = answer.relevant_id
+        self._source_position = response.relevant_id
         if self._source_position == NULL_VALUE:
             raise RequestRejected("cannot live merge without an active source recording")
         return True
@@ -235,68 +239,68 @@ class ReplicationSession(PendingRequest):
 
     @property
     def _subscription(self) -> Subscription:
-        assert self._order is not None
-        assert self._order.subscription is not None
-        return self._order.subscription
+        assert self._stream is not None
+        assert self._stream.subscription is not None
+        return self._stream.subscription
 
     def _extend(self) -> int:
-        """Subscribe to what the other archive will replay, and let a recording go on with it."""
+        """Add the subscription for the replay, and extend the destination recording with it."""
         assert self._source is not None
         channel = self._channels.to_record(self._replay_session_id, self.replication_id)
         stream_id = self._source.stream_id
-        order = RecordingOrder(
+        stream = RecordedStream(
             self.session, self.replication_id, stream_id, str(channel),
             retained_channel.text(retained_channel.retained(channel)),
             retained_channel.stream_key(stream_id, channel),
             auto_stop=True, extended_id=self._destination_id,
-            # A recorder in a thread of its own may see the end of the replay before we do.
-            is_held=not self._channels.live_destination,
+            # A recorder in another thread may see the end of the replay before this session does.
+            is_end_deferred=not self._channels.live_destination,
         )  # fmt: skip
-        self._facilities.require_space()
-        self._recordings.add(order)
-        self._order = order
-        self.session.ok(self.replication_id, order.subscription_id)
+        self._resources.require_space()
+        self._recordings.add(stream)
+        self._stream = stream
+        self.session.responses.ok(self.replication_id, stream.subscription_id)
         if self._channels.has_destinations:
             self._subscription.async_add_destination(self._channels.replay_destination)
         self._go_to(State.TOKEN if self._channels.is_response else State.REPLAY)
         return 1
 
     def _ask_token(self) -> int:
-        answer = self._ask(ReplayTokenRequest, recording_id=self._request.source_id)
-        if not isinstance(answer, ControlResponse):
+        response = self._request_response(ReplayTokenRequest, recording_id=self._request.source_id)
+        if not isinstance(response, ControlResponse):
             return 0
-        self._token = answer.relevant_id
+        self._token = response.relevant_id
         self._go_to(State.PROXY)
         return 1
 
     def _open_proxy(self) -> int:
-        """Another way to the other archive, by which it learns where the replay is wanted."""
-        client = self._facilities.client
+        """Add a request publication that is bound to the subscription of the replay."""
+        client = self._resources.client
         if self._proxy_id == NULL_VALUE:
-            self._proxy_id = self._ask_proxy()
+            self._proxy_id = self._add_proxy()
         if self._proxy is None:
-            self._proxy, self._proxy_id = found_or_asked_again(
-                client.get_exclusive_publication, self._proxy_id, self._ask_proxy
+            self._proxy, self._proxy_id = poll_or_retry(
+                client.get_exclusive_publication, self._proxy_id, self._add_proxy
             )
         if self._proxy is None or not self._proxy.is_connected or self._proxy.available_window <= 0:
-            return self._require_time("no publication for the replay request")
+            return self._check_timeout("no publication for the replay request")
         self._go_to(State.REPLAY)
         return 1
 
-    def _ask_proxy(self) -> int:
+    def _add_proxy(self) -> int:
         channel = self._archive.request_channel.without(uri_param.SESSION_ID).with_param(
             uri_param.RESPONSE_CORRELATION_ID, self._subscription.registration_id
         )
-        return self._facilities.client.async_add_exclusive_publication(
+        return self._resources.client.async_add_exclusive_publication(
             str(channel), self._archive.request_stream_id
         )
 
     def _ask_replay(self) -> int:
         assert self._source is not None
         endpoint = self._subscription.resolved_endpoint
-        if self._asked is None and self._channels.channel.is_udp and endpoint is None:
-            return self._require_time("the replication channel was not resolved")
-        answer = self._ask(
+        if self._correlation_id is None and self._channels.channel.is_udp and endpoint is None:
+            return self._check_timeout("the replication channel was not resolved")
+        response = self._request_response(
             ReplayRequest, self._proxy, recording_id=self._request.source_id,
             position=self._position,
             length=self._request.length_from(self._position),
@@ -308,28 +312,28 @@ class ReplicationSession(PendingRequest):
                 )
             ),
         )  # fmt: skip
-        if not isinstance(answer, ControlResponse):
+        if not isinstance(response, ControlResponse):
             return 0
-        self._replay_id = answer.relevant_id
+        self._replay_id = response.relevant_id
         self._go_to(State.IMAGE)
         return 1
 
     def _await_image(self) -> int:
         session_id = (self._replay_id + (1 << 31)) % (1 << 32) - (1 << 31)
-        assert self._order is not None
-        recorded = (each.image for each in self._order.active)
-        found = (each for each in recorded if each.session_id == session_id)
-        # What is recorded may be over and gone before the answer to the request for it.
-        self._image = next(found, None) or self._subscription.image_by_session_id(session_id)
+        assert self._stream is not None
+        recorded = (each.image for each in self._stream.active)
+        matching = (each for each in recorded if each.session_id == session_id)
+        # The recording of the image may have ended before the response to the replay request.
+        self._image = next(matching, None) or self._subscription.image_by_session_id(session_id)
         if self._image is None:
-            return self._require_time(f"no image of session {session_id}")
+            return self._check_timeout(f"no image of session {session_id}")
         is_live = bool(self._channels.live_destination)
         self._go_to(State.CATCH_UP if is_live else State.COPY)
         return 1
 
     @property
-    def _reached(self) -> int:
-        """How far the copy is."""
+    def _copied_position(self) -> int:
+        """The position copied so far."""
         assert self._image is not None
         active = self._recordings.active(self._destination_id)
         return self._image.position if active is None else active.position
@@ -337,12 +341,12 @@ class ReplicationSession(PendingRequest):
     def _copy(self) -> int:
         assert self._image is not None
         assert self._source is not None
-        assert self._order is not None
-        is_over = self._image.is_closed or self._image.is_end_of_stream or self._order.is_over
-        reached = self._reached
-        source_stop, wanted = self._source.stop_position, self._request.stop_position
+        assert self._stream is not None
+        is_over = self._image.is_closed or self._image.is_end_of_stream or self._stream.is_over
+        reached = self._copied_position
+        source_stop, end = self._source.stop_position, self._request.stop_position
         is_synced = source_stop != NULL_VALUE and reached >= source_stop
-        if not (is_synced or is_over or (wanted != NULL_VALUE and reached >= wanted)):
+        if not (is_synced or is_over or (end != NULL_VALUE and reached >= end)):
             return 0
         if is_synced:
             self._signal(RecordingSignal.SYNC, reached, self._subscription.registration_id)
@@ -351,7 +355,7 @@ class ReplicationSession(PendingRequest):
         return 1
 
     def _catch_up(self) -> int:
-        if self._reached >= self._source_position:
+        if self._copied_position >= self._source_position:
             self._go_to(State.JOIN)
             return 1
         self._require_image()
@@ -360,19 +364,19 @@ class ReplicationSession(PendingRequest):
     def _require_image(self) -> None:
         assert self._image is not None
         if self._image.is_closed:
-            raise SourceArchiveError("the image of the replay closed before its time")
+            raise SourceArchiveError("the image of the replay was closed prematurely")
 
     def _join(self) -> int:
-        """Let the live stream come too, and leave the replay when that is as far."""
+        """Add the live destination, and remove the replay's once the live stream has caught up."""
         assert self._image is not None
         self._require_image()
-        if self._is_late and self._attempts > 1:
+        if self._is_overdue and self._attempts > 1:
             self._attempts -= 1
-            self._begin()
+            self._reset()
         if not self._is_position_known():
             return 0
         self._attempts = JOIN_ATTEMPTS
-        gap = self._source_position - self._reached
+        gap = self._source_position - self._copied_position
         window = min(self._image.term_length // 4, LIVE_WINDOW_MAX)
         if not self._is_live_added and gap <= window:
             self._subscription.async_add_destination(self._channels.live_destination)
@@ -381,7 +385,7 @@ class ReplicationSession(PendingRequest):
             self._image.active_transport_count >= TRANSPORTS_OF_MERGE
         ):  # fmt: skip
             self._subscription.async_remove_destination(self._channels.replay_destination)
-            self._order = None
+            self._stream = None
             self._signal(RecordingSignal.MERGE, self._image.position)
             self._go_to(State.DONE)
             return 1

@@ -1,7 +1,7 @@
-"""Start and stop copies of recordings of other archives.
+"""Starts and stops replications of recordings of other archives.
 
-The answer to a request is the replication's id, which all later answers and signals carry as their
-correlation id. Source: archive-protocol 3.13.
+The response to a request contains the replication id, which all later responses and signals carry
+as correlation id. Source: archive-protocol 3.13.
 """
 
 from contextlib import suppress
@@ -10,7 +10,7 @@ from windtunnel.driver.archive.control.archive_resources import ArchiveResources
 from windtunnel.driver.archive.control.control_session import ControlSession
 from windtunnel.driver.archive.control.control_sessions import SessionIds
 from windtunnel.driver.archive.control.request_rejected import RequestRejected
-from windtunnel.driver.archive.observation import unforeseen
+from windtunnel.driver.archive.observation import error_text
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode
 from windtunnel.driver.archive.protocol.replication import (
     ReplicateRequest,
@@ -27,50 +27,50 @@ from windtunnel.driver.archive.replication.source_archive import SourceAddress, 
 from windtunnel.driver.channel import uri
 from windtunnel.driver.client.errors import ClientTerminatedError
 
-_Asked = ReplicateRequest | TaggedReplicateRequest | ReplicateRequest2
+_Request = ReplicateRequest | TaggedReplicateRequest | ReplicateRequest2
 
 
 class Replications:
-    """The copies that one archive makes, in its conductor's thread."""
+    """The replications of one archive, for its conductor's thread."""
 
     def __init__(
-        self, facilities: ArchiveResources, recordings: Recordings, ids: SessionIds
+        self, resources: ArchiveResources, recordings: Recordings, ids: SessionIds
     ) -> None:
-        self._facilities, self._recordings, self._ids = facilities, recordings, ids
+        self._resources, self._recordings, self._ids = resources, recordings, ids
         self._running: dict[int, ReplicationSession] = {}
 
-    def start(self, session: ControlSession, request: _Asked) -> None:
-        """Copy a recording. What a shorter kind of request does not say is left open."""
+    def start(self, session: ControlSession, request: _Request) -> None:
+        """Start a replication. Parameters that the request message lacks are not set."""
         channels = self._channels(request)
         self._require_destination(request.dst_recording_id)
-        facilities, now_ns = self._facilities, self._facilities.clock.now_ns()
+        resources, now_ns = self._resources, self._resources.clock.now_ns()
         replication_id = self._ids.next_id()
         response_channel = getattr(request, "src_response_channel", "")
         source = SourceArchive(
-            facilities.client,
+            resources.client,
             SourceAddress(
                 request.src_control_channel, request.src_control_stream_id,
-                response_channel or replication_channels.response_channel(facilities.settings),
-                facilities.settings.control_response_stream_id,
+                response_channel or replication_channels.response_channel(resources.settings),
+                resources.settings.control_response_stream_id,
                 getattr(request, "encoded_credentials", b""),
                 f"name=archive replicationSessionId={replication_id}",
-            ), facilities.settings,
+            ), resources.settings,
         )  # fmt: skip
-        wanted = ReplicationRequest(
+        parameters = ReplicationRequest(
             source_id=request.src_recording_id, destination_id=request.dst_recording_id,
             stop_position=getattr(request, "stop_position", NULL_VALUE),
             file_io_max_length=getattr(request, "file_io_max_length", NULL_VALUE),
             session_id=getattr(request, "replication_session_id", NULL_VALUE), channels=channels,
         )  # fmt: skip
         self._running[replication_id] = ReplicationSession(
-            replication_id, session, wanted, source, facilities, self._recordings, now_ns
+            replication_id, session, parameters, source, resources, self._recordings, now_ns
         )
-        session.ok(request.correlation_id, replication_id)
+        session.responses.ok(request.correlation_id, replication_id)
 
-    def _channels(self, request: _Asked) -> ReplicationChannels:
-        """Raises Refusal, ConfigurationError."""
-        given = getattr(request, "replication_channel", "")
-        channel = uri.parse(given or self._facilities.settings.replication_channel)
+    def _channels(self, request: _Request) -> ReplicationChannels:
+        """Return the channels. Raises RequestRejected, ConfigurationError."""
+        requested = getattr(request, "replication_channel", "")
+        channel = uri.parse(requested or self._resources.settings.replication_channel)
         tags = (
             getattr(request, "channel_tag_id", NULL_VALUE),
             getattr(request, "subscription_tag_id", NULL_VALUE),
@@ -88,7 +88,7 @@ class Replications:
     def _require_destination(self, recording_id: int) -> None:
         if recording_id == NULL_VALUE:
             return
-        found = self._facilities.catalog.descriptor(recording_id)
+        found = self._resources.catalog.descriptor(recording_id)
         if found is None:
             raise RequestRejected(
                 f"unknown destination recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING
@@ -100,35 +100,35 @@ class Replications:
             )
 
     def stop(self, session: ControlSession, request: StopReplicationRequest) -> None:
-        """Stop copying; what was copied stays."""
-        found = self._running.get(request.replication_id)
-        if found is None:
+        """Stop a replication; what was copied is kept."""
+        replication = self._running.get(request.replication_id)
+        if replication is None:
             raise RequestRejected(
                 f"unknown replication id: {request.replication_id}", ErrorCode.UNKNOWN_REPLICATION
             )
-        found.end()
-        session.ok(request.correlation_id)
+        replication.end()
+        session.responses.ok(request.correlation_id)
 
     def do_work(self, now_ns: int) -> int:
-        """Go on with every copy. Returns an amount of work."""
+        """Run every replication. Returns an amount of work."""
         work_count = 0
         for each in tuple(self._running.values()):
-            work_count += self._turn(each, now_ns)
+            work_count += self._run(each, now_ns)
             if each.is_done:
                 del self._running[each.replication_id]
                 self._close(each)
                 work_count += 1
         return work_count
 
-    def _turn(self, session: ReplicationSession, now_ns: int) -> int:
-        """Go on with one; an error that nobody foresaw ends it alone."""
+    def _run(self, session: ReplicationSession, now_ns: int) -> int:
+        """Run one replication; an unexpected error ends only this one."""
         try:
             return session.do_work(now_ns)
         except ClientTerminatedError:
             raise
         except Exception as error:
-            self._facilities.errors.record(f"replication: {unforeseen.told(error)}")
-            session.fail(f"the replication has met an error: {error!r}")
+            self._resources.errors.record(f"replication: {error_text.describe_error(error)}")
+            session.fail(f"internal error of the replication: {error!r}")
             return 1
 
     def _close(self, session: ReplicationSession) -> None:
@@ -137,13 +137,13 @@ class Replications:
         except ClientTerminatedError:
             raise
         except Exception as error:
-            self._facilities.errors.record(f"replication: {unforeseen.told(error)}")
+            self._resources.errors.record(f"replication: {error_text.describe_error(error)}")
 
     def close(self) -> None:
-        """End every copy."""
+        """End every replication."""
         for each in self._running.values():
             each.end()
-            # Where the driver is gone the others have something to write down nevertheless.
+            # Without a driver, the other replications must still be closed.
             with suppress(ClientTerminatedError):
                 self._close(each)
         self._running.clear()

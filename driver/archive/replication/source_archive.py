@@ -1,9 +1,10 @@
-"""A control session at the archive that a recording is copied from, as its client.
+"""A control session with the archive that a recording is copied from, as its client.
 
-    SUBSCRIBE --> PUBLISH --> CONNECT --> ANSWER --> OPEN      every step waits without blocking
+    SUBSCRIBE --> PUBLISH --> CONNECT --> ANSWER --> OPEN      no step blocks
 
-Each turn drives it on; once it is open, `ask` sends a request and `poll` returns what came. What
-came for other sessions of the same stream is passed over. Source: archive-protocol 2.2, 2.3, 7.
+`connect` takes the next step. Once the session is open, `send_request` sends a request and `poll`
+returns the messages received. Messages for other sessions of the same stream are ignored.
+Source: archive-protocol 2.2, 2.3, 7.
 """
 
 from collections.abc import Callable
@@ -35,30 +36,30 @@ from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 _RESOURCE = TypeVar("_RESOURCE")
 FRAGMENT_LIMIT = 10
 NOT_CONNECTED = "the source archive is not connected"
-"""What is said once nobody is there any more."""
+"""The error when the source archive has disconnected."""
 
 
 class SourceArchiveError(DriverError):
-    """The other archive cannot be talked to, or has said no."""
+    """The source archive cannot be reached, or has sent an error."""
 
     def __init__(self, text: str, relevant_id: int = 0) -> None:
         super().__init__(text)
         self.relevant_id = relevant_id
 
 
-def found_or_asked_again(
-    look: Callable[[int], _RESOURCE | None], registration_id: int, ask: Callable[[], int]
+def poll_or_retry(
+    poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]
 ) -> tuple[_RESOURCE | None, int]:
-    """What the driver was asked for, None while it is not there; and the id it is asked for by.
+    """Return a publication or subscription, or None while it is not ready, and its registration id.
 
-    A driver whose endpoint is just closing refuses for the moment: it is asked once more.
+    If the driver rejects it because its endpoint is still closing, it is added again.
     """
     try:
-        return look(registration_id), registration_id
+        return poll(registration_id), registration_id
     except RegistrationError as error:
         if error.code != DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE:
             raise
-    return None, ask()
+    return None, add()
 
 
 class _Step(Enum):
@@ -71,7 +72,7 @@ class _Step(Enum):
 
 @dataclass(frozen=True)
 class SourceAddress:
-    """Where the other archive is, and where it answers."""
+    """The channels and streams of the control session, and the client's credentials."""
 
     request_channel: str
     request_stream_id: int
@@ -92,18 +93,18 @@ class SourceArchive:
         self._response = control_channel(address.response_channel, settings)
         self._is_response = is_response(self._response)
         if not self._is_response:
-            # One session at both ends: others may answer to the same endpoint and stream.
-            number = client.next_session_id(address.request_stream_id)
-            self._response = self._response.with_param(uri_param.SESSION_ID, number)
-            self.request_channel = self.request_channel.with_param(uri_param.SESSION_ID, number)
+            # One session id for both channels: endpoint and stream of responses may be shared.
+            shared_id = client.next_session_id(address.request_stream_id)
+            self._response = self._response.with_param(uri_param.SESSION_ID, shared_id)
+            self.request_channel = self.request_channel.with_param(uri_param.SESSION_ID, shared_id)
         self._subscription: Subscription | None = None
         self._publication: ExclusivePublication | None = None
         self._publication_id = NULL_VALUE
         self._correlation_id = NULL_VALUE
         self._step = _Step.SUBSCRIBE
-        self._came: list[Message] = []
+        self._messages: list[Message] = []
         self._assembler = FragmentAssembler(self._on_message)
-        self._subscription_id = self._ask_subscription()
+        self._subscription_id = self._add_subscription()
 
     @property
     def request_stream_id(self) -> int:
@@ -114,25 +115,25 @@ class SourceArchive:
         return self._step == _Step.OPEN
 
     @property
-    def waits_for(self) -> str:
-        """The step that it is at, for people."""
+    def state_name(self) -> str:
+        """The name of the current step."""
         return self._step.name
 
     # --- connect -------------------------------------------------------------------------------
 
     def connect(self) -> int:
-        """Go on connecting. Returns an amount of work. Raises SourceArchiveError, ClientError."""
+        """Take the next step. Returns an amount of work. Raises SourceArchiveError, ClientError."""
         before = self._step
         if self._step == _Step.SUBSCRIBE:
-            self._subscription, self._subscription_id = found_or_asked_again(
-                self._client.get_subscription, self._subscription_id, self._ask_subscription
+            self._subscription, self._subscription_id = poll_or_retry(
+                self._client.get_subscription, self._subscription_id, self._add_subscription
             )
             if self._subscription is not None:
-                self._publication_id = self._ask_publication()
+                self._publication_id = self._add_publication()
                 self._step = _Step.PUBLISH
         elif self._step == _Step.PUBLISH:
-            self._publication, self._publication_id = found_or_asked_again(
-                self._client.get_exclusive_publication, self._publication_id, self._ask_publication
+            self._publication, self._publication_id = poll_or_retry(
+                self._client.get_exclusive_publication, self._publication_id, self._add_publication
             )
             if self._publication is not None:
                 self._step = _Step.CONNECT
@@ -140,20 +141,20 @@ class SourceArchive:
             self._send_connect()
         elif self._step == _Step.ANSWER:
             for message in self.poll():
-                self._on_answer(message)
+                self._on_response(message)
         return int(self._step != before)
 
-    def _ask_subscription(self) -> int:
+    def _add_subscription(self) -> int:
         return self._client.async_add_subscription(
             str(self._response), self._address.response_stream_id
         )
 
-    def _ask_publication(self) -> int:
+    def _add_publication(self) -> int:
         return self._client.async_add_exclusive_publication(
-            self._channel_to_ask(), self._address.request_stream_id
+            self._publication_channel(), self._address.request_stream_id
         )
 
-    def _channel_to_ask(self) -> str:
+    def _publication_channel(self) -> str:
         if not self._is_response:
             return str(self.request_channel)
         key = uri_param.RESPONSE_CORRELATION_ID
@@ -175,7 +176,7 @@ class SourceArchive:
         if self._publication.offer(encode(request)) > 0:
             self._step = _Step.ANSWER
 
-    def _on_answer(self, message: Message) -> None:
+    def _on_response(self, message: Message) -> None:
         if isinstance(message, Challenge):
             raise SourceArchiveError(
                 "Replication does not support challenge/response authentication"
@@ -186,12 +187,12 @@ class SourceArchive:
             self.session_id = message.control_session_id
             self._step = _Step.OPEN
 
-    # --- talk ----------------------------------------------------------------------------------
+    # --- requests and messages -----------------------------------------------------------------
 
-    def ask(
+    def send_request(
         self, kind: type[Message], via: ExclusivePublication | None = None, **values: Any
     ) -> int | None:
-        """Send a request. Returns its correlation id, or None where it has to be tried again."""
+        """Send a request. Returns its correlation id, or None if it must be retried."""
         publication = via or self._publication
         assert publication is not None
         correlation_id = self._client.next_correlation_id()
@@ -199,21 +200,24 @@ class SourceArchive:
         return correlation_id if publication.offer(encode(kind(**values))) > 0 else None
 
     def poll(self) -> list[Message]:
-        """What was said since the last time. Raises SourceArchiveError where nobody is there."""
+        """Return the messages received since the last call.
+
+        Raises SourceArchiveError if the source archive has disconnected.
+        """
         if self._subscription is not None:
             self._subscription.poll(self._assembler, FRAGMENT_LIMIT)
-        came, self._came = self._came, []
-        if not came and self.is_open and self._publication is not None:
-            is_there = self._subscription is not None and self._subscription.is_connected
-            if not is_there or not self._publication.is_connected:
+        messages, self._messages = self._messages, []
+        if not messages and self.is_open and self._publication is not None:
+            is_subscribed = self._subscription is not None and self._subscription.is_connected
+            if not is_subscribed or not self._publication.is_connected:
                 raise SourceArchiveError(NOT_CONNECTED)
-        return came
+        return messages
 
     def _on_message(self, payload: memoryview, header: Header) -> None:
         try:
             message = decode(payload)
         except MalformedMessage:
-            # An archive that is newer than ours may say more than we know.
+            # A newer archive may send messages that we do not know.
             return
         if isinstance(message, Ping):
             return
@@ -222,10 +226,10 @@ class SourceArchive:
         else:
             is_ours = getattr(message, "correlation_id", NULL_VALUE) == self._correlation_id
         if is_ours:
-            self._came.append(message)
+            self._messages.append(message)
 
     def close(self) -> None:
-        """End the session and let go of everything."""
+        """Close the session and release all resources."""
         if self.is_open and self._publication is not None:
             self._publication.offer(encode(CloseSessionRequest(control_session_id=self.session_id)))
         if self._publication is not None:

@@ -1,7 +1,9 @@
-"""An archive as a whole: made, run and ended.
+"""The archive server: assembles, starts and stops an archive.
 
-archive_directory    the files that are there, mended after a kill
-agent_thread         an agent in a thread of its own
-archive              everything introduced to everything else
-driver_child         a media driver of its own, as a child process
+archive              assembles an archive and runs its agents
+archive_directory    prepares the directory: creates, empties or recovers it
+agent_thread         runs an agent in a thread of its own
+driver_child         runs a media driver as a child process
+id_generator         ids of sessions, tokens of replays
+warm_up              compiles the archive's kernels
 """

@@ -1,4 +1,4 @@
-"""An agent in a thread of its own: a turn, and rest where it found nothing to do."""
+"""Runs an agent in a thread of its own, with an idle strategy."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from windtunnel.driver.base.clock import Clock
 
 
 class AgentThread:
-    """Takes an agent's turns until it is stopped or one of them fails."""
+    """Runs an agent's duty cycle until it is stopped or fails."""
 
     def __init__(
         self, name: str, do_work: Callable[[int], int], idle_state: np.ndarray, clock: Clock
@@ -18,7 +18,7 @@ class AgentThread:
         self._do_work, self._idle, self._clock = do_work, idle_state, clock
         self._is_stopping = False
         self.failure: BaseException | None = None
-        """What ended it, if it was not told to."""
+        """The exception that ended the agent, or None."""
         self._thread = threading.Thread(target=self._run, name=name, daemon=True)
         self._thread.start()
 
@@ -30,6 +30,6 @@ class AgentThread:
             self.failure = error
 
     def stop(self) -> None:
-        """Let its turn end, and wait for that."""
+        """Finish the current duty cycle and join the thread."""
         self._is_stopping = True
         self._thread.join()

@@ -1,12 +1,12 @@
-"""An archive: everything that it is made of, introduced to each other; started, run, ended.
+"""The archive: assembles all parts, starts, runs and stops them.
 
     settings --> directory, client, mark file, counters, catalog --> agents --> ready
                                                       conductor | recorder | replayer
-    DEDICATED: a thread each    SHARED: one thread    INVOKER: whoever calls `invoke`
+    DEDICATED: a thread each    SHARED: one thread    INVOKER: the caller of `invoke`
 
-The mark file is taken before anything is changed, and says that the archive lives when all of it
-can be talked to; a start that fails leaves it saying that none does. Source: archive-protocol 4.6,
-5.7.
+The mark file is taken before anything is changed, and marks the archive as running once clients can
+connect. If the start fails, the mark file shows that no archive is running.
+Source: archive-protocol 4.6, 5.7.
 """
 
 import os
@@ -22,8 +22,9 @@ from windtunnel.driver.archive.control.authentication import (
     make_authenticator,
     make_authorisation_service,
 )
-from windtunnel.driver.archive.control.control_sessions import ControlSessions, SessionContext
+from windtunnel.driver.archive.control.control_sessions import ControlSessions
 from windtunnel.driver.archive.control.replay_tokens import ReplayTokens
+from windtunnel.driver.archive.control.session_context import SessionContext
 from windtunnel.driver.archive.observation.archive_counters import ArchiveCounters, require_unique
 from windtunnel.driver.archive.observation.archive_errors import ArchiveErrors
 from windtunnel.driver.archive.observation.cycle_time import CycleTime
@@ -68,22 +69,22 @@ NAME = "archive"
 
 
 class Archive:
-    """One archive over one media driver."""
+    """One archive that uses one media driver."""
 
     def __init__(
         self,
         settings: ArchiveSettings,
         clock: Clock | None = None,
         client: Aeron | None = None,
-        chance: IdGenerator | None = None,
+        ids: IdGenerator | None = None,
     ) -> None:
-        """Start it. A client that is given is invoked by the archive, and closed with it.
+        """Start the archive. A given client is invoked by the archive, and closed with it.
 
         Raises ConfigurationError, StorageError, ActiveArchiveError, ClientError, DriverTimeoutError
         """
         self.settings = settings.conclude()
         self._clock = clock or SystemClock()
-        self._chance = chance or IdGenerator.of_system()
+        self._ids = ids or IdGenerator.of_system()
         self._threads: list[AgentThread] = []
         self._is_closed = False
         with ExitStack() as stack:
@@ -98,7 +99,7 @@ class Archive:
         if settings.dir_delete_on_start:
             archive_directory.empty(settings.dir, clock)
         for directory in (settings.dir, mark_directory):
-            archive_directory.make(directory)
+            archive_directory.create(directory)
         authenticator = make_authenticator(settings.authenticator_supplier)
         authorisation = make_authorisation_service(settings.authorisation_service_supplier)
         if client is None:
@@ -123,28 +124,28 @@ class Archive:
             ), clock,
         )  # fmt: skip
         stack.callback(catalog.close)
-        facilities = ArchiveResources(
+        resources = ArchiveResources(
             settings, client, clock, self.archive_id, catalog, errors, counters
         )
-        self._introduce(
-            stack, facilities, mark_file,
+        self._create_agents(
+            stack, resources, mark_file,
             SessionContext(
                 settings, client, self.archive_id, errors, authenticator, authorisation
             ),
         )  # fmt: skip
         mark_file.ready()
 
-    def _introduce(
+    def _create_agents(
         self,
         stack: ExitStack,
-        facilities: ArchiveResources,
+        resources: ArchiveResources,
         mark_file: MarkFile,
-        surroundings: SessionContext,
+        context: SessionContext,
     ) -> None:
-        """Make the agents."""
-        settings, client, counters = self.settings, facilities.client, facilities.counters
-        tokens = ReplayTokens(settings.connect_timeout_ns, self._chance.number)
-        deletions = Deletions(facilities)
+        """Create the agents and what they use."""
+        settings, client, counters = self.settings, resources.client, resources.counters
+        tokens = ReplayTokens(settings.connect_timeout_ns, self._ids.number)
+        deletions = Deletions(resources)
         mode = settings.threading_mode
         is_dedicated = mode == DEDICATED
         recorder, replayer = Recorder(), Replayer()
@@ -161,7 +162,7 @@ class Archive:
             )
         self._recorder, self._replayer = recorder, replayer
         images = ImageRecording(
-            facilities,
+            resources,
             WriteOptions(
                 SyncLevel(settings.file_sync_level), _checksum(settings.record_checksum),
                 counters.writes,
@@ -170,25 +171,25 @@ class Archive:
                 settings.recording_events_channel, settings.recording_events_stream_id
             ) if settings.recording_events_enabled else None,
         )  # fmt: skip
-        recordings = Recordings(facilities, recorder, deletions, images)
+        recordings = Recordings(resources, recorder, deletions, images)
         read_options = ReadOptions(
             directory=settings.dir, checksum=_checksum(settings.replay_checksum),
             meter=counters.reads,
         )  # fmt: skip
-        replays = Replays(facilities, replayer, recordings, deletions, read_options, tokens)
+        replays = Replays(resources, replayer, recordings, deletions, read_options, tokens)
         operations = Operations(
-            recordings, replays, Listings(facilities, recordings), Queries(facilities, recordings),
-            Removal(facilities, recordings, replays, deletions),
-            Segments(facilities, recordings, replays, deletions),
-            Migration(facilities, recordings, deletions),
-            Replications(facilities, recordings, self._chance),
+            recordings, replays, Listings(resources, recordings), Queries(resources, recordings),
+            Removal(resources, recordings, replays, deletions),
+            Segments(resources, recordings, replays, deletions),
+            Migration(resources, recordings, deletions),
+            Replications(resources, recordings, self._ids),
         )  # fmt: skip
         sessions = ControlSessions(
-            surroundings, self._request_channels(), self._chance, tokens,
+            context, self._request_channels(), self._ids, tokens,
             counters.control_sessions,
         )  # fmt: skip
         self._conductor = ArchiveConductor(
-            facilities, sessions, operations, deletions, mark_file,
+            resources, sessions, operations, deletions, mark_file,
             CycleTime(
                 counters, "archive-conductor", settings.conductor_cycle_threshold_ns, mode
             ),
@@ -196,7 +197,7 @@ class Archive:
         stack.callback(self._end_agents)
 
     def _request_channels(self) -> list[tuple[str, int]]:
-        """Where clients ask: those elsewhere first, as with Aeron."""
+        """Return the channels and streams of requests; the remote channel first, as in Aeron."""
         settings = self.settings
         channels = [(settings.local_control_channel, settings.local_control_stream_id)]
         if settings.control_channel_enabled:
@@ -221,16 +222,16 @@ class Archive:
     # --- running -------------------------------------------------------------------------------
 
     def _start_threads(self) -> None:
-        settings, ours = self.settings, self.settings.idle_strategy
-        agents = {"archive": (self.invoke_at, ours)}
+        settings, default = self.settings, self.settings.idle_strategy
+        agents = {"archive": (self.invoke_at, default)}
         if settings.threading_mode == DEDICATED:
             agents = {
-                "archive-conductor": (self._conductor.do_work, ours),
+                "archive-conductor": (self._conductor.do_work, default),
                 "archive-recorder": (
-                    self._recorder.do_work, settings.recorder_idle_strategy or ours
+                    self._recorder.do_work, settings.recorder_idle_strategy or default
                 ),
                 "archive-replayer": (
-                    self._replayer.do_work, settings.replayer_idle_strategy or ours
+                    self._replayer.do_work, settings.replayer_idle_strategy or default
                 ),
             }  # fmt: skip
         for name, (do_work, strategy) in agents.items():
@@ -238,22 +239,22 @@ class Archive:
             self._threads.append(AgentThread(name, do_work, state, self._clock))
 
     def invoke(self) -> int:
-        """One turn of all agents, for an invoked archive. Returns an amount of work."""
+        """Run one duty cycle of all agents in INVOKER mode. Returns an amount of work."""
         return self.invoke_at(self._clock.now_ns())
 
     def invoke_at(self, now_ns: int) -> int:
-        """`invoke` at a time that is told."""
+        """Run one duty cycle at the given time. Returns an amount of work."""
         work_count = self._conductor.do_work(now_ns)
         work_count += self._recorder.do_work(now_ns)
         return work_count + self._replayer.do_work(now_ns)
 
     @property
     def failure(self) -> BaseException | None:
-        """What ended an agent, if one did not end in good order."""
+        """The exception that ended an agent, or None."""
         return next((each.failure for each in self._threads if each.failure is not None), None)
 
     def close(self) -> None:
-        """End it in good order; may be called again."""
+        """Stop the archive in an orderly way; may be called again."""
         if not self._is_closed:
             self._is_closed = True
             for thread in self._threads:

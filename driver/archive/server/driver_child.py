@@ -1,8 +1,9 @@
-"""A media driver of an archive's own: a child process that lives no longer than its archive.
+"""A media driver as a child process, which ends with its archive.
 
-The archive meets it as it meets any other driver, in shared memory; here are only its command line,
-its first word and its end. It has a session of its own, so that Ctrl-C ends the archive first, and
-is told to end where the archive is killed. Knows nothing of its settings but the directory.
+The archive uses it like any other driver, through shared memory; this module only starts the
+process, waits until it is ready, and ends it. It runs in a session of its own, so that Ctrl-C stops
+the archive first. The kernel sends it SIGTERM when the archive dies. Of the driver's settings only
+the directory is known here.
 """
 
 import ctypes
@@ -18,20 +19,20 @@ from windtunnel.driver.base.errors import DriverError
 
 READY = b"driver ready"
 READY_LIMIT_S = 300
-"""A first start may compile its kernels."""
+"""The first start may have to compile its kernels."""
 END_LIMIT_S = 30
 _PR_SET_PDEATHSIG = 1
 
 
 class DriverChildError(DriverError):
-    """The driver did not start, or has ended by itself."""
+    """The driver did not start, or has ended unexpectedly."""
 
 
 class DriverChild:
-    """A media driver in a directory, started."""
+    """A media driver process."""
 
     def __init__(self, directory: Path, options: Sequence[str]) -> None:
-        """`options` are further words of its command line. Raises DriverChildError."""
+        """`options` are further command-line arguments. Raises DriverChildError."""
         command = [
             sys.executable,
             "-P",
@@ -44,7 +45,7 @@ class DriverChild:
         libc, archive = ctypes.CDLL(None, use_errno=True), os.getpid()
 
         def die_with_parent() -> None:
-            # Until it is a program of its own a signal would only be noted, in a copy of the note.
+            # Before exec, the inherited handler would only set a flag in this copy of the parent.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() != archive:
@@ -65,22 +66,22 @@ class DriverChild:
 
     def _await_ready(self) -> None:
         assert self._process.stdout is not None
-        descriptor, said = self._process.stdout.fileno(), b""
-        while READY not in said:
+        descriptor, output = self._process.stdout.fileno(), b""
+        while READY not in output:
             readable, _, _ = select.select([descriptor], [], [], READY_LIMIT_S)
             chunk = os.read(descriptor, 65_536) if readable else b""
             if not chunk:
-                raise DriverChildError("the media driver did not start; see what it said above")
-            said += chunk
+                raise DriverChildError("the media driver did not start; see its output above")
+            output += chunk
 
     @property
     def failure(self) -> DriverChildError | None:
-        """Why there is no driver any more, if so."""
+        """The error if the driver has ended, or None."""
         code = self._process.poll()
-        return None if code is None else DriverChildError(f"the media driver ended with {code}")
+        return None if code is None else DriverChildError(f"the media driver exited with {code}")
 
     def close(self) -> None:
-        """End it in good order, or otherwise; may be called again."""
+        """Terminate the driver, or kill it after a timeout; may be called again."""
         if self._process.poll() is None:
             self._process.terminate()
             try:

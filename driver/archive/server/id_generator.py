@@ -1,6 +1,6 @@
-"""Numbers that nobody can foresee: where the ids of sessions begin, and tokens of replays.
+"""Generates unpredictable numbers: the first session id, and tokens of replays.
 
-A test gives a seed and gets the same numbers each time.
+A test passes a seeded generator and gets the same numbers each time.
 """
 
 import random
@@ -12,7 +12,7 @@ NUMBER_BITS = 64
 
 
 class IdGenerator:
-    """One archive's numbers."""
+    """The number generator of one archive."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
@@ -20,14 +20,14 @@ class IdGenerator:
 
     @classmethod
     def of_system(cls) -> Self:
-        """Numbers of the operating system."""
+        """Use the operating system's random numbers."""
         return cls(random.SystemRandom())
 
     def next_id(self) -> int:
-        """An id of a control session or a replication; one more each time."""
+        """Return an id for a control session or a replication: the previous id plus one."""
         self._next_id += 1
         return self._next_id
 
     def number(self) -> int:
-        """Any 64-bit integer."""
+        """Return a random 64-bit integer."""
         return self._source.getrandbits(NUMBER_BITS) - (1 << NUMBER_BITS - 1)

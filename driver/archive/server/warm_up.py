@@ -1,10 +1,9 @@
-"""Every kernel of the archive into the cache, once: no recording waits for a compiler.
+"""Compiles every kernel of the archive into the cache, so that no recording waits for the compiler.
 
     publication --> image --> RecordingSession --> files --> ReplaySession --> publication
 
-A short stream takes the way of a recording with checksums and that of a replay which looks at them,
-in one thread and over any driver. What an archive does when it is started again is done to its
-files, too.
+Records a short stream with checksums and replays it with verification, in one thread and with any
+driver. Also recovers and checks its files, as an archive does after a restart.
 """
 
 from collections.abc import Callable
@@ -31,16 +30,16 @@ CHANNEL = "aeron:ipc?term-length=64k"
 SEGMENT_LENGTH = 131_072
 MESSAGE = bytes(1_000)
 COUNT = 70
-"""More than a term holds, so that there is padding."""
+"""More messages than fit in a term, so that there is padding."""
 Until = Callable[[str, Callable[[], object]], None]
-"""Waits for a condition, or raises with the name of the step."""
+"""Waits for a condition, or raises an error with the name of the step."""
 
 
 class _Position:
-    """Nobody else's business here."""
+    """A position counter that discards its value."""
 
     def set(self, value: int) -> None:
-        """Forget it."""
+        """Discard the value."""
 
 
 def warm_up(aeron: Aeron, folder: Path, until: Until) -> None:
@@ -49,7 +48,7 @@ def warm_up(aeron: Aeron, folder: Path, until: Until) -> None:
     publication = aeron.add_exclusive_publication(CHANNEL, STREAM_ID)
     until("an image to record", lambda: subscription.images)
     image = subscription.images[0]
-    recording = _described(image)
+    recording = _make_descriptor(image)
     writer = SegmentWriter(folder, recording, 0, WriteOptions(checksum=CRC_32))
     session = RecordingSession(image, writer, _Position())
     for _ in range(COUNT):
@@ -57,11 +56,11 @@ def warm_up(aeron: Aeron, folder: Path, until: Until) -> None:
     end = publication.position
     until("the recording", lambda: session.do_work() == 0 and session.position >= end)
     session.stop()
-    _look(folder, recording, end)
+    _check_files(folder, recording, end)
     _replay(aeron, folder, recording, end, until)
 
 
-def _described(image: Image) -> RecordingDescriptor:
+def _make_descriptor(image: Image) -> RecordingDescriptor:
     return RecordingDescriptor(
         control_session_id=0, correlation_id=0, recording_id=0, start_timestamp=0,
         stop_timestamp=-1, start_position=0, stop_position=-1,
@@ -72,8 +71,8 @@ def _described(image: Image) -> RecordingDescriptor:
     )  # fmt: skip
 
 
-def _look(folder: Path, recording: RecordingDescriptor, end: int) -> None:
-    """As an archive does that is started again, and as its tools do."""
+def _check_files(folder: Path, recording: RecordingDescriptor, end: int) -> None:
+    """Recover the stop position and check the frames, as a restarted archive and its tools do."""
     found = recovered_stop(folder, recording, CRC_32)
     if found.position != end:
         raise StorageError(f"{folder}: the data ends at {found.position}, expected {end}")
@@ -81,7 +80,7 @@ def _look(folder: Path, recording: RecordingDescriptor, end: int) -> None:
         with SegmentReader(segment.path, segment.base) as reader:
             data_end, _ = reader.end_of_data(0, reader.length)
             if reader.fault(recording, 0, data_end, CRC_32) is not None:
-                raise StorageError(f"{segment.path}: not as it was recorded")
+                raise StorageError(f"{segment.path}: the frames differ from the recorded ones")
 
 
 def _replay(
@@ -89,11 +88,11 @@ def _replay(
 ) -> None:
     reader = RecordingReader(folder, recording, 0, checksum=CRC_32)
     if not reader.is_at_frame:
-        raise StorageError(f"{folder}: no frame at its beginning")
+        raise StorageError(f"{folder}: no frame at the start position")
     subscription = aeron.add_subscription(CHANNEL, REPLAY_STREAM_ID)
     channel = f"aeron:ipc?{publication_parameters(recording, 0)}"
     publication = aeron.add_exclusive_publication(channel, REPLAY_STREAM_ID)
-    until("a reader of the replay", lambda: publication.is_connected and subscription.images)
+    until("a subscriber of the replay", lambda: publication.is_connected and subscription.images)
     session = ReplaySession(reader, publication, end, lambda: end)
 
     def is_replayed() -> bool:

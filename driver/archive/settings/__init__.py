@@ -1,7 +1,5 @@
-"""What an archive was told: its settings, with Aeron's names and defaults.
+"""The settings of an archive, with Aeron's names and defaults.
 
-    setting             the kinds that only an archive has
-    archive_settings    all settings, checked as a whole
-
-Knows nothing of what a setting does.
+archive_settings    all settings, checked together
+setting             kinds of settings that only an archive has
 """

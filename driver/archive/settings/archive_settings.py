@@ -1,8 +1,8 @@
-"""Every setting of an archive, with Aeron's defaults, checked as a whole.
+"""All settings of an archive, with Aeron's defaults, checked together.
 
-`conclude` reports every failure at once, each with its name, its value and its bounds. Where Aeron
-would take any text that is not `true` for false, or pass over a checksum that it does not know,
-this refuses. Source: archive-protocol 8.1; Aeron 1.53.
+`conclude` reports all invalid settings at once, each with its name, value and bounds. Aeron takes
+any text other than `true` for false, and ignores an unknown checksum; here both are rejected.
+Source: archive-protocol 8.1; Aeron 1.53.
 """
 
 from collections.abc import Mapping
@@ -55,191 +55,211 @@ ALLOW_ALL = "ALLOW_ALL"
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSettings:
-    """Durations in nanoseconds and lengths in bytes unless a name says else."""
+    """All settings; durations are in nanoseconds and lengths in bytes unless named otherwise."""
 
-    aeron_dir: Annotated[Path, Directory("AERON_DIR", "where the media driver's files live")] = (
-        field(default_factory=default_directory)
+    aeron_dir: Annotated[Path, Directory("AERON_DIR", "directory of the media driver")] = field(
+        default_factory=default_directory
     )
-    dir: Annotated[Path, Directory("AERON_ARCHIVE_DIR", "where recordings are kept")] = Path(
+    dir: Annotated[Path, Directory("AERON_ARCHIVE_DIR", "directory of the recordings")] = Path(
         "aeron-archive"
     )
     mark_file_dir: Annotated[
         Path | None,
-        Directory("AERON_ARCHIVE_MARK_FILE_DIR", "where the mark file is; with the recordings"),
+        Directory(
+            "AERON_ARCHIVE_MARK_FILE_DIR",
+            "directory of the mark file; default: that of the recordings",
+        ),
     ] = None
     dir_delete_on_start: Annotated[
-        bool, TrueOrFalse("AERON_ARCHIVE_DIR_DELETE_ON_START", "begin with nothing")
+        bool,
+        TrueOrFalse("AERON_ARCHIVE_DIR_DELETE_ON_START", "delete the archive's files on start"),
     ] = False
     archive_id: Annotated[
-        int, Number("AERON_ARCHIVE_ID", "who this archive is; -1 lets the driver choose", **ANY_ID)
+        int,
+        Number("AERON_ARCHIVE_ID", "id of the archive; -1: a unique id from the driver", **ANY_ID),
     ] = -1
     control_channel: Annotated[
-        str, Setting("AERON_ARCHIVE_CONTROL_CHANNEL", "where clients elsewhere send requests")
+        str, Setting("AERON_ARCHIVE_CONTROL_CHANNEL", "channel for requests of remote clients")
     ] = ""
     control_channel_enabled: Annotated[
         bool,
-        TrueOrFalse("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", "whether there is such a channel"),
+        TrueOrFalse("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", "whether remote clients are served"),
     ] = True
     control_stream_id: Annotated[
-        int, Number("AERON_ARCHIVE_CONTROL_STREAM_ID", "the stream of that channel")
+        int, Number("AERON_ARCHIVE_CONTROL_STREAM_ID", "stream id of that channel")
     ] = 10
     local_control_channel: Annotated[
-        str, Setting("AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL", "where local clients send requests")
+        str, Setting("AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL", "channel for requests of local clients")
     ] = "aeron:ipc?term-length=64k"
     local_control_stream_id: Annotated[
-        int, Number("AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID", "the stream of that channel")
+        int, Number("AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID", "stream id of that channel")
     ] = 10
     control_term_buffer_sparse: Annotated[
-        bool, TrueOrFalse("AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE", "of response publications")
+        bool,
+        TrueOrFalse("AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE", "sparse term buffers of responses"),
     ] = True
     control_term_buffer_length: Annotated[
         int,
         PowerOfTwo(
             "AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH",
-            "of response publications", TERM_LENGTH_MIN, TERM_LENGTH_MAX,
+            "term length of response publications", TERM_LENGTH_MIN, TERM_LENGTH_MAX,
         ),
     ] = 64 * KIB  # fmt: skip
     control_mtu_length: Annotated[
         int,
         Size(
             "AERON_ARCHIVE_CONTROL_MTU_LENGTH",
-            "of response publications; a multiple of 32", MTU_LENGTH_MIN, MTU_LENGTH_MAX,
+            "MTU of response publications; a multiple of 32", MTU_LENGTH_MIN, MTU_LENGTH_MAX,
         ),
     ] = 1408  # fmt: skip
     control_response_channel: Annotated[
         str,
         Setting(
             "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL",
-            "where other archives answer when this one replicates; the control channel's host",
+            "channel for responses of source archives; default: the host of the control channel",
         ),
     ] = ""
     control_response_stream_id: Annotated[
-        int, Number("AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID", "the stream of that channel")
+        int, Number("AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID", "stream id of that channel")
     ] = 20
     message_timeout_ns: Annotated[
-        int, Duration("AERON_ARCHIVE_MESSAGE_TIMEOUT", "how long another archive may be silent", 1)
+        int, Duration("AERON_ARCHIVE_MESSAGE_TIMEOUT", "timeout of requests to other archives", 1)
     ] = 10 * SECOND
     recording_events_enabled: Annotated[
-        bool, TrueOrFalse("AERON_ARCHIVE_RECORDING_EVENTS_ENABLED", "tell everybody of recordings")
+        bool, TrueOrFalse("AERON_ARCHIVE_RECORDING_EVENTS_ENABLED", "publish recording events")
     ] = False
     recording_events_channel: Annotated[
-        str, Setting("AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL", "where everybody is told")
+        str, Setting("AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL", "channel of recording events")
     ] = ""
     recording_events_stream_id: Annotated[
-        int, Number("AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID", "the stream of that channel")
+        int, Number("AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID", "stream id of that channel")
     ] = 30
     replication_channel: Annotated[
-        str, Setting("AERON_ARCHIVE_REPLICATION_CHANNEL", "where other archives replay to")
+        str, Setting("AERON_ARCHIVE_REPLICATION_CHANNEL", "channel for replays of source archives")
     ] = ""
     segment_file_length: Annotated[
         int,
         PowerOfTwo(
             "AERON_ARCHIVE_SEGMENT_FILE_LENGTH",
-            "of the files of a recording", SEGMENT_LENGTH_MIN, SEGMENT_LENGTH_MAX,
+            "length of segment files", SEGMENT_LENGTH_MIN, SEGMENT_LENGTH_MAX,
         ),
     ] = SEGMENT_LENGTH  # fmt: skip
     file_io_max_length: Annotated[
         int,
         PowerOfTwo(
             "AERON_ARCHIVE_FILE_IO_MAX_LENGTH",
-            "most bytes of one read or write", 64 * KIB, 1 << 30,
+            "maximum length of a read or write", 64 * KIB, 1 << 30,
         ),
     ] = MIB  # fmt: skip
     file_sync_level: Annotated[
         int,
-        Number("AERON_ARCHIVE_FILE_SYNC_LEVEL", "0 none, 1 data, 2 metadata of segments", 0, 2),
+        Number(
+            "AERON_ARCHIVE_FILE_SYNC_LEVEL", "sync segments: 0 never, 1 data, 2 also metadata", 0, 2
+        ),
     ] = 0
     catalog_file_sync_level: Annotated[
         int,
-        Number("AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL", "the same of the catalog", 0, 2),
+        Number("AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL", "sync the catalog: like segments", 0, 2),
     ] = 0
     catalog_capacity: Annotated[
         int,
         Size(
             "AERON_ARCHIVE_CATALOG_CAPACITY",
-            "of the catalog at least", CATALOG_HEADER_LENGTH, CAPACITY_MAX,
+            "minimum capacity of the catalog", CATALOG_HEADER_LENGTH, CAPACITY_MAX,
         ),
     ] = CAPACITY  # fmt: skip
     low_storage_space_threshold: Annotated[
         int,
         Size(
             "AERON_ARCHIVE_LOW_STORAGE_SPACE_THRESHOLD",
-            "no new recording begins with so few usable bytes",
+            "no new recordings at or below this number of usable bytes",
             0,
             I64_MAX,
         ),
     ] = 128 * MIB
     max_concurrent_recordings: Annotated[
-        int, Number("AERON_ARCHIVE_MAX_CONCURRENT_RECORDINGS", "at one time", 0, I32_MAX)
+        int, Number("AERON_ARCHIVE_MAX_CONCURRENT_RECORDINGS", "recordings at a time", 0, I32_MAX)
     ] = 20
     max_concurrent_replays: Annotated[
-        int, Number("AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS", "at one time", 0, I32_MAX)
+        int, Number("AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS", "replays at a time", 0, I32_MAX)
     ] = 20
     connect_timeout_ns: Annotated[
-        int, Duration("AERON_ARCHIVE_CONNECT_TIMEOUT", "for sessions, replays, tokens and sends", 1)
+        int, Duration("AERON_ARCHIVE_CONNECT_TIMEOUT", "of sessions, replays, tokens, sending", 1)
     ] = 5 * SECOND
     session_liveness_check_interval_ns: Annotated[
-        int, Duration("AERON_ARCHIVE_SESSION_LIVENESS_CHECK_INTERVAL", "between pings", 1)
+        int, Duration("AERON_ARCHIVE_SESSION_LIVENESS_CHECK_INTERVAL", "interval of pings", 1)
     ] = SECOND
     replay_linger_timeout_ns: Annotated[
-        int, Duration("AERON_ARCHIVE_REPLAY_LINGER_TIMEOUT", "of replay publications")
+        int,
+        Duration("AERON_ARCHIVE_REPLAY_LINGER_TIMEOUT", "linger timeout of replay publications"),
     ] = 5 * SECOND
     threading_mode: Annotated[
         str,
-        WordOrClass(
-            "AERON_ARCHIVE_THREADING_MODE", "which agents have a thread of their own", _MODES
-        ),
+        WordOrClass("AERON_ARCHIVE_THREADING_MODE", "how agents are assigned to threads", _MODES),
     ] = DEDICATED
     idle_strategy: Annotated[
-        str, WordOrClass("AERON_ARCHIVE_IDLE_STRATEGY", "what agents do without work", _IDLES)
+        str, WordOrClass("AERON_ARCHIVE_IDLE_STRATEGY", "idle strategy of agents", _IDLES)
     ] = BACKOFF
     recorder_idle_strategy: Annotated[
         str,
-        WordOrClass("AERON_ARCHIVE_RECORDER_IDLE_STRATEGY", "the recorder's own, if any", _IDLES),
+        WordOrClass(
+            "AERON_ARCHIVE_RECORDER_IDLE_STRATEGY", "of the recorder; default: as above", _IDLES
+        ),
     ] = ""
     replayer_idle_strategy: Annotated[
         str,
-        WordOrClass("AERON_ARCHIVE_REPLAYER_IDLE_STRATEGY", "the replayer's own, if any", _IDLES),
+        WordOrClass(
+            "AERON_ARCHIVE_REPLAYER_IDLE_STRATEGY", "of the replayer; default: as above", _IDLES
+        ),
     ] = ""
     conductor_cycle_threshold_ns: Annotated[
-        int, Duration("AERON_ARCHIVE_CONDUCTOR_CYCLE_THRESHOLD", "longer turns are counted")
+        int,
+        Duration(
+            "AERON_ARCHIVE_CONDUCTOR_CYCLE_THRESHOLD", "duty cycles longer than this are counted"
+        ),
     ] = 100 * MS
     recorder_cycle_threshold_ns: Annotated[
-        int, Duration("AERON_ARCHIVE_RECORDER_CYCLE_THRESHOLD", "longer turns are counted")
+        int,
+        Duration(
+            "AERON_ARCHIVE_RECORDER_CYCLE_THRESHOLD", "duty cycles longer than this are counted"
+        ),
     ] = 100 * MS
     replayer_cycle_threshold_ns: Annotated[
-        int, Duration("AERON_ARCHIVE_REPLAYER_CYCLE_THRESHOLD", "longer turns are counted")
+        int,
+        Duration(
+            "AERON_ARCHIVE_REPLAYER_CYCLE_THRESHOLD", "duty cycles longer than this are counted"
+        ),
     ] = 100 * MS
     error_buffer_length: Annotated[
         int,
         Size(
             "AERON_ARCHIVE_ERROR_BUFFER_LENGTH",
-            "of the error log in the mark file", ERROR_BUFFER_LENGTH_MIN, 1 << 30,
+            "length of the error log in the mark file", ERROR_BUFFER_LENGTH_MIN, 1 << 30,
         ),
     ] = ERROR_BUFFER_LENGTH_MIN  # fmt: skip
     record_checksum: Annotated[
-        str, ChecksumName("AERON_ARCHIVE_RECORD_CHECKSUM", "written with every frame")
+        str, ChecksumName("AERON_ARCHIVE_RECORD_CHECKSUM", "checksum written to frames")
     ] = ""
     replay_checksum: Annotated[
-        str, ChecksumName("AERON_ARCHIVE_REPLAY_CHECKSUM", "looked at before a frame is replayed")
+        str, ChecksumName("AERON_ARCHIVE_REPLAY_CHECKSUM", "checksum verified before replay")
     ] = ""
     authenticator_supplier: Annotated[
         str,
         Setting(
             "AERON_ARCHIVE_AUTHENTICATOR_SUPPLIER",
-            "who decides about sessions, as `module:function`; nothing lets everybody in",
+            "authenticator, as `module:function`; default: accept every session",
         ),
     ] = ""
     authorisation_service_supplier: Annotated[
         str,
         Setting(
             "AERON_ARCHIVE_AUTHORISATION_SERVICE_SUPPLIER",
-            "who decides about requests: ALLOW_ALL, DENY_ALL or `module:function`",
+            "authorisation of requests: ALLOW_ALL, DENY_ALL or `module:function`",
         ),
     ] = ALLOW_ALL
 
     def conclude(self) -> "ArchiveSettings":
-        """Check every setting and their relations; all failures are reported together."""
+        """Check every setting and their relations; all errors are reported together."""
         found = [kind.fault(getattr(self, name)) for name, kind in SETTINGS.items()]
         failures = [fault for fault in found if fault is not None]
         failures += self._broken_channels() + self._broken_relations()
@@ -250,11 +270,13 @@ class ArchiveSettings:
     def _broken_relations(self) -> list[str]:
         failures = []
         if self.control_mtu_length % 32:
-            failures.append(f"{_said(self, 'control_mtu_length')}, not a multiple of 32")
+            failures.append(
+                f"{_name_and_value(self, 'control_mtu_length')}: expected a multiple of 32"
+            )
         if self.catalog_file_sync_level < self.file_sync_level:
             failures.append(
-                f"{_said(self, 'catalog_file_sync_level')}, but must not be below "
-                f"{_said(self, 'file_sync_level')}"
+                f"{_name_and_value(self, 'catalog_file_sync_level')}: expected at least that of "
+                f"segments, {_name_and_value(self, 'file_sync_level')}"
             )
         return failures
 
@@ -281,7 +303,9 @@ class ArchiveSettings:
                 failures.append(f"{SETTINGS[name].variable}: {error}")
                 continue
             if found != media.get(name, found):
-                failures.append(f"{_said(self, name)}, but must be of media {media[name]}")
+                failures.append(
+                    f"{_name_and_value(self, name)}: expected a channel of media {media[name]}"
+                )
         return failures
 
 
@@ -291,18 +315,18 @@ def _settings() -> dict[str, Setting]:
 
 
 SETTINGS = _settings()
-"""What is known of each field, by its name."""
+"""The kind of each setting, by field name."""
 
 
-def _said(settings: ArchiveSettings, name: str) -> str:
+def _name_and_value(settings: ArchiveSettings, name: str) -> str:
     kind = SETTINGS[name]
     return f"{kind.variable} is {kind.write(getattr(settings, name))}"
 
 
 def from_texts(texts: Mapping[str, str], **overrides: Any) -> ArchiveSettings:
-    """Read the settings that texts give, by variable; `overrides` win. Checked as a whole.
+    """Parse settings from texts, by variable, and check them; `overrides` have priority.
 
-    Raises ConfigurationError naming the variable that cannot be read.
+    Raises ConfigurationError naming the variable that cannot be parsed.
     """
     values = {
         name: kind.parse(texts[kind.variable])
@@ -313,7 +337,7 @@ def from_texts(texts: Mapping[str, str], **overrides: Any) -> ArchiveSettings:
 
 
 def describe() -> str:
-    """A paragraph for each setting there is."""
+    """Describe each setting, with its default and bounds."""
     defaults = ArchiveSettings()
     lines = []
     for name, kind in SETTINGS.items():
@@ -321,7 +345,7 @@ def describe() -> str:
         default = "not set" if value in ("", None) else kind.write(value)
         lines += [
             name_of(kind.variable),
-            f"    {kind.meaning}",
+            f"    {kind.description}",
             f"    default {default}; {kind.bounds()}",
         ]
     return "\n".join(lines) + "\n"

@@ -1,6 +1,6 @@
-"""The kinds of settings that only an archive has, beside those of `driver.settings.kinds`.
+"""Kinds of settings that only an archive has, in addition to `driver.settings.kinds`.
 
-Java's archive takes any text that is not `true` for false; here it must be one of the two.
+Aeron takes any text other than `true` for false; here it must be `true` or `false`.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from windtunnel.driver.settings.kinds import Choice, Flag, Setting, Size
 
 @dataclass(frozen=True, slots=True)
 class PowerOfTwo(Size):
-    """A length in bytes that a power of two has."""
+    """A length in bytes that must be a power of two."""
 
     def bounds(self) -> str:
         return f"a power of two {Size.bounds(self)}"
@@ -27,7 +27,7 @@ class PowerOfTwo(Size):
 
 @dataclass(frozen=True, slots=True)
 class TrueOrFalse(Flag):
-    """Yes or no, in these words only."""
+    """A flag, written as true or false only."""
 
     def parse(self, text: str) -> bool:
         return uri_value.parse_bool(self.variable, text.lower())
@@ -35,7 +35,7 @@ class TrueOrFalse(Flag):
 
 @dataclass(frozen=True, slots=True)
 class WordOrClass(Choice):
-    """One of a few words, or nothing; a Java class name stands for one of them by its last part."""
+    """One of a few words, or nothing; the last part of a Java class name is accepted as a word."""
 
     def parse(self, text: str) -> str:
         last = text.rpartition(".")[2]

@@ -1,18 +1,20 @@
-"""What lies in an archive's directory: a catalog, segment files, a mark file.
+"""The files of an archive directory: catalog, segment files and mark file.
 
-    checksum        CRC-32 and CRC-32C of frames and catalog entries
-    segment_file    names of segment files, and which position lies in which
-    frame_walk      from frame to frame through a segment file, checking on the way
-    catalog         which recordings there are, an entry each (`catalog_entry`)
-    catalog_writer  changing that, so that a kill at any moment leaves a catalog that opens
-    catalog_account whether it accounts for the segment files beside it
-    catalog_salvage, segment_survey, catalog_rebuild
-                    rebuilding a damaged one from what is left of it and from the segment files
-    recovery        where a recording stopped whose archive was killed
-    mark_file       who owns the directory, and whether he lives
-    sync            bytes into files, and how far down they are pushed
+    checksum          CRC-32 and CRC-32C of frames and catalog entries
+    segment_file      names of segment files; which file holds a position
+    frame_walk        walks the frames of a segment file and checks them
+    frame_position    whether a frame of a recording begins at a position
+    catalog           reads the catalog; `catalog_entry` is one recording in it
+    catalog_writer    changes the catalog, so that it can be opened after a kill at any time
+    catalog_account   whether every segment file has an entry in the catalog
+    catalog_salvage   reads the entries of a damaged catalog
+    segment_survey    derives a catalog entry from segment files
+    catalog_rebuild   rebuilds a damaged catalog from the two
+    recovery          finds the stop position of a recording whose archive was killed
+    mark_file         the owner of the directory, its liveness and its error log
+    sync              writes to files, and syncs them
 
-All of it is Aeron's own format, storage version 3, byte for byte. Files are read and written by
-system calls, not mapped, so that a full disk is an error and not a signal; only the mark file,
-which is written as often as a clock ticks, is mapped, and its blocks are allocated first.
+All files have Aeron's format, storage version 3, byte for byte. They are read and written with
+system calls, not mapped, so that a full disk is an error and not a signal. Only the mark file is
+mapped, because it is updated often; its blocks are allocated first.
 """

@@ -1,18 +1,18 @@
-"""The catalog: which recordings an archive has had, in the order of their ids.
+"""The catalog: the recordings that an archive has made, in the order of their ids.
 
     0         4         8                     16          20   31    32
     +---------+---------+---------------------+-----------+----+-----+-------+-------+-- - -
     | version | length  | next recording id   | alignment | 0  |  0  | entry | entry | 0 0 0
     +---------+---------+---------------------+-----------+----+-----+-------+-------+-- - -
 
-Entries follow each other up to one without a length, and all bytes behind that are zero. An archive
-never removes one, so that ids, which ascend, are used once. One whose descriptor makes no sense is
-passed over. `damage` says what contradicts this: a length that cannot be, bytes behind the last
-entry, a next recording id that is taken. A next id that is more than one past the last entry is not
-damage: Aeron's `compact` removes entries, also the last ones, and keeps the next id. Nor is an
-addition that was interrupted by a kill: the content of the next recording without its header. Knows
-nothing of segment files, see `catalog_account`; how it is written is in `catalog_writer`.
-Source: archive-protocol 4.2.
+Entries follow each other up to the first without a length; all bytes after that are zero. An
+archive never removes an entry, so ids ascend and are used once. An entry with an unreadable
+descriptor is skipped. `damage` describes a violation of these rules: an impossible length, bytes
+behind the last entry, a next recording id that is taken. A next id that is more than one past the
+last entry is not damage: Aeron's `compact` removes entries, also the last ones, and keeps the next
+id. Nor is an addition that was interrupted by a kill: the content of the next recording without its
+header. Segment files are compared with the catalog by `catalog_account`; `catalog_writer` writes
+it. Source: archive-protocol 4.2.
 """
 
 import errno
@@ -40,24 +40,24 @@ HEADER_LENGTH = 32
 assert HEADER.size == HEADER_LENGTH
 
 
-LOOKS = 3
-"""Ours: how often a catalog is read before it is called damaged; its archive may add to it."""
+READ_ATTEMPTS = 3
+"""How often a catalog is read before it is reported as damaged: its archive may be adding to it."""
 CHUNK_LENGTH = 1 << 20
 
 
 class CatalogError(StorageError):
-    """A catalog that cannot be used as it is."""
+    """A catalog that is damaged or cannot be used."""
 
 
 class CatalogVersionError(CatalogError):
-    """A catalog of another storage version, which may be sound."""
+    """A catalog of another storage version, which may be undamaged."""
 
 
 class Catalog:
-    """The catalog of one directory, for one thread; whoever only reads may do so while it grows."""
+    """The catalog of one directory, for one thread; may be read while its archive adds entries."""
 
     def __init__(self, directory: Path, *, flags: int = os.O_RDONLY) -> None:
-        """Open the catalog that is there. Raises StorageError."""
+        """Open the existing catalog. Raises StorageError."""
         self.directory, self.path = directory, directory / FILE_NAME
         self._flags = flags
         self._open()
@@ -74,7 +74,7 @@ class Catalog:
             raise
 
     def _load(self) -> None:
-        for _ in range(LOOKS):
+        for _ in range(READ_ATTEMPTS):
             self._load_once()
             if not self.damage:
                 break
@@ -100,17 +100,17 @@ class Catalog:
         self._index()
         highest = self.highest_recording_id
         if self.next_recording_id in (0, highest):
-            # Not kept by an old archive, or not yet written when an addition was interrupted.
+            # An old archive does not write it, or an addition was interrupted.
             self.next_recording_id = highest + 1
         if self.next_recording_id <= highest:
             self.damage = self.damage or (
                 f"{self.path}: the next recording id is {self.next_recording_id}, "
-                f"but there is a recording {highest}"
+                f"but recording {highest} exists"
             )
         self._check_behind()
 
     def _index(self) -> None:
-        """Note where each recording is, and where the next entry goes."""
+        """Find the offset of each recording, and the end of the last entry."""
         self._offset_by_id: dict[int, int] = {}
         self._valid: dict[int, None] = {}
         self._end = HEADER_LENGTH
@@ -121,20 +121,20 @@ class Catalog:
             if entry.recording_id <= self.highest_recording_id:
                 self.damage = self.damage or (
                     f"{self.path}: the entry at {entry.offset} is recording {entry.recording_id}, "
-                    f"but recording {self.highest_recording_id} is before it"
+                    f"but recording {self.highest_recording_id} precedes it"
                 )
                 continue
             if entries.hides_another(entry, self.alignment):
                 self.damage = self.damage or (
                     f"{self.path}: the entry at {entry.offset} has length {entry.length} and "
-                    "reaches over another entry"
+                    "overlaps another entry"
                 )
             self._offset_by_id[entry.recording_id] = entry.offset
             if entry.state == RecordingState.VALID and not entry.fault:
                 self._valid[entry.recording_id] = None
 
     def entries(self) -> Iterator[CatalogEntry]:
-        """All entries in any state, up to the first whose length cannot be."""
+        """Yield all entries in any state, up to the first with an impossible length."""
         offset = HEADER_LENGTH
         while (entry := self._entry_at(offset)) is not None:
             yield entry
@@ -158,17 +158,17 @@ class Catalog:
             )
             return None
         content = self._read(offset + entries.HEADER_LENGTH, length)
-        return entries.parsed(offset, head, content)
+        return entries.parse_entry(offset, head, content)
 
     def _check_behind(self) -> None:
-        """Require zeros behind the last entry, or an addition that was interrupted."""
+        """Require zeros behind the last entry, or an interrupted addition."""
         self._unfinished = range(0)
         first, end = self._nonzero_behind()
         if end <= self._end:
             return
         at = self._end + entries.HEADER_LENGTH
         content = self._read(at, min(end - at, CHUNK_LENGTH)) if at < end else b""
-        if first >= at and entries.is_beginning_of(content, self.next_recording_id):
+        if first >= at and entries.may_be_partial_write(content, self.next_recording_id):
             self._unfinished = range(at, end)
             return
         self.damage = self.damage or (
@@ -177,7 +177,7 @@ class Catalog:
         )
 
     def _nonzero_behind(self) -> tuple[int, int]:
-        """(the first byte behind the last entry that is not zero, where the last such ends)."""
+        """Return (first, end) of the nonzero bytes behind the last entry."""
         first, end, at = self.capacity, self._end, self._end
         while at < self.capacity:
             at = self._data_from(at)
@@ -190,11 +190,11 @@ class Catalog:
         return first, end
 
     def _data_from(self, at: int) -> int:
-        """The next offset that is not in a hole of the file."""
+        """Return the next offset that is not in a hole of the sparse file."""
         try:
             return os.lseek(self._file, at, os.SEEK_DATA)
         except OSError as error:
-            # Other errors: the file system knows no holes.
+            # Other errors: the file system does not support sparse files.
             return self.capacity if error.errno == errno.ENXIO else at
 
     def _read(self, at: int, length: int) -> bytes:
@@ -203,30 +203,32 @@ class Catalog:
         except OSError as error:
             raise StorageError(f"cannot read {self.path} at {at}: {error.strerror}") from error
         if len(content) < length:
-            raise CatalogError(f"{self.path}: it was cut short at {at + len(content)}")
+            raise CatalogError(
+                f"{self.path}: expected {length} bytes at {at}, found {len(content)}"
+            )
         return content
 
     @property
     def highest_recording_id(self) -> int:
-        """The id of the last entry; -1 where there is none."""
+        """The id of the last entry; -1 if there is none."""
         return next(reversed(self._offset_by_id), NULL_VALUE)
 
     @property
     def recording_ids(self) -> tuple[int, ...]:
-        """The valid recordings, ascending."""
+        """The ids of the valid recordings, ascending."""
         return tuple(self._valid)
 
     def has_entry(self, recording_id: int) -> bool:
-        """Whether there is an entry for a recording, in any state."""
+        """Return whether a recording has an entry, in any state."""
         return recording_id in self._offset_by_id
 
     def entry(self, recording_id: int) -> CatalogEntry | None:
-        """What the file says about a recording, in any state."""
+        """Return the entry of a recording, in any state."""
         offset = self._offset_by_id.get(recording_id)
         return None if offset is None else self._entry_at(offset)
 
     def descriptor(self, recording_id: int) -> RecordingDescriptor | None:
-        """What is known of a valid recording."""
+        """Return the descriptor of a valid recording."""
         entry = self.entry(recording_id) if recording_id in self._valid else None
         return None if entry is None else entry.descriptor
 
@@ -241,5 +243,5 @@ class Catalog:
 
 
 def is_older(version: int) -> bool:
-    """Whether a catalog is of a storage version that Aeron's ArchiveTool can migrate from."""
+    """Return whether Aeron's ArchiveTool can migrate a catalog of this storage version."""
     return 0 < version < semantic_version(major_of(STORAGE_VERSION), 0, 0)

@@ -5,9 +5,9 @@
     | length | state | checksum | zero        | 0 | descriptor  | padding |
     +--------+-------+----------+-------------+---+-----------+-----------+
 
-The length is that of descriptor and padding; it makes the next entry begin at 32 plus a multiple of
+The length covers descriptor and padding, such that the next entry begins at 32 plus a multiple of
 the alignment. The descriptor is the message without its header. The padding of an entry that was
-changed may hold anything.
+changed may contain any bytes.
 Source: archive-protocol 4.2.
 """
 
@@ -33,11 +33,11 @@ BLOCK_LENGTH = RecordingDescriptor.LAYOUT.block_length
 RECORDING_ID = 16
 TEXT_COUNT = 3
 LENGTH_MIN = BLOCK_LENGTH + TEXT_COUNT * PREFIX.size
-"""A descriptor whose three texts are empty."""
+"""The length of a descriptor whose three texts are empty."""
 
 
 class RecordingState(IntEnum):
-    """Whether an entry counts. A deleted one keeps its bytes, so that its id is not used again."""
+    """The state of an entry. A deleted entry keeps its bytes, so that its id is not used again."""
 
     INVALID = 0
     VALID = 1
@@ -46,7 +46,7 @@ class RecordingState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """What the file says about one recording."""
+    """One recording as stored in the file."""
 
     offset: int
     length: int
@@ -55,7 +55,7 @@ class CatalogEntry:
     content: bytes
     descriptor: RecordingDescriptor | None
     fault: str = ""
-    "Why the descriptor cannot be read, or not be trusted."
+    "Why the descriptor cannot be read or trusted; empty if it can."
 
     @property
     def recording_id(self) -> int:
@@ -78,68 +78,70 @@ class CatalogEntry:
         return self.checksum == checksum.of(self.content)
 
 
-def parsed(offset: int, head: bytes, content: bytes) -> CatalogEntry:
-    """The entry that these bytes are; what is wrong with it is told in `fault`."""
+def parse_entry(offset: int, head: bytes, content: bytes) -> CatalogEntry:
+    """Parse an entry; what is wrong with it is stored in `fault`."""
     length, state, checksum = HEADER.unpack_from(head)
     try:
         descriptor, _ = decode_body(RecordingDescriptor, content, 0, BLOCK_LENGTH, SCHEMA_VERSION)
     except MalformedMessage as error:
         return CatalogEntry(offset, length, state, checksum, content, None, str(error))
-    fault = "" if state in set(RecordingState) else f"its state is {state}"
+    fault = "" if state in set(RecordingState) else f"state is {state}: expected 0, 1 or 2"
     return CatalogEntry(
-        offset, length, state, checksum, content, descriptor, fault or shape_fault(descriptor)
+        offset, length, state, checksum, content, descriptor, fault or descriptor_fault(descriptor)
     )
 
 
-def shape_fault(descriptor: RecordingDescriptor) -> str:
-    """Why no recording can have these lengths, or nothing."""
+def descriptor_fault(descriptor: RecordingDescriptor) -> str:
+    """Return why no recording can have these lengths, or an empty string."""
     term, segment = descriptor.term_buffer_length, descriptor.segment_file_length
     for name, value in (("term buffer length", term), ("segment file length", segment)):
         if not 1 << 16 <= value <= 1 << 30 or value & (value - 1):
-            return f"its {name} is {value}, which is no power of two from 65536 to 1073741824"
+            return f"{name} is {value}: expected a power of two from 65536 to 1073741824"
     if segment < term:
-        return f"its segment file length {segment} is less than its term buffer length {term}"
+        return f"segment file length {segment} is less than term buffer length {term}"
     texts = (descriptor.stripped_channel, descriptor.original_channel, descriptor.source_identity)
     if any("\0" in text for text in texts):
-        return "its texts hold zeros"
+        return "a channel or the source identity contains zero bytes"
     if descriptor.recording_id < 0:
-        return f"its recording id is {descriptor.recording_id}"
+        return f"recording id is {descriptor.recording_id}: expected at least 0"
     return ""
 
 
 def padded_content(descriptor: RecordingDescriptor, alignment: int = ALIGNMENT) -> bytes:
-    """A descriptor with the padding behind it."""
+    """Encode a descriptor, with its padding."""
     body = encode_body(descriptor)
     return body.ljust(int(align(HEADER_LENGTH + len(body), alignment)) - HEADER_LENGTH, b"\0")
 
 
 def header(content: bytes, state: int, checksum: Checksum | None) -> bytes:
-    """The fields in front of such content."""
+    """Encode the header of an entry with this content."""
     return HEADER.pack(len(content), state, 0 if checksum is None else checksum.of(content))
 
 
 def hides_another(entry: CatalogEntry, alignment: int) -> bool:
-    """Whether its length reaches over a later entry.
+    """Return whether the length of an entry reaches over a later entry.
 
-    An entry may be longer than its texts need, since it keeps its length when they become shorter;
-    what it does not need is zero then.
+    An entry may be longer than its texts need, because it keeps its length when they become
+    shorter; the bytes that it does not need are zero then.
     """
-    found = entry.descriptor
-    if found is None:
+    descriptor = entry.descriptor
+    if descriptor is None:
         return False
-    texts = (found.stripped_channel, found.original_channel, found.source_identity)
+    texts = (descriptor.stripped_channel, descriptor.original_channel, descriptor.source_identity)
     end = BLOCK_LENGTH + sum(PREFIX.size + len(text) for text in texts)
     at = int(align(HEADER_LENGTH + end, alignment)) - HEADER_LENGTH
     if len(entry.content) < at + HEADER_LENGTH + LENGTH_MIN:
         return False
-    later = parsed(at, entry.content[at : at + HEADER_LENGTH], entry.content[at + HEADER_LENGTH :])
+    later = parse_entry(
+        at, entry.content[at : at + HEADER_LENGTH], entry.content[at + HEADER_LENGTH :]
+    )
     return not later.fault and later.length > 0 and later.recording_id > entry.recording_id
 
 
-def is_beginning_of(content: bytes, recording_id: int) -> bool:
-    """Whether content may be what a kill left of a descriptor of this recording.
+def may_be_partial_write(content: bytes, recording_id: int) -> bool:
+    """Return whether content may be a descriptor of this recording whose writing was interrupted.
 
-    It is written from its beginning to its end, so no byte may lie behind the texts that it
+    A descriptor is written from start to end, so no byte may lie behind the texts that it
     announces.
     """
     found = content[RECORDING_ID : RECORDING_ID + 8].ljust(8, b"\0")

@@ -1,11 +1,11 @@
-"""Rebuilding a catalog from the segment files and from what is left of the old one.
+"""Rebuilds a catalog from the segment files and from what can be read of the old catalog.
 
     old catalog  --salvage-->  entries that can be read  ---.
     segment files --survey-->  entries for the others    ---+-->  new catalog
 
-An entry that can be read stays as it is. A recording with files and without an entry gets one from
-its frames; where these do not do, it is INVALID, so that its id is not used again and its files are
-kept. The old catalog gets another name, and no segment file is changed.
+An entry that can be read is kept as it is. A recording with files but without an entry gets an
+entry from its frames; if the frames do not suffice the entry is INVALID, so that the id is not used
+again and the files are kept. The old catalog is renamed, and no segment file is changed.
 Source: archive-protocol 4.2, 4.3.
 """
 
@@ -28,7 +28,7 @@ from windtunnel.driver.archive.storage.catalog import (
 )
 from windtunnel.driver.archive.storage.catalog_account import Segments
 from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry, RecordingState
-from windtunnel.driver.archive.storage.catalog_salvage import Salvage, salvaged
+from windtunnel.driver.archive.storage.catalog_salvage import Salvage, salvage
 from windtunnel.driver.archive.storage.catalog_writer import (
     CAPACITY,
     REPLACEMENT_NAME,
@@ -40,7 +40,7 @@ from windtunnel.driver.base.arith import align
 from windtunnel.driver.base.errors import StorageError
 
 COMPACTED_NAME = "archive.catalog.compact"
-"""What Aeron's `compact` leaves in place of the catalog when it is killed."""
+"""The file that Aeron's `compact` leaves instead of the catalog if it is killed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +52,14 @@ class RebuiltEntry:
     content: bytes
     checksum: int = 0
     descriptor: RecordingDescriptor | None = None
-    "None where the entry is kept as it was."
+    "None if the entry is kept as it was."
     guesses: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """A catalog that is to replace a damaged one."""
+    """A catalog that will replace a damaged one."""
 
     damage: str
     recordings: list[RebuiltEntry]
@@ -81,7 +81,7 @@ class Rebuild:
 
 
 def damage_of(directory: Path, segments: Segments) -> str:
-    """What is wrong with the catalog of a directory, or nothing. Raises StorageError."""
+    """Return the damage of a directory's catalog, or an empty string. Raises StorageError."""
     if not os.path.lexists(directory / FILE_NAME):
         return catalog_account.missing(directory, segments)
     try:
@@ -93,8 +93,8 @@ def damage_of(directory: Path, segments: Segments) -> str:
         return str(error)
 
 
-def rebuilt(directory: Path, segments: Segments) -> Rebuild | None:
-    """The catalog that the files of a directory tell; None where it has a sound one.
+def rebuild(directory: Path, segments: Segments) -> Rebuild | None:
+    """Build a catalog from the files of a directory; None if its catalog is undamaged.
 
     Raises StorageError
     """
@@ -102,16 +102,16 @@ def rebuilt(directory: Path, segments: Segments) -> Rebuild | None:
     if not damage:
         return None
     source = _source(directory)
-    old = Salvage() if source is None else salvaged(source)
+    old = Salvage() if source is None else salvage(source)
     recordings = []
     for recording_id in sorted({*old.entries, *segments}):
         entry = old.entries.get(recording_id)
         files = segments.get(recording_id, [])
-        is_whole = entry is not None and not entry.fault and recording_id not in old.headless
+        is_whole = entry is not None and not entry.fault and recording_id not in old.zero_header_ids
         if files and not is_whole:
-            recordings.append(_surveyed(entry, files, old))
-        elif entry is not None and recording_id not in old.headless:
-            recordings.append(_kept(entry))
+            recordings.append(_survey_entry(entry, files, old))
+        elif entry is not None and recording_id not in old.zero_header_ids:
+            recordings.append(_keep_entry(entry))
     highest = recordings[-1].recording_id if recordings else NULL_VALUE
     capacity = max(CAPACITY, old.length)
     return Rebuild(
@@ -120,49 +120,53 @@ def rebuilt(directory: Path, segments: Segments) -> Rebuild | None:
 
 
 def _source(directory: Path) -> Path | None:
-    """Where entries may be read from: the catalog, or what a tool was about to replace it by."""
+    """Return the file to read entries from: the catalog, or an unfinished replacement."""
     names = (FILE_NAME, COMPACTED_NAME, REPLACEMENT_NAME)
     return next((directory / name for name in names if (directory / name).is_file()), None)
 
 
-def _kept(entry: CatalogEntry) -> RebuiltEntry:
+def _keep_entry(entry: CatalogEntry) -> RebuiltEntry:
     return RebuiltEntry(entry.recording_id, entry.state, entry.content, entry.checksum)
 
 
-def _surveyed(entry: CatalogEntry | None, files: list[SegmentFile], old: Salvage) -> RebuiltEntry:
-    """An entry from segment files, and from an old one that cannot be used as it is."""
+def _survey_entry(
+    entry: CatalogEntry | None, files: list[SegmentFile], old: Salvage
+) -> RebuiltEntry:
+    """Build an entry from segment files, and from an old entry that cannot be used as it is."""
     recording_id = files[0].recording_id
     if entry is not None and entry.descriptor is not None and not entry.fault:
-        # All that it lost is its header: it was valid, or it would have no files.
+        # Only the header is lost. The entry was valid: a deleted recording has no files.
         return RebuiltEntry(
             recording_id, RecordingState.VALID, entry.content, descriptor=entry.descriptor,
             guesses=["state VALID"],
         )  # fmt: skip
-    found = segment_survey.evidence(files)
-    descriptor = found.descriptor
-    guesses = [*found.guesses, "start and stop time"]
+    survey = segment_survey.survey_files(files)
+    descriptor = survey.descriptor
+    guesses = [*survey.guesses, "start and stop time"]
     if entry is not None and entry.descriptor is not None:
-        was = entry.descriptor
+        old_descriptor = entry.descriptor
         descriptor = replace(
-            descriptor, start_timestamp=was.start_timestamp, stop_timestamp=was.stop_timestamp,
-            stripped_channel=was.stripped_channel, original_channel=was.original_channel,
-            source_identity=was.source_identity,
+            descriptor, start_timestamp=old_descriptor.start_timestamp,
+            stop_timestamp=old_descriptor.stop_timestamp,
+            stripped_channel=old_descriptor.stripped_channel,
+            original_channel=old_descriptor.original_channel,
+            source_identity=old_descriptor.source_identity,
         )  # fmt: skip
-        guesses = found.guesses
-    state = RecordingState.VALID if found.is_usable else RecordingState.INVALID
+        guesses = survey.guesses
+    state = RecordingState.VALID if survey.is_usable else RecordingState.INVALID
     content = entries.padded_content(descriptor, old.alignment)
     return RebuiltEntry(
-        recording_id, state, content, descriptor=descriptor, guesses=guesses, notes=found.notes
+        recording_id, state, content, descriptor=descriptor, guesses=guesses, notes=survey.notes
     )
 
 
 def write(directory: Path, rebuild: Rebuild, now_ms: int) -> Path | None:
-    """Put the new catalog in place. Returns the new name of the old one. Raises StorageError."""
+    """Replace the catalog. Returns the new path of the old catalog. Raises StorageError."""
     path, kept = directory / FILE_NAME, None
     if os.path.lexists(path):
         kept = path.with_name(f"{FILE_NAME}.damaged-{now_ms}")
         try:
-            # A second name first: the directory is at no time without a catalog.
+            # A second link first: the directory is never without a catalog.
             os.link(path, kept, follow_symlinks=False)
         except FileExistsError as error:
             raise StorageError(f"cannot create {kept}: {error.strerror}") from error
@@ -175,7 +179,7 @@ def write(directory: Path, rebuild: Rebuild, now_ms: int) -> Path | None:
 
 
 def _rename(path: Path, kept: Path) -> None:
-    """Give a file another name where the file system knows one name a file."""
+    """Rename a file, on a file system without hard links."""
     try:
         os.rename(path, kept)
     except OSError as error:

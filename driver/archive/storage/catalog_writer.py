@@ -1,13 +1,14 @@
-"""Changing a catalog, so that an archive that is killed at any moment leaves one that opens.
+"""Changes a catalog, such that the catalog can be opened after a kill at any time.
 
-A new entry is written from the back: its content, its header, and then the next id. Killed between
-two of these, it is not there, or its id is still the next one, which opening sets right. Content
-without a header is erased then, so that it does not lie behind a shorter entry later. The numbers
-of an entry change with its checksum in one system call. The first file, and a new one for
-an entry that must become longer, gets the catalog's name when all of it is on the disk.
+A new entry is written from back to front: its content, its header, and then the next recording id.
+If the archive is killed in between, either the entry does not exist, or its id is still the next
+id, which opening corrects. Content without a header is then erased, so that it cannot lie behind a
+shorter entry later. The fields of an entry are changed together with its checksum in one system
+call. A new file, or a replacement for an entry that must become longer, is renamed to the catalog's
+name only when it is completely on disk.
 
-Aeron leaves the checksum stale where a stop position is recovered, and lets it cover less than the
-entry after a shorter channel was written; ours is always that of the whole content.
+Aeron leaves the checksum stale when a stop position is recovered, and lets it cover only part of
+the entry after a shorter channel was written; here it always covers the whole content.
 Source: archive-protocol 4.2, 5.2.
 """
 
@@ -43,7 +44,7 @@ NEXT_RECORDING_ID = 8
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """How a catalog is kept."""
+    """How a catalog is written."""
 
     capacity: int = CAPACITY
     checksum: Checksum | None = None
@@ -54,22 +55,22 @@ class CatalogWriter(Catalog):
     """The catalog of one directory, for its only writer."""
 
     def __init__(self, directory: Path, options: CatalogOptions | None = None) -> None:
-        """Open the catalog that is there. Raises StorageError, where it is damaged too."""
+        """Open the existing catalog. Raises StorageError, also if it is damaged."""
         self._options = options or CatalogOptions()
         super().__init__(directory, flags=os.O_RDWR)
 
     @classmethod
     def create(cls, directory: Path, options: CatalogOptions | None = None) -> "CatalogWriter":
-        """Make an empty catalog and open it. Raises StorageError."""
+        """Create an empty catalog and open it. Raises StorageError."""
         options = options or CatalogOptions()
         path = directory / FILE_NAME
         if path.exists():
             raise StorageError(f"cannot create {path}: {os.strerror(errno.EEXIST)}")
         header = HEADER.pack(STORAGE_VERSION, HEADER_LENGTH, 0, entries.ALIGNMENT, 0)
         put_in_place(directory, header, len(header))
-        made = cls(directory, options)
-        made._sync(names=True)
-        return made
+        catalog = cls(directory, options)
+        catalog._sync(names=True)
+        return catalog
 
     def _load(self) -> None:
         super()._load()
@@ -80,7 +81,7 @@ class CatalogWriter(Catalog):
         self.reserve(self._options.capacity)
 
     def add(self, descriptor: RecordingDescriptor) -> int:
-        """Enter a new recording; its id is the catalog's to choose. Raises StorageError."""
+        """Add a recording and return its id, which the catalog chooses. Raises StorageError."""
         recording_id: int = self.next_recording_id
         content = entries.padded_content(
             replace(descriptor, recording_id=recording_id), self.alignment
@@ -98,14 +99,14 @@ class CatalogWriter(Catalog):
         self._end, self.next_recording_id = end, recording_id + 1
         return recording_id
 
-    def stopped(self, recording_id: int, position: int, timestamp_ms: int) -> None:
-        """A recording has come to its end, now or, as its files tell, before the archive died."""
+    def record_stop(self, recording_id: int, position: int, timestamp_ms: int) -> None:
+        """Set the stop position of a recording that has stopped or was recovered after a kill."""
         self._change(recording_id, stop_position=position, stop_timestamp=timestamp_ms)
 
-    def extended(
+    def record_extension(
         self, recording_id: int, *, control_session_id: int, correlation_id: int, session_id: int
     ) -> None:
-        """A stopped recording goes on."""
+        """Mark a stopped recording as active again."""
         self._change(
             recording_id, control_session_id=control_session_id, correlation_id=correlation_id,
             session_id=session_id, stop_timestamp=NULL_VALUE, stop_position=NULL_VALUE,
@@ -118,25 +119,26 @@ class CatalogWriter(Catalog):
         self._change(recording_id, stop_position=position)
 
     def set_state(self, recording_id: int, state: RecordingState) -> None:
-        """Let a recording count, or not."""
+        """Change the state of a recording."""
         self._change(recording_id, state)
         if state == RecordingState.VALID:
-            # Its place among the valid ones is where its id is, not behind them.
+            # Valid recordings are kept in the order of their ids.
             self._index()
         else:
             self._valid.pop(recording_id, None)
 
     def reserve(self, capacity: int) -> None:
-        """Have room for so many bytes, or more. Raises StorageError."""
+        """Grow the catalog to at least this capacity in bytes. Raises StorageError."""
         if capacity > CAPACITY_MAX:
             raise CatalogError(
-                f"{self.path}: a capacity of {capacity} bytes; at most {CAPACITY_MAX} can be"
+                f"{self.path}: expected a capacity of at most {CAPACITY_MAX} bytes, found "
+                f"{capacity}"
             )
         if capacity > self.capacity:
             self._grow_to(capacity)
 
     def refresh_checksum(self, recording_id: int) -> None:
-        """Compute the checksum of an entry anew."""
+        """Compute and write the checksum of an entry."""
         entry = self._required(recording_id)
         self._write(
             entry.offset, entries.header(entry.content, entry.state, self._options.checksum)
@@ -144,11 +146,11 @@ class CatalogWriter(Catalog):
         self._sync()
 
     def replace(self, descriptor: RecordingDescriptor) -> None:
-        """Let an entry say something else throughout, its texts too; a new file has it."""
+        """Replace the descriptor of an entry, with its texts, by writing a new catalog file."""
         self._required(descriptor.recording_id)
-        kept = [(entry, self._replaced(entry, descriptor)) for entry in self.entries()]
+        contents = [(entry, self._new_content(entry, descriptor)) for entry in self.entries()]
         parts = [self._read(0, HEADER_LENGTH)]
-        for entry, content in kept:
+        for entry, content in contents:
             head = self._header(entry, content, entry.state)
             parts.append(head.ljust(entries.HEADER_LENGTH, b"\0") + content)
         whole = b"".join(parts)
@@ -158,7 +160,7 @@ class CatalogWriter(Catalog):
         self._open()
         self._sync(names=True)
 
-    def _replaced(self, entry: CatalogEntry, descriptor: RecordingDescriptor) -> bytes:
+    def _new_content(self, entry: CatalogEntry, descriptor: RecordingDescriptor) -> bytes:
         if entry.recording_id != descriptor.recording_id:
             return entry.content
         content = entries.padded_content(descriptor, self.alignment)
@@ -176,7 +178,7 @@ class CatalogWriter(Catalog):
         self._sync()
 
     def _header(self, entry: CatalogEntry, content: bytes, state: int) -> bytes:
-        """The header over a content; without a checksum of ours the old one stays while it can."""
+        """Return the header for a content; without a checksum option an unchanged one is kept."""
         if self._options.checksum is None and content == entry.content:
             return entries.HEADER.pack(entry.length, state, entry.checksum)
         return entries.header(content, state, self._options.checksum)
@@ -184,16 +186,17 @@ class CatalogWriter(Catalog):
     def _required(self, recording_id: int) -> CatalogEntry:
         entry = self.entry(recording_id)
         if entry is None:
-            raise CatalogError(f"{self.path}: there is no recording {recording_id}")
+            raise CatalogError(f"{self.path}: no recording {recording_id}")
         return entry
 
     def _capacity_for(self, length: int) -> int:
-        """The capacity, grown by half until so much fits."""
+        """Return the capacity, grown by half until `length` bytes fit."""
         capacity = self.capacity
         while capacity < length:
             if capacity == CAPACITY_MAX:
                 raise CatalogError(
-                    f"{self.path}: {length} bytes do not fit; it may have {CAPACITY_MAX}"
+                    f"{self.path}: expected a catalog of at most {CAPACITY_MAX} bytes, found "
+                    f"{length}"
                 )
             capacity = min(capacity + max(capacity // 2, entries.ALIGNMENT), CAPACITY_MAX)
         return capacity
@@ -217,7 +220,7 @@ class CatalogWriter(Catalog):
             sync_directory(self.directory)
 
     def close(self) -> None:
-        """Let go of the file; whatever the level, all of it is on the disk before."""
+        """Close the file, after syncing it whatever the sync level."""
         sync_file(self._file, self.path, SyncLevel.DATA_AND_METADATA)
         super().close()
 
@@ -226,7 +229,10 @@ class CatalogWriter(Catalog):
 
 
 def put_in_place(directory: Path, content: bytes, capacity: int) -> None:
-    """Make a file of so many bytes the catalog of a directory. Raises StorageError."""
+    """Write a catalog file of the given capacity and rename it to the catalog's name.
+
+    Raises StorageError.
+    """
     path = directory / REPLACEMENT_NAME
     try:
         file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o660)

@@ -1,6 +1,6 @@
-"""The two checksums of an archive: CRC-32 as zlib has it, and CRC-32C (Castagnoli).
+"""The two checksums of an archive: CRC-32 as in zlib, and CRC-32C (Castagnoli).
 
-One kernel serves both, eight bytes a step; the polynomial is in the table that it is given. A
+One kernel computes both, eight bytes per step; the polynomial is in the table that is passed in. A
 checksum is stored as a signed 32-bit integer.
 Source: archive-protocol 4.4.
 """
@@ -18,11 +18,11 @@ _POLYNOMIALS = {"CRC-32": 0xEDB88320, "CRC-32C": 0x82F63B78}
 """Reflected. Source: IEEE 802.3, RFC 3720."""
 _STEP = 8
 NO_TABLE = np.zeros((_STEP, 0), dtype=np.int64)
-"""For kernels that may be given a table or none."""
+"""Passed to kernels whose table is optional."""
 
 
 def _table(polynomial: int) -> np.ndarray:
-    """The change that a byte makes, one to eight bytes later: int64[8, 256]."""
+    """Return the change that a byte makes, one to eight bytes later: int64[8, 256]."""
     rows = np.zeros((_STEP, 256), dtype=np.int64)
     row = np.arange(256, dtype=np.int64)
     for _ in range(8):
@@ -35,7 +35,7 @@ def _table(polynomial: int) -> np.ndarray:
 
 @kernel
 def crc(table, buf, start, end):
-    """The checksum of `buf[start:end]`.
+    """Return the checksum of `buf[start:end]`.
 
     Shapes:  table int64[8, 256], buf uint8[n]
     """
@@ -62,13 +62,13 @@ def crc(table, buf, start, end):
 
 @dataclass(frozen=True, eq=False)
 class Checksum:
-    """One of the two, by the name that settings know it by."""
+    """One of the two checksums, with its name in settings."""
 
     name: str
     table: np.ndarray = field(repr=False)
 
     def of(self, content: bytes) -> int:
-        """The checksum of all these bytes."""
+        """Return the checksum of all these bytes."""
         view = np.frombuffer(bytearray(content), dtype=np.uint8)
         return int(crc(self.table, view, 0, view.size))
 
@@ -84,7 +84,7 @@ _BY_NAME = {
 
 
 def by_name(name: str) -> Checksum:
-    """The checksum of a setting, `CRC-32`, `CRC-32C` or the name of Aeron's class for it."""
+    """Return the checksum named `CRC-32`, `CRC-32C` or like Aeron's class for one of them."""
     found = _BY_NAME.get(name.rpartition(".")[2] or name)
     if found is None:
         raise ConfigurationError(f"checksum {name!r}: expected CRC-32 or CRC-32C")

@@ -1,13 +1,13 @@
-"""From frame to frame through a segment file.
+"""Walks the frames of a segment file.
 
     base           at                                      limit
     | frame | frame | frame | PAD (header alone) | 0 0 0 ... |
 
-The kernels see a chunk of the file at a time. A frame is known by its length, and what has none
-ends the data. `walk` believes every frame; `check` compares each with where it lies: term, offset,
-stream, and its checksum where one is asked for, which covers the payload up to the next frame and
-stands where the session id was. A padding frame is its header alone: it has no payload to check.
-Source: archive-protocol 4.3, 4.4, 4.6.
+The kernels process one chunk of the file at a time. The data ends at the first frame without a
+length. `walk` trusts every frame. `check` compares each frame with its position: term, offset and
+stream; and, if a table is given, its checksum, which covers the payload up to the next frame and is
+stored in the session id field. A padding frame consists of its header alone and has no payload to
+check. Source: archive-protocol 4.3, 4.4, 4.6.
 """
 
 import os
@@ -28,12 +28,12 @@ from windtunnel.driver.logbuffer import position as positions
 from windtunnel.driver.wire import data, frame_type, header
 
 CHUNK_LENGTH = 1 << 20
-"""Ours: enough that a chunk costs more to look through than to read."""
+"""Our choice: large enough that processing a chunk costs more than reading it."""
 PAGE_LENGTH = 4096
 HEADER_LENGTH = data.HEADER_LENGTH
 
 MORE = 0
-"""The next frame begins or ends behind the chunk."""
+"""The next frame begins or ends beyond the chunk."""
 END = 1
 BAD_LENGTH = -1
 BAD_TERM_OFFSET = -2
@@ -41,16 +41,16 @@ BAD_TERM_ID = -3
 BAD_STREAM_ID = -4
 BAD_CHECKSUM = -5
 FAULTS = {
-    BAD_LENGTH: "its length is impossible",
-    BAD_TERM_OFFSET: "its term offset is not that of its place",
-    BAD_TERM_ID: "its term id is not that of its place",
-    BAD_STREAM_ID: "its stream id is another",
-    BAD_CHECKSUM: "its checksum does not match",
+    BAD_LENGTH: "impossible frame length",
+    BAD_TERM_OFFSET: "term offset does not match the position",
+    BAD_TERM_ID: "term id does not match the position",
+    BAD_STREAM_ID: "stream id is not that of the recording",
+    BAD_CHECKSUM: "checksum does not match",
 }
 
 
 class FrameHeader(NamedTuple):
-    """One frame of a recording, as it lies in its file."""
+    """The header of one frame in a segment file."""
 
     position: int
     frame_length: int
@@ -58,16 +58,16 @@ class FrameHeader(NamedTuple):
     type_code: int
     term_offset: int
     session_id: int
-    "Or the checksum."
+    "Or the checksum, if the recording has checksums."
     stream_id: int
     term_id: int
 
 
 @kernel
 def walk(chunk, length, at):
-    """Go from the frame at `at` to the end of the data or of the chunk.
+    """Walk the frames from `at` to the end of the data or of the chunk.
 
-    Returns: (where the next frame would begin, where the last one that was passed begins or -1,
+    Returns: (where the next frame would begin, where the last frame that was passed begins or -1,
              END or MORE)
     """
     last = -1
@@ -82,10 +82,10 @@ def walk(chunk, length, at):
 
 @kernel
 def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream_id, table):
-    """Go from the frame at `at`, which lies at `position`, as far as all frames are sound.
+    """Check the frames from `at`, which lies at `position`, up to the first invalid one.
 
-    Shapes:  table int64[8, 256], or int64[8, 0] where checksums are not to be looked at
-    Returns: (where it stopped, END, MORE, or what is wrong with the frame there)
+    Shapes:  table int64[8, 256], or int64[8, 0] to skip checksums
+    Returns: (where it stopped, END, MORE, or the fault of the frame there)
     """
     bits = bits_to_shift(term_length)
     origin = position - at
@@ -120,7 +120,7 @@ def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream
 
 @kernel
 def put_checksums(chunk, length, table):
-    """Write the checksum of every frame that lies whole in the chunk.
+    """Write the checksum of every frame that lies completely in the chunk.
 
     Shapes:  table int64[8, 256]
     Returns: where the first frame begins that does not
@@ -141,14 +141,14 @@ def put_checksums(chunk, length, table):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first frame of a file that is not what it should be."""
+    """The first invalid frame of a file."""
 
     position: int
     status: int
 
     @property
     def text(self) -> str:
-        return f"the frame at position {self.position} is not sound: {FAULTS[self.status]}"
+        return f"invalid frame at position {self.position}: {FAULTS[self.status]}"
 
 
 class SegmentReader:
@@ -163,7 +163,7 @@ class SegmentReader:
         self.length = os.fstat(self._file).st_size
 
     def read(self, at: int, length: int) -> np.ndarray:
-        """Up to `length` bytes from a file offset on. Raises StorageError."""
+        """Read up to `length` bytes at a file offset. Raises StorageError."""
         try:
             chunk = np.empty(max(length, 0), dtype=np.uint8)
             return chunk[: os.preadv(self._file, [memoryview(chunk)], at)]
@@ -171,9 +171,9 @@ class SegmentReader:
             raise StorageError(f"cannot read {self.path} at {at}: {error.strerror}") from error
 
     def end_of_data(self, start: int, limit: int) -> tuple[int, int]:
-        """(where the data ends, where its last frame begins or -1) as file offsets, from `start`.
+        """Return (end of the data, start of the last frame or -1), walking from offset `start`.
 
-        A last frame that reaches beyond `limit` is told as it is.
+        All are file offsets. The end is beyond `limit` if the last frame reaches beyond it.
         """
         at, last, status = start, -1, MORE
         while status == MORE and at + HEADER_LENGTH <= limit:
@@ -192,7 +192,7 @@ class SegmentReader:
         end: int,
         checksum: Checksum | None,
     ) -> Fault | None:
-        """The first frame between two file offsets that is not sound; `end` is where data ends."""
+        """Return the first invalid frame between two file offsets; `end` is the end of the data."""
         table = NO_TABLE if checksum is None else checksum.table
         at = start
         while at < end:
@@ -209,7 +209,7 @@ class SegmentReader:
         return None
 
     def frames(self, start: int, end: int) -> Iterator[FrameHeader]:
-        """The headers of the frames between two file offsets, as far as there are any."""
+        """Yield the headers of the frames between two file offsets, up to the end of the data."""
         at = start
         while at + HEADER_LENGTH <= end:
             raw = self.read(at, HEADER_LENGTH)
@@ -224,7 +224,7 @@ class SegmentReader:
             at += int(align(length, data.ALIGNMENT))
 
     def close(self) -> None:
-        """Let go of the file; may be called again."""
+        """Close the file; may be called again."""
         if self._file >= 0:
             file, self._file = self._file, -1
             os.close(file)

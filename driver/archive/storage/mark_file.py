@@ -1,19 +1,19 @@
-"""The mark file: who owns an archive's directory, whether he lives, and his error log.
+"""The mark file: the owner of an archive's directory, its liveness, and its error log.
 
     0        8        12  16         24       32    40   .. 64          136           8192
     +--------+--------+---+----------+--------+-----+-------+---------+-------------+-----------+
     | header | version|   | activity | start  | pid | ...   |   id    | four texts  | error log |
     +--------+--------+---+----------+--------+-----+-------+---------+-------------+-----------+
 
-The activity time is written about once a second and is -1 after an orderly end; the version is
-written last, so a file without one is still being made. It may lie in another directory, which
-`archive-mark.lnk` beside the catalog names. Files of older archives have no header and lie eight
-bytes lower. Times are epoch ms. Beyond what Aeron does, our archive locks its directory while it
-lives, so that two that start at once do not both find it free.
+The activity time is written about once a second and is -1 after a clean shutdown. The version is
+written last, so a file without a version is still being created. The file may lie in another
+directory, which `archive-mark.lnk` beside the catalog names. Files of older archives have no header
+and begin eight bytes earlier. Times are epoch ms. Unlike Aeron, our archive also locks its
+directory while it runs, so that two archives that start at once cannot both take it.
 
-An archive takes over the file of the one before, whose blocks are allocated, so that it can start
-on a full disk and serve requests that delete recordings. There it makes do with a small error log,
-and the errors of the one before stay in the log where they cannot be kept in a file of their own.
+An archive reuses the file of its predecessor, whose blocks are allocated, so that it can start on a
+full disk and serve requests that delete recordings. On a full disk it makes do with a small error
+log, and the predecessor's errors stay in the log if they cannot be saved to a file of their own.
 Source: archive-protocol 4.5.
 """
 
@@ -57,18 +57,18 @@ HEADER_LENGTH = 8192
 ERROR_BUFFER_LENGTH_MIN = 1 << 20
 PAGE_LENGTH = 4096
 LENGTH_MIN = HEADER_LENGTH + PAGE_LENGTH
-"""Ours: of a mark file on a full disk."""
+"""Our choice: the length of a mark file on a full disk."""
 LIVENESS_TIMEOUT_MS = 10_000
 LINK_LENGTH_MAX = 4096
 
 
 class ActiveArchiveError(DriverError):
-    """Another archive lives in the directory that was asked for."""
+    """Another archive is running in the directory."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MarkFileHeader:
-    """What an archive tells about itself."""
+    """The fields of the header."""
 
     version: int = 0
     activity_timestamp: int = NULL_VALUE
@@ -86,11 +86,14 @@ class MarkFileHeader:
     aeron_directory: str = ""
 
     def is_active(self, now_ms: int) -> bool:
-        """Whether its archive lives; a clock that went back makes no difference to that."""
+        """Return whether the archive is running; tolerates a clock that was set back."""
         return abs(now_ms - self.activity_timestamp) < LIVENESS_TIMEOUT_MS
 
     def encode(self) -> bytes:
-        """All but version and activity, which are set apart. Raises StorageError if too long."""
+        """Encode all but version and activity, which are written separately.
+
+        Raises StorageError if it is too long.
+        """
         numbers = [getattr(self, name) for name in _NAMES]
         numbers[0:2] = [0, NULL_VALUE]
         content = SBE_HEADER.pack(BLOCK_LENGTH, TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
@@ -100,13 +103,14 @@ class MarkFileHeader:
             content += struct.pack("<I", len(text)) + text
         if len(content) > HEADER_LENGTH:
             raise StorageError(
-                f"mark file: its header of {len(content)} bytes exceeds {HEADER_LENGTH}"
+                f"mark file: expected a header of at most {HEADER_LENGTH} bytes, found "
+                f"{len(content)}"
             )
         return content
 
 
 def directory_of(archive_directory: Path) -> Path:
-    """The directory in which an archive's mark file lies. Raises StorageError."""
+    """Return the directory of an archive's mark file. Raises StorageError."""
     link = archive_directory / LINK_NAME
     try:
         with open(link, "rb") as file:
@@ -122,7 +126,7 @@ def directory_of(archive_directory: Path) -> Path:
 
 
 def parse_header(content: bytes, path: Path) -> MarkFileHeader:
-    """What the first bytes of a mark file say. Raises StorageError."""
+    """Parse the first bytes of a mark file. Raises StorageError."""
     _, template_id, schema_id, _ = (
         SBE_HEADER.unpack_from(content) if len(content) >= SBE_HEADER.size else (0, 0, 0, 0)
     )
@@ -151,15 +155,18 @@ def _texts(content: bytes, at: int, path: Path) -> dict[str, str]:
 
 
 def read_header(path: Path) -> MarkFileHeader:
-    """Read a mark file that anybody may be writing. Raises StorageError."""
+    """Read the header of a mark file that an archive may be writing. Raises StorageError."""
     return parse_header(_read(path, 0, HEADER_LENGTH), path)
 
 
 def read_error_log(path: Path) -> list[ErrorObservation]:
-    """The errors that an archive noted in its mark file. Raises StorageError."""
+    """Read the error log of a mark file. Raises StorageError."""
     header = read_header(path)
     if header.header_length < 0 or header.error_buffer_length < 0:
-        raise StorageError(f"{path}: its lengths cannot be negative")
+        raise StorageError(
+            f"{path}: expected lengths of at least 0, found header length "
+            f"{header.header_length} and error buffer length {header.error_buffer_length}"
+        )
     content = _read(path, header.header_length, header.error_buffer_length)
     return read_errors(np.frombuffer(content, dtype=np.uint8))
 
@@ -174,7 +181,7 @@ def _read(path: Path, at: int, length: int) -> bytes:
 
 
 class MarkFile:
-    """The mark file of an archive that is about to start, or runs."""
+    """The mark file of an archive that is starting or running."""
 
     def __init__(
         self,
@@ -183,7 +190,10 @@ class MarkFile:
         clock: Clock,
         mark_directory: Path | None = None,
     ) -> None:
-        """Take the directory; not yet `ready`. Raises ActiveArchiveError, StorageError."""
+        """Take the directory; call `ready` once the archive is.
+
+        Raises ActiveArchiveError, StorageError.
+        """
         self.directory = mark_directory or archive_directory
         self.path = self.directory / FILE_NAME
         self._clock = clock
@@ -198,13 +208,13 @@ class MarkFile:
             raise
 
     def _make(self, archive_directory: Path, header: MarkFileHeader) -> None:
-        header.encode()  # Before anything is changed.
+        header.encode()  # Raise before anything is changed.
         kept_length = 0
         if os.path.lexists(self.path):
-            _require_dead(self.path, self._clock.now_ms())
-            kept_length = _kept_errors(self.path, self._clock.now_ms())
+            _require_inactive(self.path, self._clock.now_ms())
+            kept_length = _save_errors(self.path, self._clock.now_ms())
         try:
-            self._mapping, length = self._taken(header, has_errors=kept_length > 0)
+            self._mapping, length = self._map(header, has_errors=kept_length > 0)
         except OSError as error:
             raise StorageError(f"cannot write {self.path}: {error.strerror}") from error
         log = self._mapping.array[HEADER_LENGTH:length]
@@ -212,39 +222,40 @@ class MarkFile:
         self.error_log = log[kept_length : header.error_buffer_length]
         _link(archive_directory, self.directory)
 
-    def _taken(self, header: MarkFileHeader, *, has_errors: bool) -> tuple[Mapping, int]:
-        """The file of the archive before, or a new one, and how many of its bytes have blocks."""
-        wanted = int(align(HEADER_LENGTH + header.error_buffer_length, PAGE_LENGTH))
+    def _map(self, header: MarkFileHeader, *, has_errors: bool) -> tuple[Mapping, int]:
+        """Map the predecessor's file or a new one. Returns also how many bytes have blocks."""
+        full_length = int(align(HEADER_LENGTH + header.error_buffer_length, PAGE_LENGTH))
         size = _regular_size(self.path)
-        attempts = [(self._taken_over, each) for each in (size, LENGTH_MIN) if size >= LENGTH_MIN]
-        if size != wanted and not has_errors:
-            attempts.insert(0, (self._created, wanted))
-        attempts.append((self._created, LENGTH_MIN))
+        attempts = [(self._reuse, each) for each in (size, LENGTH_MIN) if size >= LENGTH_MIN]
+        if size != full_length and not has_errors:
+            attempts.insert(0, (self._create, full_length))
+        attempts.append((self._create, LENGTH_MIN))
         for attempt, length in attempts:
             own = replace(
                 header,
                 error_buffer_length=min(header.error_buffer_length, length - HEADER_LENGTH),
             )
-            with _full_disk_ignored():
+            with _ignore_full_disk():
                 return attempt(length, own.encode()), length
         raise StorageError(
             f"cannot write {self.path}: {os.strerror(errno.ENOSPC)}; expected at least "
-            f"{LENGTH_MIN} free bytes in {self.directory}: delete a file that is not the archive's"
+            f"{LENGTH_MIN} free bytes in {self.directory}: delete a file that does not belong to "
+            "the archive"
         )
 
-    def _taken_over(self, length: int, content: bytes) -> Mapping:
-        """Use the file that is there."""
+    def _reuse(self, length: int, content: bytes) -> Mapping:
+        """Reuse the existing file."""
         file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             os.posix_fallocate(file, 0, length)
-            # One call: who reads it meanwhile, or after a kill, finds no half of it.
+            # One call, so that no reader sees half of it, not even after a kill.
             os.pwrite(file, content, 0)
         finally:
             os.close(file)
         return open_file(self.path)
 
-    def _created(self, length: int, content: bytes) -> Mapping:
-        """Make a new file, which gets its name when its header is in it."""
+    def _create(self, length: int, content: bytes) -> Mapping:
+        """Create a new file, which gets its name once it contains its header."""
         fresh = self.path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         mapping = create(fresh, length, sparse=False)
@@ -253,17 +264,17 @@ class MarkFile:
         return mapping
 
     def ready(self) -> None:
-        """Tell everybody that the archive lives and can be talked to."""
+        """Mark the archive as running and ready for clients."""
         self.touch()
         if self._mapping is not None:
             put_i32_release(self._mapping.array, VERSION, STORAGE_VERSION)
 
     def touch(self) -> None:
-        """Tell everybody that the archive still lives."""
+        """Update the activity time."""
         self._put_activity(self._clock.now_ms())
 
     def close(self) -> None:
-        """Tell everybody that it has ended in good order, or has not started at all."""
+        """Mark the archive as shut down, or as not started."""
         self._put_activity(NULL_VALUE)
         if self._mapping is not None:
             self._mapping.close()
@@ -277,7 +288,10 @@ class MarkFile:
 
 
 def lock(directory: Path) -> int:
-    """Lock a directory for as long as the descriptor is open."""
+    """Lock a directory for as long as the returned descriptor is open.
+
+    Raises StorageError, ActiveArchiveError.
+    """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     except OSError as error:
@@ -292,19 +306,19 @@ def lock(directory: Path) -> int:
     return descriptor
 
 
-def _require_dead(path: Path, now_ms: int) -> None:
+def _require_inactive(path: Path, now_ms: int) -> None:
     header = read_header(path)
     if header.is_active(now_ms):
         raise ActiveArchiveError(
             f"{path}: an archive was active {now_ms - header.activity_timestamp} ms ago, "
-            f"as process {header.pid}; one that was killed is given up after "
-            f"{LIVENESS_TIMEOUT_MS} ms"
+            f"as process {header.pid}; if it was killed, retry {LIVENESS_TIMEOUT_MS} ms after its "
+            "last activity"
         )
 
 
 @contextmanager
-def _full_disk_ignored() -> Iterator[None]:
-    """Go on where there is no space; other errors pass."""
+def _ignore_full_disk() -> Iterator[None]:
+    """Suppress errors for a full disk; other errors pass."""
     try:
         yield
     except (OSError, StorageError) as error:
@@ -314,7 +328,7 @@ def _full_disk_ignored() -> Iterator[None]:
 
 
 def _regular_size(path: Path) -> int:
-    """The length of a file; 0 where it is not there, or is not a regular file."""
+    """Return the length of a file; 0 if it does not exist or is not a regular file."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -322,35 +336,35 @@ def _regular_size(path: Path) -> int:
     return found.st_size if stat.S_ISREG(found.st_mode) else 0
 
 
-def _kept_errors(path: Path, now_ms: int) -> int:
-    """Copy the errors of the archive before into a file of their own.
+def _save_errors(path: Path, now_ms: int) -> int:
+    """Save the predecessor's errors to a file of their own.
 
-    Returns: how many bytes of the log stay because the disk has no space for the copy
+    Returns: how many bytes of the log are kept because the disk has no space for the copy
     """
     header = read_header(path)
     observations = read_error_log(path)
     if not observations:
         return 0
-    kept = path.with_name(f"archive-{now_ms}-error.log")
+    saved = path.with_name(f"archive-{now_ms}-error.log")
     lines = [
         f"{each.observation_count} observations from {each.first_observation_ms} "
         f"to {each.last_observation_ms}: {each.text}\n"
         for each in observations
     ]
     try:
-        with _full_disk_ignored():
-            kept.write_text("".join(lines))
+        with _ignore_full_disk():
+            saved.write_text("".join(lines))
             return 0
-        kept.unlink(missing_ok=True)
+        saved.unlink(missing_ok=True)
     except OSError as error:
-        raise StorageError(f"cannot write {kept}: {error.strerror}") from error
+        raise StorageError(f"cannot write {saved}: {error.strerror}") from error
     if header.header_length != HEADER_LENGTH:
-        raise StorageError(f"cannot write {kept}: {os.strerror(errno.ENOSPC)}")
+        raise StorageError(f"cannot write {saved}: {os.strerror(errno.ENOSPC)}")
     return _used_length(_read(path, HEADER_LENGTH, header.error_buffer_length))
 
 
 def _used_length(log: bytes) -> int:
-    """Where the entries of an error log end."""
+    """Return the end of the last entry of an error log."""
     at = 0
     while at + error_log.TEXT <= len(log):
         length = int.from_bytes(log[at : at + 4], "little", signed=True)
@@ -361,7 +375,7 @@ def _used_length(log: bytes) -> int:
 
 
 def _link(archive_directory: Path, mark_directory: Path) -> None:
-    """Leave a way from the catalog to the mark file, or take an old one away."""
+    """Write the link from the archive directory to the mark file, or remove an old link."""
     link = archive_directory / LINK_NAME
     try:
         if mark_directory.resolve() == archive_directory.resolve():

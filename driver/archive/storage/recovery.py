@@ -1,16 +1,16 @@
-"""Where a recording stopped whose archive was killed.
+"""Finds the stop position of a recording whose archive was killed.
 
     page              page              page
     |   frame | frame | ... last frame ...      0 0 0
-                                ^ does it lie here whole?
+                                ^ was all of it written?
 
-Only the last file counts: data ends at the first frame without a length. A block is written to
-pages in no known order, so the last frame may be torn. One that reaches beyond its file is. One
-that crosses a page is proven by its checksum, where frames carry one, or by each of its later
-pages having a byte that is not zero; a padding frame, of which only the header is ever written, by
-being one. Aeron does not look at the type: it refuses to start after such a padding frame, and
-counts pages from where it began to read, not from the beginning of the file.
-Source: archive-protocol 4.6.
+Only the last file matters: the data ends at the first frame without a length. The pages of a block
+are written in no known order, so the last frame may be torn. A frame that reaches beyond its file
+is torn. A frame that crosses a page boundary is proven complete by its checksum, if frames carry
+one, or by a nonzero byte in each of its later pages. A padding frame is always complete, because
+only its header is ever written. Aeron ignores the frame type: it refuses to start after such a
+padding frame, and it counts pages from where it began to read instead of from the start of the
+file. Source: archive-protocol 4.6.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from windtunnel.driver.wire import data, frame_type, header
 
 @dataclass(frozen=True, slots=True)
 class RecoveredStop:
-    """What the files of a recording say about its end."""
+    """The end of a recording according to its files."""
 
     position: int
-    "Where the data ends; with a doubtful frame, behind it."
+    "The end of the data, including a doubtful frame."
     doubtful_position: int | None = None
-    "Where the last frame begins, if nothing proves that all of it was written."
+    "Where the last frame begins, if it is not proven to be written completely."
 
 
 def recovered_stop(
@@ -48,21 +48,21 @@ def recovered_stop(
         return RecoveredStop(descriptor.start_position)
     last_file = segments[-1]
     if last_file.base < 0:
-        raise StorageError(f"{last_file.path}: expected a base position of at least 0")
+        raise StorageError(f"{last_file.path}: expected a base of at least 0 in the file name")
     start = first_offset(descriptor, last_file.base)
     with SegmentReader(last_file.path, last_file.base) as reader:
         limit = min(reader.length, descriptor.segment_file_length)
         end, last = reader.end_of_data(start, limit)
         if end > limit:
-            # The bytes of the last frame are not there: no need to ask how far they were written.
+            # The last frame reaches beyond the file, so it is torn.
             return _stop(descriptor, reader.base + last)
-        if last >= 0 and not _is_whole(reader, last, end, checksum):
+        if last >= 0 and not _is_complete(reader, last, end, checksum):
             return RecoveredStop(reader.base + end, reader.base + last)
         return _stop(descriptor, reader.base + end)
 
 
 def first_offset(descriptor: RecordingDescriptor, base: int) -> int:
-    """Where the data of a file begins: behind the start of the recording."""
+    """Return the file offset at which the data of a file begins."""
     first = term_base(descriptor.start_position, descriptor.term_buffer_length)
     return descriptor.start_position - first if base == first else 0
 
@@ -71,8 +71,8 @@ def _stop(descriptor: RecordingDescriptor, position: int) -> RecoveredStop:
     return RecoveredStop(max(position, descriptor.start_position))
 
 
-def _is_whole(reader: SegmentReader, start: int, end: int, checksum: Checksum | None) -> bool:
-    """Whether the frame between these file offsets is proven to be written whole."""
+def _is_complete(reader: SegmentReader, start: int, end: int, checksum: Checksum | None) -> bool:
+    """Return whether the frame between two file offsets is proven to be written completely."""
     if start // PAGE_LENGTH == (end - 1) // PAGE_LENGTH:
         return True
     head = reader.read(start, HEADER_LENGTH)

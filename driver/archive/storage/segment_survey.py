@@ -1,13 +1,13 @@
-"""What the segment files of a recording say about it, where its catalog entry is lost.
+"""Derives the catalog entry of a recording from its segment files.
 
     base                    base + L                base + 2 L
     |   frame | ... frame   | frame | ... | frame   | frame | ... frame | 0 0 0
         ^ start                                                         ^ stop
 
-Of several files the longest run counts that has no gap and goes on to the last data. A frame tells
-its stream, and its term id and offset tell which term lengths are possible at its position. The
-term length is certain when a term has ended; a fragment that others follow is as long as the MTU
-allows. What no frame tells is a guess, and said to be one. Files are only read.
+Of several files, the longest run is used that has no gap and reaches the end of the data. A frame
+contains its stream id; its term id and term offset limit the possible term lengths at its position.
+The term length is certain once a term has ended. A fragment that is followed by another is as long
+as the MTU allows. Other values are guessed and reported as guesses. Files are only read.
 Source: archive-protocol 4.3, 4.4.
 """
 
@@ -36,13 +36,13 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer.position import TERM_LENGTH_MAX, TERM_LENGTH_MIN
 from windtunnel.driver.wire import data, frame_type, header
 
-NOT_SOUND = -1
+INVALID = -1
 TERM_BITS_MIN, TERM_BITS_MAX = TERM_LENGTH_MIN.bit_length() - 1, TERM_LENGTH_MAX.bit_length() - 1
 TERM_LENGTH = 16 << 20
 MTU_LENGTH = 1408
-"""Aeron's defaults for streams over UDP, which are guessed where frames allow them."""
+"""Aeron's defaults for streams over UDP, used as guesses where the frames allow them."""
 CHANNEL = "aeron:udp?alias=recovered-channel-unknown"
-"""Every program can parse it, and none can use it by mistake: it has no endpoint."""
+"""Every program can parse this channel, and none can use it by mistake: it has no endpoint."""
 SOURCE_IDENTITY = "unknown (recovered)"
 
 FACTS = np.dtype(
@@ -50,26 +50,26 @@ FACTS = np.dtype(
         np.record,
         [
             ("frame_count", "i8"),
-            ("term_lengths", "i8"),  # bit n: a term length of 2^n agrees with every frame
+            ("term_lengths", "i8"),  # bit n: a term length of 2^n fits every frame
             ("stream_id", "i8"),
-            ("session_id", "i8"),  # of the DATA frame that was seen last
+            ("session_id", "i8"),  # of the last DATA frame
             ("pad_count", "i8"),
             ("pad_session_id", "i8"),
-            ("longest", "i8"),  # the frame length of the longest DATA frame, and where it is
+            ("longest", "i8"),  # the frame length of the longest DATA frame, and its position
             ("longest_at", "i8"),
-            ("fragment", "i8"),  # the frame length of one that another follows; 0 without
+            ("fragment", "i8"),  # the frame length of a fragment that another follows; 0: none
         ],
     )
 )
-"""What the frames that were seen have in common; an array of length one."""
+"""What the frames seen so far have in common; an array of length one."""
 
 
 @kernel
 def survey(chunk, length, at, position, facts, initial_term_ids):
-    """Go from the frame at `at`, which lies at `position`, as far as frames agree with each other.
+    """Walk the frames from `at`, which lies at `position`, as long as they are consistent.
 
     Shapes:  facts FACTS[1], initial_term_ids int64[31], by the log2 of a term length
-    Returns: (where it stopped, END, MORE or NOT_SOUND)
+    Returns: (where it stopped, END, MORE or INVALID)
     """
     fact = facts[0]
     origin = position - at
@@ -80,9 +80,9 @@ def survey(chunk, length, at, position, facts, initial_term_ids):
         type_code = header.frame_type(chunk, at)
         is_data = type_code == frame_type.DATA
         if frame_length < HEADER_LENGTH or not (is_data or type_code == frame_type.PAD):
-            return at, NOT_SOUND
+            return at, INVALID
         if fact.frame_count > 0 and data.stream_id(chunk, at) != fact.stream_id:
-            return at, NOT_SOUND
+            return at, INVALID
         here = origin + at
         end = at + align(frame_length, data.ALIGNMENT)
         possible = 0
@@ -97,7 +97,7 @@ def survey(chunk, length, at, position, facts, initial_term_ids):
                 possible |= 1 << bits
                 initial_term_ids[bits] = initial
         if possible == 0:
-            return at, NOT_SOUND
+            return at, INVALID
         fact.term_lengths = possible
         fact.stream_id = data.stream_id(chunk, at)
         fact.frame_count += 1
@@ -116,19 +116,19 @@ def survey(chunk, length, at, position, facts, initial_term_ids):
 
 
 @dataclass(slots=True)
-class Evidence:
-    """What the files of one recording say, and what had to be guessed."""
+class SurveyResult:
+    """A descriptor derived from the files of one recording, and which of its fields are guesses."""
 
     descriptor: RecordingDescriptor
     is_usable: bool
-    "Whether the files hold data that can be replayed by the descriptor."
+    "Whether the files hold data that can be replayed with this descriptor."
     guesses: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Run:
-    """Files without a gap, the last one first."""
+    """Consecutive segment files, the last one first."""
 
     files: list[SegmentFile]
     facts: np.ndarray
@@ -136,35 +136,38 @@ class _Run:
     start: int = 0
     stop: int = 0
     session_id: int = 0
-    "Of the last frame: a recording that goes on has several."
+    "Of the last frame: an extended recording has several."
     fault: str = ""
 
 
-def evidence(segments: list[SegmentFile]) -> Evidence:
+def survey_files(segments: list[SegmentFile]) -> SurveyResult:
     """Survey the files of one recording, which are sorted by base. Raises StorageError."""
     notes: list[str] = []
     files = [each for each in segments if _is_usable(each, notes)]
     segment_length, is_certain = _segment_length(files)
-    run = _run(files, segment_length, notes)
+    run = _find_run(files, segment_length, notes)
     guesses = [] if is_certain else [f"segment length {segment_length}"]
     if not run.files:
-        return Evidence(_placeholder(segments, files, segment_length), False, guesses, notes)
-    return _concluded(run, segment_length, guesses, notes)
+        return SurveyResult(_placeholder(segments, files, segment_length), False, guesses, notes)
+    return _survey_result(run, segment_length, guesses, notes)
 
 
 def _is_usable(segment: SegmentFile, notes: list[str]) -> bool:
     try:
         is_regular = stat.S_ISREG(os.lstat(segment.path).st_mode)
     except OSError as error:
-        raise StorageError(f"cannot look at {segment.path}: {error.strerror}") from error
+        raise StorageError(f"cannot stat {segment.path}: {error.strerror}") from error
     if is_regular and segment.base >= 0 and segment.base % data.ALIGNMENT == 0:
         return True
-    notes.append(f"{segment.path.name} is not used: it is no regular file, or its position wrong")
+    notes.append(
+        f"{segment.path.name} is not used: expected a regular file whose base is a multiple of "
+        f"{data.ALIGNMENT}"
+    )
     return False
 
 
 def _segment_length(files: list[SegmentFile]) -> tuple[int, bool]:
-    """The length that all files should have, and whether one has it."""
+    """Return the length that all files should have, and whether a file has it."""
     sizes = Counter(each.path.stat().st_size for each in files)
     proper = [
         (count, size) for size, count in sizes.items()
@@ -178,8 +181,8 @@ def _segment_length(files: list[SegmentFile]) -> tuple[int, bool]:
     return min(max(power, SEGMENT_LENGTH_MIN), SEGMENT_LENGTH_MAX), False
 
 
-def _run(files: list[SegmentFile], segment_length: int, notes: list[str]) -> _Run:
-    """The files of the longest run that goes on to the last data."""
+def _find_run(files: list[SegmentFile], segment_length: int, notes: list[str]) -> _Run:
+    """Return the longest run of files that reaches the end of the data."""
     possible = sum(
         1 << bits for bits in range(TERM_BITS_MIN, TERM_BITS_MAX + 1)
         if 1 << bits <= segment_length and not any(each.base & (1 << bits) - 1 for each in files)
@@ -189,26 +192,26 @@ def _run(files: list[SegmentFile], segment_length: int, notes: list[str]) -> _Ru
     rest = list(files)
     while rest and not (run.files and run.start > run.files[-1].base):
         if run.files and rest[-1].base + segment_length != run.files[-1].base:
-            notes.append(f"a file is missing before {run.files[-1].path.name}")
+            notes.append(f"the segment file before {run.files[-1].path.name} is missing")
             break
-        if not _extends(run, rest[-1], segment_length, notes) and run.files:
+        if not _prepend(run, rest[-1], segment_length, notes) and run.files:
             break
         rest.pop()
     if rest:
         names = ", ".join(each.path.name for each in rest)
-        notes.append(f"not part of the recording any more, but kept: {names}")
+        notes.append(f"kept, but no longer part of the recording: {names}")
     return run
 
 
-def _extends(run: _Run, segment: SegmentFile, segment_length: int, notes: list[str]) -> bool:
-    """Put a file in front of a run, if its data reaches up to it."""
+def _prepend(run: _Run, segment: SegmentFile, segment_length: int, notes: list[str]) -> bool:
+    """Prepend a file to a run, if its data reaches up to the run. Returns whether it did."""
     facts, initial_term_ids = run.facts.copy(), run.initial_term_ids.copy()
     with SegmentReader(segment.path, segment.base) as reader:
         limit = min(reader.length, segment_length)
         first = _first_frame(reader, limit)
         if first < 0:
             if run.files:
-                notes.append(f"{segment.path.name} holds no frame")
+                notes.append(f"{segment.path.name} contains no frame")
             return False
         at, status = first, MORE
         while status == MORE and at + HEADER_LENGTH <= limit:
@@ -219,13 +222,13 @@ def _extends(run: _Run, segment: SegmentFile, segment_length: int, notes: list[s
             at += int(passed)
             if not passed:
                 break
-    fault = f"the frame at position {segment.base + at} in {segment.path.name} is not sound"
+    fault = f"the frame at position {segment.base + at} in {segment.path.name} is invalid"
     if at == first or (run.files and at != segment_length):
-        why = fault if status == NOT_SOUND else f"the data of {segment.path.name} ends too soon"
-        notes.append(why)
+        early_end = f"the data of {segment.path.name} ends before the end of the file"
+        notes.append(fault if status == INVALID else early_end)
         return False
     if not run.files:
-        run.stop, run.fault = segment.base + at, fault if status == NOT_SOUND else ""
+        run.stop, run.fault = segment.base + at, fault if status == INVALID else ""
         run.session_id = int(facts[0].session_id)
     run.files.append(segment)
     run.facts, run.initial_term_ids, run.start = facts, initial_term_ids, segment.base + first
@@ -233,7 +236,7 @@ def _extends(run: _Run, segment: SegmentFile, segment_length: int, notes: list[s
 
 
 def _first_frame(reader: SegmentReader, limit: int) -> int:
-    """Where the data of a file begins; -1 where there is none."""
+    """Return the file offset of the first frame; -1 if there is none."""
     for at in range(0, limit, frame_walk.CHUNK_LENGTH):
         chunk = reader.read(at, min(frame_walk.CHUNK_LENGTH, limit - at))
         words = chunk[: chunk.size // data.ALIGNMENT * data.ALIGNMENT].view("<i4")
@@ -243,16 +246,20 @@ def _first_frame(reader: SegmentReader, limit: int) -> int:
     return -1
 
 
-def _concluded(run: _Run, segment_length: int, guesses: list[str], notes: list[str]) -> Evidence:
-    """What a run of files comes to."""
+def _survey_result(
+    run: _Run, segment_length: int, guesses: list[str], notes: list[str]
+) -> SurveyResult:
+    """Derive the descriptor from a run of files."""
     first, last, fact = run.files[-1], run.files[0], run.facts[0]
     possible = [
         bits for bits in range(TERM_BITS_MIN, TERM_BITS_MAX + 1)
         if int(fact.term_lengths) >> bits & 1 and 1 << bits > run.start - first.base
     ]  # fmt: skip
     if not possible:
-        notes.append(f"the first frame of {first.path.name} is not in its first term")
-        return Evidence(_placeholder(run.files, run.files, segment_length), False, guesses, notes)
+        notes.append(f"{first.path.name}: expected the first frame in the first term")
+        return SurveyResult(
+            _placeholder(run.files, run.files, segment_length), False, guesses, notes
+        )
     usual = [bits for bits in possible if 1 << bits <= TERM_LENGTH]
     bits = max(usual) if usual else min(possible)
     if len(possible) > 1:
@@ -264,11 +271,11 @@ def _concluded(run: _Run, segment_length: int, guesses: list[str], notes: list[s
     checksum = _checksum(run, int(fact.longest_at), int(fact.longest))
     session_id = run.session_id
     if checksum is not None:
-        notes.append(f"its frames have {checksum.name} checksums in place of session ids")
+        notes.append(f"the frames contain {checksum.name} checksums instead of session ids")
         session_id = int(fact.pad_session_id)
         if not fact.pad_count:
             guesses.append("session id 0")
-    found = replace(
+    descriptor = replace(
         _placeholder(run.files, [first, last], segment_length),
         start_position=run.start, term_buffer_length=1 << bits,
         initial_term_id=int(run.initial_term_ids[bits]), mtu_length=mtu, session_id=session_id,
@@ -276,18 +283,18 @@ def _concluded(run: _Run, segment_length: int, guesses: list[str], notes: list[s
     )  # fmt: skip
     stop = run.stop
     if run.fault:
-        notes.append(f"it ends early: {run.fault}")
+        notes.append(f"the recording ends early: {run.fault}")
     else:
-        recovered = recovered_stop(last.path.parent, found, checksum, [last])
+        recovered = recovered_stop(last.path.parent, descriptor, checksum, [last])
         stop = recovered.position
         if recovered.doubtful_position is not None:
             stop = recovered.doubtful_position
-            notes.append(f"its last frame, at position {stop}, may be torn and is left out")
-    return Evidence(replace(found, stop_position=stop), True, guesses, notes)
+            notes.append(f"the last frame, at position {stop}, may be torn and is left out")
+    return SurveyResult(replace(descriptor, stop_position=stop), True, guesses, notes)
 
 
 def _checksum(run: _Run, position: int, frame_length: int) -> Checksum | None:
-    """The checksum that stands in the frames, judged by the longest."""
+    """Return the checksum that the frames contain, judged by the longest frame."""
     if frame_length <= HEADER_LENGTH:
         return None
     segment = next(each for each in run.files if each.base <= position)
@@ -304,7 +311,7 @@ def _checksum(run: _Run, position: int, frame_length: int) -> Checksum | None:
 def _placeholder(
     segments: list[SegmentFile], dated: list[SegmentFile], segment_length: int
 ) -> RecordingDescriptor:
-    """What is said of a recording of which nothing is known but its files."""
+    """Return a descriptor for a recording of which only the files are known."""
     times = [each.path.stat().st_mtime_ns // 1_000_000 for each in dated] or [NULL_VALUE]
     base = dated[0].base if dated else 0
     return RecordingDescriptor(

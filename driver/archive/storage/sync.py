@@ -1,4 +1,4 @@
-"""Bytes into files, and how far down they are pushed before a call returns.
+"""Writing to files and syncing them to disk.
 
 Source: archive-protocol 5.2.
 """
@@ -11,16 +11,16 @@ from windtunnel.driver.base.errors import StorageError
 
 
 class SyncLevel(IntEnum):
-    """What must be on the disk when a write is done."""
+    """What must be on disk when a write returns."""
 
     CACHE = 0
-    "Nothing: the operating system keeps it, over the death of this process too."
+    "Nothing: data in the page cache survives the death of the process, but not a power loss."
     DATA = 1
     DATA_AND_METADATA = 2
 
 
 def write_all(file: int, path: Path, content: "bytes | memoryview", at: int) -> None:
-    """Put bytes at an offset of a file, all of them. Raises StorageError, on a full disk too."""
+    """Write all bytes at an offset of a file. Raises StorageError, also for a full disk."""
     view = memoryview(content)
     try:
         while view:
@@ -31,7 +31,7 @@ def write_all(file: int, path: Path, content: "bytes | memoryview", at: int) -> 
 
 
 def sync_file(file: int, path: Path, level: SyncLevel) -> None:
-    """Push a file down as far as its level says. Raises StorageError."""
+    """Sync a file as its level demands. Raises StorageError."""
     try:
         if level == SyncLevel.DATA:
             os.fdatasync(file)
@@ -42,7 +42,7 @@ def sync_file(file: int, path: Path, level: SyncLevel) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Make the names of a directory survive a loss of power. Raises StorageError."""
+    """Sync a directory, so that the names in it survive a power loss. Raises StorageError."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

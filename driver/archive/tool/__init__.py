@@ -1,14 +1,19 @@
-"""The command line: being an archive; looking into a directory and mending it, whoever's it is.
+"""The archive's command line: runs an archive, and inspects and repairs archive directories.
 
-    failure           what went wrong, in one line with an exit code
-    directory         the directory, and whether an archive lives in it
-    description       what there is, for people and machines
-    frame_dump        the frames of recordings
-    verification      does everything fit together, and what can be mended
-    frame_checksums   putting checksums into frames
-    orphans           files that belong to no recording's positions
-    running           being an archive
-    command, looking, mending, recovering, program    the command line
+    program           assembles the commands; turns errors into a message and an exit code
+    command           the command group; options and arguments that commands share
+    run               runs an archive
+    inspect           describe, dump, errors, pid, count, capacity, mark-valid, mark-invalid
+    repair            verify, checksum, delete-orphans
+    recover           rebuilds a lost or damaged catalog
+    directory         opens the archive directory; checks for a running archive
+    description       the output of `describe`, as text and as JSON
+    frame_dump        the output of `dump`: frames of recordings
+    verification      verifies one recording and repairs its catalog entry
+    frame_checksums   writes checksums into the frames of a segment file
+    orphans           finds segment files outside the positions of their recording
+    failure           the error class and the exit codes
 
-The tools do what Aeron's ArchiveTool does, and refuse to write while an archive lives.
+The commands do what Aeron's ArchiveTool does. They work on the directory of any Aeron archive and
+refuse to write to it while its archive is running.
 """

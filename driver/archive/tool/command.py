@@ -1,4 +1,4 @@
-"""What the verbs of the command line share: the group, the directory, the names of things."""
+"""What the commands share: the command group, the exit codes, common options and arguments."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -12,27 +12,27 @@ from windtunnel.driver.base.errors import ConfigurationError
 PROGRAM = "windtunnel archive"
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 EXIT_CODES = """\b
-Exit codes: 0 done; 1 nothing is there: no archive, no such recording; 2 it is there and cannot
-be read, written or trusted; 64 wrong command line.
+Exit codes: 0 success; 1 no archive in the directory, or no such recording; 2 the archive is
+damaged, or cannot be read or written; 64 invalid command line.
 """
 
 
-class InOrder(click.Group):
-    """A group that lists its verbs in the order in which they were added."""
+class OrderedGroup(click.Group):
+    """A command group that lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
 
 
 @click.group(
-    cls=InOrder,
+    cls=OrderedGroup,
     epilog=EXIT_CODES,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.pass_context
 def archive(ctx: click.Context) -> None:
-    """Be an archive; look into the directory of one, Aeron's or ours, and mend it.
+    """Run an archive; inspect and repair the directory of any Aeron archive.
 
     \b
       windtunnel archive run --with-driver archive.properties
@@ -41,17 +41,17 @@ def archive(ctx: click.Context) -> None:
       windtunnel archive verify --all-segments --checksum CRC-32C --read-only
       windtunnel archive recover --dry-run
 
-    What only looks may do so while the archive lives; what writes refuses to.
+    Commands that only read may be used while the archive is running. Commands that write refuse to.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 def directory_option(command: _Command) -> _Command:
-    """The archive's directory."""
+    """Add the option for the archive's directory."""
     return click.option(
         "--dir",
-        "where",
+        "archive_dir",
         type=click.Path(path_type=Path),
         envvar="AERON_ARCHIVE_DIR",
         default="aeron-archive",
@@ -61,18 +61,17 @@ def directory_option(command: _Command) -> _Command:
 
 
 def json_option(command: _Command) -> _Command:
-    return click.option("--json", "as_json", is_flag=True, help="One JSON document for machines.")(
-        command
-    )
+    """Add the option for JSON output."""
+    return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def id_argument(*, required: bool = False) -> Callable[[_Command], _Command]:
-    """Which recording."""
+    """Add the argument for a recording id."""
     return click.argument("recording_id", type=click.IntRange(min=0), required=required)
 
 
 class ChecksumName(click.ParamType):  # type: ignore[type-arg]  # generic in new click
-    """`CRC-32`, `CRC-32C`, or the name of Aeron's class for one of them."""
+    """A checksum by its name: `CRC-32`, `CRC-32C`, or the name of Aeron's class for one of them."""
 
     name = "checksum"
 
@@ -88,7 +87,7 @@ class ChecksumName(click.ParamType):  # type: ignore[type-arg]  # generic in new
 
 
 def all_segments_option(command: _Command) -> _Command:
-    """Not only the last file, in which a kill may have left its trace."""
+    """Add the option to check all segment files; a killed archive may only damage the last one."""
     return click.option(
-        "-a", "--all-segments", is_flag=True, help="All segment files, not the last one alone."
+        "-a", "--all-segments", is_flag=True, help="All segment files, not only the last one."
     )(command)

@@ -1,4 +1,4 @@
-"""What there is in an archive's directory, as lines for people and as one document for machines."""
+"""Descriptions of an archive directory, as lines of text and as one JSON document."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -17,7 +17,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_text(epoch_ms: int) -> str:
-    """A time in local time; what no calendar holds stays a number."""
+    """Format a time as local time, or in milliseconds if it is outside the calendar's range."""
     if epoch_ms == NULL_VALUE:
         return "-"
     try:
@@ -28,18 +28,18 @@ def time_text(epoch_ms: int) -> str:
 
 
 def mark_file_document(header: MarkFileHeader, now_ms: int) -> dict[str, Any]:
-    """The mark file, and whether its archive lives."""
+    """Return the fields of the mark file, and whether its archive is running."""
     return {"is_active": header.is_active(now_ms), **asdict(header)}
 
 
 def mark_file_lines(header: MarkFileHeader | None, now_ms: int) -> Iterator[str]:
-    """The mark file, for people."""
+    """Yield the mark file as lines of text."""
     if header is None:
         yield "mark file          none"
         return
-    lives = "alive" if header.is_active(now_ms) else "not alive"
+    state = "running" if header.is_active(now_ms) else "not running"
     for name, value in (
-        ("archive", f"id {header.archive_id}, process {header.pid}, {lives}"),
+        ("archive", f"id {header.archive_id}, process {header.pid}, {state}"),
         ("storage version", version_text(header.version)),
         ("started", time_text(header.start_timestamp)),
         ("last active", time_text(header.activity_timestamp)),
@@ -55,14 +55,14 @@ def mark_file_lines(header: MarkFileHeader | None, now_ms: int) -> Iterator[str]
 
 
 def catalog_lines(catalog: Catalog) -> Iterator[str]:
-    """The catalog's own numbers, for people."""
+    """Yield the catalog's header as lines of text."""
     yield f"{'catalog version':<18} {version_text(catalog.version)}"
     yield f"{'catalog capacity':<18} {catalog.capacity} bytes"
     yield f"{'next recording id':<18} {catalog.next_recording_id}"
 
 
 def entry_document(entry: CatalogEntry, segments: list[SegmentFile]) -> dict[str, Any]:
-    """One recording."""
+    """Return one recording as a JSON object."""
     return {
         "state": entry.state_name,
         "fault": entry.fault,
@@ -75,29 +75,31 @@ def entry_document(entry: CatalogEntry, segments: list[SegmentFile]) -> dict[str
 
 
 def entry_lines(entry: CatalogEntry, segments: list[SegmentFile]) -> Iterator[str]:
-    """One recording, for people."""
-    found = entry.descriptor
-    if found is None:
+    """Yield one recording as lines of text."""
+    descriptor = entry.descriptor
+    if descriptor is None:
         fault = printable(entry.fault)
-        yield f"entry at {entry.offset}: {entry.state_name}, cannot be read: {fault}"
+        yield f"entry at {entry.offset}: {entry.state_name}, unreadable: {fault}"
         return
     fault = f", {printable(entry.fault)}" if entry.fault else ""
-    yield f"recording {found.recording_id}: {entry.state_name}{fault}"
-    is_stopped = found.stop_position != NULL_VALUE
-    stop = str(found.stop_position) if is_stopped else "not stopped"
-    length = f", {found.stop_position - found.start_position} bytes" if is_stopped else ""
-    times = f"{time_text(found.start_timestamp)} to {time_text(found.stop_timestamp)}"
+    yield f"recording {descriptor.recording_id}: {entry.state_name}{fault}"
+    is_stopped = descriptor.stop_position != NULL_VALUE
+    stop = str(descriptor.stop_position) if is_stopped else "not stopped"
+    length = f", {descriptor.stop_position - descriptor.start_position} bytes" if is_stopped else ""
+    times = f"{time_text(descriptor.start_timestamp)} to {time_text(descriptor.stop_timestamp)}"
+    terms = f"{descriptor.term_buffer_length} bytes, initial term id {descriptor.initial_term_id}"
+    control = f"{descriptor.control_session_id}, correlation {descriptor.correlation_id}"
     for name, value in (
-        ("stream", f"{found.stream_id}, session {found.session_id}"),
-        ("from", found.source_identity),
-        ("channel", found.original_channel),
-        ("stripped channel", found.stripped_channel),
-        ("position", f"{found.start_position} to {stop}{length}"),
+        ("stream", f"{descriptor.stream_id}, session {descriptor.session_id}"),
+        ("source", descriptor.source_identity),
+        ("channel", descriptor.original_channel),
+        ("stripped channel", descriptor.stripped_channel),
+        ("position", f"{descriptor.start_position} to {stop}{length}"),
         ("time", times),
-        ("terms", f"{found.term_buffer_length} bytes, initial term id {found.initial_term_id}"),
-        ("mtu", str(found.mtu_length)),
-        ("segments", f"{len(segments)} files of {found.segment_file_length} bytes"),
-        ("control session", f"{found.control_session_id}, correlation {found.correlation_id}"),
+        ("terms", terms),
+        ("mtu", str(descriptor.mtu_length)),
+        ("segments", f"{len(segments)} files of {descriptor.segment_file_length} bytes"),
+        ("control session", control),
     ):
         yield f"  {name:<16} {printable(value)}"
 
@@ -109,7 +111,7 @@ def document(
     header: MarkFileHeader | None,
     now_ms: int,
 ) -> dict[str, Any]:
-    """All of it, for machines."""
+    """Return the whole description as one JSON object."""
     return {
         "schema": "windtunnel-archive/1",
         "directory": str(Path(catalog.directory)),

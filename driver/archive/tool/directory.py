@@ -1,4 +1,4 @@
-"""The directory that a tool was told, and whether an archive lives in it."""
+"""The archive directory that a command works on, and whether an archive is running in it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,29 +16,29 @@ from windtunnel.driver.archive.storage.catalog_writer import CatalogOptions, Cat
 from windtunnel.driver.archive.storage.checksum import Checksum
 from windtunnel.driver.archive.storage.mark_file import MarkFileHeader
 from windtunnel.driver.archive.storage.segment_file import names, segments_by_recording
-from windtunnel.driver.archive.tool.failure import DAMAGED, NOTHING, Failure
+from windtunnel.driver.archive.tool.failure import DAMAGED, NOT_FOUND, Failure
 from windtunnel.driver.base.clock import SystemClock
 from windtunnel.driver.base.errors import StorageError
 
 
 def require_archive(directory: Path) -> None:
-    """Raise Failure unless there is a catalog."""
+    """Raise Failure unless the directory holds a catalog."""
     if not directory.is_dir():
-        raise Failure(f"{directory}: there is no such directory", NOTHING)
+        raise Failure(f"{directory}: no such directory", NOT_FOUND)
     if FILE_NAME not in names(directory):
         lost = catalog_account.missing(directory, segments_by_recording(directory))
         if lost:
             raise Failure(f"{lost}; {catalog_account.advice(directory)}", DAMAGED)
-        raise Failure(f"{directory}: there is no archive: no {FILE_NAME}", NOTHING)
+        raise Failure(f"{directory}: expected an archive, found no {FILE_NAME}", NOT_FOUND)
 
 
 def mark_file_of(directory: Path) -> Path:
-    """Where the mark file is, or would be. Raises StorageError."""
+    """Return the path of the mark file, which need not exist. Raises StorageError."""
     return mark_file.directory_of(directory) / mark_file.FILE_NAME
 
 
 def header_of(directory: Path) -> MarkFileHeader | None:
-    """What the archive tells about itself, if it left a mark file. Raises StorageError."""
+    """Return the header of the mark file, or None if there is no mark file. Raises StorageError."""
     path = mark_file_of(directory)
     return mark_file.read_header(path) if path.exists() else None
 
@@ -47,21 +47,22 @@ def now_ms() -> int:
     return SystemClock().now_ms()
 
 
-def require_dead(directory: Path) -> None:
-    """Raise StorageError while an archive is active in the directory."""
+def require_inactive(directory: Path) -> None:
+    """Raise StorageError while an archive is running in the directory."""
     header = header_of(directory)
     if header is not None and header.is_active(now_ms()):
         raise StorageError(
-            f"{directory}: its archive lives, as process {header.pid}, and only it may write"
+            f"{directory}: the archive is running as process {header.pid}; stop it before "
+            "writing to its directory"
         )
 
 
 @contextmanager
-def reading(directory: Path) -> Iterator[Catalog]:
-    """The catalog, to look at. Raises Failure, StorageError."""
+def open_for_reading(directory: Path) -> Iterator[Catalog]:
+    """Open the catalog for reading. Raises Failure, StorageError."""
     require_archive(directory)
     segments = segments_by_recording(directory)
-    with _advised(directory), Catalog(directory) as catalog:
+    with _with_recovery_advice(directory), Catalog(directory) as catalog:
         fault = catalog.damage or catalog_account.unaccounted(catalog, segments)
         if fault:
             catalog.damage = f"{fault}; {catalog_account.advice(directory)}"
@@ -69,13 +70,13 @@ def reading(directory: Path) -> Iterator[Catalog]:
 
 
 @contextmanager
-def writing(directory: Path, checksum: Checksum | None = None) -> Iterator[CatalogWriter]:
-    """The catalog, to change; nobody else may. Raises Failure, StorageError."""
+def open_for_writing(directory: Path, checksum: Checksum | None = None) -> Iterator[CatalogWriter]:
+    """Open the catalog for writing, exclusively. Raises Failure, StorageError."""
     require_archive(directory)
-    require_dead(directory)
+    require_inactive(directory)
     segments = segments_by_recording(directory)
     options = CatalogOptions(capacity=0, checksum=checksum)
-    with _advised(directory), CatalogWriter(directory, options) as catalog:
+    with _with_recovery_advice(directory), CatalogWriter(directory, options) as catalog:
         fault = catalog_account.unaccounted(catalog, segments)
         if fault:
             raise CatalogError(fault)
@@ -83,8 +84,8 @@ def writing(directory: Path, checksum: Checksum | None = None) -> Iterator[Catal
 
 
 @contextmanager
-def _advised(directory: Path) -> Iterator[None]:
-    """Say of a damaged catalog which command rebuilds it."""
+def _with_recovery_advice(directory: Path) -> Iterator[None]:
+    """Add to the error for a damaged catalog which command rebuilds it."""
     try:
         yield
     except CatalogVersionError:
@@ -93,11 +94,11 @@ def _advised(directory: Path) -> Iterator[None]:
         raise CatalogError(f"{error}; {catalog_account.advice(directory)}") from error
 
 
-def chosen(catalog: Catalog, recording_id: int | None) -> list[CatalogEntry]:
-    """All entries, or the one that was asked for. Raises Failure."""
+def select_entries(catalog: Catalog, recording_id: int | None) -> list[CatalogEntry]:
+    """Return all entries, or the entry of one recording. Raises Failure."""
     if recording_id is None:
         return list(catalog.entries())
     entry = catalog.entry(recording_id)
     if entry is None:
-        raise Failure(f"{catalog.path}: there is no recording {recording_id}", NOTHING)
+        raise Failure(f"{catalog.path}: no recording {recording_id}", NOT_FOUND)
     return [entry]

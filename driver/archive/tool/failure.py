@@ -1,24 +1,24 @@
-"""What a tool could not do: a line on stderr and an exit code.
+"""The error that ends a command: one line on stderr and an exit code.
 
-0    done
-1    nothing is there: no archive, no such recording
-2    it is there and cannot be read, written or trusted; or a driver of one's own has ended
-64   the command line is wrong
-124  the media driver is not there, or it or this program had no turn for too long
+0    success
+1    no archive in the directory, or no such recording
+2    the archive is damaged, or cannot be read or written; or its own driver has ended
+64   invalid command line
+124  timeout: the media driver is not running, or it or this process was not scheduled for too long
 """
 
 import click
 
 from windtunnel.driver.client.errors import TIMEOUTS
 
-OK, NOTHING, DAMAGED, USAGE, UNANSWERED = 0, 1, 2, 64, 124
+OK, NOT_FOUND, DAMAGED, USAGE, TIMED_OUT = 0, 1, 2, 64, 124
 INTERRUPTED, BROKEN_PIPE = 130, 141
 
 
 class Failure(click.ClickException):
-    """A line on stderr and an exit code."""
+    """An error that a command reports as one line on stderr and an exit code."""
 
-    exit_code: int  # type: ignore[misc]  # click declares it for the class; ours differs by failure
+    exit_code: int  # type: ignore[misc]  # click declares it for the class; here it varies
 
     def __init__(self, text: str, code: int) -> None:
         super().__init__(text)
@@ -26,13 +26,13 @@ class Failure(click.ClickException):
 
 
 def code_of(error: BaseException) -> int:
-    """The exit code of what ended an archive or a tool, by it or by its cause."""
-    was_left = any(isinstance(each, TIMEOUTS) for each in (error, error.__cause__))
-    return UNANSWERED if was_left else DAMAGED
+    """Return the exit code for an error that ended an archive or a command, or for its cause."""
+    is_timeout = any(isinstance(each, TIMEOUTS) for each in (error, error.__cause__))
+    return TIMED_OUT if is_timeout else DAMAGED
 
 
 def printable(text: str) -> str:
-    """Text out of a file, with escapes in place of what a terminal would obey."""
+    """Escape the characters of a text from a file that a terminal would interpret."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )

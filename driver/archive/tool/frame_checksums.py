@@ -1,6 +1,6 @@
-"""Putting checksums into the frames of a recording that was made without.
+"""Writes checksums into the frames of a recording that was made without them.
 
-A checksum takes the place of the session id, so what was there is gone. Padding has none.
+A checksum replaces the frame's session id, which is lost. Padding frames have no checksum.
 Source: archive-protocol 4.4, 9.
 """
 
@@ -16,22 +16,27 @@ from windtunnel.driver.archive.storage.sync import SyncLevel, sync_file, write_a
 from windtunnel.driver.base.errors import StorageError
 
 
-def put_into(found: RecordingDescriptor, segment: SegmentFile, checksum: Checksum) -> None:
-    """Write the checksums of a segment file. Raises StorageError, before it writes if it can."""
-    start = first_offset(found, segment.base)
+def write_checksums(
+    descriptor: RecordingDescriptor, segment: SegmentFile, checksum: Checksum
+) -> None:
+    """Write the checksums of one segment file.
+
+    Raises StorageError; for an invalid frame before anything is written.
+    """
+    start = first_offset(descriptor, segment.base)
     with SegmentReader(segment.path, segment.base) as reader:
-        end, _ = reader.end_of_data(start, min(reader.length, found.segment_file_length))
-        fault = reader.fault(found, start, end, None)
+        end, _ = reader.end_of_data(start, min(reader.length, descriptor.segment_file_length))
+        fault = reader.fault(descriptor, start, end, None)
         if fault is not None:
             raise StorageError(f"{segment.path}: {fault.text}")
-        file = _opened(segment)
+        file = _open(segment)
         try:
             at = start
             while at < end:
                 chunk = reader.read(at, min(frame_walk.CHUNK_LENGTH, end - at))
                 passed = int(frame_walk.put_checksums(chunk, chunk.size, checksum.table))
                 written = min(passed, chunk.size)
-                assert passed > 0, "the frames were checked"
+                assert passed > 0, "the frames were checked above"
                 write_all(file, segment.path, memoryview(chunk[:written]), at)
                 at += passed
             sync_file(file, segment.path, SyncLevel.DATA)
@@ -39,7 +44,7 @@ def put_into(found: RecordingDescriptor, segment: SegmentFile, checksum: Checksu
             os.close(file)
 
 
-def _opened(segment: SegmentFile) -> int:
+def _open(segment: SegmentFile) -> int:
     try:
         return os.open(segment.path, os.O_WRONLY | os.O_CLOEXEC)
     except OSError as error:

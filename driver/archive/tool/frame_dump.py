@@ -1,4 +1,4 @@
-"""The frames of recordings with their bytes, as lines for people and as documents for machines."""
+"""The frames of recordings with their payloads, as lines of text and as JSON objects."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -15,18 +15,18 @@ ROW_LENGTH = 16
 
 
 def frames(
-    found: RecordingDescriptor, segments: list[SegmentFile]
+    descriptor: RecordingDescriptor, segments: list[SegmentFile]
 ) -> Iterator[tuple[FrameHeader, bytes]]:
-    """Every frame of a recording with its payload. Raises StorageError."""
-    stop = found.stop_position
+    """Yield every frame of a recording with its payload. Raises StorageError."""
+    stop = descriptor.stop_position
     for segment in segments:
-        if segment.base + found.segment_file_length <= found.start_position:
+        if segment.base + descriptor.segment_file_length <= descriptor.start_position:
             continue
         with SegmentReader(segment.path, segment.base) as reader:
-            end = min(reader.length, found.segment_file_length)
+            end = min(reader.length, descriptor.segment_file_length)
             if stop != NULL_VALUE:
                 end = min(end, stop - segment.base)
-            for frame in reader.frames(first_offset(found, segment.base), end):
+            for frame in reader.frames(first_offset(descriptor, segment.base), end):
                 is_pad = frame.type_code == frame_type.PAD
                 length = 0 if is_pad else max(frame.frame_length - HEADER_LENGTH, 0)
                 at = frame.position - segment.base + HEADER_LENGTH
@@ -34,17 +34,18 @@ def frames(
 
 
 def type_name(frame: FrameHeader) -> str:
+    """Return the name of a frame type, or its number."""
     names = {frame_type.PAD: "PAD", frame_type.DATA: "DATA"}
     return names.get(frame.type_code, str(frame.type_code))
 
 
 def frame_document(frame: FrameHeader, payload: bytes) -> dict[str, Any]:
-    """One frame, for machines."""
+    """Return one frame as a JSON object."""
     return {**frame._asdict(), "type": type_name(frame), "payload": payload.hex()}
 
 
 def frame_lines(frame: FrameHeader, payload: bytes) -> Iterator[str]:
-    """One frame, for people."""
+    """Yield one frame as lines of text, the payload in hexadecimal."""
     yield (
         f"  position {frame.position}  {type_name(frame)}  flags {frame.flags:08b}  "
         f"length {frame.frame_length}  term {frame.term_id}:{frame.term_offset}  "

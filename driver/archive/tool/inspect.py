@@ -1,4 +1,4 @@
-"""The verbs that look, and those that change one number: describe, dump, errors, marks, sizes."""
+"""Commands that inspect an archive directory, and those that change one catalog field."""
 
 import json
 from pathlib import Path
@@ -22,18 +22,18 @@ from windtunnel.driver.archive.tool.failure import Failure
 @id_argument()
 @directory_option
 @json_option
-@click.option("--all", "show_all", is_flag=True, help="Those that are not valid, too.")
-def describe(recording_id: int | None, where: Path, as_json: bool, show_all: bool) -> int:
-    """Show the mark file, the catalog, and each recording, or RECORDING_ID in any state."""
-    with directory.reading(where) as catalog:
-        entries = directory.chosen(catalog, recording_id)
+@click.option("--all", "show_all", is_flag=True, help="Include recordings that are not valid.")
+def describe(recording_id: int | None, archive_dir: Path, as_json: bool, show_all: bool) -> int:
+    """Show the mark file, the catalog and every valid recording, or RECORDING_ID in any state."""
+    with directory.open_for_reading(archive_dir) as catalog:
+        entries = directory.select_entries(catalog, recording_id)
         if recording_id is None and not show_all:
             entries = [entry for entry in entries if entry.is_valid]
-        segments = segments_by_recording(where)
-        header, now_ms = directory.header_of(where), directory.now_ms()
+        segments = segments_by_recording(archive_dir)
+        header, now_ms = directory.header_of(archive_dir), directory.now_ms()
         if as_json:
-            found = description.document(catalog, entries, segments, header, now_ms)
-            click.echo(json.dumps(found))
+            document = description.document(catalog, entries, segments, header, now_ms)
+            click.echo(json.dumps(document))
         else:
             if recording_id is None:
                 for line in (
@@ -44,28 +44,29 @@ def describe(recording_id: int | None, where: Path, as_json: bool, show_all: boo
             for entry in entries:
                 for line in description.entry_lines(entry, segments.get(entry.recording_id, [])):
                     click.echo(line)
-        return _told_damage(catalog.damage)
+        return _report_damage(catalog.damage)
 
 
-def _told_damage(damage: str) -> int:
+def _report_damage(damage: str) -> int:
+    """Return exit code 0. Raises Failure if the catalog is damaged."""
     if damage:
         raise Failure(damage, failure.DAMAGED)
     return failure.OK
 
 
-@click.command(short_help="Show frames with their bytes.", epilog=EXIT_CODES)
+@click.command(short_help="Show frames with their payloads.", epilog=EXIT_CODES)
 @id_argument()
 @directory_option
 @json_option
-@click.option("--limit", type=click.IntRange(min=0), help="At most so many frames a recording.")
-def dump(recording_id: int | None, where: Path, as_json: bool, limit: int | None) -> int:
-    """Show the frames of each valid recording, or of RECORDING_ID, with their bytes.
+@click.option("--limit", type=click.IntRange(min=0), help="Frames per recording, at most.")
+def dump(recording_id: int | None, archive_dir: Path, as_json: bool, limit: int | None) -> int:
+    """Show the frames of each valid recording, or of RECORDING_ID, with their payloads.
 
-    With --json one document a line: a recording, then its frames.
+    With --json, print one JSON object per line: a recording, then its frames.
     """
-    with directory.reading(where) as catalog:
-        segments = segments_by_recording(where)
-        for entry in directory.chosen(catalog, recording_id):
+    with directory.open_for_reading(archive_dir) as catalog:
+        segments = segments_by_recording(archive_dir)
+        for entry in directory.select_entries(catalog, recording_id):
             if recording_id is None and not entry.is_valid:
                 continue
             own = segments.get(entry.recording_id, [])
@@ -83,16 +84,16 @@ def dump(recording_id: int | None, where: Path, as_json: bool, limit: int | None
                     click.echo(json.dumps(frame_dump.frame_document(frame, payload)))
                 else:
                     click.echo("\n".join(frame_dump.frame_lines(frame, payload)))
-        return _told_damage(catalog.damage)
+        return _report_damage(catalog.damage)
 
 
-@click.command(short_help="Show the errors that the archive noted.", epilog=EXIT_CODES)
+@click.command(short_help="Show the archive's error log.", epilog=EXIT_CODES)
 @directory_option
 @json_option
-def errors(where: Path, as_json: bool) -> int:
-    """Show the errors that the archive noted; those of its driver: windtunnel errors."""
-    directory.require_archive(where)
-    found = mark_file.read_error_log(_mark_file(where))
+def errors(archive_dir: Path, as_json: bool) -> int:
+    """Show the error log of the archive. For the errors of its media driver: windtunnel errors."""
+    directory.require_archive(archive_dir)
+    observations = mark_file.read_error_log(_require_mark_file(archive_dir))
     if as_json:
         rows = [
             {
@@ -101,85 +102,89 @@ def errors(where: Path, as_json: bool) -> int:
                 "last_ms": each.last_observation_ms,
                 "text": each.text,
             }
-            for each in found
+            for each in observations
         ]
         click.echo(json.dumps({"schema": "windtunnel-archive-errors/1", "errors": rows}))
         return failure.OK
-    for each in found:
+    for each in observations:
         times = f"{description.time_text(each.first_observation_ms)} to "
         times += description.time_text(each.last_observation_ms)
         click.echo(f"{each.observation_count} from {times}: {failure.printable(each.text)}")
-    click.echo(f"{len(found)} distinct errors")
+    click.echo(f"{len(observations)} distinct errors")
     return failure.OK
 
 
-def _mark_file(where: Path) -> Path:
-    path = directory.mark_file_of(where)
+def _require_mark_file(archive_dir: Path) -> Path:
+    path = directory.mark_file_of(archive_dir)
     if not path.exists():
-        raise Failure(f"{path}: there is no mark file", failure.NOTHING)
+        raise Failure(
+            f"{path}: no such file; no archive has run in this directory", failure.NOT_FOUND
+        )
     return path
 
 
 @click.command(short_help="Print the archive's process id.", epilog=EXIT_CODES)
 @directory_option
-def pid(where: Path) -> int:
-    """Print the process id of the archive that has the directory, or had it last."""
-    directory.require_archive(where)
-    click.echo(mark_file.read_header(_mark_file(where)).pid)
+def pid(archive_dir: Path) -> int:
+    """Print the process id of the archive that runs in the directory, or ran in it last."""
+    directory.require_archive(archive_dir)
+    click.echo(mark_file.read_header(_require_mark_file(archive_dir)).pid)
     return failure.OK
 
 
-@click.command(short_help="Print how many valid recordings there are.", epilog=EXIT_CODES)
+@click.command(short_help="Print the number of valid recordings.", epilog=EXIT_CODES)
 @directory_option
-def count(where: Path) -> int:
-    """Print how many valid recordings there are."""
-    with directory.reading(where) as catalog:
+def count(archive_dir: Path) -> int:
+    """Print the number of valid recordings."""
+    with directory.open_for_reading(archive_dir) as catalog:
         click.echo(len(catalog.recording_ids))
-        return _told_damage(catalog.damage)
+        return _report_damage(catalog.damage)
 
 
-@click.command(short_help="Print or raise the catalog's capacity.", epilog=EXIT_CODES)
+@click.command(short_help="Print or raise the capacity of the catalog.", epilog=EXIT_CODES)
 @click.argument("capacity_bytes", metavar="[BYTES]", type=click.IntRange(min=1), required=False)
 @directory_option
-def capacity(capacity_bytes: int | None, where: Path) -> int:
-    """Print how many bytes the catalog has room for; with BYTES, make it at least so many."""
+def capacity(capacity_bytes: int | None, archive_dir: Path) -> int:
+    """Print the capacity of the catalog in bytes; with BYTES, raise it to at least that."""
     if capacity_bytes is None:
-        with directory.reading(where) as catalog:
+        with directory.open_for_reading(archive_dir) as catalog:
             click.echo(catalog.capacity)
             return failure.OK
-    with directory.writing(where) as writer:
+    with directory.open_for_writing(archive_dir) as writer:
         writer.reserve(capacity_bytes)
         click.echo(writer.capacity)
     return failure.OK
 
 
-def _mark(where: Path, recording_id: int, state: RecordingState) -> int:
-    with directory.writing(where) as catalog:
-        (entry,) = directory.chosen(catalog, recording_id)
+def _set_state(archive_dir: Path, recording_id: int, state: RecordingState) -> int:
+    with directory.open_for_writing(archive_dir) as catalog:
+        (entry,) = directory.select_entries(catalog, recording_id)
         if entry.state == RecordingState.DELETED:
-            raise Failure(f"recording {recording_id} is deleted for good", failure.DAMAGED)
+            raise Failure(
+                f"recording {recording_id} is deleted and cannot be restored", failure.DAMAGED
+            )
         if entry.state == state:
-            click.echo(f"recording {recording_id} is {state.name} already")
+            click.echo(f"recording {recording_id} is already {state.name}")
         else:
             catalog.set_state(recording_id, state)
-            click.echo(f"recording {recording_id} is {state.name} now")
+            click.echo(f"recording {recording_id} is now {state.name}")
     return failure.OK
 
 
-@click.command("mark-valid", short_help="Let an invalid recording count again.", epilog=EXIT_CODES)
+@click.command("mark-valid", short_help="Mark a recording as valid.", epilog=EXIT_CODES)
 @id_argument(required=True)
 @directory_option
-def mark_valid(recording_id: int, where: Path) -> int:
-    """Let an invalid recording count again."""
-    return _mark(where, recording_id, RecordingState.VALID)
+def mark_valid(recording_id: int, archive_dir: Path) -> int:
+    """Mark an invalid recording as valid, so that archives list and replay it again."""
+    return _set_state(archive_dir, recording_id, RecordingState.VALID)
 
 
-@click.command("mark-invalid", short_help="Let a recording not count.", epilog=EXIT_CODES)
+@click.command("mark-invalid", short_help="Mark a recording as invalid.", epilog=EXIT_CODES)
 @id_argument(required=True)
 @directory_option
-def mark_invalid(recording_id: int, where: Path) -> int:
-    """Let a valid recording not count; nothing of it is lost."""
-    return _mark(where, recording_id, RecordingState.INVALID)
+def mark_invalid(recording_id: int, archive_dir: Path) -> int:
+    """Mark a recording as invalid, so that archives ignore it; its files are kept."""
+    return _set_state(archive_dir, recording_id, RecordingState.INVALID)
 
 
-VERBS = (describe, dump, errors, pid, count, capacity, mark_valid, mark_invalid)
+COMMANDS = (describe, dump, errors, pid, count, capacity, mark_valid, mark_invalid)

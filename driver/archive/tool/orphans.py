@@ -1,8 +1,8 @@
-"""Segment files that no position of their recording lies in.
+"""Finds orphans: segment files outside the positions of their recording.
 
-They come from segments that were detached, and from files that could not be deleted when a
-recording was truncated. Files of recordings that the catalog does not know, or knows as not valid,
-are not touched: their positions cannot be trusted. Source: archive-protocol 9.
+Orphans are left by segments that were detached, and by files that could not be deleted when a
+recording was truncated. Files of recordings that have no catalog entry, or an invalid one, are not
+orphans: the positions of such a recording cannot be trusted. Source: archive-protocol 9.
 """
 
 from pathlib import Path
@@ -10,11 +10,11 @@ from pathlib import Path
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.storage.catalog_entry import CatalogEntry
-from windtunnel.driver.archive.storage.segment_file import SUFFIX, names, parsed, segment_base
+from windtunnel.driver.archive.storage.segment_file import SUFFIX, names, parse_name, segment_base
 
 
 def orphans(directory: Path, entries: list[CatalogEntry]) -> list[Path]:
-    """The orphans of all valid recordings among these. Raises StorageError."""
+    """Return the orphans of the valid recordings among these entries. Raises StorageError."""
     by_id = {
         entry.recording_id: entry.descriptor
         for entry in entries
@@ -28,20 +28,24 @@ def orphans(directory: Path, entries: list[CatalogEntry]) -> list[Path]:
 
 
 def _is_orphan(path: Path, by_id: dict[int, RecordingDescriptor]) -> bool:
-    segment = parsed(path)
+    segment = parse_name(path)
     if segment is None:
         prefix = path.name.partition("-")[0]
         return prefix.isascii() and prefix.isdigit() and int(prefix) in by_id
-    found = by_id.get(segment.recording_id)
-    if found is None:
+    descriptor = by_id.get(segment.recording_id)
+    if descriptor is None:
         return False
-    first = _base(found, found.start_position)
+    first = _base(descriptor, descriptor.start_position)
     if segment.base < first:
         return True
-    return found.stop_position != NULL_VALUE and segment.base > _base(found, found.stop_position)
+    stop = descriptor.stop_position
+    return stop != NULL_VALUE and segment.base > _base(descriptor, stop)
 
 
-def _base(found: RecordingDescriptor, position: int) -> int:
+def _base(descriptor: RecordingDescriptor, position: int) -> int:
     return segment_base(
-        found.start_position, position, found.term_buffer_length, found.segment_file_length
+        descriptor.start_position,
+        position,
+        descriptor.term_buffer_length,
+        descriptor.segment_file_length,
     )

@@ -1,4 +1,4 @@
-"""The program: every verb, and the one place where an error becomes a line and an exit code."""
+"""The program: all commands, and the conversion of errors to messages and exit codes."""
 
 import os
 import sys
@@ -10,31 +10,31 @@ from windtunnel.driver.archive.tool import failure, inspect, recover, repair, ru
 from windtunnel.driver.archive.tool.command import PROGRAM, archive
 from windtunnel.driver.base.errors import DriverError
 
-for verb in (*run.VERBS, *inspect.VERBS, *repair.VERBS, *recover.VERBS):
-    archive.add_command(verb)
+for each in (*run.COMMANDS, *inspect.COMMANDS, *repair.COMMANDS, *recover.COMMANDS):
+    archive.add_command(each)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; the world's mistakes are one line each."""
+    """Run the command line and return its exit code; an expected error prints a line to stderr."""
     try:
         result = archive.main(arguments, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()
     except click.UsageError as error:
         path = error.ctx.command_path if error.ctx else PROGRAM
-        return _failed(f"{error.format_message()} (see `{path} --help`)", failure.USAGE)
+        return _report(f"{error.format_message()} (see `{path} --help`)", failure.USAGE)
     except click.ClickException as error:
-        return _failed(error.format_message(), error.exit_code)
+        return _report(error.format_message(), error.exit_code)
     except (click.Abort, KeyboardInterrupt):
-        return _failed("interrupted", failure.INTERRUPTED)
+        return _report("interrupted", failure.INTERRUPTED)
     except BrokenPipeError:
-        # Python flushes once more at exit.
+        # Python flushes stdout again at exit, which would fail with the same error.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return failure.BROKEN_PIPE
     except DriverError as error:
-        return _failed(str(error), failure.code_of(error))
+        return _report(str(error), failure.code_of(error))
     return result if isinstance(result, int) else failure.OK
 
 
-def _failed(text: str, code: int) -> int:
+def _report(text: str, code: int) -> int:
     click.echo(f"{PROGRAM}: {failure.printable(text)}", err=True)
     return code

@@ -1,4 +1,4 @@
-"""The verb that rebuilds a catalog: recover."""
+"""The command that rebuilds a catalog: recover."""
 
 import os
 from pathlib import Path
@@ -13,38 +13,44 @@ from windtunnel.driver.archive.storage.segment_file import names, segments_by_re
 from windtunnel.driver.archive.storage.segment_survey import CHANNEL
 from windtunnel.driver.archive.tool import directory
 from windtunnel.driver.archive.tool.command import EXIT_CODES, directory_option
-from windtunnel.driver.archive.tool.failure import DAMAGED, NOTHING, OK, Failure, printable
+from windtunnel.driver.archive.tool.failure import DAMAGED, NOT_FOUND, OK, Failure, printable
 
 
 @click.command(short_help="Rebuild a lost or damaged catalog.", epilog=EXIT_CODES)
 @directory_option
-@click.option("--dry-run", is_flag=True, help="Show what would be done, and change nothing.")
-def recover(where: Path, dry_run: bool) -> int:
-    """Rebuild the catalog from the segment files and from what is left of the old catalog.
+@click.option("--dry-run", is_flag=True, help="Print what would be done, change nothing.")
+def recover(archive_dir: Path, dry_run: bool) -> int:
+    """Rebuild the catalog from the segment files and what can be read of the old catalog.
 
-    Entries that can be read are kept. A recording that has segment files and no entry gets one from
-    its frames; what these do not tell, such as the channel, is guessed and shown as a guess. A
-    recording whose files cannot be made sense of is entered as INVALID. The old catalog is kept as
-    archive.catalog.damaged-TIME, and segment files are never changed. A sound catalog is left
-    alone. Exits 2 when a recording is entered as INVALID.
+    Entries that can be read are kept. A recording that has segment files but no entry gets an entry
+    from its frames; fields that frames do not contain, such as the channel, are guessed, and the
+    guesses are printed. A recording whose files cannot be read is entered as INVALID. The old
+    catalog is kept as archive.catalog.damaged-TIME. Segment files are never changed, and neither is
+    an undamaged catalog. Exits 2 if a recording is entered as INVALID.
     """
-    if not where.is_dir():
-        raise Failure(f"{where}: there is no such directory", NOTHING)
-    directory.require_dead(where)
-    lock = mark_file.lock(where)
+    if not archive_dir.is_dir():
+        raise Failure(f"{archive_dir}: no such directory", NOT_FOUND)
+    directory.require_inactive(archive_dir)
+    lock = mark_file.lock(archive_dir)
     try:
-        return _recovered(where, dry_run=dry_run)
+        return _recover(archive_dir, dry_run=dry_run)
     finally:
         os.close(lock)
 
 
-def _recovered(where: Path, *, dry_run: bool) -> int:
-    segments = segments_by_recording(where)
-    if not segments and FILE_NAME not in names(where):
-        raise Failure(f"{where}: there is no archive: no {FILE_NAME}, no segment file", NOTHING)
-    rebuild = catalog_rebuild.rebuilt(where, segments)
+def _recover(archive_dir: Path, *, dry_run: bool) -> int:
+    segments = segments_by_recording(archive_dir)
+    if not segments and FILE_NAME not in names(archive_dir):
+        raise Failure(
+            f"{archive_dir}: expected an archive, found no {FILE_NAME} and no segment file",
+            NOT_FOUND,
+        )
+    rebuild = catalog_rebuild.rebuild(archive_dir, segments)
     if rebuild is None:
-        click.echo(f"{where}: the catalog accounts for all segment files; nothing to recover")
+        click.echo(
+            f"{archive_dir}: the catalog is undamaged and lists all segment files; "
+            "nothing to recover"
+        )
         return OK
     click.echo(f"damage: {printable(rebuild.damage)}")
     for each in rebuild.recordings:
@@ -52,17 +58,17 @@ def _recovered(where: Path, *, dry_run: bool) -> int:
             click.echo(line)
     click.echo(f"next recording id: {rebuild.next_recording_id}")
     if dry_run:
-        click.echo("nothing was changed")
+        click.echo("dry run: nothing was changed")
     else:
-        _write(where, rebuild)
+        _write(archive_dir, rebuild)
     return OK if all(_is_usable(each) for each in rebuild.recordings) else DAMAGED
 
 
-def _write(where: Path, rebuild: Rebuild) -> None:
-    kept = catalog_rebuild.write(where, rebuild, directory.now_ms())
+def _write(archive_dir: Path, rebuild: Rebuild) -> None:
+    kept = catalog_rebuild.write(archive_dir, rebuild, directory.now_ms())
     if kept is not None:
-        click.echo(f"the damaged catalog is kept as {kept.name}")
-    click.echo(f"{FILE_NAME} now has {len(rebuild.recordings)} recordings")
+        click.echo(f"the old catalog was kept as {kept.name}")
+    click.echo(f"{FILE_NAME} now lists {len(rebuild.recordings)} recordings")
 
 
 def _is_usable(entry: RebuiltEntry) -> bool:
@@ -70,24 +76,25 @@ def _is_usable(entry: RebuiltEntry) -> bool:
 
 
 def _lines(entry: RebuiltEntry) -> list[str]:
-    """One recording, for people."""
-    found = entry.descriptor
-    if found is None:
+    """Describe one recording as lines of text."""
+    descriptor = entry.descriptor
+    if descriptor is None:
         return [f"recording {entry.recording_id}: entry kept"]
     if not _is_usable(entry):
-        lines = [f"recording {entry.recording_id}: INVALID, its files could not be made sense of"]
+        lines = [f"recording {entry.recording_id}: INVALID, its segment files cannot be used"]
     else:
         lines = [
-            f"recording {entry.recording_id}: rebuilt, stream {found.stream_id}, session "
-            f"{found.session_id}, position {found.start_position} to {found.stop_position}, terms "
-            f"of {found.term_buffer_length} bytes from {found.initial_term_id}, segments of "
-            f"{found.segment_file_length} bytes, MTU {found.mtu_length}"
+            f"recording {entry.recording_id}: rebuilt, stream {descriptor.stream_id}, session "
+            f"{descriptor.session_id}, position {descriptor.start_position} to "
+            f"{descriptor.stop_position}, term length {descriptor.term_buffer_length}, "
+            f"initial term id {descriptor.initial_term_id}, segment length "
+            f"{descriptor.segment_file_length}, MTU {descriptor.mtu_length}"
         ]
-        if found.original_channel == CHANNEL:
-            lines.append(f"  unknown: channel, written as {CHANNEL}; source")
+        if descriptor.original_channel == CHANNEL:
+            lines.append(f"  unknown: source, and channel, entered as {CHANNEL}")
     if entry.guesses:
         lines.append(f"  guessed: {', '.join(entry.guesses)}")
     return [*lines, *(f"  {printable(note)}" for note in entry.notes)]
 
 
-VERBS = (recover,)
+COMMANDS = (recover,)

@@ -1,4 +1,4 @@
-"""The verbs that look at everything and may change it: verify, checksum, delete-orphans."""
+"""Commands that check recordings and may repair them: verify, checksum, delete-orphans."""
 
 import json
 from collections.abc import Iterator
@@ -27,148 +27,153 @@ from windtunnel.driver.archive.tool.orphans import orphans
 from windtunnel.driver.base.errors import StorageError
 
 Row: TypeAlias = "tuple[int, str, list[str], bool | None]"
-"""Recording id, what is wrong, what was changed, whether it fits together."""
+"""Recording id, fault, changes made, and whether the recording is valid (None: it is deleted)."""
 
 
 @contextmanager
-def _opened(where: Path, read_only: bool, checksum: Checksum | None) -> Iterator[Catalog]:
+def _open_catalog(
+    archive_dir: Path, read_only: bool, checksum: Checksum | None
+) -> Iterator[Catalog]:
     if read_only:
-        with directory.reading(where) as catalog:
+        with directory.open_for_reading(archive_dir) as catalog:
             yield catalog
         return
     try:
-        with directory.writing(where, checksum) as writer:
+        with directory.open_for_writing(archive_dir, checksum) as writer:
             yield writer
     except StorageError as error:
-        raise StorageError(f"{error}; to look only, use --read-only") from error
+        raise StorageError(f"{error}; use --read-only to check without writing") from error
 
 
-@click.command(short_help="Look whether all fits together, and mend it.", epilog=EXIT_CODES)
+@click.command(short_help="Verify recordings and repair the catalog.", epilog=EXIT_CODES)
 @id_argument()
 @directory_option
 @json_option
 @all_segments_option
-@click.option("--checksum", type=ChecksumName(), help="Compare checksums: CRC-32 or CRC-32C.")
-@click.option("--read-only", is_flag=True, help="Tell what is wrong, and change nothing.")
+@click.option("--checksum", type=ChecksumName(), help="Verify checksums: CRC-32 or CRC-32C.")
+@click.option("--read-only", is_flag=True, help="Report faults, change nothing.")
 @click.option(
     "--truncate/--keep", default=None,
-    help="Cut a recording off where its data ends or may be torn, or do not; else you are asked.",
+    help="Truncate recordings at the end of their data or at a torn last frame, or do not. "
+    "Default: ask.",
 )  # fmt: skip
 def verify(
     recording_id: int | None,
-    where: Path,
+    archive_dir: Path,
     as_json: bool,
     all_segments: bool,
     checksum: Checksum | None,
     read_only: bool,
     truncate: bool | None,
 ) -> int:
-    """Does each recording, or RECORDING_ID, fit together: catalog, files, frames?
+    """Verify each recording, or RECORDING_ID: catalog entry, segment files and frames.
 
-    One that does not is marked invalid, one that does again is marked valid, and a stop position
-    is set to where the data ends. Exits 2 when any recording does not fit together.
+    A faulty recording is marked invalid, a sound one is marked valid again, and its stop position
+    is set to the end of its data. Exits 2 if any recording is faulty.
     """
 
-    def may_truncate(which: int, position: int, why: str) -> bool:
+    def may_truncate(recording: int, position: int, reason: str) -> bool:
         if truncate is not None or read_only:
             return bool(truncate)
-        question = f"recording {which}: {why}. Cut it off at position {position}?"
+        question = f"recording {recording}: {reason}. Truncate it at position {position}?"
         return click.confirm(question, default=False, err=True)
 
-    how = verification.How(checksum, all_segments)
+    options = verification.VerifyOptions(checksum, all_segments)
     rows: list[Row] = []
-    with _opened(where, read_only, checksum) as catalog:
-        segments = segments_by_recording(where)
-        for entry in directory.chosen(catalog, recording_id):
+    with _open_catalog(archive_dir, read_only, checksum) as catalog:
+        segments = segments_by_recording(archive_dir)
+        for entry in directory.select_entries(catalog, recording_id):
             if entry.state == RecordingState.DELETED:
                 rows.append((entry.recording_id, "deleted", [], None))
                 continue
             own = segments.get(entry.recording_id, [])
-            verdict = verification.verify(where, entry, own, how, may_truncate)
-            done = _mended(catalog, entry, verdict)
-            rows.append((entry.recording_id, verdict.fault, done, not verdict.fault))
+            verdict = verification.verify(archive_dir, entry, own, options, may_truncate)
+            changes = _repair(catalog, entry, verdict)
+            rows.append((entry.recording_id, verdict.fault, changes, not verdict.fault))
         damage = catalog.damage
     _show(rows, as_json, damage)
     if damage:
         raise Failure(damage, DAMAGED)
-    return DAMAGED if any(fits is False for _, _, _, fits in rows) else OK
+    return DAMAGED if any(is_valid is False for _, _, _, is_valid in rows) else OK
 
 
-def _mended(catalog: Catalog, entry: CatalogEntry, verdict: verification.Verdict) -> list[str]:
+def _repair(catalog: Catalog, entry: CatalogEntry, verdict: verification.Verdict) -> list[str]:
     if not isinstance(catalog, CatalogWriter):
         return []
-    return verification.mend(catalog, entry, verdict, directory.now_ms())
+    return verification.repair(catalog, entry, verdict, directory.now_ms())
 
 
-def _show(rows: list[tuple[int, str, list[str], bool | None]], as_json: bool, damage: str) -> None:
+def _show(rows: list[Row], as_json: bool, damage: str) -> None:
     if as_json:
-        found = [
-            {"recording_id": which, "is_whole": fits, "fault": text, "changes": done}
-            for which, text, done, fits in rows
+        recordings = [
+            {"recording_id": recording_id, "is_whole": is_valid, "fault": fault, "changes": changes}
+            for recording_id, fault, changes, is_valid in rows
         ]
-        document = {"schema": "windtunnel-archive-verify/1", "damage": damage, "recordings": found}
-        click.echo(json.dumps(document))
+        schema = "windtunnel-archive-verify/1"
+        click.echo(json.dumps({"schema": schema, "damage": damage, "recordings": recordings}))
         return
-    for which, text, done, fits in rows:
-        told = "OK" if fits else ("skipped: " if fits is None else "NOT VALID: ") + text
-        changes = f" ({'; '.join(done)})" if done else ""
-        click.echo(f"recording {which}: {failure.printable(told)}{changes}")
+    for recording_id, fault, changes, is_valid in rows:
+        result = "OK" if is_valid else ("skipped: " if is_valid is None else "NOT VALID: ") + fault
+        suffix = f" ({'; '.join(changes)})" if changes else ""
+        click.echo(f"recording {recording_id}: {failure.printable(result)}{suffix}")
 
 
-@click.command("checksum", short_help="Write checksums into catalog and frames.", epilog=EXIT_CODES)
+@click.command(
+    "checksum", short_help="Write checksums into the catalog and frames.", epilog=EXIT_CODES
+)
 @click.argument("checksum", type=ChecksumName())
 @id_argument()
 @directory_option
 @all_segments_option
 def put_checksums(
-    checksum: Checksum, recording_id: int | None, where: Path, all_segments: bool
+    checksum: Checksum, recording_id: int | None, archive_dir: Path, all_segments: bool
 ) -> int:
     """Write checksums (CRC-32, CRC-32C) into catalog entries and frames.
 
-    In a frame the checksum takes the place of the session id, as in a recording made with it.
+    In a frame the checksum replaces the session id, as in a recording that was made with it.
     """
-    is_any_faulty = False
-    with directory.writing(where, checksum) as catalog:
-        segments = segments_by_recording(where)
-        for entry in directory.chosen(catalog, recording_id):
+    has_failed = False
+    with directory.open_for_writing(archive_dir, checksum) as catalog:
+        segments = segments_by_recording(archive_dir)
+        for entry in directory.select_entries(catalog, recording_id):
             if entry.state == RecordingState.DELETED or entry.descriptor is None:
                 continue
             try:
                 own = segments.get(entry.recording_id, [])
-                _put(catalog, entry, own if all_segments else own[-1:], checksum)
+                _write_checksums(catalog, entry, own if all_segments else own[-1:], checksum)
                 click.echo(f"recording {entry.recording_id}: {checksum.name} written")
             except StorageError as error:
-                is_any_faulty = True
+                has_failed = True
                 click.echo(f"recording {entry.recording_id}: {error}", err=True)
-    return DAMAGED if is_any_faulty else OK
+    return DAMAGED if has_failed else OK
 
 
-def _put(
+def _write_checksums(
     catalog: CatalogWriter, entry: CatalogEntry, own: list[SegmentFile], checksum: Checksum
 ) -> None:
     if entry.descriptor is None or entry.fault:
-        raise StorageError(f"its catalog entry cannot be used: {entry.fault}")
+        raise StorageError(f"invalid catalog entry: {entry.fault}")
     catalog.refresh_checksum(entry.recording_id)
     for segment in own:
-        frame_checksums.put_into(entry.descriptor, segment, checksum)
+        frame_checksums.write_checksums(entry.descriptor, segment, checksum)
     if not own:
-        raise StorageError("it has no segment files")
+        raise StorageError("expected segment files, found none")
 
 
 @click.command(
-    "delete-orphans", short_help="Delete files of no recording's positions.", epilog=EXIT_CODES
+    "delete-orphans", short_help="Delete segment files outside their recording.", epilog=EXIT_CODES
 )
 @id_argument()
 @directory_option
-@click.option("--yes", is_flag=True, help="Do not ask.")
-def delete_orphans(recording_id: int | None, where: Path, yes: bool) -> int:
-    """Delete the segment files that no position of their recording lies in.
+@click.option("--yes", is_flag=True, help="Delete without asking.")
+def delete_orphans(recording_id: int | None, archive_dir: Path, yes: bool) -> int:
+    """Delete segment files that lie outside the positions of their recording.
 
-    Those are the files of detached segments, what truncation left behind, and files whose names
-    are no segment's.
+    Those are the files of detached segments, files left behind by truncation, and files named for a
+    recording whose names are not those of segment files.
     """
-    with directory.writing(where) as catalog:
-        found = orphans(where, directory.chosen(catalog, recording_id))
+    with directory.open_for_writing(archive_dir) as catalog:
+        found = orphans(archive_dir, directory.select_entries(catalog, recording_id))
         for path in found:
             click.echo(failure.printable(path.name))
         if found and not yes:
@@ -182,4 +187,4 @@ def delete_orphans(recording_id: int | None, where: Path, yes: bool) -> int:
     return OK
 
 
-VERBS = (verify, put_checksums, delete_orphans)
+COMMANDS = (verify, put_checksums, delete_orphans)

@@ -1,4 +1,4 @@
-"""The verb that is an archive: settings in, recordings and replays until a signal ends it."""
+"""The command that runs an archive until it receives a shutdown signal."""
 
 import os
 from contextlib import ExitStack
@@ -13,52 +13,53 @@ from windtunnel.driver.archive.settings import archive_settings
 from windtunnel.driver.archive.tool.failure import OK, USAGE, Failure, code_of
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.base.shutdown_signal import ShutdownSignal
-from windtunnel.driver.settings.given import GivenSettings
+from windtunnel.driver.settings.raw_settings import RawSettings
 
-LOOK_INTERVAL_S = 0.2
-"""How often the main thread looks whether everybody lives."""
+CHECK_INTERVAL_S = 0.2
+"""How often the main thread checks that the archive's agents and its driver are still running."""
 
 
-@click.command(short_help="Be an archive: record and replay for clients.")
+@click.command(short_help="Run an archive: record and replay for clients.")
 @click.argument("property_files", nargs=-1, metavar="[PROPERTIES_FILE]...")
-@click.option("-D", "options", multiple=True, metavar="NAME=VALUE", help="A setting, by its name.")
-@click.option("--dir", "where", type=click.Path(path_type=Path), help="aeron.archive.dir")
+@click.option("-D", "options", multiple=True, metavar="NAME=VALUE", help="Set a property.")
+@click.option("--dir", "archive_dir", type=click.Path(path_type=Path), help="aeron.archive.dir")
 @click.option("--aeron-dir", type=click.Path(path_type=Path), help="aeron.dir")
-@click.option("--with-driver", is_flag=True, help="Start a media driver of its own, too.")
-@click.option("--settings", "describes", is_flag=True, help="List every setting and its default.")
+@click.option("--with-driver", is_flag=True, help="Also start a media driver, as a child.")
+@click.option("--settings", "list_settings", is_flag=True, help="List all settings and defaults.")
 def run(
     property_files: tuple[str, ...],
     options: tuple[str, ...],
-    where: Path | None,
+    archive_dir: Path | None,
     aeron_dir: Path | None,
     with_driver: bool,
-    describes: bool,
+    list_settings: bool,
 ) -> int:
-    """Be an archive, beside the media driver of aeron.dir or with one of its own.
+    """Run an archive, with the media driver of aeron.dir or with one of its own.
 
     \b
       windtunnel archive run --with-driver \\
         -Daeron.archive.control.channel=aeron:udp?endpoint=localhost:8010 \\
         -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0
 
-    Settings come from the environment (AERON_ARCHIVE_DIR, ...), from property files and from -D
-    options, the later winning. It says `archive ready` when clients can connect, and stops in good
-    order on SIGINT and SIGTERM.
+    Settings are read from the environment (AERON_ARCHIVE_DIR, ...), then from property files, then
+    from -D options; later ones override earlier ones. Prints `archive ready` when clients can
+    connect. Shuts down cleanly on SIGINT and SIGTERM.
     """
-    if describes:
+    if list_settings:
         click.echo(archive_settings.describe(), nl=False)
         return OK
-    note = ShutdownSignal.on_signals()
-    overrides = {name: path for name, path in (("dir", where), ("aeron_dir", aeron_dir)) if path}
+    shutdown = ShutdownSignal.on_signals()
+    paths = (("dir", archive_dir), ("aeron_dir", aeron_dir))
+    overrides = {name: path for name, path in paths if path}
     try:
-        given = GivenSettings(dict(os.environ))
+        given = RawSettings(dict(os.environ))
         for path in property_files:
-            given.give_file(path)
+            given.load_file(path)
         for option in options:
-            given.give_line("-D", option)
+            given.set_line("-D", option)
         settings = archive_settings.from_texts(given.texts, **overrides)
         if settings.threading_mode == archive_settings.INVOKER:
-            # In a process of its own there is nobody else to invoke it.
+            # This process has no caller that could invoke the archive.
             settings = replace(settings, threading_mode=archive_settings.SHARED)
     except ConfigurationError as error:
         raise Failure(str(error), USAGE) from error
@@ -73,11 +74,11 @@ def run(
             f"archive ready pid={os.getpid()} id={archive.archive_id} dir={settings.dir} "
             f"aeron-dir={settings.aeron_dir}"
         )
-        while not note.wait(LOOK_INTERVAL_S):
+        while not shutdown.wait(CHECK_INTERVAL_S):
             failure = archive.failure or (child.failure if child is not None else None)
             if failure is not None:
-                raise Failure(f"the archive cannot go on: {failure}", code_of(failure))
+                raise Failure(f"the archive has failed: {failure}", code_of(failure))
     return OK
 
 
-VERBS = (run,)
+COMMANDS = (run,)

@@ -1,9 +1,10 @@
-"""Does a recording fit together: its catalog entry, its files, its frames.
+"""Verifies one recording: its catalog entry, its segment files and its frames.
 
-What belongs to a recording are the files from the one of its start to the one of its stop; others
-of its id are orphans, and prove nothing. Aeron looks at the last file that has its id, whatever
-its position, takes a recording whose files are gone for an empty one, and moves a stop back to
-where data ends without asking; here the one is not valid, and the other is asked about.
+A recording consists of the files from its start position to its stop position. Other files of the
+same id are orphans and are ignored. Aeron instead takes the last file of that id, whatever its
+position, treats a recording without files as empty, and moves the stop position back to the end of
+the data without asking. Here a recording without files is invalid, and a stop position is only
+moved back with the user's consent.
 Source: archive-protocol 9.
 """
 
@@ -24,12 +25,12 @@ from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.wire.data import ALIGNMENT
 
 Truncate = Callable[[int, int, str], bool]
-"""Asked with (recording id, position, why) whether a recording may be cut off there."""
+"""Called with (recording id, position, reason): may the recording be truncated at that position?"""
 
 
 @dataclass(frozen=True, slots=True)
-class How:
-    """What to look at."""
+class VerifyOptions:
+    """What to verify."""
 
     checksum: Checksum | None = None
     all_segments: bool = False
@@ -37,148 +38,161 @@ class How:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a recording came to."""
+    """The result for one recording."""
 
     recording_id: int
     fault: str = ""
-    "Why it is not whole; empty where it is."
+    "Why the recording is not valid; empty if it is."
     stop_position: int = NULL_VALUE
-    "Where its files say that it stops."
+    "The stop position according to the segment files."
     cut_position: int | None = None
-    "Where a last frame that may be torn is to be cut off."
+    "Where to truncate a recording whose last frame may be torn."
     has_files: bool = False
 
 
-class _NotWhole(Exception):
-    """The first thing that does not fit."""
+class _InvalidRecording(Exception):
+    """The first fault of a recording."""
 
 
 def verify(
     directory: Path,
     entry: CatalogEntry,
     segments: list[SegmentFile],
-    how: How,
+    options: VerifyOptions,
     may_truncate: Truncate,
 ) -> Verdict:
-    """Look at one recording, and change nothing."""
+    """Verify one recording without changing anything."""
     try:
         if entry.descriptor is None or entry.fault:
-            raise _NotWhole(f"its catalog entry cannot be used: {entry.fault}")
-        return _verified(directory, entry, entry.descriptor, segments, how, may_truncate)
-    except (_NotWhole, StorageError) as error:
+            raise _InvalidRecording(f"invalid catalog entry: {entry.fault}")
+        return _verify(directory, entry, entry.descriptor, segments, options, may_truncate)
+    except (_InvalidRecording, StorageError) as error:
         return Verdict(entry.recording_id, str(error))
 
 
-def _verified(
+def _verify(
     directory: Path,
     entry: CatalogEntry,
-    found: RecordingDescriptor,
+    descriptor: RecordingDescriptor,
     segments: list[SegmentFile],
-    how: How,
+    options: VerifyOptions,
     may_truncate: Truncate,
 ) -> Verdict:
-    _require_positions(found)
-    own = _own(found, segments)
-    _require_all(found, own)
-    stop = recovered_stop(directory, found, how.checksum, own)
-    position, cut, why = stop.position, None, ""
+    _require_positions(descriptor)
+    own = _own_segments(descriptor, segments)
+    _require_all(descriptor, own)
+    stop = recovered_stop(directory, descriptor, options.checksum, own)
+    position, cut, reason = stop.position, None, ""
     if stop.doubtful_position is not None:
         position = cut = stop.doubtful_position
-        why = f"its last frame, at position {cut}, may be torn"
-    elif position < found.stop_position:
-        cut, why = position, f"its data ends at {position}, before its stop {found.stop_position}"
-    if cut is not None and not may_truncate(found.recording_id, cut, why):
-        raise _NotWhole(why)
-    if how.checksum is not None and not entry.is_checksum_right(how.checksum):
-        raise _NotWhole(f"the checksum of its catalog entry is not its {how.checksum.name}")
-    for segment in own if how.all_segments else own[-1:]:
-        _require_frames(found, segment, how.checksum, position)
-    return Verdict(found.recording_id, "", position, cut, bool(own))
+        reason = f"the last frame, at position {cut}, may be torn"
+    elif position < descriptor.stop_position:
+        cut = position
+        reason = f"the data ends at {position}, before the stop position {descriptor.stop_position}"
+    if cut is not None and not may_truncate(descriptor.recording_id, cut, reason):
+        raise _InvalidRecording(reason)
+    if options.checksum is not None and not entry.is_checksum_right(options.checksum):
+        raise _InvalidRecording(
+            f"the {options.checksum.name} checksum of the catalog entry does not match"
+        )
+    for segment in own if options.all_segments else own[-1:]:
+        _require_frames(descriptor, segment, options.checksum, position)
+    return Verdict(descriptor.recording_id, "", position, cut, bool(own))
 
 
-def _require_positions(found: RecordingDescriptor) -> None:
-    start, stop = found.start_position, found.stop_position
+def _require_positions(descriptor: RecordingDescriptor) -> None:
+    start, stop = descriptor.start_position, descriptor.stop_position
     if start < 0 or start % ALIGNMENT:
-        raise _NotWhole(f"its start position {start} is no position of a frame")
+        raise _InvalidRecording(
+            f"invalid start position {start}: expected a multiple of {ALIGNMENT}, at least 0"
+        )
     if stop != NULL_VALUE and (stop < start or stop % ALIGNMENT):
-        raise _NotWhole(f"its stop position {stop} is no position of a frame behind {start}")
+        raise _InvalidRecording(
+            f"invalid stop position {stop}: expected a multiple of {ALIGNMENT}, "
+            f"at least the start position {start}"
+        )
 
 
-def _base(found: RecordingDescriptor, position: int) -> int:
+def _base(descriptor: RecordingDescriptor, position: int) -> int:
     return segment_base(
-        found.start_position, position, found.term_buffer_length, found.segment_file_length
+        descriptor.start_position,
+        position,
+        descriptor.term_buffer_length,
+        descriptor.segment_file_length,
     )
 
 
-def _own(found: RecordingDescriptor, segments: list[SegmentFile]) -> list[SegmentFile]:
-    """The files that hold positions of the recording."""
-    first = _base(found, found.start_position)
+def _own_segments(
+    descriptor: RecordingDescriptor, segments: list[SegmentFile]
+) -> list[SegmentFile]:
+    """Return the files that hold positions of the recording."""
+    first = _base(descriptor, descriptor.start_position)
     last = segments[-1].base if segments else first
-    if found.stop_position != NULL_VALUE:
-        last = _base(found, found.stop_position)
+    if descriptor.stop_position != NULL_VALUE:
+        last = _base(descriptor, descriptor.stop_position)
     return [segment for segment in segments if first <= segment.base <= last]
 
 
-def _require_all(found: RecordingDescriptor, own: list[SegmentFile]) -> None:
-    """From the start to the stop, or to the last file, none may be missing."""
-    base = _base(found, found.start_position)
-    end = found.stop_position
+def _require_all(descriptor: RecordingDescriptor, own: list[SegmentFile]) -> None:
+    """Raise unless all files from the start to the stop, or to the last file, exist."""
+    base = _base(descriptor, descriptor.start_position)
+    end = descriptor.stop_position
     if end == NULL_VALUE:
-        end = own[-1].base + 1 if own else found.start_position
+        end = own[-1].base + 1 if own else descriptor.start_position
     present = {segment.base for segment in own}
-    while base < end and found.start_position < end:
+    while base < end and descriptor.start_position < end:
         if base not in present:
-            raise _NotWhole(f"its segment file {found.recording_id}-{base}.rec is missing")
-        base += found.segment_file_length
+            raise _InvalidRecording(f"missing segment file {descriptor.recording_id}-{base}.rec")
+        base += descriptor.segment_file_length
 
 
 def _require_frames(
-    found: RecordingDescriptor, segment: SegmentFile, checksum: Checksum | None, stop: int
+    descriptor: RecordingDescriptor, segment: SegmentFile, checksum: Checksum | None, stop: int
 ) -> None:
-    start = first_offset(found, segment.base)
-    expected = min(stop - segment.base, found.segment_file_length)
+    start = first_offset(descriptor, segment.base)
+    expected = min(stop - segment.base, descriptor.segment_file_length)
     with SegmentReader(segment.path, segment.base) as reader:
         end, _ = reader.end_of_data(start, min(reader.length, max(expected, start)))
-        fault = reader.fault(found, start, end, checksum)
+        fault = reader.fault(descriptor, start, end, checksum)
         if fault is not None:
-            raise _NotWhole(f"{segment.path.name}: {fault.text}")
+            raise _InvalidRecording(f"{segment.path.name}: {fault.text}")
         if end < expected:
-            raise _NotWhole(
-                f"{segment.path.name}: its data ends at position {segment.base + end}, "
+            raise _InvalidRecording(
+                f"{segment.path.name}: the data ends at position {segment.base + end}, "
                 f"expected {segment.base + expected}"
             )
 
 
-def mend(catalog: CatalogWriter, entry: CatalogEntry, verdict: Verdict, now_ms: int) -> list[str]:
-    """Write down what was found. Returns what was changed. Raises StorageError."""
+def repair(catalog: CatalogWriter, entry: CatalogEntry, verdict: Verdict, now_ms: int) -> list[str]:
+    """Repair a recording according to its verdict. Returns the changes. Raises StorageError."""
     if entry.descriptor is None:
         return []
-    done, recording_id = [], entry.recording_id
+    changes, recording_id = [], entry.recording_id
     if verdict.fault:
         if entry.state != RecordingState.INVALID:
             catalog.set_state(recording_id, RecordingState.INVALID)
-            done.append("marked invalid")
-        return done
+            changes.append("marked invalid")
+        return changes
     if verdict.cut_position is not None:
         _zero_from(catalog.directory, entry.descriptor, verdict.cut_position)
-        done.append(f"cut off at {verdict.cut_position}")
+        changes.append(f"truncated at {verdict.cut_position}")
     if verdict.stop_position != entry.descriptor.stop_position:
-        catalog.stopped(recording_id, verdict.stop_position, now_ms)
-        done.append(
-            f"stop position {entry.descriptor.stop_position} became {verdict.stop_position}"
+        catalog.record_stop(recording_id, verdict.stop_position, now_ms)
+        changes.append(
+            f"stop position {entry.descriptor.stop_position} changed to {verdict.stop_position}"
         )
     if entry.state == RecordingState.INVALID and verdict.has_files:
         catalog.set_state(recording_id, RecordingState.VALID)
-        done.append("marked valid")
-    return done
+        changes.append("marked valid")
+    return changes
 
 
-def _zero_from(directory: Path, found: RecordingDescriptor, position: int) -> None:
-    """Nothing is left behind a position in its file, which keeps its length."""
-    base = _base(found, position)
-    path = directory / f"{found.recording_id}-{base}.rec"
+def _zero_from(directory: Path, descriptor: RecordingDescriptor, position: int) -> None:
+    """Fill a segment file with zeros from a position on; it keeps its length."""
+    base = _base(descriptor, position)
+    path = directory / f"{descriptor.recording_id}-{base}.rec"
     try:
         os.truncate(path, position - base)
-        os.truncate(path, found.segment_file_length)
+        os.truncate(path, descriptor.segment_file_length)
     except OSError as error:
-        raise StorageError(f"cannot cut {path}: {error.strerror}") from error
+        raise StorageError(f"cannot truncate {path}: {error.strerror}") from error

@@ -1,1 +1,1 @@
-"""The client conductor: commands to the driver, its responses, and the resources that result."""
+"""Client conductor: sends commands, handles responses and owns the resources of a client."""

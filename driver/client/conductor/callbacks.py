@@ -1,37 +1,39 @@
-"""Calling the program's handlers from inside the conductor, safely for both.
+"""Calls the program's handlers from the conductor.
 
-While a handler runs, the conductor's own tables are in the middle of a change: whatever would
-change them further is refused with a ReentrantCallError. What a handler raises never reaches the
-conductor; it goes to the error handler, and the client goes on.
+The conductor's tables may be inconsistent while a handler runs, so calls that would change them
+raise ReentrantCallError. An exception of a handler goes to the error handler and the client
+continues.
 """
 
 import logging
 from collections.abc import Callable
 
-from windtunnel.driver.client.context import CounterHandler, ErrorHandler
 from windtunnel.driver.client.errors import ReentrantCallError
+from windtunnel.driver.client.handlers import CloseHandler, CounterHandler, ErrorHandler
 from windtunnel.driver.cnc.counters_reader import CountersReader
 
 _LOGGER = logging.getLogger("windtunnel.driver.client")
 
 
 class Callbacks:
-    """One client's handlers. All calls are made under the conductor's lock."""
+    """Handlers of one client; called under the conductor's lock."""
 
     def __init__(self, error_handler: ErrorHandler | None) -> None:
         self._error_handler = error_handler
         self._is_running = False
         self.available_counter: dict[int, CounterHandler] = {}
         self.unavailable_counter: dict[int, CounterHandler] = {}
-        self.close: dict[int, Callable[[], object]] = {}
+        self.close: dict[int, CloseHandler] = {}
 
-    def require_none(self) -> None:
-        """Raise ReentrantCallError inside a handler."""
+    def require_not_in_callback(self) -> None:
+        """Raise ReentrantCallError if a handler is running."""
         if self._is_running:
-            raise ReentrantCallError("this may not be called from a handler of the conductor")
+            raise ReentrantCallError(
+                "expected a call outside of the conductor's handlers, found one inside a handler"
+            )
 
     def call(self, handler: Callable[..., object] | None, *arguments: object) -> None:
-        """Call a handler, if there is one."""
+        """Call a handler unless it is None; report its exception."""
         if handler is None:
             return
         was_running, self._is_running = self._is_running, True
@@ -43,7 +45,7 @@ class Callbacks:
             self._is_running = was_running
 
     def report(self, error: Exception) -> None:
-        """Tell the error handler; without one, the log."""
+        """Pass an error to the error handler, or log it if there is none."""
         if self._error_handler is None:
             _LOGGER.error("error=%r", error)
             return
@@ -59,6 +61,6 @@ class Callbacks:
         registration_id: int,
         counter_id: int,
     ) -> None:
-        """A counter has come or gone."""
+        """Call all `handlers` for a counter that was allocated or freed."""
         for handler in tuple(handlers.values()):
             self.call(handler, reader, registration_id, counter_id)

@@ -1,10 +1,10 @@
-"""Asking the driver and waiting for its answer, under one lock.
+"""Sends commands to the driver and waits for the responses, under one lock.
 
-    ask ----> DriverProxy ---> ring of the driver
-    wait <--- Registrations <- what `do_work` hears
+    send_command --> DriverProxy ---> command ring buffer of the driver
+    wait         <-- Registrations <- responses that the conductor receives
 
-It runs on a thread of its own, or is invoked; whoever waits for an answer drives it too, so that
-adding something never waits for a sleeping thread. Knows nothing of what a command is about.
+The conductor runs on its own thread or is invoked. A thread that waits for a response also runs the
+duty cycle, so it never waits for the conductor thread to wake up.
 Source: driver-protocol 7.6; Aeron 1.53, C and Java clients.
 """
 
@@ -23,15 +23,19 @@ from windtunnel.driver.client.errors import ClientError, ClientTerminatedError, 
 from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.command.codec import Command
 
-ANSWER_POLL_NS = 200_000
+RESPONSE_POLL_INTERVAL_NS = 200_000
 
 
 class CommandChannel:
-    """One client's conversation with its driver."""
+    """Command and response channel between one client and its driver."""
 
-    def __init__(self, context: ClientContext, cnc: CncFile, clock: Clock) -> None:
-        self.context = context
-        self.clock = clock
+    def __init__(
+        self, context: ClientContext, cnc: CncFile, clock: Clock, do_work: Callable[[], int]
+    ) -> None:
+        """`do_work` runs the duty cycle of the conductor, which receives the responses."""
+        self._context = context
+        self._clock = clock
+        self._do_work = do_work
         self.lock = threading.RLock()
         self.proxy = DriverProxy(cnc)
         self.client_id = self.proxy.client_id
@@ -39,86 +43,97 @@ class CommandChannel:
         self.registrations = Registrations(self.callbacks.report)
         self.is_closed = False
         self.termination: ClientTerminatedError | None = None
-        """Why the client closed, if its program did not close it."""
+        """The error that terminated the client; None if the program closed it."""
 
-    def do_work(self) -> int:
-        """Hear what the driver says. Returns an amount of work."""
-        raise NotImplementedError
+    def close(self, termination: ClientTerminatedError | None = None) -> None:
+        """Refuse further commands; `termination` is the error that terminated the client."""
+        # In this order: `require_not_closed` reads both without the lock.
+        self.termination = termination
+        self.is_closed = True
 
     def require_not_closed(self) -> None:
-        """Raise where the client is closed, and why; any thread may ask, and so may a handler."""
+        """Raise ClosedError, or the error that terminated the client, if the client is closed.
+
+        May be called by any thread and in handlers.
+        """
         if self.termination is not None:
             raise type(self.termination)(str(self.termination))
         if self.is_closed:
             raise ClosedError("the client is closed")
 
     def require_open(self) -> None:
-        """Raise where the client is closed, or in the middle of a handler; under the lock."""
+        """Raise an error if the client is closed or a handler is running.
+
+        The caller holds the lock.
+        """
         self.require_not_closed()
-        self.callbacks.require_none()
+        self.callbacks.require_not_in_callback()
 
-    def require_no_callback(self) -> None:
-        """Raise ReentrantCallError where this thread is in the middle of a handler."""
+    def require_not_in_callback(self) -> None:
+        """Raise ReentrantCallError if this thread runs a handler."""
         with self.lock:
-            self.callbacks.require_none()
+            self.callbacks.require_not_in_callback()
 
-    def ask(
+    def send_command(
         self,
-        make: Callable[[int], Command],
-        complete: Callable[[Any], Any] = lambda answer: answer,
+        build: Callable[[int], Command],
+        complete: Callable[[Any], Any] = lambda response: response,
         undo: Callable[[int, int], Command] | None = None,
         *,
         is_collected: bool = True,
     ) -> int:
-        """Send the command that `make` builds for a new id. Returns the id; `wait` has the rest.
+        """Send the command that `build` returns for a new correlation id, and return that id.
 
-        `complete` turns the answer into what `wait` returns; `undo` builds the command that takes
-        back what came too late, of a new id and the one that came. Where the outcome is not
-        collected, a refusal goes to the error handler.
+        `complete` converts the response into the result of `wait`. `undo` builds the command that
+        releases the resource of a late response, from a new correlation id and the id of the late
+        one. If the outcome is not collected, an error goes to the error handler.
         """
         with self.lock:
             self.require_open()
-            new = self.proxy.next_correlation_id()
-            deadline_ns = self.clock.now_ns() + self.context.driver_timeout_ms * system.NS_PER_MS
-            take_back = None if undo is None else partial(self._undo, undo, new)
+            correlation_id = self.proxy.next_correlation_id()
+            deadline_ns = self._clock.now_ns() + self._context.driver_timeout_ms * system.NS_PER_MS
+            undo_late = None if undo is None else partial(self._undo, undo, correlation_id)
             self.registrations.add(
-                Registration(new, deadline_ns, complete, take_back, is_collected)
+                Registration(correlation_id, deadline_ns, complete, undo_late, is_collected)
             )
             try:
-                self.proxy.send(make(new))
+                self.proxy.send(build(correlation_id))
             except BaseException:
-                self.registrations.abandon(new)
+                self.registrations.abandon(correlation_id)
                 raise
-            return new
+            return correlation_id
 
-    def tell(self, make: Callable[[int], Command]) -> None:
-        """Send a command whose answer nobody waits for; nothing happens once we are closed."""
+    def send_unawaited(self, build: Callable[[int], Command]) -> None:
+        """Send a command whose response no caller waits for.
+
+        Has no effect once the client is closed; errors go to the error handler.
+        """
         with self.lock:
             if self.is_closed:
                 return
             try:
-                self.ask(make, is_collected=False)
+                self.send_command(build, is_collected=False)
             except ClientError as error:
                 self.callbacks.report(error)
 
     def _undo(self, undo: Callable[[int, int], Command], late_id: int) -> None:
-        self.tell(lambda new: undo(new, late_id))
+        self.send_unawaited(lambda correlation_id: undo(correlation_id, late_id))
 
     def wait(self, correlation_id: int) -> Any:
-        """Drive the conversation until a command is answered.
+        """Run the duty cycle until the command is answered.
 
-        Returns: what was made of the answer. Raises RegistrationError, CommandTimeoutError
+        Returns the result of `complete`. Raises RegistrationError or CommandTimeoutError.
         """
         try:
             while True:
-                self.do_work()
+                self._do_work()
                 with self.lock:
                     taken = self.registrations.take(correlation_id)
                     if taken is None:
                         self.require_open()
                 if taken is not None:
                     break
-                system.sleep_ns(ANSWER_POLL_NS)
+                system.sleep_ns(RESPONSE_POLL_INTERVAL_NS)
         except BaseException:
             with self.lock:
                 self.registrations.abandon(correlation_id)

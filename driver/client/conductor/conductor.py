@@ -1,10 +1,10 @@
-"""The client's conductor: what the client owns, and what happens to it when the driver speaks.
+"""Client conductor: owns the resources of a client and applies the driver's events to them.
 
     broadcast of the driver --> DriverEvents --> publications, subscriptions with images, counters
     time ---------------------> Liveness, LogBuffers, Registrations
 
-Commands and their answers are the conversation's, whose lock guards all of it. Reading and writing
-streams do not pass through here.
+Commands and their responses are handled by `CommandChannel`, whose lock guards all state. Offers
+and polls do not pass through the conductor.
 Source: driver-protocol 6.2, 6.7, 7.6; Aeron 1.53, C and Java clients.
 """
 
@@ -15,7 +15,7 @@ import numpy as np
 from windtunnel.driver.base import system
 from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.client.conductor.command_channel import CommandChannel
-from windtunnel.driver.client.conductor.driver_events import DriverEvents
+from windtunnel.driver.client.conductor.driver_events import DriverEvents, Resource
 from windtunnel.driver.client.conductor.liveness import Liveness
 from windtunnel.driver.client.conductor.log_buffers import LogBuffers
 from windtunnel.driver.client.context import ClientContext
@@ -31,15 +31,16 @@ from windtunnel.driver.command.counter import RemoveCounter
 from windtunnel.driver.command.publication import RemovePublication
 from windtunnel.driver.command.subscription import RemoveSubscription
 
-Resource = Publication | Subscription | Counter
 _RESOURCE = TypeVar("_RESOURCE", bound=Resource)
 
 
-class ClientConductor(CommandChannel):
-    """One client's conductor."""
+class ClientConductor:
+    """Conductor of one client."""
 
     def __init__(self, context: ClientContext, cnc: CncFile, clock: Clock) -> None:
-        super().__init__(context, cnc, clock)
+        self.context = context
+        self.clock = clock
+        self.commands = CommandChannel(context, cnc, clock, self.do_work)
         self._cnc = cnc
         self.counter_values: np.ndarray = cnc.counters_values
         self.counters = CountersReader(cnc.counters_metadata, cnc.counters_values)
@@ -47,90 +48,105 @@ class ClientConductor(CommandChannel):
         self.logs = LogBuffers(context.resource_linger_ns, pre_touch=pre_touch)
         self.resources: dict[int, Resource] = {}
         self._events = DriverEvents(self)
-        self.liveness = Liveness(context, cnc, self.proxy, clock)
-        self._owes_close = False
-        """Whether our program closed us and the driver has not been told yet."""
+        self.liveness = Liveness(context, cnc, self.commands.proxy, clock)
+        self._must_send_close = False
+        """Whether the program closed the client and the driver must still be notified."""
 
     def do_work(self) -> int:
-        """Hear what the driver says and show that we are alive. Returns an amount of work."""
-        with self.lock:
-            if self.is_closed:
+        """Receive events of the driver and maintain the keepalive. Returns the work count."""
+        with self.commands.lock:
+            if self.commands.is_closed:
                 return 0
-            self.callbacks.require_none()
+            self.commands.callbacks.require_not_in_callback()
             work_count = 0
-            while not self.is_closed and self._events.receive():
+            while not self.commands.is_closed and self._events.receive():
                 work_count += 1
-            if not self.is_closed:
+            if not self.commands.is_closed:
                 now_ns = self.clock.now_ns()
-                self.registrations.on_timer(now_ns, self.context.driver_timeout_ms)
+                self.commands.registrations.on_timer(now_ns, self.context.driver_timeout_ms)
                 self.logs.on_timer(now_ns)
-                end = self.liveness.on_turn(now_ns)
-                if end is not None:
-                    self.terminate(end)
+                error = self.liveness.on_duty_cycle(now_ns)
+                if error is not None:
+                    self.terminate(error)
             return work_count
 
     def resource(self, kind: type[_RESOURCE], registration_id: int) -> _RESOURCE | None:
-        """What was asked for without waiting: None while the driver has not answered.
+        """Return a resource that was added without waiting; None while the driver has not answered.
 
-        Raises what went wrong, once; ClientError for an id that means nothing here
+        Raises the error of the command once, or ClientError for an unknown id.
         """
-        with self.lock:
-            self.require_open()
-            if self.registrations.is_active(registration_id):
+        with self.commands.lock:
+            self.commands.require_open()
+            if self.commands.registrations.is_active(registration_id):
                 self.do_work()
-                self.require_open()
-            taken = self.registrations.take(registration_id)
+                self.commands.require_open()
+            taken = self.commands.registrations.take(registration_id)
             if taken is not None and taken.error is not None:
                 raise taken.error
             found = self.resources.get(registration_id)
             if isinstance(found, kind):
                 return found
-            if self.registrations.is_active(registration_id):
+            if self.commands.registrations.is_active(registration_id):
                 return None
-            raise ClientError(f"this client has no {kind.__name__.lower()} {registration_id}")
+            raise ClientError(
+                f"expected the registration id of a {kind.__name__.lower()} of this client, "
+                f"found {registration_id}"
+            )
 
     def abandon(self, registration_id: int) -> None:
-        """Close what was asked for, whether it is there or still to come."""
-        with self.lock:
-            self.callbacks.require_none()
-            self.registrations.abandon(registration_id)
+        """Close a resource that was added without waiting, now or when its response arrives."""
+        with self.commands.lock:
+            self.commands.callbacks.require_not_in_callback()
+            self.commands.registrations.abandon(registration_id)
             found = self.resources.get(registration_id)
         if found is not None:
             found.close()
 
     def release_publication(self, publication: Publication, *, revoke: bool = False) -> None:
-        """A publication is closed by its owner."""
-        if self._forget(publication.registration_id):
+        """Close a publication for its owner and remove it at the driver."""
+        if self._remove_resource(publication.registration_id):
             self.logs.release(
                 publication.on_client_closed("closed by its owner"), self.clock.now_ns()
             )
             removed = publication.registration_id
-            self.tell(lambda new: RemovePublication(self.client_id, new, removed, revoke))
+            self.commands.send_unawaited(
+                lambda correlation_id: RemovePublication(
+                    self.commands.client_id, correlation_id, removed, revoke
+                )
+            )
 
     def release_subscription(self, subscription: Subscription) -> None:
-        """A subscription is closed by its owner."""
-        if self._forget(subscription.registration_id):
+        """Close a subscription for its owner and remove it at the driver."""
+        if self._remove_resource(subscription.registration_id):
             removed = subscription.registration_id
-            self.tell(lambda new: RemoveSubscription(self.client_id, new, removed))
-            self._end_subscription(subscription)
+            self.commands.send_unawaited(
+                lambda correlation_id: RemoveSubscription(
+                    self.commands.client_id, correlation_id, removed
+                )
+            )
+            self._close_subscription(subscription)
 
     def release_counter(self, counter: Counter) -> None:
-        """A counter is closed by its owner."""
-        if self._forget(counter.correlation_id):
+        """Close a counter for its owner and remove it at the driver unless it is static."""
+        if self._remove_resource(counter.correlation_id):
             counter.on_client_closed()
             if not counter.is_static:
                 removed = counter.registration_id
-                self.tell(lambda new: RemoveCounter(self.client_id, new, removed))
+                self.commands.send_unawaited(
+                    lambda correlation_id: RemoveCounter(
+                        self.commands.client_id, correlation_id, removed
+                    )
+                )
 
-    def _forget(self, registration_id: int) -> bool:
-        """Take something out of the tables, unless it went already with the client."""
-        with self.lock:
-            self.callbacks.require_none()
+    def _remove_resource(self, registration_id: int) -> bool:
+        """Remove a resource from the tables. Returns False if it was already removed."""
+        with self.commands.lock:
+            self.commands.callbacks.require_not_in_callback()
             return self.resources.pop(registration_id, None) is not None
 
-    def _end_subscription(self, subscription: Subscription) -> None:
-        with self.lock:
-            self._tell_unavailable(subscription, self._close_images(subscription))
+    def _close_subscription(self, subscription: Subscription) -> None:
+        with self.commands.lock:
+            self._notify_unavailable(subscription, self._close_images(subscription))
 
     def _close_images(self, subscription: Subscription) -> tuple[Image, ...]:
         subscription.is_closed = True
@@ -139,61 +155,64 @@ class ClientConductor(CommandChannel):
             self.logs.release(image.on_unavailable(), self.clock.now_ns())
         return images
 
-    def _tell_unavailable(self, subscription: Subscription, images: tuple[Image, ...]) -> None:
+    def _notify_unavailable(self, subscription: Subscription, images: tuple[Image, ...]) -> None:
         for image in images:
-            self.callbacks.call(subscription.on_unavailable_image, image)
+            self.commands.callbacks.call(subscription.on_unavailable_image, image)
 
-    def terminate(self, why: ClientTerminatedError) -> None:
-        """The client cannot go on: everything that it opened is closed for this reason."""
-        with self.lock:
-            if not self.is_closed:
-                self.termination = why
-                self._end(str(why))
-                self.callbacks.report(why)
+    def terminate(self, error: ClientTerminatedError) -> None:
+        """Close the client and all its resources because of an error."""
+        with self.commands.lock:
+            if not self.commands.is_closed:
+                self._close_all(str(error), error)
+                self.commands.callbacks.report(error)
 
-    def _end(self, reason: str) -> None:
-        self.is_closed = True
+    def _close_all(self, reason: str, termination: ClientTerminatedError | None = None) -> None:
+        self.commands.close(termination)
         resources, self.resources = self.resources, {}
         now_ns = self.clock.now_ns()
-        gone: list[tuple[Subscription, tuple[Image, ...]]] = []
-        # A handler may take its time: nobody shall write, read or count meanwhile.
+        closed: list[tuple[Subscription, tuple[Image, ...]]] = []
+        # Close all resources before the first handler runs, because a handler may take long.
         for item in resources.values():
             if isinstance(item, Publication):
                 self.logs.release(item.on_client_closed(reason), now_ns)
             elif isinstance(item, Subscription):
-                gone.append((item, self._close_images(item)))
+                closed.append((item, self._close_images(item)))
             else:
                 item.on_client_closed()
-        for subscription, images in gone:
-            self._tell_unavailable(subscription, images)
-        for handler in tuple(self.callbacks.close.values()):
-            self.callbacks.call(handler)
+        for subscription, images in closed:
+            self._notify_unavailable(subscription, images)
+        for handler in tuple(self.commands.callbacks.close.values()):
+            self.commands.callbacks.call(handler)
 
     def close(self) -> None:
-        """Let go of everything and tell the driver that this client is done.
+        """Close all resources, notify the driver and unmap its files.
 
-        Raises ReentrantCallError in a handler of the conductor
+        Raises ReentrantCallError in a handler of the conductor.
         """
-        self.require_no_callback()
+        self.commands.require_not_in_callback()
         try:
-            with self.lock:
-                if not self.is_closed:
-                    self._owes_close = True
-                    self._end("the client was closed")
+            with self.commands.lock:
+                if not self.commands.is_closed:
+                    self._must_send_close = True
+                    self._close_all("the client was closed")
             if self.context.close_linger_ns > 0:
                 system.sleep_ns(self.context.close_linger_ns)
         finally:
-            with self.lock:
-                self._leave()
+            with self.commands.lock:
+                self._disconnect()
 
-    def _leave(self) -> None:
-        """The driver hears of it last: it frees our counters and logs as soon as it does."""
-        owes_close, self._owes_close = self._owes_close, False
+    def _disconnect(self) -> None:
+        """Notify the driver and unmap its files.
+
+        This comes last: the driver frees the counters and logs of the client as soon as it is
+        notified.
+        """
+        must_send_close, self._must_send_close = self._must_send_close, False
         try:
-            if owes_close:
-                self.proxy.send(ClientClose(self.client_id))
+            if must_send_close:
+                self.commands.proxy.send(ClientClose(self.commands.client_id))
         except ClientError as error:
-            self.callbacks.report(error)
+            self.commands.callbacks.report(error)
         finally:
             self.logs.close()
             self._cnc.close()

@@ -1,20 +1,26 @@
-"""What the driver says, and what it means for the client's tables.
+"""Applies the driver's responses and events to the tables of the client.
 
-Nothing that was said is believed before its check: a counter id is within its section, a log is a
-log. What fails its check goes to the error handler, and the client goes on; only what it missed
-ends it.
+Each value is validated before use: a counter id must lie within its section, a log file must be
+valid. A response that fails validation goes to the error handler and the client continues. The
+client terminates only when it has lost responses.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
+from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.base.errors import StorageError
+from windtunnel.driver.client.conductor.log_buffers import LogBuffers
+from windtunnel.driver.client.conductor_protocol import Conductor
+from windtunnel.driver.client.context import ClientContext
+from windtunnel.driver.client.counter import Counter
 from windtunnel.driver.client.errors import (
     BroadcastLappedError,
     ChannelEndpointError,
     ClientError,
+    ClientTerminatedError,
     ClientTimeoutError,
 )
 from windtunnel.driver.client.image.image import Image
@@ -29,123 +35,139 @@ from windtunnel.driver.command.image import AvailableImage, UnavailableImage
 from windtunnel.driver.command.payload import MalformedCommand, UnknownCommand
 from windtunnel.driver.command.response import ErrorResponse, PublicationError
 
-if TYPE_CHECKING:
-    from windtunnel.driver.client.conductor.conductor import ClientConductor
+Resource = Publication | Subscription | Counter
+
+
+class EventTarget(Conductor, Protocol):
+    """The state of a client that events change; `ClientConductor` implements it."""
+
+    context: ClientContext
+    clock: Clock
+    logs: LogBuffers
+    resources: dict[int, Resource]
+
+    def terminate(self, error: ClientTerminatedError) -> None:
+        """Close the client and everything it opened because it cannot continue."""
 
 
 class DriverEvents:
-    """Hears the driver for one conductor, under its lock."""
+    """Receives the driver's broadcast for one conductor, under the conductor's lock."""
 
-    def __init__(self, conductor: ClientConductor) -> None:
+    def __init__(self, conductor: EventTarget) -> None:
         self._conductor = conductor
 
     def receive(self) -> bool:
-        """Take one thing that the driver said. Returns whether there was one."""
+        """Receive and apply one message. Returns whether there was one."""
         conductor = self._conductor
         try:
-            said = conductor.proxy.receive()
+            response = conductor.commands.proxy.receive()
         except UnknownCommand:
-            # A newer driver may say things that we do not know; they are not for us.
+            # A newer driver may send message types that this client does not know.
             return True
         except MalformedCommand as error:
-            conductor.callbacks.report(error)
+            conductor.commands.callbacks.report(error)
             return True
-        if isinstance(said, int):
-            if said in (broadcast.LAPPED, broadcast.CORRUPT):
-                why = BroadcastLappedError("unable to keep up with the driver's broadcast")
-                conductor.terminate(why)
+        if isinstance(response, int):
+            if response in (broadcast.LAPPED, broadcast.CORRUPT):
+                conductor.terminate(
+                    BroadcastLappedError("unable to keep up with the driver's broadcast")
+                )
             return False
-        self._on_response(said)
+        self._on_response(response)
         return True
 
-    def _on_response(self, said: Response) -> None:
+    def _on_response(self, response: Response) -> None:
         conductor = self._conductor
-        if isinstance(said, AvailableImage):
-            self._on_available_image(said)
-        elif isinstance(said, UnavailableImage):
-            self._on_unavailable_image(said)
-        elif isinstance(said, ClientTimeout):
-            if said.client_id == conductor.client_id:
+        if isinstance(response, AvailableImage):
+            self._on_available_image(response)
+        elif isinstance(response, UnavailableImage):
+            self._on_unavailable_image(response)
+        elif isinstance(response, ClientTimeout):
+            if response.client_id == conductor.commands.client_id:
                 conductor.terminate(ClientTimeoutError("the driver timed this client out"))
-        elif isinstance(said, UnavailableCounter):
-            callbacks = conductor.callbacks
+        elif isinstance(response, UnavailableCounter):
+            callbacks = conductor.commands.callbacks
             callbacks.on_counter(
-                callbacks.unavailable_counter, conductor.counters, said.registration_id,
-                said.counter_id,
+                callbacks.unavailable_counter, conductor.counters, response.registration_id,
+                response.counter_id,
             )  # fmt: skip
-        elif isinstance(said, PublicationError):
-            self._on_publication_error(said)
-        elif isinstance(said, ErrorResponse) and (
-            said.error_code == ErrorCode.CHANNEL_ENDPOINT_ERROR
+        elif isinstance(response, PublicationError):
+            self._on_publication_error(response)
+        elif isinstance(response, ErrorResponse) and (
+            response.error_code == ErrorCode.CHANNEL_ENDPOINT_ERROR
         ):
-            self._on_channel_error(said)
+            self._on_channel_error(response)
         else:
-            conductor.registrations.on_response(said.correlation_id, said)
-            if isinstance(said, CounterReady):
-                callbacks = conductor.callbacks
+            conductor.commands.registrations.on_response(response.correlation_id, response)
+            if isinstance(response, CounterReady):
+                callbacks = conductor.commands.callbacks
                 callbacks.on_counter(
-                    callbacks.available_counter, conductor.counters, said.correlation_id,
-                    said.counter_id,
+                    callbacks.available_counter, conductor.counters, response.correlation_id,
+                    response.counter_id,
                 )  # fmt: skip
 
-    def _on_available_image(self, said: AvailableImage) -> None:
+    def _on_available_image(self, response: AvailableImage) -> None:
         conductor = self._conductor
-        subscription = conductor.resources.get(said.subscription_registration_id)
+        subscription = conductor.resources.get(response.subscription_registration_id)
         if not isinstance(subscription, Subscription):
             return
-        path = Path(said.log_file_name)
+        path = Path(response.log_file_name)
         try:
-            require_counter(conductor, said.subscriber_position_id)
+            require_counter(conductor, response.subscriber_position_id)
             log = conductor.logs.acquire(path)
         except (ClientError, StorageError) as error:
-            # Gone already: its driver has removed it between saying so and our hearing it.
+            # A missing file is no error: the driver removed the log after it sent the event.
             if path.exists():
-                conductor.callbacks.report(error)
+                conductor.commands.callbacks.report(error)
             return
         image = Image(
             log,
             conductor.counter_values,
-            correlation_id=said.correlation_id,
-            session_id=said.session_id,
-            subscription_registration_id=said.subscription_registration_id,
-            position_counter_id=said.subscriber_position_id,
-            source_identity=said.source_identity,
+            correlation_id=response.correlation_id,
+            session_id=response.session_id,
+            subscription_registration_id=response.subscription_registration_id,
+            position_counter_id=response.subscriber_position_id,
+            source_identity=response.source_identity,
             subscription=subscription,
         )
         subscription.add_image(image)
-        conductor.callbacks.call(subscription.on_available_image, image)
+        conductor.commands.callbacks.call(subscription.on_available_image, image)
 
-    def _on_unavailable_image(self, said: UnavailableImage) -> None:
+    def _on_unavailable_image(self, response: UnavailableImage) -> None:
         conductor = self._conductor
-        subscription = conductor.resources.get(said.subscription_registration_id)
+        subscription = conductor.resources.get(response.subscription_registration_id)
         if not isinstance(subscription, Subscription):
             return
-        image = subscription.remove_image(said.correlation_id)
+        image = subscription.remove_image(response.correlation_id)
         if image is not None:
             conductor.logs.release(image.on_unavailable(), conductor.clock.now_ns())
-            conductor.callbacks.call(subscription.on_unavailable_image, image)
+            conductor.commands.callbacks.call(subscription.on_unavailable_image, image)
 
-    def _on_publication_error(self, said: PublicationError) -> None:
+    def _on_publication_error(self, response: PublicationError) -> None:
         conductor = self._conductor
         for item in tuple(conductor.resources.values()):
             if (
                 isinstance(item, Publication)
-                and item.original_registration_id == said.registration_id
+                and item.original_registration_id == response.registration_id
             ):
-                conductor.callbacks.call(conductor.context.publication_error_handler, said)
+                conductor.commands.callbacks.call(
+                    conductor.context.publication_error_handler, response
+                )
 
-    def _on_channel_error(self, said: ErrorResponse) -> None:
+    def _on_channel_error(self, response: ErrorResponse) -> None:
         conductor = self._conductor
         for item in tuple(conductor.resources.values()):
             if (
                 isinstance(item, Publication | Subscription)
-                and item.channel_status_id == said.correlation_id
+                and item.channel_status_id == response.correlation_id
             ):
-                conductor.callbacks.report(ChannelEndpointError(said.correlation_id, said.message))
+                conductor.commands.callbacks.report(
+                    ChannelEndpointError(response.correlation_id, response.message)
+                )
 
 
-def require_counter(conductor: ClientConductor, counter_id: int) -> None:
+def require_counter(conductor: Conductor, counter_id: int) -> None:
     """Raise ClientError unless the id lies within the counters of the driver's file."""
     capacity = conductor.counters.capacity
     if not 0 <= counter_id < capacity:
-        raise ClientError(f"the driver named counter {counter_id}, expected 0 to {capacity - 1}")
+        raise ClientError(f"the driver sent counter id {counter_id}, expected 0 to {capacity - 1}")

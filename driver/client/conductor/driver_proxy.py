@@ -1,7 +1,4 @@
-"""How a client speaks to its driver: commands into the ring, responses out of the broadcast.
-
-Knows the messages' bytes and nothing of what they mean.
-"""
+"""Encodes commands into the ring buffer of the driver and decodes responses from its broadcast."""
 
 import numpy as np
 
@@ -11,14 +8,14 @@ from windtunnel.driver.cnc import broadcast, ring_buffer
 from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.command.codec import Command, Response, decode_response
 
-TRIES_MAX = 10
-"""How often a full ring is tried before it is an error. Source: Aeron 1.53, C client."""
-PAUSE_NS = 1_000_000
-"""Between two tries: the driver needs a turn to take commands out."""
+SEND_ATTEMPTS_MAX = 10
+"""Attempts to write to a full ring buffer before an error. Source: Aeron 1.53, C client."""
+SEND_RETRY_DELAY_NS = 1_000_000
+"""Delay between two attempts, in which the driver may consume commands."""
 
 
 class DriverProxy:
-    """One client's end of the conversation."""
+    """One client's access to the command ring buffer and the broadcast of its driver."""
 
     def __init__(self, cnc: CncFile) -> None:
         self._to_driver = cnc.to_driver
@@ -28,33 +25,34 @@ class DriverProxy:
         self.client_id = self.next_correlation_id()
 
     def next_correlation_id(self) -> int:
-        """A number that no other command to this driver has."""
+        """Return a correlation id that is unique among all clients of the driver."""
         return int(ring_buffer.next_correlation_id(self._to_driver))
 
     def heartbeat_ms(self) -> int:
-        """When the driver was last alive; -1 once it has closed."""
+        """Return the time of the last heartbeat of the driver; -1 once it is shut down."""
         return int(ring_buffer.consumer_heartbeat_ms(self._to_driver))
 
     def send(self, command: Command) -> None:
-        """Put a command into the ring. Raises DriverBufferFullError where it stays full."""
+        """Write a command into the ring buffer. Raises DriverBufferFullError if it stays full."""
         content = np.frombuffer(command.encode(), dtype=np.uint8).copy()
         type_id = int(command.TYPE_ID)
-        for _ in range(TRIES_MAX):
+        for _ in range(SEND_ATTEMPTS_MAX):
             status = ring_buffer.write(self._to_driver, type_id, content, 0, content.size)
             if status == ring_buffer.OK:
                 return
             if status != ring_buffer.INSUFFICIENT_CAPACITY:
                 break
-            system.sleep_ns(PAUSE_NS)
+            system.sleep_ns(SEND_RETRY_DELAY_NS)
         raise DriverBufferFullError(
-            f"the command ring takes no {command.TYPE_ID.name} of {content.size} bytes: {status}"
+            f"the command ring buffer has no room for a {command.TYPE_ID.name} of "
+            f"{content.size} bytes (status {status})"
         )
 
     def receive(self) -> Response | int:
-        """The next thing that the driver said to anybody.
+        """Receive the next message of the broadcast.
 
         Returns: a response, or broadcast.NO_MESSAGE, broadcast.LAPPED or broadcast.CORRUPT. Raises
-                 MalformedCommand, or UnknownCommand for what only a newer driver says
+                 MalformedCommand, or UnknownCommand for a type that only a newer driver sends
         """
         type_id, length = broadcast.receive(self._to_clients, self._receiver, self._scratch)
         if type_id <= 0:

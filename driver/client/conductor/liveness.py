@@ -1,12 +1,12 @@
-"""Who is alive: the client shows its driver a heartbeat, and looks at the driver's.
+"""Liveness of client and driver: sends the client's keepalive and checks the driver's heartbeat.
 
-    every turn        is this turn too late?          -> ConductorServiceTimeoutError
-    every interval    is the driver's heartbeat old?  -> DriverTimeoutError
-                      is our own counter still ours?  -> DriverTimeoutError
-                      write the time into it
+    every duty cycle  was the last one too long ago?       -> ConductorServiceTimeoutError
+    every interval    is the driver's heartbeat too old?   -> DriverTimeoutError
+                      was the heartbeat counter freed?     -> DriverTimeoutError
+                      write the time into that counter
 
-The counter exists once the driver knows the client, that is after its first command; the client
-then signs the counter's label, once.
+The driver allocates the heartbeat counter when it receives the client's first command. The client
+then appends its name and version to the counter's label, once.
 Source: driver-protocol 6.7; Aeron 1.53, C client.
 """
 
@@ -30,7 +30,7 @@ CLIENT_VERSION_LABEL = "version=1.53.0 commit=windtunnel"
 
 
 class Liveness:
-    """The heartbeats of one client and its driver."""
+    """Keepalive of one client and check of its driver."""
 
     def __init__(
         self, context: ClientContext, cnc: CncFile, proxy: DriverProxy, clock: Clock
@@ -42,17 +42,20 @@ class Liveness:
         self._values: np.ndarray = cnc.counters_values
         self._service_interval_limit_ns = cnc.header.client_liveness_timeout_ns
         self._heartbeat_id = counters.NULL_COUNTER_ID
-        self._last_turn_ns = self._last_keepalive_ns = clock.now_ns()
+        self._last_duty_cycle_ns = self._last_keepalive_ns = clock.now_ns()
 
-    def on_turn(self, now_ns: int) -> ClientTerminatedError | None:
-        """Show that we live, when it is time. Returns why the client cannot go on, if so."""
-        interval_ns, limit_ns = now_ns - self._last_turn_ns, self._service_interval_limit_ns
+    def on_duty_cycle(self, now_ns: int) -> ClientTerminatedError | None:
+        """Send the keepalive when it is due.
+
+        Returns the error that terminates the client, or None.
+        """
+        interval_ns, limit_ns = now_ns - self._last_duty_cycle_ns, self._service_interval_limit_ns
         if interval_ns > limit_ns:
             return ConductorServiceTimeoutError(
                 f"service interval exceeded: {interval_ns // system.NS_PER_MS} ms, "
                 f"limit {limit_ns // system.NS_PER_MS} ms"
             )
-        self._last_turn_ns = now_ns
+        self._last_duty_cycle_ns = now_ns
         if now_ns - self._last_keepalive_ns <= self._context.keepalive_interval_ns:
             return None
         return self._check_driver() or self._write_heartbeat(now_ns)

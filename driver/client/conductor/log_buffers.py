@@ -1,7 +1,7 @@
-"""The logs that a client has mapped, shared by all who read or write the same file.
+"""Log buffers that a client has mapped, one mapping per file, with a count of users.
 
-A log is let go a while after its last user, so that a thread in the middle of a poll finds in it
-what it expects. Even then its pages stay as long as an array of them is in somebody's hands, see
+A log is unmapped some time after its last user released it, so that a thread that is polling still
+finds valid data. Even then its pages stay mapped as long as an array of them exists, see
 `windtunnel.driver.base.mapping`.
 """
 
@@ -20,7 +20,7 @@ class _Mapped:
 
 
 class LogBuffers:
-    """Maps each file once."""
+    """Mapped log buffers by path."""
 
     def __init__(self, resource_linger_ns: int, *, pre_touch: bool = False) -> None:
         self._resource_linger_ns = resource_linger_ns
@@ -30,20 +30,20 @@ class LogBuffers:
         self._lingering: list[tuple[int, LogBuffer]] = []
 
     def acquire(self, path: Path) -> LogBuffer:
-        """The log of a file, mapped if it is not yet. Raises StorageError."""
+        """Return the log of a file and map it if needed. Raises StorageError."""
         with self._lock:
             entry = self._mapped.get(path)
             if entry is None:
                 log = LogBuffer.map(path)
                 if self._pre_touch:
-                    # One byte a page: the first offers and polls shall meet no page fault.
+                    # Read one byte per page, so that offers and polls cause no page faults.
                     log.log[::PAGE_SIZE_MIN].sum()
                 entry = self._mapped[path] = _Mapped(log, 0)
             entry.users += 1
             return entry.log
 
     def release(self, log: LogBuffer, now_ns: int) -> None:
-        """One user less."""
+        """Decrement the number of users of a log."""
         with self._lock:
             entry = self._mapped.get(log.path)
             if entry is None or entry.log is not log:
@@ -54,7 +54,7 @@ class LogBuffers:
                 self._lingering.append((now_ns + self._resource_linger_ns, log))
 
     def on_timer(self, now_ns: int) -> None:
-        """Unmap what has lingered long enough."""
+        """Unmap logs whose linger time has expired."""
         with self._lock:
             due = [log for deadline_ns, log in self._lingering if now_ns >= deadline_ns]
             self._lingering = [item for item in self._lingering if now_ns < item[0]]
@@ -62,7 +62,7 @@ class LogBuffers:
             log.close()
 
     def close(self) -> None:
-        """Unmap everything."""
+        """Unmap all logs."""
         with self._lock:
             for entry in self._mapped.values():
                 entry.log.close()

@@ -1,15 +1,15 @@
-"""Asking the driver for publications, subscriptions and counters, and making them of its answers.
+"""Sends the commands that add resources, and creates the resources from the responses.
 
-Each `ask_*` returns the registration id at once; `ClientConductor.wait` waits for what it becomes,
-`ClientConductor.resource` looks whether it is there.
+Each `request_*` returns the registration id immediately. `CommandChannel.wait` waits for the
+resource; `ClientConductor.resource` returns it if it exists.
 """
 
 from pathlib import Path
 
 from windtunnel.driver.client.conductor.conductor import ClientConductor
 from windtunnel.driver.client.conductor.driver_events import require_counter
-from windtunnel.driver.client.context import ImageHandler
 from windtunnel.driver.client.counter import Counter
+from windtunnel.driver.client.handlers import AvailableImageHandler, UnavailableImageHandler
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.client.subscription import Subscription
@@ -38,14 +38,14 @@ from windtunnel.driver.command.subscription import (
 
 
 class Registrar:
-    """Asks on behalf of one client."""
+    """Adds the resources of one client."""
 
     def __init__(self, conductor: ClientConductor) -> None:
         self._conductor = conductor
 
-    def ask_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
-        """A publication; a shared one may be there already."""
-        conductor, client_id = self._conductor, self._conductor.client_id
+    def request_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
+        """Add a publication; a concurrent one may share an existing stream."""
+        conductor, client_id = self._conductor, self._conductor.commands.client_id
         command = AddExclusivePublication if is_exclusive else AddPublication
         kind = ExclusivePublication if is_exclusive else Publication
 
@@ -63,25 +63,27 @@ class Registrar:
             conductor.resources[ready.correlation_id] = publication
             return publication
 
-        return conductor.ask(
-            lambda new: command(client_id, new, stream_id, channel),
+        return conductor.commands.send_command(
+            lambda correlation_id: command(client_id, correlation_id, stream_id, channel),
             complete,
-            lambda new, late: RemovePublication(client_id, new, late, is_exclusive),
+            lambda correlation_id, late_id: RemovePublication(
+                client_id, correlation_id, late_id, is_exclusive
+            ),
         )
 
-    def ask_subscription(
+    def request_subscription(
         self,
         channel: str,
         stream_id: int,
-        on_available_image: ImageHandler | None,
-        on_unavailable_image: ImageHandler | None,
+        on_available_image: AvailableImageHandler | None,
+        on_unavailable_image: UnavailableImageHandler | None,
     ) -> int:
-        """A subscription; its images may come at any time after."""
-        conductor, client_id = self._conductor, self._conductor.client_id
+        """Add a subscription; its images may become available at any time afterwards."""
+        conductor, client_id = self._conductor, self._conductor.commands.client_id
         context = conductor.context
 
         def complete(ready: SubscriptionReady) -> Subscription:
-            # From this moment on: its first images are announced in the same breath.
+            # Register it now: the events of its first images follow the response directly.
             subscription = conductor.resources[ready.correlation_id] = Subscription(
                 conductor,
                 channel=channel,
@@ -93,36 +95,43 @@ class Registrar:
             )
             return subscription
 
-        return conductor.ask(
-            lambda new: AddSubscription(client_id, new, stream_id, channel),
+        return conductor.commands.send_command(
+            lambda correlation_id: AddSubscription(client_id, correlation_id, stream_id, channel),
             complete,
-            lambda new, late: RemoveSubscription(client_id, new, late),
+            lambda correlation_id, late_id: RemoveSubscription(client_id, correlation_id, late_id),
         )
 
-    def ask_counter(self, type_id: int, key: bytes, label: str) -> int:
-        """A counter that dies with this client. Raises ValueError for too long a key or label."""
+    def request_counter(self, type_id: int, key: bytes, label: str) -> int:
+        """Add a counter that is freed with this client. Raises ValueError if a text is too long."""
         _check_texts(key, label)
-        conductor, client_id = self._conductor, self._conductor.client_id
+        conductor, client_id = self._conductor, self._conductor.commands.client_id
 
         def complete(ready: CounterReady) -> Counter:
             return self._counter(ready, ready.correlation_id, is_static=False)
 
-        return conductor.ask(
-            lambda new: AddCounter(client_id, new, type_id, key, label),
+        return conductor.commands.send_command(
+            lambda correlation_id: AddCounter(client_id, correlation_id, type_id, key, label),
             complete,
-            lambda new, late: RemoveCounter(client_id, new, late),
+            lambda correlation_id, late_id: RemoveCounter(client_id, correlation_id, late_id),
         )
 
-    def ask_static_counter(self, type_id: int, key: bytes, label: str, registration_id: int) -> int:
-        """The counter of that type and registration id, which lives as long as the driver."""
+    def request_static_counter(
+        self, type_id: int, key: bytes, label: str, registration_id: int
+    ) -> int:
+        """Add or find the static counter of a type and registration id.
+
+        The counter exists as long as the driver. Raises ValueError for a long key or label.
+        """
         _check_texts(key, label)
-        conductor, client_id = self._conductor, self._conductor.client_id
+        conductor, client_id = self._conductor, self._conductor.commands.client_id
 
         def complete(ready: StaticCounter) -> Counter:
             return self._counter(ready, registration_id, is_static=True)
 
-        return conductor.ask(
-            lambda new: AddStaticCounter(client_id, new, registration_id, type_id, key, label),
+        return conductor.commands.send_command(
+            lambda correlation_id: AddStaticCounter(
+                client_id, correlation_id, registration_id, type_id, key, label
+            ),
             complete,
         )
 
@@ -140,21 +149,22 @@ class Registrar:
         )
         return counter
 
-    def ask_next_session_id(self, stream_id: int) -> int:
-        """A session id that no publication of a stream uses."""
-        conductor, client_id = self._conductor, self._conductor.client_id
+    def request_next_session_id(self, stream_id: int) -> int:
+        """Request a session id that no publication of a stream uses."""
+        conductor, client_id = self._conductor, self._conductor.commands.client_id
 
-        def complete(answer: NextAvailableSessionId) -> int:
-            return answer.session_id
+        def complete(response: NextAvailableSessionId) -> int:
+            return response.session_id
 
-        return conductor.ask(
-            lambda new: GetNextAvailableSessionId(client_id, new, stream_id), complete
+        return conductor.commands.send_command(
+            lambda correlation_id: GetNextAvailableSessionId(client_id, correlation_id, stream_id),
+            complete,
         )
 
 
 def _check_texts(key: bytes, label: str) -> None:
     if len(key) > KEY_LENGTH_MAX:
-        raise ValueError(f"key has {len(key)} bytes, but may have at most {KEY_LENGTH_MAX}")
+        raise ValueError(f"key has {len(key)} bytes, expected at most {KEY_LENGTH_MAX}")
     length = len(label.encode("utf-8", "replace"))
     if length > LABEL_LENGTH_MAX:
-        raise ValueError(f"label has {length} bytes, but may have at most {LABEL_LENGTH_MAX}")
+        raise ValueError(f"label has {length} bytes, expected at most {LABEL_LENGTH_MAX}")

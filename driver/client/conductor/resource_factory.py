@@ -1,11 +1,11 @@
-"""What a client can be asked to open: publications, subscriptions, counters; in three ways.
+"""Methods of `Aeron` that add publications, subscriptions and counters, in three variants.
 
-    add_publication(...)              waits, returns the publication
-    async_add_publication(...)        returns a registration id; get_publication(id) looks
+    add_publication(...)              waits and returns the publication
+    async_add_publication(...)        returns a registration id for get_publication(id)
     await publication(...)            for asyncio, returns an AsyncPublication
 
-All of them raise RegistrationError with the driver's code when it refuses, CommandTimeoutError when
-it does not answer, and ReentrantCallError inside a handler of the conductor.
+All of them raise RegistrationError with the driver's error code if the driver refuses,
+CommandTimeoutError if it does not answer, and ReentrantCallError inside a handler of the conductor.
 """
 
 import asyncio
@@ -15,8 +15,8 @@ from typing import TypeVar
 from windtunnel.driver.client.asynchronous import AsyncPublication, AsyncSubscription, Backoff
 from windtunnel.driver.client.conductor.conductor import ClientConductor
 from windtunnel.driver.client.conductor.registrar import Registrar
-from windtunnel.driver.client.context import ImageHandler
 from windtunnel.driver.client.counter import Counter
+from windtunnel.driver.client.handlers import AvailableImageHandler, UnavailableImageHandler
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.client.subscription import Subscription
@@ -25,142 +25,171 @@ _RESOURCE = TypeVar("_RESOURCE")
 
 
 class ResourceFactory:
-    """The part of `Aeron` that opens things."""
+    """Base class of `Aeron` that adds resources."""
 
     def __init__(self, conductor: ClientConductor, registrar: Registrar) -> None:
         self._conductor = conductor
         self._registrar = registrar
 
     def next_session_id(self, stream_id: int) -> int:
-        """A session id that no publication of a stream uses. Raises RegistrationError."""
-        session_id: int = self._conductor.wait(self._registrar.ask_next_session_id(stream_id))
+        """Return a session id that no publication of the stream uses.
+
+        Raises RegistrationError.
+        """
+        session_id: int = self._conductor.commands.wait(
+            self._registrar.request_next_session_id(stream_id)
+        )
         return session_id
 
     def add_publication(self, channel: str, stream_id: int) -> Publication:
-        """A publication that many threads and clients may share. Raises RegistrationError."""
-        asked = self._registrar.ask_publication(channel, stream_id, is_exclusive=False)
-        made: Publication = self._conductor.wait(asked)
-        return made
+        """Add a concurrent publication, which threads and clients may share.
+
+        Raises RegistrationError.
+        """
+        registration_id = self._registrar.request_publication(
+            channel, stream_id, is_exclusive=False
+        )
+        publication: Publication = self._conductor.commands.wait(registration_id)
+        return publication
 
     def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
-        """A publication for one writing thread. Raises RegistrationError."""
-        asked = self._registrar.ask_publication(channel, stream_id, is_exclusive=True)
-        made: ExclusivePublication = self._conductor.wait(asked)
-        return made
+        """Add an exclusive publication, for one writing thread.
+
+        Raises RegistrationError.
+        """
+        registration_id = self._registrar.request_publication(channel, stream_id, is_exclusive=True)
+        publication: ExclusivePublication = self._conductor.commands.wait(registration_id)
+        return publication
 
     def add_subscription(
         self,
         channel: str,
         stream_id: int,
         *,
-        on_available_image: ImageHandler | None = None,
-        on_unavailable_image: ImageHandler | None = None,
+        on_available_image: AvailableImageHandler | None = None,
+        on_unavailable_image: UnavailableImageHandler | None = None,
     ) -> Subscription:
-        """A subscription; the handlers are called by the client's thread, or by one that waits.
+        """Add a subscription.
 
-        In a handler nothing may be added or closed: ReentrantCallError. Raises RegistrationError
+        The handlers run on the conductor thread or on a thread that waits for a response. They must
+        not add or close resources: that raises ReentrantCallError. Raises RegistrationError.
         """
-        asked = self._registrar.ask_subscription(
+        registration_id = self._registrar.request_subscription(
             channel, stream_id, on_available_image, on_unavailable_image
         )
-        made: Subscription = self._conductor.wait(asked)
-        return made
+        subscription: Subscription = self._conductor.commands.wait(registration_id)
+        return subscription
 
     def add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
-        """A counter that dies with this client; `type_id` from 1000 is free for programs.
+        """Add a counter that is freed with this client; programs use `type_id` from 1000.
 
         Units:   key up to 112 bytes, label up to 380. Raises ValueError, RegistrationError
         """
-        made: Counter = self._conductor.wait(self._registrar.ask_counter(type_id, key, label))
-        return made
+        counter: Counter = self._conductor.commands.wait(
+            self._registrar.request_counter(type_id, key, label)
+        )
+        return counter
 
     def add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> Counter:
-        """The counter of that type and registration id, new or found; the driver keeps it."""
-        asked = self._registrar.ask_static_counter(type_id, key, label, registration_id)
-        made: Counter = self._conductor.wait(asked)
-        return made
+        """Add or find the static counter of a type and registration id.
+
+        The counter exists as long as the driver. Raises ValueError, RegistrationError.
+        """
+        registration_id = self._registrar.request_static_counter(
+            type_id, key, label, registration_id
+        )
+        counter: Counter = self._conductor.commands.wait(registration_id)
+        return counter
 
     def async_add_publication(self, channel: str, stream_id: int) -> int:
-        """`add_publication` without waiting. Returns the registration id."""
-        return self._registrar.ask_publication(channel, stream_id, is_exclusive=False)
+        """Start `add_publication` without waiting. Returns the registration id."""
+        return self._registrar.request_publication(channel, stream_id, is_exclusive=False)
 
     def async_add_exclusive_publication(self, channel: str, stream_id: int) -> int:
-        """`add_exclusive_publication` without waiting. Returns the registration id."""
-        return self._registrar.ask_publication(channel, stream_id, is_exclusive=True)
+        """Start `add_exclusive_publication` without waiting. Returns the registration id."""
+        return self._registrar.request_publication(channel, stream_id, is_exclusive=True)
 
     def async_add_subscription(
         self,
         channel: str,
         stream_id: int,
         *,
-        on_available_image: ImageHandler | None = None,
-        on_unavailable_image: ImageHandler | None = None,
+        on_available_image: AvailableImageHandler | None = None,
+        on_unavailable_image: UnavailableImageHandler | None = None,
     ) -> int:
-        """`add_subscription` without waiting. Returns the registration id."""
-        return self._registrar.ask_subscription(
+        """Start `add_subscription` without waiting. Returns the registration id."""
+        return self._registrar.request_subscription(
             channel, stream_id, on_available_image, on_unavailable_image
         )
 
     def async_add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> int:
-        """`add_counter` without waiting. Returns the registration id."""
-        return self._registrar.ask_counter(type_id, key, label)
+        """Start `add_counter` without waiting. Returns the registration id."""
+        return self._registrar.request_counter(type_id, key, label)
 
     def async_add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> int:
-        """`add_static_counter` without waiting. Returns the command's id."""
-        return self._registrar.ask_static_counter(type_id, key, label, registration_id)
+        """Start `add_static_counter` without waiting. Returns the command's correlation id."""
+        return self._registrar.request_static_counter(type_id, key, label, registration_id)
 
     def get_publication(self, registration_id: int) -> Publication | None:
-        """What was asked for; None while the driver has not answered. Raises its refusal."""
+        """Return the publication with this registration id; None while the driver has not answered.
+
+        Raises the error of the command, or ClientError for an unknown id.
+        """
         return self._conductor.resource(Publication, registration_id)
 
     def get_exclusive_publication(self, registration_id: int) -> ExclusivePublication | None:
-        """As `get_publication`."""
+        """Return the exclusive publication, like `get_publication`."""
         return self._conductor.resource(ExclusivePublication, registration_id)
 
     def get_subscription(self, registration_id: int) -> Subscription | None:
-        """As `get_publication`."""
+        """Return the subscription, like `get_publication`."""
         return self._conductor.resource(Subscription, registration_id)
 
     def get_counter(self, registration_id: int) -> Counter | None:
-        """As `get_publication`."""
+        """Return the counter, like `get_publication`."""
         return self._conductor.resource(Counter, registration_id)
 
     async def publication(self, channel: str, stream_id: int) -> AsyncPublication:
-        """`add_publication` for asyncio; the publication itself is its `.publication`."""
-        asked = self.async_add_publication(channel, stream_id)
-        return AsyncPublication(await self._until_there(self.get_publication, asked))
+        """Add a concurrent publication; `.publication` of the result is the publication itself."""
+        registration_id = self.async_add_publication(channel, stream_id)
+        return AsyncPublication(await self._await_resource(self.get_publication, registration_id))
 
     async def exclusive_publication(self, channel: str, stream_id: int) -> AsyncPublication:
-        """`add_exclusive_publication` for asyncio."""
-        asked = self.async_add_exclusive_publication(channel, stream_id)
-        return AsyncPublication(await self._until_there(self.get_exclusive_publication, asked))
+        """Add an exclusive publication, like `publication`."""
+        registration_id = self.async_add_exclusive_publication(channel, stream_id)
+        return AsyncPublication(
+            await self._await_resource(self.get_exclusive_publication, registration_id)
+        )
 
     async def subscription(self, channel: str, stream_id: int) -> AsyncSubscription:
-        """`add_subscription` for asyncio; the subscription itself is its `.subscription`."""
-        asked = self.async_add_subscription(channel, stream_id)
-        return AsyncSubscription(await self._until_there(self.get_subscription, asked))
+        """Add a subscription; `.subscription` of the result is the subscription itself."""
+        registration_id = self.async_add_subscription(channel, stream_id)
+        return AsyncSubscription(await self._await_resource(self.get_subscription, registration_id))
 
     async def counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
-        """`add_counter` for asyncio."""
-        asked = self.async_add_counter(type_id, key, label)
-        return await self._until_there(self.get_counter, asked)
+        """Add a counter."""
+        registration_id = self.async_add_counter(type_id, key, label)
+        return await self._await_resource(self.get_counter, registration_id)
 
-    async def _until_there(
-        self, look: Callable[[int], _RESOURCE | None], registration_id: int
+    async def _await_resource(
+        self, get: Callable[[int], _RESOURCE | None], registration_id: int
     ) -> _RESOURCE:
-        patience = Backoff()
+        backoff = Backoff()
         try:
-            while (found := look(registration_id)) is None:
-                await patience.wait()
+            while (resource := get(registration_id)) is None:
+                await backoff.wait()
         except asyncio.CancelledError:
             self.abandon(registration_id)
             raise
-        return found
+        return resource
 
     def abandon(self, registration_id: int) -> None:
-        """Nobody will come for what was asked: if it is there, or when it comes, it is closed."""
+        """Give up a resource that was added without waiting.
+
+        It is closed if it exists, otherwise as soon as the response arrives.
+        """
         self._conductor.abandon(registration_id)

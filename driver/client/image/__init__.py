@@ -1,1 +1,1 @@
-"""Reading: images of a subscription, fragments, messages, batches and compiled handlers."""
+"""Images: reading fragments, messages, batches and blocks, also with compiled handlers."""

@@ -1,38 +1,37 @@
-"""Fragments back to messages, for handlers that want whole ones.
+"""Assemblers: reassemble fragments into messages for handlers of whole messages.
 
     handler    one session only        any session
     plain      ImageFragmentAssembler            FragmentAssembler
     controlled ImageControlledFragmentAssembler  ControlledFragmentAssembler
 
-An assembler is called like a fragment handler and calls the given one with whole messages. A
-message that came in one fragment is handed on as it lies in the log, without a copy. Fragments of
-several sessions may be interleaved; each session has a message of its own in the making. A message
-whose beginning or middle was lost (an unreliable stream) is dropped as a whole, and so is one that
-grows beyond what any stream can carry.
+Pass an assembler to a poll in place of the handler; it calls the handler with whole messages. An
+unfragmented message is passed on without a copy. Fragments of several sessions may be interleaved:
+each session has its own buffer. A message whose first or middle fragments were lost (unreliable
+stream) is dropped, as is a message longer than any stream allows.
 """
 
 from typing import ClassVar
 
-from windtunnel.driver.client.image.fragment_reader import ControlledHandler, FragmentHandler
+from windtunnel.driver.client.image.fragment_handlers import ControlledHandler, FragmentHandler
 from windtunnel.driver.client.image.header import BEGIN, END, UNFRAGMENTED, Action, Header
 from windtunnel.driver.logbuffer.position import MESSAGE_LENGTH_MAX
 from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
 
-class _Message:
-    """One session's message in the making."""
+class _MessageBuffer:
+    """Partially reassembled message of one session."""
 
-    __slots__ = ("_before", "_first", "_next_position", "_part")
+    __slots__ = ("_first", "_next_position", "_part", "_previous")
 
     def __init__(self) -> None:
         self._part = bytearray()
         self._first: Header | None = None
         self._next_position = 0
-        self._before = (0, 0)
+        self._previous = (0, 0)
         """Length and next position before the last fragment."""
 
     def add(self, payload: memoryview, header: Header) -> bool:
-        """Take a fragment. Returns whether it was the last of a message."""
+        """Append a fragment. Returns whether the message is complete."""
         if header.flags & BEGIN:
             self._part, self._first = bytearray(payload), header.copied()
             self._next_position = header.position
@@ -42,55 +41,55 @@ class _Message:
         occupied = (len(payload) + HEADER_LENGTH + ALIGNMENT - 1) // ALIGNMENT * ALIGNMENT
         is_next = header.position - occupied == self._next_position
         if not is_next or len(self._part) + len(payload) > MESSAGE_LENGTH_MAX:
-            self.forget()
+            self.reset()
             return False
-        self._before = (len(self._part), self._next_position)
+        self._previous = (len(self._part), self._next_position)
         self._part += payload
         self._next_position = header.position
         return bool(header.flags & END)
 
-    def whole(self, header: Header) -> tuple[memoryview, Header]:
-        """The message, as its handler is given it."""
+    def assembled(self, header: Header) -> tuple[memoryview, Header]:
+        """Return the payload and the header of the complete message."""
         assert self._first is not None
         return memoryview(self._part), header.completed(self._first)
 
-    def take_back(self) -> None:
-        """Be again as before the last fragment, which will come a second time."""
-        length, self._next_position = self._before
-        # A copy: the handler may still hold a view of the whole, and then it cannot be cut.
+    def undo_last(self) -> None:
+        """Remove the last fragment, because it will be delivered again."""
+        length, self._next_position = self._previous
+        # Copy, because a bytearray cannot shrink while the handler holds a view of it.
         self._part = bytearray(memoryview(self._part)[:length])
 
-    def forget(self) -> None:
-        """Begin anew."""
+    def reset(self) -> None:
+        """Discard all fragments."""
         self._part, self._first = bytearray(), None
 
 
-class _Sessions:
-    """A message in the making for each session that has begun one."""
+class _SessionBuffers:
+    """Message buffers by session."""
 
-    IS_FOR_ONE: ClassVar[bool] = False
+    IS_SINGLE_SESSION: ClassVar[bool] = False
 
     def __init__(self) -> None:
-        self._messages: dict[int, _Message] = {}
+        self._messages: dict[int, _MessageBuffer] = {}
 
-    def _message_of(self, header: Header) -> _Message:
-        key = 0 if self.IS_FOR_ONE else header.session_id
+    def _message_of(self, header: Header) -> _MessageBuffer:
+        key = 0 if self.IS_SINGLE_SESSION else header.session_id
         message = self._messages.get(key)
         if message is None:
-            message = self._messages[key] = _Message()
+            message = self._messages[key] = _MessageBuffer()
         return message
 
-    def forget(self, session_id: int) -> None:
-        """Drop what a session that is gone had begun."""
-        self._messages.pop(0 if self.IS_FOR_ONE else session_id, None)
+    def free_session_buffer(self, session_id: int) -> None:
+        """Discard the partial message of a session that became unavailable."""
+        self._messages.pop(0 if self.IS_SINGLE_SESSION else session_id, None)
 
     def clear(self) -> None:
-        """Drop what all sessions had begun."""
+        """Discard the partial messages of all sessions."""
         self._messages.clear()
 
 
-class FragmentAssembler(_Sessions):
-    """Called like a fragment handler, calls the given one with whole messages."""
+class FragmentAssembler(_SessionBuffers):
+    """Fragment handler that calls another one with whole messages."""
 
     def __init__(self, handler: FragmentHandler) -> None:
         super().__init__()
@@ -102,21 +101,21 @@ class FragmentAssembler(_Sessions):
             return
         message = self._message_of(header)
         if message.add(payload, header):
-            made = message.whole(header)
-            message.forget()
-            self._handler(*made)
+            assembled = message.assembled(header)
+            message.reset()
+            self._handler(*assembled)
 
 
 class ImageFragmentAssembler(FragmentAssembler):
-    """A FragmentAssembler for the fragments of one image only."""
+    """FragmentAssembler for the fragments of a single image."""
 
-    IS_FOR_ONE = True
+    IS_SINGLE_SESSION = True
 
 
-class ControlledFragmentAssembler(_Sessions):
-    """Called like a controlled handler, calls the given one with whole messages.
+class ControlledFragmentAssembler(_SessionBuffers):
+    """Controlled fragment handler that calls another one with whole messages.
 
-    A message that was answered with ABORT is handed over again when its last fragment comes again.
+    After ABORT the message is delivered again when its last fragment is.
     """
 
     def __init__(self, handler: ControlledHandler) -> None:
@@ -129,15 +128,15 @@ class ControlledFragmentAssembler(_Sessions):
         message = self._message_of(header)
         if not message.add(payload, header):
             return Action.CONTINUE
-        action = self._handler(*message.whole(header))
+        action = self._handler(*message.assembled(header))
         if action == Action.ABORT:
-            message.take_back()
+            message.undo_last()
         else:
-            message.forget()
+            message.reset()
         return action
 
 
 class ImageControlledFragmentAssembler(ControlledFragmentAssembler):
-    """A ControlledFragmentAssembler for the fragments of one image only."""
+    """ControlledFragmentAssembler for the fragments of a single image."""
 
-    IS_FOR_ONE = True
+    IS_SINGLE_SESSION = True

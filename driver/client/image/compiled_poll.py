@@ -1,9 +1,9 @@
-"""The walk that has a user's compiled handler inside.
+"""Poll loop that calls a handler that the program compiled with numba.
 
     while there is a committed frame:   handler(buffer, offset, length, header, state)
 
-Knows nothing of what the handler does, and trusts it: a compiled function is not checked at run
-time. What stops the walk is what stops every other.
+The handler is trusted: numba checks no bounds at run time. The loop stops at the same places as the
+other polls.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,14 @@ COMPILED_HEADER = np.dtype(
     (
         np.record,
         [
-            ("position", "i8"),  # of the stream, behind the fragment
+            ("position", "i8"),  # of the stream, after the fragment
             ("frame_flags", "i8"),  # 0x80 begins a message, 0x40 ends one
             ("session_id", "i8"),
             ("stream_id", "i8"),
             ("term_id", "i8"),
             ("term_offset", "i8"),
             ("reserved_value", "i8"),
-            # How far the walk came, for the image; it stands even when the handler raises.
+            # Position after the poll, for the image; valid even if the handler raises.
             ("next_position", "i8"),
         ],
     )
@@ -42,9 +42,9 @@ def _walk(handler, log, base, term_length, offset, base_position, headers, state
     """Call the handler for each data frame from `offset` on.
 
     Shapes:  log uint8[n], headers COMPILED_HEADER[1]
-    Returns: how many fragments were taken; `next_position` tells how far
+    Returns: the number of fragments consumed; `next_position` is the position after them
     """
-    told = headers[0]
+    fields = headers[0]
     count = 0
     while count < fragment_limit:
         end = reader.committed_end(log, base, term_length, offset)
@@ -53,34 +53,34 @@ def _walk(handler, log, base, term_length, offset, base_position, headers, state
         at = base + offset
         if frame.frame_type(log, at) != types.PAD:
             length = max(header.frame_length(log, at) - frame.HEADER_LENGTH, 0)
-            told.position = told.next_position = base_position + end
-            told.frame_flags = frame.flags(log, at)
-            told.session_id = data.session_id(log, at)
-            told.stream_id = data.stream_id(log, at)
-            told.term_id = data.term_id(log, at)
-            told.term_offset = offset
-            told.reserved_value = data.reserved_value(log, at)
-            action = handler(log, at + data.PAYLOAD, length, told, state)
+            fields.position = fields.next_position = base_position + end
+            fields.frame_flags = frame.flags(log, at)
+            fields.session_id = data.session_id(log, at)
+            fields.stream_id = data.stream_id(log, at)
+            fields.term_id = data.term_id(log, at)
+            fields.term_offset = offset
+            fields.reserved_value = data.reserved_value(log, at)
+            action = handler(log, at + data.PAYLOAD, length, fields, state)
             if action == ABORT:
-                told.next_position = base_position + offset
+                fields.next_position = base_position + offset
                 break
             count += 1
             if action == BREAK:
                 break
-        told.next_position = base_position + end
+        fields.next_position = base_position + end
         offset = end
     return count
 
 
 def make_header(position: int) -> np.ndarray:
-    """A header for one poll that begins at `position`."""
-    made = np.zeros(1, COMPILED_HEADER)
-    made[0].next_position = position
-    return made
+    """Allocate the header of one poll that starts at `position`."""
+    headers = np.zeros(1, COMPILED_HEADER)
+    headers[0].next_position = position
+    return headers
 
 
-def walk_for(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """The walk for a handler. Raises TypeError where numba has not compiled the handler."""
+def walk_of(handler: Callable[..., Any]) -> Callable[..., Any]:
+    """Return the poll loop for a handler. Raises TypeError unless numba compiled the handler."""
     if not is_compiled(handler):
         raise TypeError(f"expected a function compiled by numba.njit, found {handler!r}")
     return _walk

@@ -1,14 +1,14 @@
-"""Fragments copied out of a log into arrays: no Python runs per fragment, and nothing is borrowed.
+"""Batch of fragments, copied out of a log into arrays without a Python call per fragment.
 
     fragments[0]          fragments[1]
     | at, length, ...     | at, length, ...
     v                     v
-    +---------------------+---------------------+----
-    | payload of one      | payload of the next | room
-    +---------------------+---------------------+----
+    +---------------------+---------------------+------
+    | payload 0           | payload 1           | free
+    +---------------------+---------------------+------
 
-Payloads lie back to back, so that the fragments of a long message are one piece as long as no other
-session was read in between.
+Payloads are contiguous. The fragments of a long message therefore form one contiguous block unless
+fragments of another session were read in between.
 """
 
 import numpy as np
@@ -23,9 +23,9 @@ COPIED = np.dtype(
     (
         np.record,
         [
-            ("at", "i8"),  # where the payload begins in the batch
+            ("at", "i8"),  # offset of the payload in the batch
             ("length", "i8"),  # of the payload
-            ("position", "i8"),  # of the stream, behind the fragment
+            ("position", "i8"),  # of the stream, after the fragment
             ("frame_flags", "i8"),  # 0x80 begins a message, 0x40 ends one
             ("session_id", "i8"),
             ("stream_id", "i8"),
@@ -42,7 +42,7 @@ def collect(log, base, term_length, offset, base_position, state, fragments, pay
     """Copy data frames from `offset` on until the term, the frames, the room or `limit` ends.
 
     Shapes:  log uint8[n], state STATE[1], fragments COPIED[m], payload uint8[k]
-    Returns: (how many were added, the offset behind the last frame passed)
+    Returns: (number of fragments added, the offset after the last frame passed)
     """
     batch = state[0]
     first = batch.count
@@ -71,7 +71,7 @@ def collect(log, base, term_length, offset, base_position, state, fragments, pay
 
 
 class FragmentBatch:
-    """Room for `fragments_max` fragments and `bytes_max` bytes of payload, made once, used often.
+    """Reusable buffer for `fragments_max` fragments with `bytes_max` bytes of payload.
 
     Shapes: `fragments` COPIED[fragments_max], of which `count` are filled; `payload`
             uint8[bytes_max], of which `used_bytes` are filled
@@ -88,32 +88,32 @@ class FragmentBatch:
 
     @property
     def count(self) -> int:
-        """How many fragments it holds."""
+        """Number of fragments in the batch."""
         return int(self.state[0].count)
 
     @property
     def used_bytes(self) -> int:
-        """How many bytes of payload it holds."""
+        """Number of payload bytes in the batch."""
         return int(self.state[0].used_bytes)
 
     def clear(self) -> None:
-        """Make room: what it held is forgotten."""
+        """Remove all fragments."""
         self.state[0] = (0, 0)
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """The payload of one fragment, uint8[length], not copied again."""
+        """Return the payload of one fragment, a view uint8[length]."""
         if not 0 <= index < self.count:
-            raise IndexError(f"fragment {index} of {self.count}")
+            raise IndexError(f"fragment {index}: expected 0 to {self.count - 1}")
         fragment = self.fragments[index]
         return self.payload[fragment.at : fragment.at + fragment.length]
 
     def check_room(self, mtu_length: int) -> None:
-        """Raise ValueError where a fragment of that MTU would never fit, however empty it is."""
+        """Raise ValueError if a full fragment of this MTU would not fit into the empty batch."""
         longest = mtu_length - frame.HEADER_LENGTH
         if self.payload.size < longest:
             raise ValueError(
-                f"bytes_max is {self.payload.size}, but a fragment may have {longest} bytes"
+                f"bytes_max is {self.payload.size}, expected at least {longest}, a full fragment"
             )

@@ -1,11 +1,10 @@
-"""Reading a session's fragments: plain, controlled, bounded, ahead of its time, in batches, and by
-handlers that are machine code themselves.
+"""Polls for the fragments of a session: plain, controlled, bounded, peeking, batched and compiled.
 
-    poll             a Python handler, a call a fragment                     400 ns a fragment
-    poll_kernel      a compiled handler, called from within the walk          20 ns
-    poll_batch       copied into arrays, nobody is called                     10 ns
+    poll             one call of a Python handler per fragment      400 ns per fragment
+    poll_kernel      calls a handler compiled by numba               20 ns
+    poll_batch       copies into arrays, calls no handler            10 ns
 
-The figures are of messages of 32 bytes that lie ready.
+The times are for messages of 32 bytes that are already in the log.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ import numpy as np
 
 from windtunnel.driver.client.image import compiled_poll, fragment_batch
 from windtunnel.driver.client.image.fragment_batch import FragmentBatch
+from windtunnel.driver.client.image.fragment_handlers import ControlledHandler, FragmentHandler
 from windtunnel.driver.client.image.header import (
     AT,
     END,
@@ -32,38 +32,38 @@ from windtunnel.driver.client.image.log_reader import FRAMES_PER_WALK, LogReader
 from windtunnel.driver.logbuffer import reader
 from windtunnel.driver.wire.frame_type import PAD
 
-FragmentHandler = Callable[[memoryview, Header], object]
-ControlledHandler = Callable[[memoryview, Header], Action | None]
-
 NO_LIMIT = (1 << 63) - 1
 
 
 class FragmentReader(LogReader):
-    """Reads the data frames of one log, in one thread at a time."""
+    """Reads the data frames of one log; one thread at a time may use it."""
 
     def _new_header(self) -> Header:
         raise NotImplementedError
 
-    def _walk(self, log: np.ndarray, at: int, limit: int, wanted: int) -> tuple[list[Row], int]:
-        """Like `_walk_frames`, passing over padding."""
+    def _walk(
+        self, log: np.ndarray, at: int, limit: int, frame_limit: int
+    ) -> tuple[list[Row], int]:
+        """Like `_walk_frames`, but skip padding frames."""
         base = at & ~self._mask
         count, end = reader.poll(
             log, self._mapped.base(at), self.term_length, at - base, limit - base, self._rows,
-            min(wanted, FRAMES_PER_WALK),
+            min(frame_limit, FRAMES_PER_WALK),
         )  # fmt: skip
         return self._rows[:count].tolist(), base + int(end)
 
     def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
-        """Hand out up to `fragment_limit` data fragments. Returns how many; 0 once it is closed.
+        """Call `handler` for up to `fragment_limit` data fragments.
 
-        When the handler raises, the fragment that it was given counts as read.
+        Returns the number of fragments; 0 once the image is closed. If the handler raises, its
+        fragment counts as consumed.
         """
         return self.bounded_poll(handler, NO_LIMIT, fragment_limit)
 
     def bounded_poll(
         self, handler: FragmentHandler, limit_position: int, fragment_limit: int = 10
     ) -> int:
-        """`poll` that begins no fragment at or beyond `limit_position`."""
+        """Like `poll`, but do not start a fragment at or after `limit_position`."""
         log, view = self._log, self._view
         if self.is_closed:
             return 0
@@ -79,7 +79,7 @@ class FragmentReader(LogReader):
                         return count
                     at = base + row[END_OFFSET]
                     count += 1
-                    header.point_at(row, base)
+                    header.wrap(row, base)
                     handler(view[row[AT] : row[AT] + row[LENGTH]], header)
                 at = end
         finally:
@@ -87,16 +87,16 @@ class FragmentReader(LogReader):
         return count
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
-        """`poll` whose handler says after each fragment what shall happen next, by an Action.
+        """Like `poll`; the handler returns an Action after each fragment.
 
-        Returns: how many fragments were taken; one that was answered with ABORT was not
+        Returns the number of fragments consumed; a fragment with ABORT is not consumed.
         """
         return self.bounded_controlled_poll(handler, NO_LIMIT, fragment_limit)
 
     def bounded_controlled_poll(
         self, handler: ControlledHandler, limit_position: int, fragment_limit: int = 10
     ) -> int:
-        """`controlled_poll` that begins no fragment at or beyond `limit_position`."""
+        """Like `controlled_poll`, but do not start a fragment at or after `limit_position`."""
         log, view = self._log, self._view
         if self.is_closed:
             return 0
@@ -112,7 +112,7 @@ class FragmentReader(LogReader):
                         return count
                     at = base + row[END_OFFSET]
                     count += 1
-                    header.point_at(row, base)
+                    header.wrap(row, base)
                     action = handler(view[row[AT] : row[AT] + row[LENGTH]], header)
                     if action == Action.ABORT:
                         at = base + row[TERM_OFFSET]
@@ -129,12 +129,13 @@ class FragmentReader(LogReader):
     def controlled_peek(
         self, initial_position: int, handler: ControlledHandler, limit_position: int = NO_LIMIT
     ) -> int:
-        """Look at what lies between two positions without moving this image's own.
+        """Call `handler` for the fragments between two positions without moving the image's
+        position.
 
-        `initial_position` lies between the present position and the end of its term. COMMIT means
-        CONTINUE here; a fragment that was answered with ABORT does not count as seen.
-        Returns: the position behind the last whole message or padding that was seen; from there the
-                 next peek goes on, and there `position` may be set
+        `initial_position` lies between the current position and the end of its term. COMMIT acts
+        like CONTINUE; a fragment with ABORT does not count as seen. Returns the position after the
+        last complete message or padding frame that was seen; the next peek can start there, and
+        `position` may be set to it.
         """
         log, view = self._log, self._view
         if self.is_closed:
@@ -148,7 +149,7 @@ class FragmentReader(LogReader):
                 break
             for row in rows:
                 if row[FRAME_TYPE] != PAD:
-                    header.point_at(row, base)
+                    header.wrap(row, base)
                     action = handler(view[row[AT] : row[AT] + row[LENGTH]], header)
                     if action == Action.ABORT:
                         return complete
@@ -162,10 +163,10 @@ class FragmentReader(LogReader):
         return complete
 
     def poll_batch(self, batch: FragmentBatch, fragment_limit: int = NO_LIMIT) -> int:
-        """Copy data fragments behind what is in the batch, as many as it has room for.
+        """Append copies of data fragments to the batch until it is full.
 
-        Returns: how many were added; 0 once it is closed. Raises ValueError for a batch that could
-        not hold a single full fragment of this session
+        Returns the number of fragments added; 0 once the image is closed. Raises ValueError if the
+        batch is too small for one full fragment of this session.
         """
         log = self._log
         if self.is_closed:
@@ -183,22 +184,25 @@ class FragmentReader(LogReader):
     def poll_kernel(
         self, handler: Callable[..., Any], state: Any, fragment_limit: int = NO_LIMIT
     ) -> int:
-        """Call a handler that numba compiled for each fragment, without leaving machine code.
+        """Call a handler compiled by numba for each fragment, without returning to Python in
+        between.
 
         handler(buffer, offset, length, header, state) -> None or an Action
             buffer  uint8[n], the whole log; the payload is buffer[offset : offset + length]
             header  record with position, frame_flags, session_id, stream_id, term_id, term_offset,
                     reserved_value, all int64
-            state   what was given here: an array, a record array, or a tuple of them
-        The handler must stay within its payload: numba checks no bounds. Its first poll compiles
-        the walk with the handler in it, about a second a handler and process; the GIL is not held
-        while it runs. When the handler raises, the fragment that it was given counts as read.
-        Returns: how many fragments were taken; 0 once it is closed
+            state   the argument `state`: an array, a record array, or a tuple of them
+
+        The handler must not access bytes outside of the payload: numba checks no bounds. The first
+        poll with a handler compiles the loop, which takes about a second per handler and process.
+        The GIL is released during the poll. If the handler raises, its fragment counts as consumed.
+
+        Returns the number of fragments consumed; 0 once the image is closed.
         """
         log = self._log
         if self.is_closed:
             return 0
-        walk = compiled_poll.walk_for(handler)
+        walk = compiled_poll.walk_of(handler)
         at = self._position
         base, header = at & ~self._mask, compiled_poll.make_header(at)
         count = 0

@@ -1,64 +1,100 @@
-"""What a fragment's header says, and the actions that a controlled handler may answer with."""
+"""Header of a fragment, and the actions that a controlled handler returns."""
 
 from __future__ import annotations
 
 from enum import IntEnum
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from windtunnel.driver.client.image.image import Image
+from typing import Protocol
 
 BEGIN = 0x80
 END = 0x40
 UNFRAGMENTED = BEGIN | END
 
 Row = tuple[int, ...]
-"""One record of `windtunnel.driver.logbuffer.reader.FRAGMENT` as Python's numbers."""
+"""One record of `windtunnel.driver.logbuffer.reader.FRAGMENT` as Python integers."""
 AT, LENGTH, FRAME_TYPE, FLAGS, RESERVED_VALUE = 0, 1, 2, 3, 4
 SESSION_ID, STREAM_ID, TERM_ID, TERM_OFFSET, END_OFFSET = 5, 6, 7, 8, 9
 
 
 class Action(IntEnum):
-    """What a controlled handler wants to happen after the fragment it was given.
+    """Action that a controlled handler returns after a fragment.
 
     Source: Aeron 1.53, C client.
     """
 
     ABORT = 1
-    """Stop before this fragment: it is handed out again next time."""
+    """Stop before this fragment; the next poll delivers it again."""
     BREAK = 2
-    """Stop behind this fragment."""
+    """Stop after this fragment."""
     COMMIT = 3
-    """Tell the driver now that everything up to here was read, and go on."""
+    """Publish the position after this fragment to the driver now, and continue."""
     CONTINUE = 4
-    """Go on; so does None."""
+    """Continue; None does the same."""
+
+
+class SourceImage(Protocol):
+    """The image of a fragment, as its handler may use it.
+
+    `Image` implements it and documents its members.
+    """
+
+    session_id: int
+    correlation_id: int
+    subscription_registration_id: int
+    source_identity: str
+    join_position: int
+    position: int
+    initial_term_id: int
+    term_length: int
+    mtu_length: int
+    position_bits_to_shift: int
+    subscriber_position_id: int
+    is_closed: bool
+
+    @property
+    def end_of_stream_position(self) -> int:
+        """Position at which the stream ends; the largest int64 while unknown."""
+
+    @property
+    def is_end_of_stream(self) -> bool:
+        """Whether the whole stream was read."""
+
+    @property
+    def is_publication_revoked(self) -> bool:
+        """Whether the publisher revoked the stream."""
+
+    @property
+    def active_transport_count(self) -> int:
+        """Number of source addresses from which the stream arrives."""
+
+    def reject(self, reason: str) -> None:
+        """Reject the image: its publisher receives an error and the image ends."""
 
 
 class Header:
-    """What the driver wrote about one fragment; valid during the handler's call.
+    """Header of one fragment; valid only during the call of the handler.
 
-    The header of a message that an assembler put together tells of the whole: it begins where its
-    first fragment began, has that one's reserved value, and ends behind its last.
+    The header of a message that an assembler reassembled describes the whole message: it has the
+    offset and the reserved value of the first fragment, and the position of the last one.
     """
 
     __slots__ = ("_base_position", "_row", "image")
 
-    def __init__(self, image: Image, row: Row = (0,) * 10, base_position: int = 0) -> None:
+    def __init__(self, image: SourceImage, row: Row = (0,) * 10, base_position: int = 0) -> None:
         self.image = image
         self._row = row
         self._base_position = base_position
 
-    def point_at(self, row: Row, base_position: int) -> None:
-        """For the image: tell of this fragment from now on."""
+    def wrap(self, row: Row, base_position: int) -> None:
+        """Make the header describe another fragment. Called by the image."""
         self._row = row
         self._base_position = base_position
 
     def copied(self) -> Header:
-        """The same, to be kept beyond the handler's call."""
+        """Return a copy that stays valid after the call of the handler."""
         return Header(self.image, self._row, self._base_position)
 
     def completed(self, first: Header) -> Header:
-        """The header of a whole message that began with `first` and ends with this fragment."""
+        """Return the header of the message that began with `first` and ends with this fragment."""
         row = list(self._row)
         row[FLAGS], row[TERM_OFFSET] = UNFRAGMENTED, first.term_offset
         row[RESERVED_VALUE] = first.reserved_value
@@ -66,7 +102,7 @@ class Header:
 
     @property
     def position(self) -> int:
-        """The stream's position behind this fragment."""
+        """Stream position after this fragment."""
         return self._base_position + self._row[END_OFFSET]
 
     @property
@@ -91,7 +127,7 @@ class Header:
 
     @property
     def term_offset(self) -> int:
-        """Where the frame begins in its term."""
+        """Offset of the frame in its term."""
         return self._row[TERM_OFFSET]
 
     @property

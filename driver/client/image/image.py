@@ -1,12 +1,12 @@
-"""One session of a subscription: who sends it, how far it was read, whether it has ended.
+"""Image: the stream of one session that a subscription reads.
 
-How it is read is in `fragment_reader` and `log_reader`. What is asked of a closed image is answered
-from what was true when it closed.
+`fragment_reader` and `log_reader` implement the polls. A closed image keeps the values that its
+properties had when it closed.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
@@ -15,12 +15,16 @@ from windtunnel.driver.client.image.header import Header
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
-if TYPE_CHECKING:
-    from windtunnel.driver.client.subscription import Subscription
+
+class RejectingSubscription(Protocol):
+    """The subscription of an image; it sends the command that rejects the image."""
+
+    def reject_image(self, image_correlation_id: int, position: int, reason: str) -> None:
+        """Send the command that rejects an image."""
 
 
 class Image(FragmentReader):
-    """One session of a subscription; polled by one thread at a time."""
+    """One session of a subscription; one thread at a time may poll it."""
 
     def __init__(
         self,
@@ -32,16 +36,16 @@ class Image(FragmentReader):
         subscription_registration_id: int,
         position_counter_id: int,
         source_identity: str,
-        subscription: Subscription | None = None,
+        subscription: RejectingSubscription | None = None,
     ) -> None:
         super().__init__(log, values, position_counter_id, session_id)
         self.correlation_id = correlation_id
         self.subscription = subscription
         self.subscription_registration_id = subscription_registration_id
         self.source_identity = source_identity
-        """Where its publisher sends from, `address:port`; `aeron:ipc` for one of this machine."""
+        """Source address of the publisher, `address:port`; `aeron:ipc` for IPC."""
         self.join_position = self._position
-        """Where reading began."""
+        """Position at which reading began."""
         self._header = Header(self)
         self._final_position = self._final_end_of_stream = 0
         self._final_eos = self._final_revoked = False
@@ -51,9 +55,10 @@ class Image(FragmentReader):
 
     @property
     def position(self) -> int:
-        """How far this image was read; frozen once it is closed.
+        """Position up to which the image was read; constant once it is closed.
 
-        It may be set: ahead, to where a frame begins, up to the end of the term; else ValueError.
+        It may be set to the beginning of a later frame, up to the end of the term; otherwise
+        ValueError.
         """
         return self._final_position if self.is_closed else self._position
 
@@ -65,7 +70,7 @@ class Image(FragmentReader):
 
     @property
     def end_of_stream_position(self) -> int:
-        """Where the stream ends; the largest int64 while that is not known."""
+        """Position at which the stream ends; the largest int64 while unknown."""
         log = self._log
         if self.is_closed:
             return self._final_end_of_stream
@@ -73,14 +78,14 @@ class Image(FragmentReader):
 
     @property
     def is_end_of_stream(self) -> bool:
-        """Whether everything was read and no more will come."""
+        """Whether the whole stream was read."""
         if self.is_closed:
             return self._final_eos
         return self._position >= self.end_of_stream_position
 
     @property
     def is_publication_revoked(self) -> bool:
-        """Whether the publisher took the stream back, unread parts included."""
+        """Whether the publisher revoked the stream, including parts not yet read."""
         log = self._log
         if self.is_closed:
             return self._final_revoked
@@ -88,24 +93,26 @@ class Image(FragmentReader):
 
     @property
     def active_transport_count(self) -> int:
-        """From how many addresses the stream arrives; 0 once it is closed."""
+        """Number of source addresses from which the stream arrives; 0 once closed."""
         log = self._log
         if self.is_closed:
             return 0
         return int(descriptor.active_transport_count_acquire(log, self._mapped.meta_at))
 
     def reject(self, reason: str) -> None:
-        """Refuse the session: its publisher is told why, and it ends here some time later.
+        """Reject the image: its publisher receives an error with the reason and the image ends
+        later.
 
-        `reason` has at most 1023 bytes. Waits for the driver's answer. Raises RegistrationError
+        `reason` has at most 1023 bytes. Waits for the driver's response. Raises RegistrationError.
         """
         if self.subscription is not None and not self.is_closed:
             self.subscription.reject_image(self.correlation_id, self.position, reason)
 
     def on_unavailable(self) -> LogBuffer:
-        """For the client's conductor: no more will come. Returns the log to let go of.
+        """Close the image and return its log to release. Called by the client's conductor.
 
-        The first call counts: a later one could no longer tell an end from a break.
+        Only the first call stores the final values, because a later one could not tell the end of
+        the stream from an interruption.
         """
         if not self.is_closed:
             self._final_end_of_stream = self.end_of_stream_position
@@ -113,5 +120,5 @@ class Image(FragmentReader):
             self._final_position = self._position
             self._final_eos = self._final_position >= self._final_end_of_stream
             self.is_closed = True
-            self._let_go()
+            self._release_log()
         return self._mapped

@@ -1,29 +1,32 @@
-"""A moving position over the log of one session, and reading it as it lies there: frames, blocks.
+"""Reader of one log: keeps a position and delivers frames and blocks.
 
     committed frames              position ->
     +------+------+------+-----+------+
     | DATA | DATA | DATA | PAD | DATA | ...
     +------+------+------+-----+------+
 
-A walk never crosses the end of a term. The position is the reader's own; its counter is released
-when the handlers are done, so that the driver never takes back what one of them still looks at. It
-never moves backwards, and not at all once the reader is closed: the counter may be somebody else's
-by then.
+A walk never crosses the end of a term. The position counter is stored after the handlers return, so
+the driver never reuses memory that a handler still reads. The position never decreases and does not
+change once the reader is closed, because the driver may have reused the counter.
 
-Whoever reads takes the log's array first and looks at `is_closed` then; closing lets go of the
-array but never unmaps it. So a log stays mapped as long as any reader, kernel or view of it lives.
-Knows nothing of messages, see `fragment_reader`.
+Every method loads the log's array first and checks `is_closed` afterwards; closing releases the
+array but never unmaps it. A log therefore stays mapped as long as a reader, kernel or view uses it.
+Messages are handled in `fragment_reader`.
 """
 
 import io
 import os
 import weakref
-from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from windtunnel.driver.base.atomics import put_i64_release
+from windtunnel.driver.client.image.fragment_handlers import (
+    BlockHandler,
+    FrameHandler,
+    RawBlockHandler,
+)
 from windtunnel.driver.client.image.header import (
     AT,
     END_OFFSET,
@@ -40,15 +43,11 @@ from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 from windtunnel.driver.wire.frame_type import PAD
 
 FRAMES_PER_WALK = 256
-"""How many frames one walk of the kernel describes; a poll of more takes several walks."""
-
-FrameHandler = Callable[[int, memoryview], object]
-BlockHandler = Callable[[memoryview, int, int, int], object]
-RawBlockHandler = Callable[[io.FileIO, int, int, int, int], object]
+"""Frames that one kernel call describes; a longer poll makes several calls."""
 
 
 class LogReader:
-    """Reads one log, in one thread at a time."""
+    """Reads one log; one thread at a time may use it."""
 
     def __init__(
         self, log: LogBuffer, values: np.ndarray, position_counter_id: int, session_id: int
@@ -70,43 +69,42 @@ class LogReader:
         self.is_closed = False
 
     def _walk_frames(
-        self, log: np.ndarray, at: int, limit: int, wanted: int
+        self, log: np.ndarray, at: int, limit: int, frame_limit: int
     ) -> tuple[list[Row], int]:
-        """Describe frames between two positions of one term: (rows, position behind the last)."""
+        """Describe frames between two positions of one term: (rows, position after the last)."""
         base = at & ~self._mask
         count, end = reader.poll_frames(
             log, self._mapped.base(at), self.term_length, at - base, limit - base, self._rows,
-            min(wanted, FRAMES_PER_WALK),
+            min(frame_limit, FRAMES_PER_WALK),
         )  # fmt: skip
         return self._rows[:count].tolist(), base + int(end)
 
     def _limit(self, limit_position: int) -> int:
-        """Where a walk from the present position ends at the latest."""
+        """Return the position at which a walk from the current position must end."""
         return min((self._position | self._mask) + 1, limit_position)
 
     def _advance(self, position: int) -> None:
         if position > self._position and not self.is_closed:
             self._position = position
-            # Released after the handlers are done with the frames behind it.
+            # Release order: the handlers have finished with the frames before this position.
             put_i64_release(self._values, self._position_at, position)
 
     def check_position(self, position: int) -> None:
-        """Raise ValueError unless the reader may move there: ahead, in this term, to a frame."""
+        """Raise ValueError unless the position can be set: a frame boundary ahead in this term."""
         limit = (self._position | self._mask) + 1
         if not self._position <= position <= limit:
             raise ValueError(
-                f"position {position}: expected one from {self._position} to {limit}, "
-                "where the term ends"
+                f"position {position}: expected {self._position} to {limit}, the end of the term"
             )
         if position % ALIGNMENT:
             raise ValueError(f"position {position}: expected a multiple of {ALIGNMENT}")
 
     def poll_frames(self, handler: FrameHandler, frame_limit: int = FRAMES_PER_WALK) -> int:
-        """Hand out whole frames as they lie in the log, header and padding frames included.
+        """Call handler(position, frame) for whole frames, including headers and padding frames.
 
-        handler(position, frame): position of the frame's first byte; a padding frame is its header
-        alone. When the handler raises, the frame that it was given counts as read.
-        Returns: how many frames, at most FRAMES_PER_WALK; 0 once it is closed
+        `position` is that of the frame's first byte; for a padding frame only the header is passed.
+        If the handler raises, its frame counts as consumed.
+        Returns: the number of frames, at most FRAMES_PER_WALK; 0 once the reader is closed
         """
         log, view = self._log, self._view
         if self.is_closed:
@@ -127,7 +125,7 @@ class LogReader:
         return count
 
     def _block(self, log: np.ndarray, block_length_limit: int) -> tuple[int, int, int]:
-        """The next run of whole frames: (where in the log, its length, its term id)."""
+        """Locate the next block of whole frames: (offset in the log, length, term id)."""
         at, offset = self._position, self._position & self._mask
         base = self._mapped.base(at)
         limit = min(offset + block_length_limit, self.term_length)
@@ -136,9 +134,10 @@ class LogReader:
         return base + offset, end - offset, term_id
 
     def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
-        """Hand out one run of whole frames: handler(block, session_id, term_id, position).
+        """Call handler(block, session_id, term_id, position) for one block of whole frames.
 
-        A padding frame comes alone. Returns: the bytes that were passed; 0 once it is closed
+        A padding frame is a block of its own.
+        Returns: the number of bytes consumed; 0 once the reader is closed
         """
         log, view = self._log, self._view
         if self.is_closed:
@@ -153,10 +152,11 @@ class LogReader:
         return length
 
     def raw_poll(self, handler: RawBlockHandler, block_length_limit: int) -> int:
-        """`block_poll` that tells where in the log's file the run lies, as `os.sendfile` wants it.
+        """Call handler(file, file_offset, length, session_id, term_id) for one block, as for
+        `os.sendfile`.
 
-        handler(file, file_offset, length, session_id, term_id): the file is open for reading as
-        long as somebody holds it. Returns: the bytes that were passed; 0 once it is closed
+        The file stays open for reading as long as a reference to it exists.
+        Returns: the number of bytes consumed; 0 once the reader is closed
         """
         log = self._log
         if self.is_closed:
@@ -172,18 +172,18 @@ class LogReader:
                 self._advance(start + length)
         return length
 
-    def _let_go(self) -> None:
-        """The reader is closed: nothing of the log is reachable through it from now on."""
+    def _release_log(self) -> None:
+        """Drop the references to the log when the reader is closed."""
         self._log = np.empty(0, dtype=np.uint8)
         self._view = memoryview(b"")
         self._file = None
 
 
 def _opened(path: Path) -> io.FileIO:
-    """A file for reading whose descriptor lives as long as the object.
+    """Open a file for reading whose descriptor is closed with the object.
 
-    Nobody closes it by hand: the handler that was given it may be in the middle of a call, and a
-    descriptor that is closed may be another file's the moment after.
+    It is not closed explicitly: a handler may still use it, and the system could reuse a closed
+    descriptor for another file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     file = io.FileIO(descriptor, closefd=False)

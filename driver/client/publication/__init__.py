@@ -1,1 +1,1 @@
-"""Writing: shared and exclusive publications, claims and offers."""
+"""Publications: concurrent and exclusive ones, offers and claims."""

@@ -1,4 +1,4 @@
-"""A frame of the log that waits for its payload, to be written in place."""
+"""Claim: a frame reserved in the log, whose payload the program writes in place."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def claim_frame(state, log, values, limit_at, length):
     """Claim one frame for a payload of `length` bytes; threads may share the appender.
 
     Shapes:  state APPENDER[1], log uint8[n], values uint8[m] with the limit at byte `limit_at`
-    Returns: (the position after it or a code, where the frame begins in the log)
+    Returns: (the position after the frame or an error code, offset of the frame in the log)
     """
     if length < 0 or length > state[0].max_payload_length:
         return result.ERROR, 0
@@ -34,11 +34,11 @@ def claim_frame(state, log, values, limit_at, length):
 
 
 class Claim:
-    """A claimed frame: write to `payload`, then `commit`, or `abort`.
+    """A claimed frame: write to `payload`, then call `commit` or `abort`.
 
-    As a context manager it commits, or aborts when the block raises. The stream stands still until
-    one of both; a claim that is forgotten is unblocked by the driver after some seconds. The log
-    stays mapped as long as the claim lives, even when the publication is closed meanwhile.
+    As a context manager it commits, or aborts if the block raises. Until then subscribers cannot
+    read past the frame; the driver unblocks a forgotten claim after some seconds. The log stays
+    mapped as long as the claim exists, even if the publication is closed.
     """
 
     def __init__(self, log: np.ndarray, claim_at: int, frame_length: int, position: int) -> None:
@@ -46,15 +46,15 @@ class Claim:
         self._claim_at = claim_at
         self._is_done = False
         self.position = position
-        """The stream's position behind it."""
+        """Stream position after the frame."""
         self.payload: memoryview = memoryview(log)[
             claim_at + data.PAYLOAD : claim_at + frame_length
         ]
-        """Where the message is written; not to be used after `commit` or `abort`."""
+        """Buffer for the payload; not to be used after `commit` or `abort`."""
 
     @property
     def reserved_value(self) -> int:
-        """The 64 bits of the header that belong to the application."""
+        """The 64 bits of the header that the application may use."""
         return int(get_i64(self._log, self._claim_at + data.RESERVED_VALUE))
 
     @reserved_value.setter
@@ -63,13 +63,16 @@ class Claim:
             put_i64(self._log, self._claim_at + data.RESERVED_VALUE, value)
 
     def commit(self) -> bool:
-        """Let readers see it. Returns False when it was done before, or the driver unblocked it."""
-        # Later, the same place may be somebody else's claim.
+        """Publish the frame.
+
+        Returns False if the claim was already committed or aborted, or if the driver unblocked it.
+        """
+        # A second commit could publish a later claim at the same offset.
         is_done, self._is_done = self._is_done, True
         return not is_done and bool(appender.commit(self._log, self._claim_at))
 
     def abort(self) -> bool:
-        """Give it up; readers pass over it. Returns as `commit` does."""
+        """Turn the frame into padding. Returns the same as `commit`."""
         is_done, self._is_done = self._is_done, True
         return not is_done and bool(appender.abort(self._log, self._claim_at))
 

@@ -1,6 +1,6 @@
-"""Writing to a stream as its only writer: cheaper, and more can be done.
+"""Exclusive publication: the only writer of its stream, cheaper and with more operations.
 
-The place of the next message is this object's own, so one thread at a time may write.
+The tail position is local to the object, so only one thread at a time may write.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ def _offer_block(state, log, values, limit_at, source, source_at, length):
 
 
 class ExclusivePublication(Publication):
-    """One end of a stream, for writing, that belongs to one thread."""
+    """Writes to a stream that it does not share; one thread at a time may use it."""
 
     _is_revoked = False
 
     def append_padding(self, length: int) -> int:
-        """Write one padding frame over `length` bytes of payload; readers pass over it.
+        """Write one padding frame with `length` bytes of payload, which subscribers skip.
 
         Returns: the new position, or a code; ERROR for more than `max_message_length`
         """
@@ -40,11 +40,12 @@ class ExclusivePublication(Publication):
         return int(_append_padding(self._appender, log, self._values, self._limit_at, length))
 
     def offer_block(self, frames: Message, offset: int = 0, length: int | None = None) -> int:
-        """Write whole frames that were made for this very place, by a recording for example.
+        """Write whole frames that were built for the current position, for example from a
+        recording.
 
-        Their session, stream, term id and term offset are those where this publication stands.
-        Shapes:  `length` bytes of `frames` from `offset`, a multiple of 32; to its end where None
-        Returns: the new position, or a code; ERROR where the bytes do not belong here
+        Their session id, stream id, term id and term offset must be those of the current position.
+        Shapes:  `length` bytes of `frames` from `offset`, a multiple of 32; up to the end if None
+        Returns: the new position, or a code; ERROR if the frames do not belong at this position
         """
         log = self._log
         if self.is_closed:
@@ -59,15 +60,15 @@ class ExclusivePublication(Publication):
         )  # fmt: skip
 
     def revoke_on_close(self) -> None:
-        """From now on, closing takes the stream back."""
+        """Make `close` revoke the stream."""
         self._is_revoked = True
 
     def revoke(self) -> None:
-        """Close, and take the stream back: its images end at once, read or not."""
+        """Close and revoke the stream: its images end at once, even if unread."""
         self._is_revoked = True
         self.close()
 
     def close(self) -> None:
-        """Stop writing, see `Publication.close`; revokes the stream if that was ordered."""
+        """Close, see `Publication.close`; revoke the stream after `revoke_on_close`."""
         if not self.is_closed:
             self._conductor.release_publication(self, revoke=self._is_revoked)

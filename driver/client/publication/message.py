@@ -1,4 +1,4 @@
-"""What can be offered: anything that is bytes."""
+"""Types that can be offered as a message: any bytes-like object."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ Message = bytes | bytearray | memoryview | np.ndarray
 
 
 def as_bytes(message: Message) -> np.ndarray:
-    """Any bytes-like object as uint8[n], without copying; what is not contiguous is copied."""
+    """Return a bytes-like object as uint8[n]; copy it only if it is not contiguous."""
     if isinstance(message, np.ndarray):
         return np.ascontiguousarray(message).reshape(-1).view(np.uint8)
     if isinstance(message, memoryview) and not message.c_contiguous:

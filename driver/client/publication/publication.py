@@ -1,23 +1,24 @@
-"""Writing to a stream that several threads and clients may share.
+"""Concurrent publication: several threads and clients may write to its stream.
 
-An offer answers the stream's new position, or a negative code of
-`driver.logbuffer.publication_result`: try again later (BACK_PRESSURED), at once (ADMIN_ACTION), or
-when somebody listens (NOT_CONNECTED). CLOSED and MAX_POSITION_EXCEEDED will not change any more.
+An offer returns the new stream position, or a negative code of
+`driver.logbuffer.publication_result`. Retry BACK_PRESSURED later, ADMIN_ACTION at once, and
+NOT_CONNECTED when a subscriber is connected. CLOSED and MAX_POSITION_EXCEEDED are permanent.
 
-Whoever writes takes the log's array first and looks at `is_closed` then; closing lets go of the
-array but never unmaps it. So a close by another thread never leaves a kernel without memory.
+Every method loads the log's array first and checks `is_closed` afterwards; closing releases the
+array but never unmaps it. A close by another thread is therefore safe for a running kernel.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
 
 from windtunnel.driver.base.atomics import get_i64_acquire
 from windtunnel.driver.client import channel_status
+from windtunnel.driver.client.conductor_protocol import Conductor
 from windtunnel.driver.client.destinations import SendDestinations
 from windtunnel.driver.client.publication import supplied_offer
 from windtunnel.driver.client.publication.claim import Claim, claim_frame
@@ -29,9 +30,6 @@ from windtunnel.driver.logbuffer import appender, descriptor, position
 from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.wire.data import HEADER_LENGTH
-
-if TYPE_CHECKING:
-    from windtunnel.driver.client.conductor.conductor import ClientConductor
 
 
 @kernel
@@ -46,12 +44,21 @@ def _offer_vectored(state, log, values, limit_at, source, ranges, reserved_value
     return appender.offer_vectored(state, log, limit, source, ranges, reserved_value)
 
 
+class PublicationConductor(Conductor, Protocol):
+    """Methods of the client's conductor that a publication calls."""
+
+    def release_publication(self, publication: Publication, *, revoke: bool = False) -> None:
+        """Close the publication and remove it at the driver."""
+
+
 class Publication(SendDestinations):
-    """One end of a stream, for writing, that any thread may use."""
+    """Writes to one stream; any thread may use it."""
+
+    _conductor: PublicationConductor
 
     def __init__(
         self,
-        conductor: ClientConductor,
+        conductor: PublicationConductor,
         log: LogBuffer,
         *,
         channel: str,
@@ -70,9 +77,9 @@ class Publication(SendDestinations):
         self._limit_at = limit_counter_id * counters.COUNTER_LENGTH
         self.channel = channel
         self.registration_id = registration_id
-        """Of this client's own command."""
+        """Correlation id of this client's own command."""
         self.original_registration_id = original_registration_id
-        """Of the command that opened the stream, which other clients may share."""
+        """Correlation id of the command that created the stream, perhaps from another client."""
         self.position_limit_id = limit_counter_id
         self.channel_status_id = channel_status_id
         self.session_id, self.stream_id = int(state.session_id), int(state.stream_id)
@@ -80,16 +87,16 @@ class Publication(SendDestinations):
         self.position_bits_to_shift = log.bits
         self.term_length, self.mtu_length = log.term_length, log.mtu_length
         self.max_payload_length = int(state.max_payload_length)
-        """Longest message of one frame, and longest claim, in bytes."""
+        """Maximum length in bytes of an unfragmented message and of a claim."""
         self.max_message_length = int(state.max_message_length)
         self.is_exclusive = bool(state.is_exclusive)
         self.is_closed = False
         self.close_reason = ""
-        """Why the client closed it, if it was not its owner."""
+        """Why the publication was closed; empty while it is open."""
 
     @property
     def is_original(self) -> bool:
-        """Whether this client opened the stream, instead of sharing one that was there."""
+        """Whether this publication created the stream instead of sharing an existing one."""
         return self.registration_id == self.original_registration_id
 
     def offer(
@@ -99,11 +106,11 @@ class Publication(SendDestinations):
         length: int | None = None,
         reserved_value: int | ReservedValueSupplier = 0,
     ) -> int:
-        """Write one message, in fragments if it is long.
+        """Write one message, in fragments if it is longer than `max_payload_length`.
 
-        Shapes:  `length` bytes of `message` from `offset`; to its end where None
-        Returns: the new position, or a code; ERROR for a message beyond `max_message_length`. A
-                 function as `reserved_value` is asked for each frame, see `supplied_offer`
+        Shapes:  `length` bytes of `message` from `offset`; up to the end if None
+        Returns: the new position, or a code; ERROR for a message beyond `max_message_length`. If
+                 `reserved_value` is a function, it is called for each frame, see `supplied_offer`
         """
         log = self._log
         if self.is_closed:
@@ -128,7 +135,7 @@ class Publication(SendDestinations):
     def offer_parts(
         self, parts: Sequence[Message], reserved_value: int | ReservedValueSupplier = 0
     ) -> int:
-        """Write one message that is given in parts, one after the other. Returns as `offer`."""
+        """Write one message from consecutive parts. Returns the same as `offer`."""
         log = self._log
         if self.is_closed:
             return result.CLOSED
@@ -149,33 +156,36 @@ class Publication(SendDestinations):
     def offer_batch(
         self, messages: np.ndarray, lengths: np.ndarray, first: int = 0
     ) -> tuple[int, int]:
-        """Write many messages that lie back to back, until one is refused.
+        """Write many contiguous messages until an offer fails.
 
         Shapes:  messages uint8[sum(lengths[first:])], from message `first` on; lengths int64[m]
-        Returns: (messages written, answer to the last offer)
+        Returns: (number of messages written, result of the last offer)
         """
         log = self._log
         if self.is_closed:
             return 0, result.CLOSED
-        written, answer = appender.offer_batch(
+        written, outcome = appender.offer_batch(
             self._appender, log, self._values, self._limit_at, messages, 0, lengths, first,
             lengths.size - first,
         )  # fmt: skip
-        return int(written), int(answer)
+        return int(written), int(outcome)
 
     def try_claim(self, length: int) -> Claim | int:
-        """Claim one frame to fill in place, `length` up to `max_payload_length`, else a code."""
+        """Claim one frame for a payload of `length` bytes, up to `max_payload_length`.
+
+        Returns the claim, or a code.
+        """
         log = self._log
         if self.is_closed:
             return result.CLOSED
-        answer, at = claim_frame(self._appender, log, self._values, self._limit_at, length)
-        if answer < 0:
-            return int(answer)
-        return Claim(log, int(at), length + HEADER_LENGTH, int(answer))
+        outcome, at = claim_frame(self._appender, log, self._values, self._limit_at, length)
+        if outcome < 0:
+            return int(outcome)
+        return Claim(log, int(at), length + HEADER_LENGTH, int(outcome))
 
     @property
     def position(self) -> int:
-        """Where the next message goes; CLOSED after close."""
+        """Position of the next message; CLOSED after close."""
         log = self._log
         if self.is_closed:
             return result.CLOSED
@@ -183,25 +193,25 @@ class Publication(SendDestinations):
 
     @property
     def position_limit(self) -> int:
-        """Up to where the driver allows writing; CLOSED after close."""
+        """Position up to which the driver allows writing; CLOSED after close."""
         if self.is_closed:
             return result.CLOSED
         return int(get_i64_acquire(self._values, self._limit_at))
 
     @property
     def available_window(self) -> int:
-        """How many bytes may be written now; CLOSED after close."""
-        limit, reached = self.position_limit, self.position
-        return result.CLOSED if self.is_closed else limit - reached
+        """Number of bytes that may be written now; CLOSED after close."""
+        limit, tail_position = self.position_limit, self.position
+        return result.CLOSED if self.is_closed else limit - tail_position
 
     @property
     def max_possible_position(self) -> int:
-        """Where the stream runs out of term ids."""
+        """Position at which the stream has used all its term ids."""
         return int(position.max_possible(self.term_length))
 
     @property
     def is_connected(self) -> bool:
-        """Whether somebody listens."""
+        """Whether the stream has a connected subscriber."""
         log = self._log
         if self.is_closed:
             return False
@@ -209,24 +219,25 @@ class Publication(SendDestinations):
 
     @property
     def channel_status(self) -> int:
-        """The state of the channel's socket, see `windtunnel.driver.client.channel_status`."""
+        """Status of the channel's socket, see `windtunnel.driver.client.channel_status`."""
         return channel_status.status(self._conductor.counters, self)
 
     @property
     def local_socket_addresses(self) -> list[str]:
-        """Where the stream is sent from, `address:port`; empty while that is not known."""
+        """Addresses that the stream is sent from, `address:port`; empty while unknown."""
         return channel_status.local_addresses(self._conductor.counters, self)
 
     def close(self) -> None:
-        """Stop writing; what was written still reaches the listeners. May be called again.
+        """Close the publication; the driver still delivers what was written.
 
-        Raises ReentrantCallError in a callback of the client's conductor
+        Closing again has no effect. Raises ReentrantCallError in a callback of the client's
+        conductor.
         """
         if not self.is_closed:
             self._conductor.release_publication(self)
 
     def on_client_closed(self, reason: str) -> LogBuffer:
-        """For the client's conductor: the publication is over. Returns the log to let go of."""
+        """Close the publication and return its log to release. Called by the client's conductor."""
         self.is_closed = True
         self.close_reason = reason
         self._log = np.empty(0, dtype=np.uint8)

@@ -1,8 +1,8 @@
-"""An offer whose frames get their reserved value from a function of the program.
+"""Offer whose frames get their reserved value from a function of the program.
 
-The function sees each frame whole, header and payload, before it is published; a checksum or a time
-stamp is what it is made for. It runs between the claim and the commit, so the stream waits for it:
-when it raises, what was claimed and not yet committed becomes padding, and the exception goes on.
+The function receives each whole frame, header and payload, before it is published, for example to
+compute a checksum or a timestamp. It runs between claim and commit, so it delays subscribers. If it
+raises, the frames that are claimed but not committed become padding and the exception propagates.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.wire import data
 
 ReservedValueSupplier = Callable[[memoryview], int]
-"""Called with a frame, uint8[frame length]; its payload begins at byte 32."""
+"""Called with a frame, uint8[frame length]; the payload begins at byte 32."""
 
 
 @kernel
 def claim_message(state, log, values, limit_at, length):
     """Claim room for all frames of a message of `length` bytes.
 
-    Returns: (the position after it or a code, where in the log it begins, its term id, its term
+    Returns: (the position after it or an error code, its offset in the log, its term id, its term
              offset)
     """
     if length < 0 or length > state[0].max_message_length:
@@ -38,7 +38,7 @@ def claim_message(state, log, values, limit_at, length):
 
 @kernel
 def fill_frame(log, at, meta_at, term_id, term_offset, flags, source, source_at, length):
-    """Write one frame but for its reserved value, and do not commit it."""
+    """Write one frame without its reserved value, and do not commit it."""
     frame_length = length + frame.HEADER_LENGTH
     frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
     copy(log, at + data.PAYLOAD, source, source_at, length)
@@ -65,7 +65,7 @@ def offer(
     source: np.ndarray,
     supplier: ReservedValueSupplier,
 ) -> int:
-    """Write one message; the supplier is asked once for each of its frames.
+    """Write one message; call the supplier once for each of its frames.
 
     Shapes:  state APPENDER[1], log uint8[n], source uint8[length]
     Returns: the position after it, or a code

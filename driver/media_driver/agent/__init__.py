@@ -1,1 +1,1 @@
-"""The agents of a media driver: duty cycles, their threads, queues and counters."""
+"""Common code of the agents: duty cycle measurement, threads, queues and system counters."""

@@ -1,6 +1,6 @@
-"""The processor that an agent's thread is bound to.
+"""CPU affinity of the agents' threads.
 
-Threads that run several agents follow the conductor's setting, or the sender's. Source: the C
+A shared thread uses the conductor's setting, a shared network thread the sender's. Source: the C
 driver of Aeron 1.53.
 """
 
@@ -20,7 +20,7 @@ _SETTING_OF_THREAD = {
 
 
 def pin_thread(context: Context, thread: str, record_error: Callable[[int, str], None]) -> None:
-    """Bind the calling thread; a processor that is not ours is noted, and nothing is bound."""
+    """Set the affinity of the calling thread; a failure is recorded in the error log."""
     cpu = getattr(context, _SETTING_OF_THREAD[thread])
     if cpu < 0:
         return

@@ -1,7 +1,6 @@
-"""How long an agent's turns take: the longest so far, and how many were longer than a threshold.
+"""Measures an agent's duty cycles: the maximum time, and the number above a threshold.
 
-A turn's length is the time since the turn before it began, idling included, as tools expect to see
-it.
+A cycle time is measured from start to start and includes idling, as in Aeron.
 """
 
 import numpy as np
@@ -11,16 +10,16 @@ from windtunnel.driver.kernels.jit import kernel
 
 DUTY_CYCLE = np.dtype(
     [
-        ("last_ns", "i8"),  # when the turn before began; 0 before the first
+        ("last_ns", "i8"),  # start of the previous duty cycle; 0 before the first
         ("threshold_ns", "i8"),
-        ("max_id", "i8"),  # counter of the longest
-        ("exceeded_id", "i8"),  # counter of the too long
+        ("max_id", "i8"),  # counter of the maximum cycle time
+        ("exceeded_id", "i8"),  # counter of cycles above the threshold
     ]
 )
 
 
 def make_duty_cycle(max_id: int, exceeded_id: int, threshold_ns: int) -> np.recarray:
-    """A fresh tracker, DUTY_CYCLE[1]."""
+    """Make a duty cycle tracker, DUTY_CYCLE[1]."""
     state = np.zeros(1, dtype=DUTY_CYCLE).view(np.recarray)
     state[0] = (0, threshold_ns, max_id, exceeded_id)
     return state
@@ -28,7 +27,7 @@ def make_duty_cycle(max_id: int, exceeded_id: int, threshold_ns: int) -> np.reca
 
 @kernel
 def measure(state, values, now_ns):
-    """Note that a turn begins now."""
+    """Record the start of a duty cycle."""
     rec = state[0]
     if rec.last_ns != 0:
         length_ns = now_ns - rec.last_ns

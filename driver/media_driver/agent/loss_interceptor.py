@@ -1,12 +1,12 @@
-"""Datagrams lost on purpose, before anybody looks at them: the C driver's interceptors.
+"""Drops received datagrams before they are parsed, as the C driver's loss interceptors do.
 
-    loss             each frame of a kind in the mask, with one probability
-    fixed-loss       what covers one range of one term, the first time it passes in a stream
-    multi-gap-loss   what touches a gap at each multiple of a radix in one term, likewise
+    loss             each frame whose type is in the mask, with a fixed probability
+    fixed-loss       frames that cover a range of one term, the first time in each stream
+    multi-gap-loss   frames that touch a gap at each multiple of a radix in one term, likewise
 
-Tests of other programs count on the very frames that the C driver loses, so chance is its generator
-(`erand48`) and each rule is its rule. Where none is set the list is empty and costs one look at its
-length. Source: the C driver's interceptors, Aeron 1.53.
+Drops exactly the frames that the C driver drops, since tests of other programs depend on that: the
+random numbers are those of its generator (`erand48`). Without interceptors the cost is one length
+check. Source: the C driver's interceptors, Aeron 1.53.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,7 @@ FIXED = 2
 MULTI_GAP = 3
 
 TRACKED_STREAMS_MAX = 1024
-"""Streams whose progress the deterministic losses keep; of more, nothing is lost."""
+"""Streams that the deterministic interceptors track; frames of further streams are not dropped."""
 
 LOSS_RULE = np.dtype(
     [
@@ -40,7 +40,7 @@ LOSS_RULE = np.dtype(
         ("rate", "f8"),
         ("type_mask", "i8"),
         ("term_id", "i8"),
-        ("limit", "i8"),  # offset in the term at which losing ends
+        ("limit", "i8"),  # term offset at which the loss ends
         ("radix_bits", "i8"),
         ("gap_length", "i8"),
     ]
@@ -53,10 +53,10 @@ _SCALE = 1.0 / (1 << 48)
 
 
 class Losses(NamedTuple):
-    """The rules of one agent; each has its own."""
+    """The loss rules of one agent."""
 
     rules: np.ndarray  # LOSS_RULE[n], in the order of their names in the setting
-    offsets: np.ndarray  # STREAM_ENTRY[...], (rule, stream, session) -> offset that was reached
+    offsets: np.ndarray  # STREAM_ENTRY[...], (rule, stream, session) -> offset reached
 
 
 NO_LOSSES = Losses(np.zeros(0, dtype=LOSS_RULE).view(np.recarray), make_stream_map(1))
@@ -68,7 +68,7 @@ def make_losses(
     fixed_loss: FixedLoss,
     multi_gap_loss: MultiGapLoss,
 ) -> Losses:
-    """What the settings of a driver ask one of its agents to lose."""
+    """Make the loss rules of one agent from the driver's settings."""
     if not names:
         return NO_LOSSES
     rules = np.zeros(len(names), dtype=LOSS_RULE).view(np.recarray)
@@ -87,8 +87,8 @@ def make_losses(
 def _fill_random(rule: np.record, settings: RandomLoss) -> None:
     rule.kind = RANDOM
     rule.rate, rule.type_mask = settings.rate, settings.message_type_mask
-    # erand48 takes three words of 16 bits, least significant first; the C driver fills them with
-    # the seed's words in the opposite order.
+    # erand48 takes three 16-bit words, least significant first. The C driver passes the words of
+    # the seed in the opposite order.
     low, middle, high = (settings.seed >> shift & 0xFFFF for shift in (0, 16, 32))
     rule.random = low << 32 | middle << 16 | high
 
@@ -102,7 +102,7 @@ def _fill_multi_gap(rule: np.record, settings: MultiGapLoss) -> None:
 
 @kernel
 def is_lost(losses, buf, at, length):
-    """Whether a datagram, of which nothing is known yet, is to be lost."""
+    """Return whether to drop a datagram, which has not been validated yet."""
     if length < header.LENGTH:
         return False
     kind = header.frame_type(buf, at)
@@ -152,7 +152,7 @@ def _is_in_gap(losses, index, buf, at, length):
 
 @kernel
 def _touches_gap(rule, begin, length):
-    """Whether a range reaches into the gap at the multiple before or behind its beginning."""
+    """Return whether a range overlaps the gap at the multiple before or after its start."""
     before = begin >> rule.radix_bits << rule.radix_bits
     if before > 0 and (begin == before or begin < before + rule.gap_length):
         return True

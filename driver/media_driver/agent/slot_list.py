@@ -1,12 +1,12 @@
-"""The slots that an agent serves, as the first entries of an array, and its answers about them."""
+"""An agent's list of active slots, and the events that acknowledge the release of a slot."""
 
 from windtunnel.driver.base import handoff
 from windtunnel.driver.kernels.jit import kernel
 
 
 @kernel
-def forget(slots, count, slot):
-    """Take `slot` out of the first `count` entries, keeping the order of the others."""
+def remove(slots, count, slot):
+    """Remove `slot` from the first `count` entries, keeping the order of the others."""
     kept = 0
     for index in range(count):
         if slots[index] != slot:
@@ -15,9 +15,9 @@ def forget(slots, count, slot):
 
 
 @kernel
-def answer(state, event, slot):
-    """Tell the conductor that the agent did what was asked about a slot."""
+def acknowledge(state, event, slot):
+    """Send the conductor an event that acknowledges a command about a slot."""
     state.record[0] = event
     state.record[1] = slot
-    # There is room: a slot is answered for once before it is given out again.
+    # The queue has space: each slot is acknowledged once before it is allocated again.
     handoff.put(state.events, state.record)

@@ -1,1 +1,1 @@
-"""The conductor: executes client commands, owns every resource, and tracks liveness."""
+"""The conductor agent: executes client commands, owns all resources and tracks liveness."""

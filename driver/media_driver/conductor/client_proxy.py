@@ -1,6 +1,6 @@
-"""How the driver speaks to its clients: every response goes into the broadcast, for all to hear.
+"""Transmits responses to all clients through the broadcast buffer.
 
-Clients pick out what concerns them by correlation and registration ids.
+Clients select their responses by correlation and registration ids.
 """
 
 import numpy as np
@@ -11,23 +11,23 @@ from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
 
 
 class ClientProxy:
-    """The transmitting end of the to-clients buffer."""
+    """The transmitter of the to-clients broadcast buffer."""
 
     def __init__(self, to_clients: np.ndarray) -> None:
         self._to_clients = to_clients
 
-    def tell(self, response: Response) -> None:
-        """Say a response to all clients."""
+    def transmit(self, response: Response) -> None:
+        """Transmit a response to all clients."""
         content = np.frombuffer(response.encode(), dtype=np.uint8).copy()
         status = broadcast.transmit(
             self._to_clients, int(response.TYPE_ID), content, 0, content.size
         )
         assert status == broadcast.OK, f"response of {content.size} bytes not sent: {status}"
 
-    def succeed(self, correlation_id: int) -> None:
-        """A command was carried out."""
-        self.tell(OperationSuccess(correlation_id))
+    def operation_succeeded(self, correlation_id: int) -> None:
+        """Report that a command succeeded."""
+        self.transmit(OperationSuccess(correlation_id))
 
-    def fail(self, correlation_id: int, error_code: int, message: str) -> None:
-        """A command was refused; an overlong explanation is cut."""
-        self.tell(ErrorResponse(correlation_id, error_code, message[:8192]))
+    def on_error(self, correlation_id: int, error_code: int, message: str) -> None:
+        """Report that a command failed; the message is truncated to 8192 characters."""
+        self.transmit(ErrorResponse(correlation_id, error_code, message[:8192]))

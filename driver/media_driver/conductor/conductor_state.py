@@ -1,8 +1,7 @@
-"""What the conductor's kernels reach, and the part of its turn that needs no Python.
+"""The state of the conductor's kernels, and the part of its duty cycle that runs without Python.
 
-`run` repeats the numeric part of the turn (rebuilding images, moving publication limits) and comes
-back as soon as there is something that only Python can do: a client's command, an event from an
-agent, a timer, an image's first loss.
+`run` repeats that part (rebuilding images, updating publication limits) and returns as soon as
+Python is needed: for a command, an event of an agent, a timer, or the first loss of an image.
 """
 
 from typing import Any, NamedTuple
@@ -24,13 +23,13 @@ CONDUCTOR = np.dtype(
     [
         ("image_count", "i8"),  # entries of `active_images`
         ("limit_count", "i8"),  # entries of `active_limits`
-        ("has_new_loss", "i8"),  # an image lost something and has no entry in the loss report yet
+        ("has_new_loss", "i8"),  # an image without an entry in the loss report has a loss
     ]
 )
 
 
 class ConductorState(NamedTuple):
-    """The arrays; see the modules that declare the records for what is in them."""
+    """The conductor's arrays; the records are documented where their dtypes are declared."""
 
     agent: np.ndarray  # CONDUCTOR[1]
     images: np.ndarray  # PUBLICATION_IMAGE[n], shared with the receiver
@@ -61,7 +60,7 @@ def make_conductor_state(
     subscribers: int = 16_384,
     idle_state: Any = None,
 ) -> ConductorState:
-    """Blank state for a conductor that works with this sender and this receiver."""
+    """Make the state of a conductor for the given sender and receiver."""
     return ConductorState(
         agent=np.zeros(1, dtype=CONDUCTOR).view(np.recarray),
         images=receiver.images,
@@ -83,7 +82,7 @@ def make_conductor_state(
 
 @kernel
 def track(state, now_ns, now_ms):
-    """Rebuild every image and move every publication limit once. Returns an amount of work."""
+    """Rebuild every image and update every publication limit once. Returns the work count."""
     agent = state.agent[0]
     work_count = 0
     for index in range(agent.image_count):
@@ -94,8 +93,8 @@ def track(state, now_ns, now_ms):
 
 
 @kernel
-def needs_shell(state):
-    """Whether something waits that only Python can do."""
+def needs_python(state):
+    """Return whether there is work for the Python part of the duty cycle."""
     return (
         ring_buffer.has_message(state.ring)
         or not handoff.is_empty(state.sender_events)
@@ -106,16 +105,16 @@ def needs_shell(state):
 
 @kernel
 def run(state, deadline_ns):
-    """Take numeric turns until the shell is needed or the deadline has come, idling in between.
+    """Run duty cycles until Python is needed or the deadline has passed, idling in between.
 
-    At least one turn is taken, since something may wait for the shell that only these turns bring
-    about.
+    Runs at least one, even if Python is needed already: the commands and events may depend on its
+    results.
     """
     now_ns = system.monotonic_ns()
     while True:
         duty_cycle.measure(state.cycle, state.counters, now_ns)
         work_count = track(state, now_ns, system.epoch_ns() // system.NS_PER_MS)
-        if needs_shell(state):
+        if needs_python(state):
             return
         idle.after_turn(state.idle, work_count)
         now_ns = system.monotonic_ns()

@@ -1,7 +1,6 @@
-"""What the conductor's parts share: settings, the cnc file, the agents' state, and the ways to
-reach them.
+"""Resources that the conductor's components share: settings, cnc.dat, agent states and proxies.
 
-One value made by the composition root and handed to each part; nothing here decides anything.
+`composition.make_resources` builds one DriverResources per driver; it is passed to each component.
 """
 
 import random
@@ -15,6 +14,7 @@ from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.channel.resolver import Resolver
 from windtunnel.driver.cnc import counters, ring_buffer
 from windtunnel.driver.cnc.cnc_file import CncFile
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.media.channel_sockets import Sockets
 from windtunnel.driver.media.udp_socket import SystemBuffers
 from windtunnel.driver.media_driver.agent import system_counters
@@ -32,7 +32,7 @@ from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 @dataclass(frozen=True)
 class DriverResources:
-    """The parts, each with one owner; the conductor's thread is the only one that uses this."""
+    """The shared resources of a driver; only the conductor's thread uses them."""
 
     context: Context
     clock: Clock
@@ -41,7 +41,7 @@ class DriverResources:
     counters: StreamCounters
     clients: ClientProxy
     record_error: Callable[[int, str], None]
-    """Note an error where tools will find it, and count it."""
+    """Records (error code, text) in the distinct error log and increments the error counter."""
     sender: SenderState
     receiver: ReceiverState
     conductor: ConductorState
@@ -53,26 +53,28 @@ class DriverResources:
     sockets: Sockets
     system_buffers: SystemBuffers
     random: random.Random
+    retired_logs: list[LogBuffer] = field(default_factory=list)
+    """Log buffers that are unused and not freed yet, oldest first."""
     unremoved_logs: list[Path] = field(default_factory=list)
-    """Files of logs that are no longer in use, and that the system did not let go yet."""
+    """Log buffer files that are unused but could not be deleted yet."""
 
     @property
     def resolver(self) -> Resolver:
-        """Addresses for names."""
+        """The resolver of host names."""
         return self.names
 
     def next_correlation_id(self) -> int:
-        """An id that no client and no image of this driver has had."""
+        """Return a correlation id that is unique among clients and images of this driver."""
         return int(ring_buffer.next_correlation_id(self.cnc.to_driver))
 
     def publication_file(self, registration_id: int) -> Path:
-        """Where a publication's log lives."""
+        """Return the path of a publication's log buffer."""
         return self.context.dir / "publications" / f"{registration_id}.logbuffer"
 
     def image_file(self, correlation_id: int) -> Path:
-        """Where an image's log lives."""
+        """Return the path of an image's log buffer."""
         return self.context.dir / "images" / f"{correlation_id}.logbuffer"
 
-    def note_mapped(self, delta_bytes: int) -> None:
-        """Keep the count of bytes that are mapped."""
+    def add_mapped_bytes(self, delta_bytes: int) -> None:
+        """Add to the counter of mapped bytes."""
         counters.add(self.values, system_counters.BYTES_CURRENTLY_MAPPED, delta_bytes)

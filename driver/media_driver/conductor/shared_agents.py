@@ -1,5 +1,4 @@
-"""Agents that share a thread: their turns interleaved in one kernel, so that none waits for another
-to idle.
+"""Runs several agents in one thread: a kernel interleaves their duty cycles.
 
 Source: spec 10.2, Aeron 1.53 threading modes SHARED and SHARED_NETWORK.
 """
@@ -14,7 +13,7 @@ from windtunnel.driver.media_driver.sender import sender
 
 @kernel
 def run_network(sending, receiving, quantum_ns):
-    """Sender and receiver in turn until the quantum is over; they idle as the sender does."""
+    """Run sender and receiver in turn for a quantum, with the sender's idle strategy."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -27,7 +26,7 @@ def run_network(sending, receiving, quantum_ns):
 
 @kernel
 def run_all(conducting, sending, receiving, deadline_ns):
-    """All three in turn until the deadline or until the shell is needed; one turn at least."""
+    """Run all agents in turn until the deadline or until Python is needed, at least once."""
     now_ns = system.monotonic_ns()
     while True:
         duty_cycle.measure(conducting.cycle, conducting.counters, now_ns)
@@ -37,7 +36,7 @@ def run_all(conducting, sending, receiving, deadline_ns):
             conducting, now_ns, system.epoch_ns() // system.NS_PER_MS
         )
         work_count += sender.do_work(sending, now_ns) + receiver.do_work(receiving, now_ns)
-        if conductor_state.needs_shell(conducting):
+        if conductor_state.needs_python(conducting):
             return
         idle.after_turn(conducting.idle, work_count)
         now_ns = system.monotonic_ns()

@@ -1,4 +1,4 @@
-"""Whether the file system has room for a new log, and when to say that it soon will not.
+"""Checks the free space of the file system before a log buffer is created.
 
 Source: spec 10.1, Aeron 1.53.
 """
@@ -17,9 +17,9 @@ def check_space(
     record_error: Callable[[int, str], None],
     usable_bytes: Callable[[Path], int],
 ) -> None:
-    """Refuse a log that would not fit; note in the error log when space runs low.
+    """Refuse a log that does not fit, and record an error when space runs low.
 
-    Nothing is asked of the file system where AERON_PERFORM_STORAGE_CHECKS is false.
+    Does nothing if AERON_PERFORM_STORAGE_CHECKS is false. Raises StorageError.
     """
     if not context.perform_storage_checks:
         return
@@ -30,7 +30,7 @@ def check_space(
             f"usable={usable} in {context.dir}"
         )
     if usable <= threshold:
-        # The usable bytes are left out of what makes errors alike: the log keeps each text once.
+        # The text omits the usable bytes, so that the distinct error log has one entry for all.
         record_error(
             int(ErrorCode.STORAGE_SPACE),
             f"WARNING: space is running low: threshold={threshold} in {context.dir}",

@@ -1,10 +1,11 @@
-"""Type ids, keys and labels of the counters that belong to streams, channels and clients.
+"""Allocates the counters of streams, channels and clients with Aeron's type ids, keys and labels.
 
     stream key:   registration id (i64) | session (i32) | stream (i32) | channel length (i32) |
-    channel channel key:  channel length (i32) | channel
+                  channel
+    channel key:  channel length (i32) | channel
     address key:  id of the channel's status counter (i32) | length (i32) | address text
 
-Tools find a stream by these, so they are Aeron's to the byte. Source: spec 8.2 and 8.3, Aeron 1.53.
+Tools find streams by them, so they match Aeron byte for byte. Source: spec 8.2 and 8.3, Aeron 1.53.
 """
 
 import struct
@@ -69,14 +70,14 @@ NETWORK_COUNTERS = (
     SENDER_BACK_PRESSURE,
     SENDER_NAKS_RECEIVED,
 )
-"""What a network publication has, in the order of their ids."""
+"""Counters of a network publication, in the order of their ids."""
 IPC_COUNTERS = NETWORK_COUNTERS[:2]
-"""What an IPC publication has."""
+"""Counters of an IPC publication."""
 _EVENT_COUNTS = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED)
 
 
 class StreamCounters:
-    """Allocates counters for streams and channels; whoever asked frees them."""
+    """Allocates counters; the caller frees them."""
 
     def __init__(self, manager: CountersManager) -> None:
         self._manager = manager
@@ -95,7 +96,7 @@ class StreamCounters:
         reference_id: int = 0,
         value: int = 0,
     ) -> int:
-        """A counter of one stream; returns its id."""
+        """Allocate a counter of a stream. Returns its id."""
         channel_bytes = channel.encode()[:STREAM_CHANNEL_LENGTH_MAX]
         header = (registration_id, session_id, stream_id, len(channel_bytes))
         key = struct.pack("<qiii", *header) + channel_bytes
@@ -113,9 +114,9 @@ class StreamCounters:
         *,
         is_exclusive: bool,
     ) -> list[int]:
-        """The counters of a publication that starts at position `at`.
+        """Allocate the counters of a publication that starts at position `at`.
 
-        `identity` is what `stream` takes; `undo` frees what was made if the publication fails.
+        `identity` has the arguments of `stream`; `undo` frees the counters on failure.
         """
         kind = "exclusive" if is_exclusive else "concurrent"
         ids = []
@@ -127,7 +128,7 @@ class StreamCounters:
         return ids
 
     def channel_status(self, type_id: int, channel: str, registration_id: int) -> int:
-        """The status of a send or receive channel, or how many destinations a send channel has."""
+        """Allocate the status counter or the destination counter of a channel."""
         name = _CHANNEL_NAMES[type_id]
         channel_bytes = channel.encode()[:CHANNEL_LENGTH_MAX]
         key = struct.pack("<i", len(channel_bytes)) + channel_bytes
@@ -138,7 +139,7 @@ class StreamCounters:
     def local_address(
         self, name: str, status_counter_id: int, address: str, registration_id: int
     ) -> int:
-        """The address that a socket is bound to."""
+        """Allocate the counter that shows the local address of a socket."""
         text = address.encode()
         key = struct.pack("<ii", status_counter_id, len(text)) + text
         label = f"{name}-local-sockaddr: {status_counter_id} {address}"
@@ -147,15 +148,15 @@ class StreamCounters:
         )
 
     def client_heartbeat(self, client_id: int, now_ms: int) -> int:
-        """What a client writes to show that it is alive."""
+        """Allocate the heartbeat counter of a client."""
         key = struct.pack("<q", client_id)
         label = f"client-heartbeat: id={client_id}"
         return self._manager.allocate(CLIENT_HEARTBEAT, key, label, client_id, client_id, 0, now_ms)
 
     def append_label(self, counter_id: int, text: str) -> None:
-        """Add to a label once more is known."""
+        """Append text to a counter's label."""
         self._manager.append_label(counter_id, text)
 
     def free(self, counter_id: int) -> None:
-        """Give a counter back."""
+        """Free a counter."""
         self._manager.free(counter_id)

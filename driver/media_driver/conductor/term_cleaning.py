@@ -1,8 +1,8 @@
-"""Zeroing what every reader has left behind, so that a term is clean before it is written again.
+"""Zeroes consumed parts of a log, so that a term is clean before it is written again.
 
     clean position          limit
-       |////////////|         |    to the end of the dirty term at most, since cleaning happens
-       +------------+---------+        in the conductor's turn and must not hold it up
+       |////////////|         |    at most to the end of the dirty term per call, to bound the
+       +------------+---------+        duration of the conductor's duty cycle
 
 Source: spec 2.7, Aeron 1.53.
 """
@@ -14,9 +14,9 @@ from windtunnel.driver.logbuffer import cleaner, frame, position
 
 @kernel
 def clean_to(owner, limit):
-    """Move the clean position of `owner` (a record with log fields) towards `limit`.
+    """Clean the log of `owner` (a record with log fields) towards the position `limit`.
 
-    A limit comes from positions that clients write, so it need not be the end of a frame.
+    The limit is derived from positions that clients write, so it need not be aligned to a frame.
     """
     length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
     if length <= 0:

@@ -1,4 +1,4 @@
-"""Counters that clients ask for: theirs until they remove them or go; static ones stay.
+"""Counters that clients add: freed with the client, except for static counters.
 
 Source: spec 7.3, Aeron 1.53.
 """
@@ -29,7 +29,7 @@ class _UserCounter:
 
 
 class UserCounters:
-    """The applications' own counters, by registration id; static ones by type as well."""
+    """The counters of applications, by registration id; static counters also by type."""
 
     def __init__(
         self, manager: CountersManager, clients: ClientProxy, registry: ClientRegistry
@@ -42,7 +42,7 @@ class UserCounters:
         self._static: dict[tuple[int, int], int] = {}
 
     def add(self, command: AddCounter) -> None:
-        """Make a counter for a client."""
+        """Allocate a counter for a client."""
         self._registry.get_or_add(command.client_id)
         registration_id = command.correlation_id
         counter_id = self._manager.allocate(
@@ -52,14 +52,14 @@ class UserCounters:
             counter_id, command.client_id, command.type_id
         )
         self._types[command.type_id, registration_id] = counter_id
-        self._clients.tell(CounterReady(registration_id, counter_id))
+        self._clients.transmit(CounterReady(registration_id, counter_id))
 
     def is_held(self, registration_id: int) -> bool:
-        """Whether a client has a counter by this id."""
+        """Return whether a counter has this registration id."""
         return registration_id in self._counters
 
     def add_static(self, command: AddStaticCounter) -> None:
-        """Make a counter that outlives its client, or find the one that is there."""
+        """Allocate a counter that outlives its client, or return the existing one."""
         self._registry.get_or_add(command.client_id)
         identity = (command.type_id, command.registration_id)
         if identity in self._types:
@@ -72,25 +72,25 @@ class UserCounters:
             self._static[identity] = self._manager.allocate(
                 command.type_id, command.key, command.label, command.registration_id, NO_OWNER
             )
-        self._clients.tell(StaticCounter(command.correlation_id, self._static[identity]))
+        self._clients.transmit(StaticCounter(command.correlation_id, self._static[identity]))
 
     def remove(self, command: RemoveCounter) -> None:
-        """Free a client's counter; everybody is told after the client."""
+        """Free a client's counter, respond to the client, then announce it to all clients."""
         counter = self._counters.get(command.registration_id)
         if counter is None or counter.client_id != command.client_id:
             raise CommandError(
                 f"unknown counter {command.registration_id}", ErrorCode.UNKNOWN_COUNTER
             )
-        self._clients.succeed(command.correlation_id)
+        self._clients.operation_succeeded(command.correlation_id)
         self._free(command.registration_id)
 
-    def take_all_of(self, client_id: int) -> list[UnavailableCounter]:
-        """A client is gone: free what it had. Returns what everybody is to be told."""
+    def free_all_of(self, client_id: int) -> list[UnavailableCounter]:
+        """Free all counters of a client. Returns the responses to transmit to all clients."""
         gone = [key for key, item in self._counters.items() if item.client_id == client_id]
         return [self._take(registration_id) for registration_id in gone]
 
     def _free(self, registration_id: int) -> None:
-        self._clients.tell(self._take(registration_id))
+        self._clients.transmit(self._take(registration_id))
 
     def _take(self, registration_id: int) -> UnavailableCounter:
         counter = self._counters.pop(registration_id)

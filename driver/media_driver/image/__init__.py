@@ -1,1 +1,1 @@
-"""The state of an image that receiver and conductor share, and the rules that it follows."""
+"""Image state shared by receiver and conductor: loss detection, NAKs, congestion control."""

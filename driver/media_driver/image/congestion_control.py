@@ -1,7 +1,7 @@
-"""How large a window a receiver offers: a strategy of each image, asked in every conductor turn.
+"""Congestion control strategies: compute the receiver window of an image in each duty cycle.
 
-STATIC offers the same window always, CUBIC one that follows the losses (see `cubic`). Round trips
-are measured only for a strategy that wants them. Source: spec 3.6, Aeron 1.53.
+STATIC has a constant window; CUBIC adapts its window to losses (see `cubic`). The round-trip time
+is measured only if the strategy needs it. Source: spec 3.6, Aeron 1.53.
 """
 
 from windtunnel.driver.cnc import counters
@@ -14,15 +14,15 @@ CUBIC = 1
 
 @kernel
 def initial_window(window_length, term_length):
-    """The window of an image: what was configured, but never more than half a term."""
+    """Return the initial window of an image: as configured, at most half a term."""
     return min(window_length, term_length // 2)
 
 
 @kernel
 def on_track_rebuild(state, slot, now_ns, lowest, is_new_loss):
-    """Conductor: what the image in a slot offers now.
+    """Compute the current window of the image in a slot. For the conductor.
 
-    Returns: (window in bytes, whether a status message must leave now)
+    Returns: (window in bytes, whether a status message must be sent now)
     """
     image = state.images[slot]
     if image.congestion_control == STATIC:
@@ -33,7 +33,7 @@ def on_track_rebuild(state, slot, now_ns, lowest, is_new_loss):
 
 @kernel
 def should_measure_rtt(image, now_ns):
-    """Receiver: whether it is time to ask how long the way there and back is."""
+    """Return whether a round-trip measurement is due. For the receiver."""
     if image.rtt_is_measured == 0:
         return False
     return now_ns - image.last_rtt_ns > image.rtt_timeout_ns
@@ -41,7 +41,7 @@ def should_measure_rtt(image, now_ns):
 
 @kernel
 def on_rtt(state, slot, now_ns, rtt_ns):
-    """Receiver: an answer came; what cannot be a round trip is ignored."""
+    """Process a round-trip measurement; implausible values are ignored. For the receiver."""
     image = state.images[slot]
     if image.congestion_control == STATIC or rtt_ns < 0 or rtt_ns > cubic.RTT_MAX_NS:
         return

@@ -1,9 +1,9 @@
-"""Congestion control CUBIC: the window shrinks at a loss and grows back along a cubic curve.
+"""CUBIC congestion control: shrinks the window on a loss and grows it along a cubic curve.
 
     cwnd = w_max + C (t - K)^3     t seconds since the last loss, K = cbrt(w_max B / C)
 
-A window counts packets of one MTU. The state is the conductor's, in the image's record, but for the
-round trip, which the receiver measures and publishes. Source: spec 3.6, Aeron 1.53.
+The window is in packets of one MTU. The conductor owns the state, in the image's record, except for
+the round-trip time, which the receiver measures and publishes. Source: spec 3.6, Aeron 1.53.
 """
 
 import math
@@ -19,11 +19,11 @@ B = 0.2
 INITIAL_PACKETS = 10
 RTT_TIMEOUT_MULTIPLE = 4
 RTT_MAX_NS = 60 * NS_PER_SECOND
-"""A longer round trip is no measurement; it would put off the next one for ever."""
+"""Longer measurements are ignored; they would postpone the next one indefinitely."""
 
 
 def initial_window(window_max: int, mtu: int) -> int:
-    """What is offered until the first loss or growth, in bytes."""
+    """Return the initial window in bytes."""
     return min(INITIAL_PACKETS * mtu, max(1, window_max // mtu) * mtu, window_max)
 
 
@@ -37,7 +37,7 @@ def fill(
     window_id: int,
     now_ns: int,
 ) -> None:
-    """Set up the state of an image whose largest window and MTU are known."""
+    """Initialise the CUBIC fields of an image whose maximum window and MTU are set."""
     packets_max = max(1, int(record["window_max"]) // int(record["mtu"]))
     record["cubic_packets_max"] = packets_max
     record["cubic_packets"] = min(INITIAL_PACKETS, packets_max)
@@ -53,7 +53,7 @@ def fill(
 
 @kernel
 def on_track_rebuild(image, values, rtt_ns, now_ns, lowest, is_new_loss):
-    """Returns: (window in bytes, whether a status message must leave now)."""
+    """Compute the window. Returns (window in bytes, whether a status message must be sent now)."""
     is_forced = False
     if is_new_loss:
         is_forced = True
@@ -65,7 +65,7 @@ def on_track_rebuild(image, values, rtt_ns, now_ns, lowest, is_new_loss):
         image.cubic_packets < image.cubic_packets_max
         and now_ns - image.cubic_last_update_ns > image.cubic_update_ns
     ):
-        image.cubic_packets = _grown(image, rtt_ns, now_ns)
+        image.cubic_packets = _window_packets(image, rtt_ns, now_ns)
         image.cubic_last_update_ns = now_ns
     elif image.cubic_packets == 1 and lowest > image.next_status_position:
         is_forced = True
@@ -75,11 +75,11 @@ def on_track_rebuild(image, values, rtt_ns, now_ns, lowest, is_new_loss):
 
 
 @kernel
-def _grown(image, rtt_ns, now_ns):
-    """The window at this time after the last loss, in packets."""
+def _window_packets(image, rtt_ns, now_ns):
+    """Return the window in packets at `now_ns` on the cubic curve."""
     passed = (now_ns - image.cubic_last_loss_ns) / NS_PER_SECOND
     from_k = passed - image.cubic_k
-    # An idle day later the curve is far beyond every integer.
+    # After a long idle time the curve exceeds the integer range.
     gain = min(C * from_k * from_k * from_k, float(image.cubic_packets_max))
     packets = min(image.cubic_peak + int(gain), image.cubic_packets_max)
     if image.cubic_is_tcp and packets < image.cubic_peak:

@@ -1,8 +1,8 @@
-"""The other side of an image: one connection for each socket that its stream comes in on.
+"""The connections of an image: one per socket on which its stream is received.
 
-A connection is known from the first frame on its socket, or from when a destination is added while
-the image lives. It is answered while it was heard of in the last five seconds; it counts as an
-active transport while it delivered within the image's liveness time-out. Source: spec 3.7,
+A connection is created by the first frame on its socket, or when a destination is added to the
+subscription. Feedback is sent to it for five seconds after its last activity. It counts as an
+active transport if it received a frame within the image liveness timeout. Source: spec 3.7,
 Aeron 1.53 (the C driver where the two differ).
 """
 
@@ -15,12 +15,12 @@ from windtunnel.driver.media import transport
 from windtunnel.driver.media_driver.image import publication_image as image
 
 CONNECTION_TIMEOUT_NS = 5 * NS_PER_SECOND
-"""An answer goes to a connection only this long after its last packet. Source: Aeron 1.53 C."""
+"""Feedback is sent to a connection for this long after its last packet. Source: Aeron 1.53 C."""
 
 
 @kernel
 def track(state, slot, transport_slot, inbox_index, now_ns):
-    """Note where the other side of an image is, and that it was heard from."""
+    """Record the source address of a frame and the time of its connection's activity."""
     number = state.endpoints[transport_slot].connection
     connection = state.connections[slot * image.CONNECTIONS_MAX + number]
     if connection.is_known == 0:
@@ -52,7 +52,7 @@ def _add(state, slot, transport_slot, now_ns):
 
 @kernel
 def on_transport_added(state, transport_slot, now_ns):
-    """A destination is new: every image of its endpoint waits for frames on it too."""
+    """Add a connection for a new destination to every image of its endpoint."""
     serves = state.endpoints[transport_slot].serves
     if serves == transport_slot:
         return
@@ -64,7 +64,7 @@ def on_transport_added(state, transport_slot, now_ns):
 
 @kernel
 def on_transport_removed(state, transport_slot, now_ns):
-    """A destination is gone: no image answers through it any more."""
+    """Remove the connection of a removed destination from every image of its endpoint."""
     endpoint = state.endpoints[transport_slot]
     for index in range(state.agent[0].image_count):
         slot = state.active[index]
@@ -76,8 +76,8 @@ def on_transport_removed(state, transport_slot, now_ns):
 
 
 @kernel
-def forget_all(state, slot):
-    """The image is gone."""
+def reset(state, slot):
+    """Clear the connections of a removed image."""
     first = slot * image.CONNECTIONS_MAX
     for row in range(first, first + image.CONNECTIONS_MAX):
         state.connections[row].is_known = 0
@@ -87,15 +87,15 @@ def forget_all(state, slot):
 
 @kernel
 def is_live(connection, now_ns):
-    """Whether a connection is to be answered."""
+    """Return whether feedback is sent to a connection."""
     if connection.is_known == 0 or connection.control_length == 0:
         return False
     return now_ns - connection.last_activity_ns < CONNECTION_TIMEOUT_NS
 
 
 @kernel
-def note_end(state, slot, transport_slot, position):
-    """The stream ends at a position on one connection. Returns whether it ended on all of them."""
+def on_end_of_stream(state, slot, transport_slot, position):
+    """Record the end of stream on one connection. Returns whether all connections have ended."""
     rec = state.images[slot]
     first = slot * image.CONNECTIONS_MAX
     row = first + state.endpoints[transport_slot].connection
@@ -109,7 +109,7 @@ def note_end(state, slot, transport_slot, position):
 
 @kernel
 def end_position(state, slot):
-    """Where the stream ends: the furthest that any connection said."""
+    """Return the end position of the stream: the maximum over all connections."""
     first = slot * image.CONNECTIONS_MAX
     furthest = 0
     for index in range(first, first + state.images[slot].connection_count):
@@ -120,7 +120,7 @@ def end_position(state, slot):
 
 @kernel
 def publish_active_transports(state, slot, now_ns):
-    """Tell readers of the log how many transports deliver."""
+    """Publish the number of active transports in the log metadata."""
     rec = state.images[slot]
     first = slot * image.CONNECTIONS_MAX
     alive = 0

@@ -1,10 +1,10 @@
-"""Which gap to ask for, when, and when again: one active gap of an image at a time.
+"""Detects gaps in an image and schedules their NAKs, one active gap at a time.
 
     rcv-pos                       rcv-hwm
-      | f | f |   gap    | f |  gap |   only the first is active; of another extent, it is another
-      +---+---+----------+---+------+       gap, with a delay of its own before it is asked for
+      | f | f |   gap    | f |  gap |   only the first gap is active; if its offset or length
+      +---+---+----------+---+------+   changes it counts as a new gap with a new NAK delay
 
-Pure but for the image's record; time is an argument. Source: spec 3.5, Aeron 1.53.
+Changes only the image's record; the time is an argument. Source: spec 3.5, Aeron 1.53.
 """
 
 from windtunnel.driver.kernels.jit import kernel
@@ -14,10 +14,10 @@ from windtunnel.driver.media_driver.image import nak_delay
 
 @kernel
 def scan(image, log, rebuild_position, hwm_position, now_ns):
-    """Walk from `rebuild_position` to the first gap of its term.
+    """Scan from `rebuild_position` to the first gap of its term.
 
     Shapes:  image is a PUBLICATION_IMAGE record, log the whole image log
-    Returns: (offset reached in the term, loss is new, gap is due to be asked for now)
+    Returns: (term offset reached, whether the gap is new, whether its NAK is due)
     """
     offset = position.term_offset(rebuild_position, image.term_length)
     if rebuild_position >= hwm_position:
@@ -48,8 +48,8 @@ def scan(image, log, rebuild_position, hwm_position, now_ns):
 
 
 @kernel
-def uncounted_loss(image):
-    """Bytes of the active gap that were not counted yet; they are from now on."""
+def count_new_loss(image):
+    """Return the bytes of the active gap that were not counted yet, and mark them as counted."""
     begin, end = image.gap_offset, image.gap_offset + image.gap_length
     if image.counted_loss_term_id == image.gap_term_id:
         begin = max(begin, image.counted_loss_end)

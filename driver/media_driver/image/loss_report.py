@@ -1,4 +1,4 @@
-"""loss-report.dat: what each image lost, for tools to read while the driver runs.
+"""loss-report.dat: the losses of each image, readable by tools while the driver runs.
 
     0          8           16          24         32       36       40            align 4, next 64
     +----------+-----------+-----------+----------+--------+--------+-------------+--------------+
@@ -6,8 +6,8 @@
     | count    | lost      |           |          |        |        | + text      | + text       |
     +----------+-----------+-----------+----------+--------+--------+-------------+--------------+
 
-The count is released last when an entry is made, so a reader stops at the first count that is not
-positive.
+The observation count of a new entry is written last, with release. A reader stops at the first
+count that is not positive.
 Source: spec 10.6, Aeron 1.53.
 """
 
@@ -32,21 +32,21 @@ STREAM_ID = 36
 CHANNEL = 40
 
 NO_ENTRY = -1
-"""An image that has lost nothing yet."""
+"""The image has no loss yet."""
 FULL = -2
-"""An image whose loss cannot be reported, since the file is full."""
+"""The loss of the image cannot be reported because the file is full."""
 
 
 @kernel
 def add(report, at, lost_bytes, now_ms):
-    """Another observation for the entry at `at`."""
+    """Add an observation to the entry at `at`."""
     put_i64(report, at + LAST_OBSERVATION_MS, now_ms)
     add_i64(report, at + TOTAL_BYTES_LOST, lost_bytes)
     add_i64(report, at + OBSERVATION_COUNT, 1)
 
 
 class LossReport:
-    """The file while its driver runs; only the conductor writes it."""
+    """The mapped loss report; only the conductor writes it."""
 
     def __init__(self, directory: Path, length: int, page_size: int = 4096) -> None:
         self._mapping = mapping.create(
@@ -65,7 +65,7 @@ class LossReport:
         channel: str,
         source: str,
     ) -> int:
-        """Start an entry with its first observation. Returns its offset, or FULL."""
+        """Create an entry with its first observation. Returns its offset, or FULL."""
         channel_bytes, source_bytes = channel.encode("ascii", "replace"), source.encode()
         at = self._next_at
         source_at = at + align(CHANNEL + 4 + len(channel_bytes), 4)
@@ -89,6 +89,6 @@ class LossReport:
             copy(self.report, at + 4, np.frombuffer(text, np.uint8).copy(), 0, len(text))
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Unmap the file."""
         self.report = np.empty(0, np.uint8)
         self._mapping.close()

@@ -1,12 +1,12 @@
-"""How long a receiver waits before it asks for a gap: a fixed time, or a random one among many.
+"""Delay until a NAK is sent: fixed for unicast, random for a group of receivers.
 
-Of a group only one receiver should ask. Each draws its delay from a truncated exponential
-distribution over the largest back-off T, so that with G receivers about one asks early:
+In a group only one receiver should send a NAK. Each draws its delay from a truncated exponential
+distribution over the maximum backoff T, so that of G receivers about one sends early:
 
     lambda = ln(G) + 1       x uniform in [0, lambda / T) + lambda / (T (e^lambda - 1))
     delay  = T / lambda * ln(x (e^lambda - 1) T / lambda)
 
-Chance is a word of state that was given a seed. Source: spec 3.5, Aeron 1.53.
+The random state is one seeded word per image. Source: spec 3.5, Aeron 1.53.
 """
 
 import math
@@ -20,13 +20,13 @@ _SCALE = 1.0 / (1 << 32)
 
 
 def fill_static(record: np.record, delay_ns: int, retry_ns: int) -> None:
-    """Ask after a fixed delay, and again after another."""
+    """Configure a fixed delay until the first NAK and a fixed retry delay."""
     record["nak_is_random"] = 0
     record["nak_delay_ns"], record["nak_retry_ns"] = delay_ns, retry_ns
 
 
 def fill_backoff(record: np.record, max_backoff_ns: int, group_size: int, seed: int) -> None:
-    """Ask after a random delay that many receivers share out among themselves."""
+    """Configure a random delay for a group of `group_size` receivers."""
     rate = math.log(group_size) + 1.0
     growth = math.expm1(rate)
     record["nak_is_random"] = 1
@@ -39,7 +39,7 @@ def fill_backoff(record: np.record, max_backoff_ns: int, group_size: int, seed: 
 
 @kernel
 def next_delay_ns(image, is_retry):
-    """The time until a gap of `image` (a PUBLICATION_IMAGE) is to be asked for."""
+    """Return the delay until the next NAK of `image` (a PUBLICATION_IMAGE record)."""
     if image.nak_is_random == 0:
         return image.nak_retry_ns if is_retry else image.nak_delay_ns
     x = _draw(image) * image.nak_x_range + image.nak_x_base
@@ -48,7 +48,7 @@ def next_delay_ns(image, is_retry):
 
 @kernel
 def _draw(image):
-    """The next number from 0 up to 1, of a xorshift generator of 32 bits."""
+    """Return the next number in [0, 1) of a 32-bit xorshift generator."""
     word = int(image.nak_random)
     word ^= (word << 13) & _WORD
     word ^= word >> 17

@@ -1,10 +1,10 @@
-"""A stream being rebuilt: what receiver and conductor keep about one image, as one record.
+"""The record of an image, shared by receiver and conductor.
 
-Two agents work on an image. The receiver files packets and answers; the conductor finds gaps and
-moves rcv-pos. The conductor tells the receiver what to acknowledge and what is lost through two
-small blocks of words guarded by a change number at each end: the writer raises `begin`, writes,
-then raises `end`; a reader takes `end` first and `begin` last and believes what it read only when
-both are equal.
+The receiver inserts packets and sends feedback; the conductor detects gaps and advances rcv-pos.
+The conductor publishes the position to acknowledge and the range that is lost in two blocks, each
+protected by a sequence lock: the writer increments `begin`, writes the block, then sets `end` to
+the same number. A reader reads `end` first and `begin` last; the block is consistent only if both
+are equal.
 
     begin_sm_change  | sm_position, sm_window                    | end_sm_change
     begin_loss_change| loss_term_id, loss_offset, loss_length    | end_loss_change
@@ -28,7 +28,7 @@ PUBLICATION_IMAGE = np.dtype(
     [
         # Written by the conductor before the hand-over, then constant.
         ("correlation_id", "i8"),
-        ("endpoint", "i8"),  # slot of the receive channel endpoint whose stream it is
+        ("endpoint", "i8"),  # slot of the receive channel endpoint
         ("log_address", "i8"),
         ("log_length", "i8"),
         ("meta_at", "i8"),
@@ -42,8 +42,8 @@ PUBLICATION_IMAGE = np.dtype(
         ("is_reliable", "i8"),
         ("is_group", "i8"),
         ("status_timeout_ns", "i8"),
-        ("is_stamping", "i8"),  # times are written into its messages
-        ("channel_stamp_offset", "i8"),  # where, or NO_STAMP
+        ("is_stamping", "i8"),  # receive timestamps are written into its messages
+        ("channel_stamp_offset", "i8"),  # offset of the timestamp, or NO_STAMP
         ("media_stamp_offset", "i8"),
         ("nak_is_random", "i8"),  # see nak_delay
         ("nak_delay_ns", "i8"),
@@ -63,27 +63,27 @@ PUBLICATION_IMAGE = np.dtype(
         ("hwm_id", "i8"),
         ("rcv_pos_id", "i8"),
         ("naks_sent_id", "i8"),
-        # The receiver's own.
-        ("last_status_position", "i8"),  # of the last status message that left
+        # Owned by the receiver.
+        ("last_status_position", "i8"),  # of the last status message sent
         ("over_run_threshold", "i8"),
         ("last_status_change", "i8"),
         ("last_loss_change", "i8"),
         ("next_status_ns", "i8"),
-        ("is_status_silent", "i8"),  # a younger image of the same session speaks instead
-        ("is_sending_eos", "i8"),  # told by the conductor: the stream is being let go
-        ("connection_count", "i8"),  # rows of its connections that were ever used
+        ("is_status_silent", "i8"),  # a newer image of the same session sends status messages
+        ("is_sending_eos", "i8"),  # set by the conductor: the image is draining
+        ("connection_count", "i8"),  # rows of its connections that have been used
         ("last_rtt_ns", "i8"),
         ("rtt_timeout_ns", "i8"),
-        ("reason_length", "i8"),  # of the text for which it is rejected
+        ("reason_length", "i8"),  # length of the rejection reason
         ("is_rejected", "i8"),
-        ("has_response_session", "i8"),  # the other side is told which session answers it
+        ("has_response_session", "i8"),  # RSP_SETUP frames are sent with the response session id
         ("response_session_id", "i8"),
         # Published by the receiver for the conductor (release; the conductor reads with acquire).
         ("last_packet_ns", "i8"),
         ("is_end_of_stream", "i8"),
         ("is_revoked", "i8"),
         ("rtt_ns", "i8"),
-        # The conductor's own.
+        # Owned by the conductor.
         ("nak_random", "i8"),
         ("cubic_packets", "i8"),
         ("cubic_peak", "i8"),
@@ -93,22 +93,22 @@ PUBLICATION_IMAGE = np.dtype(
         ("next_status_position", "i8"),
         ("next_window", "i8"),
         ("clean_position", "i8"),
-        ("gap_term_id", "i8"),  # the gap that is being asked for
+        ("gap_term_id", "i8"),  # the active gap
         ("gap_offset", "i8"),
-        ("gap_length", "i8"),  # 0 when there is none
-        ("gap_deadline_ns", "i8"),  # when to ask (again)
-        ("counted_loss_term_id", "i8"),  # what the loss report has counted already
+        ("gap_length", "i8"),  # 0 if there is none
+        ("gap_deadline_ns", "i8"),  # time of the next NAK
+        ("counted_loss_term_id", "i8"),  # range that the loss report has counted already
         ("counted_loss_end", "i8"),
         ("loss_entry_at", "i8"),  # offset of its entry in the loss report, or a code of loss_report
-        ("unreported_loss_bytes", "i8"),  # lost while it had no entry
-        ("first_subscriber", "i8"),  # index into the subscriber positions, -1 when there is none
+        ("unreported_loss_bytes", "i8"),  # lost before it had an entry
+        ("first_subscriber", "i8"),  # index into the subscriber positions, -1 if there is none
         ("is_rebuilding", "i8"),
-        # Hand-over of what to acknowledge.
+        # Position to acknowledge, from conductor to receiver.
         ("begin_sm_change", "i8"),
         ("sm_position", "i8"),
         ("sm_window", "i8"),
         ("end_sm_change", "i8"),
-        # Hand-over of what is lost.
+        # Lost range, from conductor to receiver.
         ("begin_loss_change", "i8"),
         ("loss_term_id", "i8"),
         ("loss_offset", "i8"),
@@ -118,19 +118,19 @@ PUBLICATION_IMAGE = np.dtype(
 )
 
 NO_STAMP = -1
-"""No time is written; any other number is an offset of the payload, or the reserved value's."""
+"""No timestamp is written; other values are an offset in the payload, or RESERVED_OFFSET."""
 
 CONNECTIONS_MAX = 16
-"""Receive transports that one image can be fed from."""
+"""Maximum number of receive transports of one image."""
 
 NEVER_NS = -(1 << 62)
 
 CONNECTION = np.dtype(
     [
         ("is_known", "i8"),
-        ("transport", "i8"),  # slot of the socket that it uses
-        ("control_length", "i8"),  # 0 until the address of the other side is known
-        ("control", "u1", (28,)),  # struct sockaddr that answers go to
+        ("transport", "i8"),  # slot of its socket
+        ("control_length", "i8"),  # 0 until the address of the source is known
+        ("control", "u1", (28,)),  # struct sockaddr that feedback is sent to
         ("pad", "u1", (4,)),
         ("last_activity_ns", "i8"),
         ("last_frame_ns", "i8"),
@@ -162,19 +162,19 @@ _END_LOSS = _offset_of("end_loss_change")
 
 
 def make_images(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Blank records, and the same memory as uint8 for the shared words."""
+    """Make zeroed records, and a uint8 view for the shared words."""
     records = np.zeros(capacity, dtype=PUBLICATION_IMAGE)
     return records.view(np.recarray), records.view(np.uint8)
 
 
 def make_connections(images: int) -> np.recarray:
-    """Blank rows, CONNECTION[images * CONNECTIONS_MAX]."""
+    """Make zeroed rows, CONNECTION[images * CONNECTIONS_MAX]."""
     return np.zeros(images * CONNECTIONS_MAX, dtype=CONNECTION).view(np.recarray)
 
 
 @kernel
 def shared_acquire(words, slot, field_offset):
-    """Read one of the words that the receiver publishes."""
+    """Read a word that the receiver publishes."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + field_offset)
 
 
@@ -185,7 +185,7 @@ def set_shared_release(words, slot, field_offset, value):
 
 @kernel
 def publish_status(words, slot, position, window):
-    """Conductor: say what the next status message acknowledges, and the window it offers."""
+    """Publish the position and window of the next status message. For the conductor."""
     at = slot * RECORD_LENGTH
     change = get_i64(words, at + _BEGIN_SM) + 1
     put_i64_release(words, at + _BEGIN_SM, change)
@@ -202,9 +202,9 @@ def status_change_acquire(words, slot):
 
 @kernel
 def read_status(words, slot):
-    """Receiver: what to acknowledge.
+    """Read the position and window of the next status message. For the receiver.
 
-    Returns: (change, position, window), change -1 when a write was going on
+    Returns: (change, position, window); change is -1 if a write was in progress
     """
     at = slot * RECORD_LENGTH
     change = get_i64_acquire(words, at + _END_SM)
@@ -218,7 +218,7 @@ def read_status(words, slot):
 
 @kernel
 def publish_loss(words, slot, term_id, offset, length):
-    """Conductor: say which range is lost."""
+    """Publish the range that is lost. For the conductor."""
     at = slot * RECORD_LENGTH
     change = get_i64(words, at + _BEGIN_LOSS) + 1
     put_i64_release(words, at + _BEGIN_LOSS, change)
@@ -236,9 +236,9 @@ def loss_change_acquire(words, slot):
 
 @kernel
 def read_loss(words, slot):
-    """Receiver: the range that is lost.
+    """Read the range that is lost. For the receiver.
 
-    Returns: (change, term_id, offset, length), change -1 when a write was going on
+    Returns: (change, term_id, offset, length); change is -1 if a write was in progress
     """
     at = slot * RECORD_LENGTH
     change = get_i64_acquire(words, at + _END_LOSS)

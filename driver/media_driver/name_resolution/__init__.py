@@ -1,9 +1,8 @@
-"""Names to addresses: what a driver knows by itself, what it asks others, and when it asks again.
+"""Name resolution: from a table, from other drivers, or by the operating system.
 
-    client's command ----> NameResolver ----> Names: a table, or what other drivers gossip
+    client's command -----> NameResolver ----> NameSource: a table, or names from other drivers
     silent endpoint -> Reresolution --^  \\
-                                          '--> Lookups: the operating system, off the conductor
+                                          '--> Lookups: the operating system, in its own thread
 
-The conductor's thread owns all of it; only the operating system is asked on another. Nothing here
-knows what an address is wanted for.
+All of it runs in the conductor's thread, except for the lookups of the operating system.
 """

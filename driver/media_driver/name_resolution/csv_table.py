@@ -1,11 +1,11 @@
-"""Names that stand for one of two hosts each, as a counter says: for tests of re-resolution.
+"""A table of names with two hosts each, selected by a counter: for tests of re-resolution.
 
     settings   name,initial host,re-resolution host|name,...
-    counter    one a row, type 2001, written by whoever runs the test:
+    counter    one per row, type 2001, written by the test:
                -1 the name has no address, 0 the initial host, 1 the re-resolution host,
                any other value the name itself
 
-Where two rows have the same name the later one wins. Source: aeron_csv_table_name_resolver, Aeron
+If two rows have the same name the later one is used. Source: aeron_csv_table_name_resolver, Aeron
 1.53.
 """
 
@@ -20,7 +20,7 @@ from windtunnel.driver.cnc import counters
 from windtunnel.driver.cnc.counters_manager import CountersManager
 
 NAME_ENTRY = 2001
-"""The type id of a row's counter."""
+"""Counter type id of a row."""
 
 DISABLED = -1
 INITIAL_HOST = 0
@@ -33,7 +33,7 @@ _KEY_NAME_LENGTH_MAX = counters.KEY_LENGTH_MAX - 4
 
 @dataclass(frozen=True, slots=True)
 class NameEntry:
-    """One row."""
+    """One row of the table."""
 
     name: str
     initial_host: str
@@ -41,7 +41,7 @@ class NameEntry:
 
     @property
     def key(self) -> bytes:
-        """Name length (i32) | name."""
+        """Counter key: name length (i32) | name."""
         name = self.name.encode("utf-8", "surrogateescape")
         return struct.pack("<i", len(name)) + name[:_KEY_NAME_LENGTH_MAX]
 
@@ -54,7 +54,7 @@ class NameEntry:
 
 
 def parse_table(text: str) -> tuple[NameEntry, ...]:
-    """The rows of a table; ConfigurationError for a row that is none."""
+    """Parse the rows of a table. Raises ConfigurationError for a malformed row."""
     rows = []
     for row in text.split("|"):
         if not row:
@@ -74,7 +74,7 @@ def parse_table(text: str) -> tuple[NameEntry, ...]:
 
 
 class CsvTable:
-    """The table in service, as the driver's `Names`."""
+    """A NameSource that looks names up in the table."""
 
     def __init__(
         self, rows: tuple[NameEntry, ...], manager: CountersManager, values: np.ndarray
@@ -89,7 +89,7 @@ class CsvTable:
         if found is None:
             return host
         row, counter_id = found
-        # Acquire: the writer is another process and may have more to show with the value.
+        # Acquire: the writer is another process.
         operation = int(counters.get_acquire(self._values, counter_id))
         if operation == DISABLED:
             raise UnknownHostError(

@@ -1,12 +1,12 @@
-"""Drivers that tell each other their names: this one's part of the gossip.
+"""Name resolution between drivers by a gossip protocol.
 
-    every  10 ms   take what came in; forget names and neighbours not heard of
-    every   1 s    tell who this driver is    -> bootstrap neighbours and neighbours
-    every   2 s    tell every name in the cache -> neighbours
-    every  10 s    resolve bootstrap neighbours that are no neighbours (yet)
+    every  10 ms   receive datagrams; expire names and neighbours
+    every   1 s    announce this driver             -> bootstrap neighbours and neighbours
+    every   2 s    announce all names in the cache  -> neighbours
+    every  10 s    look up bootstrap neighbours that are not neighbours
 
-Any driver that is told of becomes a neighbour; only what it says of itself keeps it one. Channels
-may then name a driver instead of a host. Source: spec 1.9, aeron_driver_name_resolver, Aeron 1.53.
+Any announced driver becomes a neighbour; only its own announcements keep it alive. Channels may use
+the name of a driver instead of a host. Source: spec 1.9, aeron_driver_name_resolver, Aeron 1.53.
 """
 
 import os
@@ -38,16 +38,16 @@ from windtunnel.driver.media_driver.name_resolution.resolver_socket import (
 NEIGHBORS = 15
 CACHE_ENTRIES = 16
 BOOTSTRAP_NEIGHBOR = 21
-"""Type ids of counters."""
+"""Counter type ids."""
 
 DUTY_CYCLE_MS = 10
 NEIGHBORS_MAX = 1024
-"""Ours: whoever can send to this port must not grow the driver without bound."""
+"""A limit of this driver: datagrams from the network must not grow its memory without bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class GossipSettings:
-    """Who this driver is among the others."""
+    """Name, address and intervals of this driver in the gossip protocol."""
 
     name: str
     interface: SocketAddress
@@ -67,7 +67,7 @@ class _Neighbor:
 
 @dataclass(eq=False, slots=True)
 class _Bootstrap:
-    wanted: HostPort
+    endpoint: HostPort
     text: str
     counter_id: int
     address: SocketAddress | None = None
@@ -85,7 +85,7 @@ def _text_of(address: HostPort) -> str:
 
 
 class DriverNameResolver:
-    """The names of this driver's neighbours, as its `Names`; only the conductor calls it."""
+    """A NameSource of the names that other drivers announce; only the conductor calls it."""
 
     def __init__(
         self,
@@ -103,12 +103,13 @@ class DriverNameResolver:
         self._manager = manager
         self._values = values
         self._record_error = record_error
-        # Port 0 let the system choose; neighbours must be told what it chose.
+        # With port 0 the system chose a port; announce that one.
         self._local = settings.interface.with_port(socket.local.port)
         self._cache = NameCache(settings.neighbor_timeout_ms)
         self._neighbors: dict[tuple[str, int], _Neighbor] = {}
         self._bootstraps = [
-            self._make_bootstrap(index, wanted) for index, wanted in enumerate(settings.bootstrap)
+            self._make_bootstrap(index, endpoint)
+            for index, endpoint in enumerate(settings.bootstrap)
         ]
         self._neighbors_id = manager.allocate(
             NEIGHBORS, b"", f"Resolver neighbors: bound {self._local.text}"
@@ -116,10 +117,10 @@ class DriverNameResolver:
         self._entries_id = manager.allocate(
             CACHE_ENTRIES, b"", f"Resolver cache entries: name={settings.name}"
         )
-        itself = ResolutionEntry(settings.name, self._local, is_self=True)
-        (self._self_datagram,) = encode([itself], DATAGRAM_LENGTH_MAX)
-        assert decode(self._self_datagram).entries == (itself,)
-        # Compiled here, so that the first bad datagram does not keep the conductor waiting.
+        self_entry = ResolutionEntry(settings.name, self._local, is_self=True)
+        (self._self_datagram,) = encode([self_entry], DATAGRAM_LENGTH_MAX)
+        assert decode(self._self_datagram).entries == (self_entry,)
+        # Compile the kernel now; otherwise the first invalid datagram would stall the conductor.
         counters.add_atomic(values, system_counters.INVALID_PACKETS, 0)
         now_ms = now_ns // NS_PER_MS
         self._work_deadline_ms = now_ms
@@ -128,8 +129,8 @@ class DriverNameResolver:
         self._bootstrap_deadline_ms = now_ms + settings.bootstrap_resolution_interval_ms
         self._resolve_bootstraps()
 
-    def _make_bootstrap(self, index: int, wanted: HostPort) -> _Bootstrap:
-        bootstrap = _Bootstrap(wanted, _text_of(wanted), counters.NULL_COUNTER_ID)
+    def _make_bootstrap(self, index: int, endpoint: HostPort) -> _Bootstrap:
+        bootstrap = _Bootstrap(endpoint, _text_of(endpoint), counters.NULL_COUNTER_ID)
         bootstrap.counter_id = self._manager.allocate(
             BOOTSTRAP_NEIGHBOR, index.to_bytes(4, "little"), bootstrap.label
         )
@@ -150,7 +151,7 @@ class DriverNameResolver:
         self._work_deadline_ms = now_ms + DUTY_CYCLE_MS
         settings = self._settings
         self._lookups.collect()
-        work_count = self._take_bootstraps() + self._poll(now_ms) + self._expire(now_ms)
+        work_count = self._collect_bootstraps() + self._poll(now_ms) + self._expire(now_ms)
         if now_ms >= self._self_deadline_ms:
             work_count += self._send_self()
             self._self_deadline_ms = now_ms + settings.self_resolution_interval_ms
@@ -173,12 +174,12 @@ class DriverNameResolver:
         return length
 
     def on_datagram(self, datagram: bytes, source: SocketAddress, now_ms: int) -> None:
-        """Hear what another driver tells."""
+        """Process a datagram of another driver."""
         decoded = decode(datagram)
         for entry in decoded.entries:
             self._on_entry(entry, source, now_ms)
         if decoded.is_invalid:
-            # The sender and the receiver count here too.
+            # Atomic, since sender and receiver increment this counter too.
             counters.add_atomic(self._values, system_counters.INVALID_PACKETS, 1)
         elif decoded.unknown_type is not None:
             self._record_error(
@@ -192,13 +193,13 @@ class DriverNameResolver:
         if address.port == self._local.port and entry.name == self._settings.name:
             return
         last_ms = now_ms - entry.age_ms
-        is_kept = self._cache.add_or_update(CacheEntry(entry.name, address, last_ms))
+        is_cached = self._cache.add_or_update(CacheEntry(entry.name, address, last_ms))
         self._set_count(self._entries_id, len(self._cache))
         neighbor = self._neighbors.get((address.host, address.port))
         if neighbor is not None:
             if entry.is_self:
                 neighbor.last_activity_ms = last_ms
-        elif is_kept and len(self._neighbors) < NEIGHBORS_MAX:
+        elif is_cached and len(self._neighbors) < NEIGHBORS_MAX:
             self._neighbors[address.host, address.port] = _Neighbor(address, last_ms)
             self._set_count(self._neighbors_id, len(self._neighbors))
 
@@ -222,13 +223,13 @@ class DriverNameResolver:
 
     def _send_self(self) -> int:
         work_count = 0
-        told = set()
+        sent_to = set()
         for bootstrap in self._bootstraps:
             if bootstrap.address is not None:
-                told.add((bootstrap.address.host, bootstrap.address.port))
+                sent_to.add((bootstrap.address.host, bootstrap.address.port))
                 work_count += self._send(self._self_datagram, bootstrap.address)
         for key, neighbor in self._neighbors.items():
-            if key not in told:
+            if key not in sent_to:
                 work_count += self._send(self._self_datagram, neighbor.address)
         for bootstrap in self._bootstraps:
             self._set_count(bootstrap.counter_id, int(self._is_neighbor(bootstrap.address)))
@@ -246,7 +247,7 @@ class DriverNameResolver:
         )
 
     def _send(self, datagram: bytes, to: SocketAddress) -> int:
-        """Returns 1 when the network took it or may take it next time."""
+        """Send a datagram. Returns 1 unless sending failed with a permanent error."""
         result = self._socket.send(datagram, to)
         if result < 0:
             reason = os.strerror(-result)
@@ -262,11 +263,13 @@ class DriverNameResolver:
     def _resolve_bootstraps(self) -> None:
         for bootstrap in self._bootstraps:
             if bootstrap.lookup is None and not self._is_neighbor(bootstrap.address):
-                bootstrap.lookup = self._lookups.ask(bootstrap.wanted.host, "bootstrap_neighbor")
-        self._take_bootstraps()
+                bootstrap.lookup = self._lookups.submit(
+                    bootstrap.endpoint.host, "bootstrap_neighbor"
+                )
+        self._collect_bootstraps()
 
-    def _take_bootstraps(self) -> int:
-        """Learn where bootstrap neighbours are, as far as answers are there."""
+    def _collect_bootstraps(self) -> int:
+        """Process the finished lookups of bootstrap neighbours. Returns how many."""
         work_count = 0
         for bootstrap in self._bootstraps:
             if bootstrap.lookup is None or not bootstrap.lookup.is_done:
@@ -274,7 +277,7 @@ class DriverNameResolver:
             lookup, bootstrap.lookup = bootstrap.lookup, None
             try:
                 host, scope_id = lookup.result()
-                bootstrap.address = SocketAddress(host, bootstrap.wanted.port, scope_id)
+                bootstrap.address = SocketAddress(host, bootstrap.endpoint.port, scope_id)
             except UnknownHostError as error:
                 bootstrap.address = None
                 self._record_error(ErrorCode.UNKNOWN_HOST, str(error))

@@ -1,10 +1,10 @@
-"""Questions to the operating system, which may take seconds, asked where nobody waits for them.
+"""Asynchronous name lookups by the operating system, in a worker thread.
 
-    conductor   ask() --> [questions] --> worker: getaddrinfo --> [answers] --> collect()
+    conductor   submit() --> [requests] --> worker: getaddrinfo --> [responses] --> collect()
 
-A Lookup changes only in `collect`, so the conductor never sees it half done. The worker touches no
-shared memory: one that hangs in a name server when the driver ends is left behind. Without a
-thread the question is answered at once, for drivers that are invoked.
+A Lookup changes only in `collect`, in the conductor's thread. The worker accesses no shared memory
+mapping, so at shutdown a blocked worker can be abandoned. Without a thread (INVOKER mode) `submit`
+resolves synchronously.
 """
 
 import threading
@@ -15,66 +15,68 @@ from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel.resolver import Resolver, UnknownHostError
 
-Answer = tuple[str, int]
+ResolvedAddress = tuple[str, int]
 """A numeric address and its scope id."""
 
 
 class Lookup:
-    """One question; its answer is there once it is done."""
+    """One lookup, and its result once it is done."""
 
     def __init__(self, host: str, key: str) -> None:
         self.host = host
         self.key = key
-        """What the host was given for, for the text of an error."""
+        """The channel parameter or setting that names the host, for error messages."""
         self.duration_ns = 0
-        """How long the operating system took."""
-        self._outcome: Answer | DriverError | None = None
+        """Duration of the lookup."""
+        self._outcome: ResolvedAddress | DriverError | None = None
 
     @property
     def is_done(self) -> bool:
         return self._outcome is not None
 
-    def finish(self, outcome: Answer | DriverError, duration_ns: int = 0) -> None:
-        """Give the answer, or the error that stands for it."""
+    def finish(self, outcome: ResolvedAddress | DriverError, duration_ns: int = 0) -> None:
+        """Set the result: an address or an error."""
         self._outcome = outcome
         self.duration_ns = duration_ns
 
-    def result(self) -> Answer:
-        """The answer, or the error raised; only when done."""
+    def result(self) -> ResolvedAddress:
+        """Return the address or raise the error. Call only when done."""
         assert self._outcome is not None, f"{self.host} is still being looked up"
         if isinstance(self._outcome, DriverError):
             raise self._outcome
         return self._outcome
 
 
-_Asked = tuple[Lookup, str, Callable[[Lookup], None] | None]
+_Request = tuple[Lookup, str, Callable[[Lookup], None] | None]
 
 
 class Lookups:
-    """One lane of questions, answered in order."""
+    """A queue of lookups that are resolved in order."""
 
     def __init__(self, system: Resolver, clock: Clock, *, is_threaded: bool) -> None:
         self._system = system
         self._clock = clock
         self._is_threaded = is_threaded
         self._worker: threading.Thread | None = None
-        self._questions: SimpleQueue[_Asked | None] = SimpleQueue()
-        self._answers: SimpleQueue[tuple[_Asked, Answer | DriverError, int]] = SimpleQueue()
+        self._requests: SimpleQueue[_Request | None] = SimpleQueue()
+        self._responses: SimpleQueue[tuple[_Request, ResolvedAddress | DriverError, int]] = (
+            SimpleQueue()
+        )
 
-    def ask(
+    def submit(
         self,
         host: str,
         key: str,
         name: str | None = None,
         on_done: Callable[[Lookup], None] | None = None,
     ) -> Lookup:
-        """Ask for a host that is called `name` when its failure is told, its own name by default.
+        """Start a lookup of `host`; error messages call it `name`, by default `host`.
 
-        `on_done` is called in the turn that collects the answer.
+        `collect` calls `on_done` when the lookup has finished.
         """
-        asked = (Lookup(name or host, key), host, on_done)
+        request = (Lookup(name or host, key), host, on_done)
         if not self._is_threaded:
-            self._answer(asked)
+            self._resolve(request)
             self.collect()
         else:
             if self._worker is None:
@@ -82,15 +84,15 @@ class Lookups:
                     target=self._work, name="windtunnel-names", daemon=True
                 )
                 self._worker.start()
-            self._questions.put(asked)
-        return asked[0]
+            self._requests.put(request)
+        return request[0]
 
     def collect(self) -> int:
-        """Hand out the answers that came in. Returns how many."""
+        """Finish the lookups with a response. Returns how many."""
         count = 0
         while True:
             try:
-                (lookup, _, on_done), outcome, duration_ns = self._answers.get_nowait()
+                (lookup, _, on_done), outcome, duration_ns = self._responses.get_nowait()
             except Empty:
                 return count
             lookup.finish(outcome, duration_ns)
@@ -99,22 +101,22 @@ class Lookups:
             count += 1
 
     def close(self) -> None:
-        """Let the worker end after the question it is at."""
-        self._questions.put(None)
+        """Stop the worker after its current request."""
+        self._requests.put(None)
 
     def _work(self) -> None:
-        while (asked := self._questions.get()) is not None:
-            self._answer(asked)
+        while (request := self._requests.get()) is not None:
+            self._resolve(request)
 
-    def _answer(self, asked: _Asked) -> None:
-        lookup, host, _ = asked
+    def _resolve(self, request: _Request) -> None:
+        lookup, host, _ = request
         started_ns = self._clock.now_ns()
-        outcome: Answer | DriverError
+        outcome: ResolvedAddress | DriverError
         try:
             outcome = self._system.resolve(host, lookup.key)
         except Exception as error:
-            # Whatever it was, somebody waits for an answer; the conductor tells of this one.
+            # Always respond, since a command may wait for it; the conductor reports the error.
             is_named = isinstance(error, DriverError) and lookup.host == host
             prefix = "" if is_named else f"{lookup.key}={lookup.host}: "
             outcome = UnknownHostError(f"{prefix}{error}")
-        self._answers.put((asked, outcome, self._clock.now_ns() - started_ns))
+        self._responses.put((request, outcome, self._clock.now_ns() - started_ns))

@@ -1,9 +1,9 @@
-"""Names that other drivers told of, each until it was not heard of for too long.
+"""Cache of the names that other drivers announced, with expiry.
 
-    (name, IP version) -> address, when its driver last spoke, when to forget it
+    (name, IP version) -> address, time of the last activity of its driver
 
-Bounded: what is told comes from the network. Source: spec 1.9, aeron_name_resolver_cache, Aeron
-1.53.
+Bounded, since its content comes from the network. Source: spec 1.9, aeron_name_resolver_cache,
+Aeron 1.53.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from windtunnel.driver.channel.socket_address import SocketAddress
 
 ENTRIES_MAX = 1024
-"""Ours: beyond any real number of drivers, and little enough to send around."""
+"""A limit of this driver: more than any real number of drivers, and few enough to announce."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """One name."""
+    """A name, its address and the time of its last activity."""
 
     name: str
     address: SocketAddress
@@ -25,7 +25,7 @@ class CacheEntry:
 
 
 class NameCache:
-    """The names that are known at the moment."""
+    """The names that have not expired."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
@@ -38,7 +38,7 @@ class NameCache:
         return iter(self._entries.values())
 
     def add_or_update(self, entry: CacheEntry) -> bool:
-        """Take what is told of a name; the latest wins. Returns False when there is no room."""
+        """Add or replace the entry of a name. Returns False if the cache is full."""
         key = (entry.name, entry.address.ip.version)
         if key not in self._entries and len(self._entries) >= ENTRIES_MAX:
             return False
@@ -46,12 +46,12 @@ class NameCache:
         return True
 
     def find(self, name: str) -> SocketAddress | None:
-        """The address of a name, IPv4 where there is one."""
+        """Return the address of a name, preferring IPv4, or None."""
         entry = self._entries.get((name, 4)) or self._entries.get((name, 6))
         return None if entry is None else entry.address
 
     def expire(self, now_ms: int) -> int:
-        """Forget what is too old. Returns how many."""
+        """Remove expired entries. Returns how many."""
         old = [
             key
             for key, entry in self._entries.items()

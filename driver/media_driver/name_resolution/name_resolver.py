@@ -1,12 +1,13 @@
-"""How the conductor resolves names: at once what is known, later what the system must be asked.
+"""The conductor's name resolver: known names at once, others by an asynchronous lookup.
 
-    resolve(host, key)    numeric ----------------------------> address
-                          Names.substitute(host) --> numeric -> address
-                                                 '-> a name --> Lookups; NotYetError until answered
+    resolve(host, key)    numeric ---------------------------------> address
+                          NameSource.substitute(host) --> numeric -> address
+                                                      '-> a name --> Lookups; CommandPendingError
+                                                                     until the lookup is done
 
-A command whose name is still being looked up stays in the ring and is carried out again, so answers
-are kept until the conductor says that the command has ended. Every look-up is measured: the longest
-so far, and how many were longer than a threshold. Source: spec 7.3 and 8.1, Aeron 1.53.
+A command with a pending lookup stays in the ring buffer and is retried, so results are kept until
+`on_command_end`. The maximum duration of lookups and the number above a threshold are counted.
+Source: spec 7.3 and 8.1, Aeron 1.53.
 """
 
 from typing import Protocol
@@ -18,28 +19,28 @@ from windtunnel.driver.channel.resolver import NetworkInterface, Resolver, Unkno
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media.name_resolver import numeric_address
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.command_error import NotYetError
+from windtunnel.driver.media_driver.command_error import CommandPendingError
 from windtunnel.driver.media_driver.name_resolution.lookups import Lookup, Lookups
 
 
-class Names(Protocol):
-    """What a driver knows about names without asking the system."""
+class NameSource(Protocol):
+    """A source of names that does not need the operating system."""
 
     def substitute(self, host: str, key: str) -> str:
-        """Another name for a host, or its numeric address, or the host itself.
+        """Return another name for a host, its numeric address, or the host itself.
 
-        UnknownHostError when it is known to have no address.
+        Raises UnknownHostError if the host is known to have no address.
         """
 
     def do_work(self, now_ns: int) -> int:
-        """Take a turn; often. Returns an amount of work."""
+        """Run one duty cycle. Returns the work count."""
 
     def close(self) -> None:
-        """Give back what is open."""
+        """Close the source."""
 
 
-class PlainNames:
-    """Nothing is known: every name is for the system."""
+class EmptyNameSource:
+    """A NameSource without names: the operating system resolves all."""
 
     def substitute(self, host: str, key: str) -> str:
         return host
@@ -52,11 +53,11 @@ class PlainNames:
 
 
 class NameResolver:
-    """The conductor's `Resolver`; commands and re-resolution have a lane each."""
+    """The conductor's `Resolver`, with separate lookup queues for commands and re-resolution."""
 
     def __init__(
         self,
-        names: Names,
+        names: NameSource,
         system: Resolver,
         commands: Lookups,
         background: Lookups,
@@ -71,30 +72,30 @@ class NameResolver:
         self._values = values
         self._clock = clock
         self._threshold_ns = threshold_ns
-        self._asked: dict[tuple[str, str], Lookup] = {}
+        self._pending: dict[tuple[str, str], Lookup] = {}
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """The address of a host in a client's command; NotYetError while it is looked up."""
+        """Return the address of a host in a command, or raise CommandPendingError."""
         numeric = numeric_address(host)
         if numeric is not None:
             return numeric
         self._commands.collect()
-        lookup = self._asked.get((host, key))
+        lookup = self._pending.get((host, key))
         if lookup is None:
-            lookup = self._asked[host, key] = self._ask(self._commands, host, key)
+            lookup = self._pending[host, key] = self._submit(self._commands, host, key)
         if not lookup.is_done:
-            raise NotYetError(f"{key}={host} is being looked up")
+            raise CommandPendingError(f"{key}={host} is being looked up")
         return lookup.result()
 
     def on_command_end(self) -> None:
-        """A command was carried out or refused: the next one asks anew."""
-        self._asked.clear()
+        """Discard the results of the finished command, so that the next one starts new lookups."""
+        self._pending.clear()
 
     def submit(self, host: str, key: str) -> Lookup:
-        """Look a host up again, behind whatever clients wait for."""
+        """Start a background lookup of a host for re-resolution."""
         numeric = numeric_address(host)
         if numeric is None:
-            return self._ask(self._background, host, key)
+            return self._submit(self._background, host, key)
         lookup = Lookup(host, key)
         lookup.finish(numeric)
         return lookup
@@ -103,17 +104,17 @@ class NameResolver:
         return self._system.interfaces()
 
     def do_work(self, now_ns: int) -> int:
-        """Collect answers and let the names take their turn. Returns an amount of work."""
+        """Collect finished lookups and run the name source. Returns the work count."""
         work_count = self._commands.collect() + self._background.collect()
         return work_count + self._names.do_work(now_ns)
 
     def close(self) -> None:
-        """Ask nothing more; look-ups under way are forgotten."""
+        """Stop the lookups; pending ones are discarded."""
         self._names.close()
         self._commands.close()
         self._background.close()
 
-    def _ask(self, lane: Lookups, host: str, key: str) -> Lookup:
+    def _submit(self, lookups: Lookups, host: str, key: str) -> Lookup:
         started_ns = self._clock.now_ns()
         known = Lookup(host, key)
         try:
@@ -124,7 +125,7 @@ class NameResolver:
             return known
         numeric = numeric_address(substitute)
         if numeric is None:
-            return lane.ask(substitute, key, host, self._measure)
+            return lookups.submit(substitute, key, host, self._measure)
         known.finish(numeric, self._clock.now_ns() - started_ns)
         self._measure(known)
         return known

@@ -1,7 +1,7 @@
-"""Resolution frames as values: a datagram from entries, and entries from whatever came in.
+"""Encodes and decodes resolution frames.
 
-Bytes from the network end here; what leaves is a list of entries that can only be valid, and what
-was wrong with the rest. Source: spec 1.9, Aeron 1.53.
+`decode` validates datagrams from the network. It returns valid entries only, and the first fault.
+Source: spec 1.9, Aeron 1.53.
 """
 
 import ipaddress
@@ -18,41 +18,41 @@ from windtunnel.driver.wire import header, resolution
 
 @dataclass(frozen=True, slots=True)
 class ResolutionEntry:
-    """One name and its address."""
+    """A name and its address in a resolution frame."""
 
     name: str
     address: SocketAddress
     age_ms: int = 0
-    """How long ago the driver of that name last spoke."""
+    """Time since the last activity of the driver with that name."""
     is_self: bool = False
-    """Whether the sender of the datagram speaks of itself."""
+    """Whether the entry is about the sender of the datagram."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """A datagram's entries up to its end or its first fault."""
+    """The entries of a datagram up to its end or its first fault."""
 
     entries: tuple[ResolutionEntry, ...]
     is_invalid: bool = False
-    """Cut off, or no resolution frame at all."""
+    """The datagram is truncated or not a resolution frame."""
     unknown_type: int | None = None
-    """An entry of a kind that nobody knows; what follows it cannot be found."""
+    """Type of an entry of unknown type; the entries after it cannot be located."""
 
 
-def as_name(text: str) -> bytes:
-    """A name as it is sent."""
+def encode_name(text: str) -> bytes:
+    """Return a name as it is encoded in a frame."""
     return text.encode("utf-8", "surrogateescape")
 
 
 def _length_of(entry: ResolutionEntry) -> int:
-    length = resolution.ADDRESS + len(entry.address.ip.packed) + 2 + len(as_name(entry.name))
+    length = resolution.ADDRESS + len(entry.address.ip.packed) + 2 + len(encode_name(entry.name))
     return int(align(length, resolution.ENTRY_ALIGNMENT))
 
 
 def encode(entries: Iterable[ResolutionEntry], length_max: int) -> Iterator[bytes]:
-    """The datagrams that tell of these entries, each at most `length_max` long.
+    """Encode entries into datagrams of at most `length_max` bytes.
 
-    An entry that no datagram has room for is left out.
+    An entry that does not fit into a datagram is omitted.
     """
     fitting: list[ResolutionEntry] = []
     length = resolution.FIRST_ENTRY
@@ -74,8 +74,8 @@ def _frame(entries: list[ResolutionEntry], length: int) -> bytes:
     at = resolution.FIRST_ENTRY
     for entry in entries:
         packed = np.frombuffer(bytearray(entry.address.ip.packed), dtype=np.uint8)
-        # One byte too many, since an array of none is of no use to a kernel.
-        name = np.frombuffer(bytearray(as_name(entry.name) + b"\0"), dtype=np.uint8)
+        # One extra byte: kernels cannot use an empty array.
+        name = np.frombuffer(bytearray(encode_name(entry.name) + b"\0"), dtype=np.uint8)
         at += resolution.write_entry(
             buf,
             at,
@@ -92,7 +92,7 @@ def _frame(entries: list[ResolutionEntry], length: int) -> bytes:
 
 
 def decode(datagram: bytes) -> Decoded:
-    """What a datagram says; the frame length in its header is as free as real drivers leave it."""
+    """Decode a datagram. The frame length in its header is ignored, as by Aeron's drivers."""
     buf = np.frombuffer(bytearray(datagram), dtype=np.uint8)
     is_frame = (
         len(datagram) >= resolution.FIRST_ENTRY
@@ -123,7 +123,7 @@ def _entry_at(buf: np.ndarray, datagram: bytes, at: int) -> ResolutionEntry:
     return ResolutionEntry(
         name.decode("utf-8", "surrogateescape"),
         SocketAddress(str(ipaddress.ip_address(packed)), int(resolution.udp_port(buf, at))),
-        # An entry from the future would never grow old.
+        # An entry with a negative age would never expire.
         max(0, int(resolution.age_ms(buf, at))),
         bool(resolution.is_self(buf, at)),
     )

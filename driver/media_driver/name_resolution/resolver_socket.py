@@ -1,4 +1,4 @@
-"""The socket on which drivers tell each other names: whole datagrams as bytes, a few in a turn.
+"""The socket of the driver name resolver.
 
 Source: spec 1.9, Aeron 1.53.
 """
@@ -14,26 +14,26 @@ from windtunnel.driver.media.udp_socket import SocketOptions, open_socket
 
 DATAGRAM_LENGTH_MAX = 65_504
 DATAGRAMS_PER_TURN = 8
-"""Ours: a turn of the conductor stays short, whatever comes in."""
+"""A limit of this driver, which bounds the duration of a duty cycle of the conductor."""
 
 
 class ResolverSocket(Protocol):
-    """What the resolver of a driver needs of the network."""
+    """A datagram socket as the driver name resolver uses it."""
 
     local: SocketAddress
 
     def send(self, datagram: bytes, to: SocketAddress) -> int:
-        """Returns how many bytes left, 0 when it was not possible now, or -errno."""
+        """Send a datagram. Returns the bytes sent, 0 on a transient error, or -errno."""
 
     def receive(self) -> Iterator[tuple[bytes, SocketAddress]]:
-        """What came in, as far as a turn has room; empty bytes stand for a datagram too long."""
+        """Yield received datagrams and their sources; a truncated datagram is empty bytes."""
 
     def close(self) -> None:
-        """Give the socket back."""
+        """Close the socket."""
 
 
 class UdpResolverSocket:
-    """A real one, bound to the resolver's interface."""
+    """A UDP socket bound to the resolver's interface."""
 
     def __init__(self, local: SocketAddress, options: SocketOptions) -> None:
         self._opened = open_socket(local, options)
@@ -41,7 +41,7 @@ class UdpResolverSocket:
         self._inbox = transport.make_receive_batch(DATAGRAMS_PER_TURN, DATAGRAM_LENGTH_MAX)
         self._name = np.zeros(28, dtype=np.uint8)
         self._links: Any = link.NO_LINKS
-        # Compiled here, so that the conductor's turns need not wait for it.
+        # Compile the kernels now; otherwise their first use would stall the conductor.
         transport.send_frame(-1, self._name, 0, 0, self._name, 0, self._links)
         transport.receive(-1, self._inbox, self._links)
         transport.source_length(self._inbox, 0)
@@ -55,7 +55,7 @@ class UdpResolverSocket:
 
     def receive(self) -> Iterator[tuple[bytes, SocketAddress]]:
         inbox = self._inbox
-        # A failure of the last send may be waiting here; the next turn meets it no more.
+        # A pending error of the last send may be returned here; receiving it clears the error.
         count = max(0, int(transport.receive(self._opened.fd, inbox, self._links)))
         for index in range(count):
             name = inbox.names[index][: transport.source_length(inbox, index)]

@@ -1,10 +1,10 @@
-"""The kinds of name resolution that a setting can ask for, put together from the settings.
+"""Builds the name resolver that AERON_NAME_RESOLVER_SUPPLIER selects.
 
     AERON_NAME_RESOLVER_SUPPLIER    default     the operating system
                                     csv_table   rows of AERON_NAME_RESOLVER_INIT_ARGS
-                                    driver      what other drivers tell, AERON_DRIVER_RESOLVER_*
+                                    driver      names of other drivers, AERON_DRIVER_RESOLVER_*
 
-Each may also be called by the name of the C function that makes it. Source: spec 10.1,
+The names of the C supplier functions are accepted as well. Source: spec 10.1,
 aeron_name_resolver, Aeron 1.53.
 """
 
@@ -30,11 +30,11 @@ from windtunnel.driver.media_driver.name_resolution.driver_name_resolver import 
 )
 from windtunnel.driver.media_driver.name_resolution.lookups import Lookups
 from windtunnel.driver.media_driver.name_resolution.name_resolver import (
+    EmptyNameSource,
     NameResolver,
-    Names,
-    PlainNames,
+    NameSource,
 )
-from windtunnel.driver.media_driver.name_resolution.resolution_datagram import as_name
+from windtunnel.driver.media_driver.name_resolution.resolution_datagram import encode_name
 from windtunnel.driver.media_driver.name_resolution.resolver_socket import UdpResolverSocket
 from windtunnel.driver.wire import resolution
 
@@ -47,26 +47,27 @@ BOOTSTRAP_NEIGHBORS_MAX = 20
 
 
 def supplier_of(text: str) -> str:
-    """The kind that a setting names; ConfigurationError for any other text."""
+    """Return the supplier that a setting names. Raises ConfigurationError for any other text."""
     for name, function in _FUNCTIONS.items():
         if text in (name, function):
             return name
     raise ConfigurationError(
-        f"AERON_NAME_RESOLVER_SUPPLIER is {text}, not one of {', '.join(_FUNCTIONS)}"
+        f"AERON_NAME_RESOLVER_SUPPLIER is {text}, expected one of {', '.join(_FUNCTIONS)}"
     )
 
 
 def parse_bootstrap_neighbors(
     text: str, record_error: Callable[[int, str], None]
 ) -> tuple[HostPort, ...]:
-    """host:port,host:port; one that is not is passed over with a note in the error log.
+    """Parse a comma-separated list of host:port; a malformed item is recorded in the error log.
 
-    A list of which nothing is left is a ConfigurationError.
+    Raises ConfigurationError if no item is valid.
     """
     found = [item for item in text.split(",") if item]
     if len(found) > BOOTSTRAP_NEIGHBORS_MAX:
         raise ConfigurationError(
-            f"{_BOOTSTRAP_SETTING} has {len(found)} neighbors, more than {BOOTSTRAP_NEIGHBORS_MAX}"
+            f"{_BOOTSTRAP_SETTING} has {len(found)} neighbors, expected at most "
+            f"{BOOTSTRAP_NEIGHBORS_MAX}"
         )
     good, faults = [], []
     for item in found:
@@ -84,16 +85,16 @@ def parse_bootstrap_neighbors(
 def gossip_settings(
     context: Context, system: Resolver, record_error: Callable[[int, str], None]
 ) -> GossipSettings:
-    """Who a driver is among the others; its interface may be a name that the system knows."""
+    """Build the settings of the driver name resolver; the interface may be a host name."""
     name, interface = context.resolver_name, context.resolver_interface
     if not name or not interface:
         raise ConfigurationError(
             f"{_NAME_SETTING} and {_INTERFACE_SETTING} are required when "
             f"AERON_NAME_RESOLVER_SUPPLIER is {DRIVER}"
         )
-    if len(as_name(name)) > resolution.NAME_LENGTH_MAX:
+    if len(encode_name(name)) > resolution.NAME_LENGTH_MAX:
         raise ConfigurationError(
-            f"{_NAME_SETTING} is longer than {resolution.NAME_LENGTH_MAX} bytes: {name[:40]}..."
+            f"{_NAME_SETTING}={name[:40]}...: expected at most {resolution.NAME_LENGTH_MAX} bytes"
         )
     try:
         parsed = parse_interface(_INTERFACE_SETTING, interface)
@@ -126,12 +127,12 @@ def make_name_resolver(
     clock: Clock,
     record_error: Callable[[int, str], None],
 ) -> NameResolver:
-    """The driver's one name resolver; an invoked driver has no thread to wait on."""
+    """Build the driver's name resolver; in INVOKER mode lookups are synchronous."""
     is_threaded = context.threading_mode != INVOKER
     commands = Lookups(system, clock, is_threaded=is_threaded)
     background = Lookups(system, clock, is_threaded=is_threaded)
     supplier = supplier_of(context.name_resolver)
-    names: Names
+    names: NameSource
     if supplier == CSV_TABLE:
         names = CsvTable(parse_table(context.name_resolver_init_args), manager, values)
     elif supplier == DRIVER:
@@ -144,7 +145,7 @@ def make_name_resolver(
             settings, socket, background, manager, values, record_error, clock.now_ns()
         )
     else:
-        names = PlainNames()
+        names = EmptyNameSource()
     return NameResolver(
         names, system, commands, background, values, clock, context.name_resolver_threshold_ns
     )

@@ -1,1 +1,1 @@
-"""The receiver: dispatches datagrams to images; sends status messages and NAKs."""
+"""The receiver agent: dispatches datagrams to images, sends status messages and NAKs."""

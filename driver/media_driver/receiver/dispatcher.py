@@ -1,13 +1,14 @@
-"""Which image a packet belongs to, and what becomes of a session that has none.
+"""Dispatches packets to images, and tracks the state of sessions without an image.
 
     unknown --data--> PENDING_SETUP --SETUP--> INIT_IN_PROGRESS --image added--> image slot
        |                                            ^                              |
        +--SETUP------------------------------------+        removed, not at EOS --> COOL_DOWN
-       +--nobody wants it--> NO_INTEREST
+       +--no subscription--> NO_INTEREST
 
-A state is kept per (endpoint, stream, session), whatever socket the packet came in on;
-PENDING_SETUP asks the sender for a SETUP and gives up after a second, so that the next packet asks
-again. Source: spec 3.1, Aeron 1.53 (the C driver where the two differ).
+The state is per (endpoint, stream, session), independent of the socket that received the packet. In
+PENDING_SETUP a SETUP was elicited from the sender; after a second without one the state is removed,
+so that the next packet elicits it again. Source: spec 3.1, Aeron 1.53 (the C driver where the two
+differ).
 """
 
 from windtunnel.driver.base import handoff
@@ -31,12 +32,12 @@ from windtunnel.driver.wire import data, frame_type, header, rtt_measurement, se
 ENDPOINT, STREAM_ID, SESSION_ID, INITIAL_TERM_ID, ACTIVE_TERM_ID = 1, 2, 3, 4, 5
 TERM_OFFSET, TERM_LENGTH, MTU_LENGTH, SETUP_FLAGS, TTL = 6, 7, 8, 9, 10
 SOURCE_LENGTH, SOURCE, SOURCE_WORDS = 11, 12, 7  # a sockaddr of 28 bytes, four to a word
-TRANSPORT = 19  # slot of the socket that the SETUP came in on
+TRANSPORT = 19  # slot of the socket that received the SETUP
 
 
 @kernel
 def on_data(state, transport_slot, at, length, inbox_index, now_ns):
-    """A DATA or PAD datagram that passed the common check."""
+    """Process a DATA or PAD datagram with a valid common header."""
     packet = state.inbox.slots
     endpoint = state.endpoints[transport_slot].serves
     receive_endpoint.set_last_activity_release(state.endpoint_words, transport_slot, now_ns)
@@ -52,19 +53,19 @@ def on_data(state, transport_slot, at, length, inbox_index, now_ns):
         return
     if stream_map.find(state.interests, endpoint, stream_id, 0) == stream_map.ABSENT:
         return
-    if not session_state.is_wanted(state, endpoint, stream_id, session_id):
-        session_state.note_no_interest(state, endpoint, stream_id, session_id)
+    if not session_state.is_subscribed(state, endpoint, stream_id, session_id):
+        session_state.record_no_interest(state, endpoint, stream_id, session_id)
     elif session_state.add_pending(state, endpoint, stream_id, session_id, now_ns):
-        _ask_source(state, transport_slot, stream_id, session_id, inbox_index)
+        _elicit_setup_at_source(state, transport_slot, stream_id, session_id, inbox_index)
 
 
 @kernel
-def _ask_source(state, transport_slot, stream_id, session_id, inbox_index):
-    """Ask the source of a packet, or its group, for a SETUP."""
+def _elicit_setup_at_source(state, transport_slot, stream_id, session_id, inbox_index):
+    """Elicit a SETUP from the source of a packet, or from its group."""
     if state.endpoints[transport_slot].is_multicast:
-        receive_transport.ask_control(state, transport_slot, stream_id, session_id)
+        receive_transport.elicit_setup_at_control(state, transport_slot, stream_id, session_id)
         return
-    receive_transport.ask_for_setup(
+    receive_transport.elicit_setup(
         state,
         transport_slot,
         stream_id,
@@ -76,7 +77,7 @@ def _ask_source(state, transport_slot, stream_id, session_id, inbox_index):
 
 @kernel
 def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
-    """A SETUP frame that passed the common check."""
+    """Process a SETUP frame with a valid common header."""
     packet = state.inbox.slots
     if setup.check(packet, at, length) < 0:
         counters.add_atomic(state.counters, system_counters.INVALID_PACKETS, 1)
@@ -95,18 +96,18 @@ def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
         channel = state.endpoints[transport_slot]
         if channel.is_multicast and channel.ttl < setup.ttl(packet, at):
             counters.increment(state.counters, system_counters.POSSIBLE_TTL_ASYMMETRY)
-        session_state.drop_pending(state, endpoint, stream_id, session_id)
+        session_state.remove_pending(state, endpoint, stream_id, session_id)
         _create_image(state, transport_slot, at, inbox_index)
     elif session == stream_map.ABSENT:
-        if session_state.is_wanted(state, endpoint, stream_id, session_id):
+        if session_state.is_subscribed(state, endpoint, stream_id, session_id):
             _create_image(state, transport_slot, at, inbox_index)
         else:
-            session_state.note_no_interest(state, endpoint, stream_id, session_id)
+            session_state.record_no_interest(state, endpoint, stream_id, session_id)
 
 
 @kernel
 def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
-    """A RTTM frame that passed the common check: a question to echo, or the answer to ours."""
+    """Process a RTTM frame with a valid common header: echo a request, or evaluate a reply."""
     packet = state.inbox.slots
     endpoint = state.endpoints[transport_slot].serves
     receiver_id = rtt_measurement.receiver_id(packet, at)
@@ -136,7 +137,7 @@ def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
 
 @kernel
 def _is_full(state, endpoint, stream_id):
-    """Whether a stream has as many images as it may; the conductor is told when there is room."""
+    """Return whether a stream has reached its session limit, and report that to the conductor."""
     limit = state.agent[0].session_limit
     if limit > state.agent[0].image_count:
         return False
@@ -145,8 +146,8 @@ def _is_full(state, endpoint, stream_id):
         slot = state.active[index]
         rec = state.images[slot]
         if rec.endpoint == endpoint and rec.stream_id == stream_id:
-            kept = stream_map.find(state.sessions, endpoint, stream_id, rec.session_id)
-            images += int(kept == slot)
+            current = stream_map.find(state.sessions, endpoint, stream_id, rec.session_id)
+            images += int(current == slot)
     if images < limit:
         return False
     if handoff.is_empty(state.events):
@@ -159,7 +160,7 @@ def _is_full(state, endpoint, stream_id):
 
 @kernel
 def _create_image(state, transport_slot, at, inbox_index):
-    """Ask the conductor for an image; until it is there, packets of the session are ignored."""
+    """Request an image from the conductor; until then packets of the session are ignored."""
     packet = state.inbox.slots
     record = state.record
     endpoint = state.endpoints[transport_slot].serves
@@ -180,14 +181,14 @@ def _create_image(state, transport_slot, at, inbox_index):
     record[SOURCE_LENGTH] = transport.source_length(state.inbox, inbox_index)
     for word in range(SOURCE_WORDS):
         record[SOURCE + word] = get_i32(source, 4 * word)
-    # Sessions come from the network in any number; an answer about every slot must still fit.
-    answers_max = state.images.size + state.endpoints.size
-    has_room = handoff.room(state.events) > answers_max
-    # Noted first: a session that no note can be kept of would get an image with each SETUP.
-    if has_room and stream_map.insert(
+    # The network may bring any number of sessions; reserve a record per slot for acknowledgements.
+    reserved = state.images.size + state.endpoints.size
+    has_capacity = handoff.free_record_count(state.events) > reserved
+    # Insert the state first: without it every SETUP of the session would create an image.
+    if has_capacity and stream_map.insert(
         state.sessions, endpoint, stream_id, session_id, INIT_IN_PROGRESS
     ):
         handoff.put(state.events, record)
     else:
-        session_state.forget(state, endpoint, stream_id, session_id, PENDING_SETUP)
+        session_state.remove_in_state(state, endpoint, stream_id, session_id, PENDING_SETUP)
         counters.increment(state.counters, system_counters.CONDUCTOR_PROXY_FAILS)

@@ -1,9 +1,9 @@
-"""What an image answers, to every connection that is live and from its own socket.
+"""Sends the feedback of an image on every live connection.
 
-    each status time-out, or when the reader moved     SM, after a RSP_SETUP where one is due
-    each status time-out of a rejected image           ERR with the reason, and nothing else
-    a gap is due                                       NAK, or padding over it when unreliable
-    congestion control wants to know                   RTTM
+    status message timeout, or new position     SM, after a RSP_SETUP if one is due
+    status message timeout of a rejected image  ERR with the reason, and nothing else
+    NAK due                                     NAK, or padding over the gap if unreliable
+    RTT measurement due                         RTTM
 
 Source: spec 3.5, 3.6, 3.12 and 4.10, Aeron 1.53 (the C driver where the two differ).
 """
@@ -31,8 +31,8 @@ IMAGE_REJECTED = int(ErrorCode.IMAGE_REJECTED)
 
 
 @kernel
-def answer(state, slot, now_ns):
-    """Send what is due for an image. Returns an amount of work."""
+def send_feedback(state, slot, now_ns):
+    """Send the feedback that is due for an image. Returns the work count."""
     work_count = _send_pending_status(state, slot, now_ns)
     work_count += _process_pending_loss(state, slot, now_ns)
     if congestion_control.should_measure_rtt(state.images[slot], now_ns):
@@ -42,7 +42,7 @@ def answer(state, slot, now_ns):
 
 @kernel
 def _send_to_live(state, slot, length, now_ns):
-    """Send the frame in `state.scratch` on every live connection. Returns on how many."""
+    """Send the frame in `state.scratch` on every live connection. Returns the number of these."""
     first = slot * image.CONNECTIONS_MAX
     count = 0
     for index in range(first, first + state.images[slot].connection_count):
@@ -108,10 +108,10 @@ def _send_status(state, slot, status_position, window, now_ns):
 
 @kernel
 def _send_rejection(state, slot):
-    """Say why on every connection, live or not: nothing that comes in keeps one alive any more."""
+    """Send the reason on every connection, since received packets no longer keep one alive."""
     rec = state.images[slot]
     endpoint = state.endpoints[rec.endpoint]
-    room = state.reasons.shape[1]
+    length_max = state.reasons.shape[1]
     length = error.write(
         state.scratch,
         0,
@@ -122,7 +122,7 @@ def _send_rejection(state, slot):
         endpoint.group_tag,
         IMAGE_REJECTED,
         state.reasons[slot],
-        min(rec.reason_length, room),
+        min(rec.reason_length, length_max),
     )
     first = slot * image.CONNECTIONS_MAX
     for index in range(first, first + rec.connection_count):
@@ -175,7 +175,7 @@ def _measure_rtt(state, slot, now_ns):
 
 @kernel
 def echo_rtt(state, slot, transport_slot, echo_timestamp_ns, name, name_length):
-    """Send a sender's time back to it."""
+    """Reply to an RTT measurement with the sender's timestamp."""
     rec = state.images[slot]
     length = rtt_measurement.write(
         state.scratch,

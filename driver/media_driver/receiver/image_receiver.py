@@ -1,10 +1,10 @@
-"""Packets filed into one image, and what a heartbeat says.
+"""Inserts packets into an image and processes heartbeats.
 
     last status position        + term_length / 2
        |------------------------------|  a packet that ends beyond is an over-run: counted, dropped
-       |   <- only packets that start at or behind it are filed; earlier ones are under-runs
+       |   <- only packets that start at or after it are inserted; earlier ones are under-runs
 
-A rejected image drops whatever comes. What an image answers is `image_answers`'s matter.
+A rejected image drops all packets. `image_feedback` sends the feedback.
 Source: spec 3.3 and 3.8, Aeron 1.53 (the C driver where the two differ).
 """
 
@@ -22,7 +22,7 @@ from windtunnel.driver.wire import data, frame_type, header
 
 @kernel
 def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
-    """File one DATA or PAD datagram that passed the common check, or a heartbeat.
+    """Insert a DATA or PAD datagram with a valid common header, or process a heartbeat.
 
     Shapes:  the datagram is `state.inbox.slots[at : at + length]`
     """
@@ -53,7 +53,7 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
         number = state.endpoints[transport_slot].connection
         connection = state.connections[slot * image.CONNECTIONS_MAX + number]
         if connection.control_length > 0:
-            # What `track` does for a connection that is known: a call is dear here.
+            # As `track` for a known connection, inlined because calls are expensive here.
             connection.last_activity_ns = now_ns
             connection.last_frame_ns = now_ns
         else:
@@ -62,7 +62,7 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
         log = bytes_at(rec.log_address, rec.log_length)
         base = position.index(begin, rec.bits) * rec.term_length
         rebuilder.insert(log, base, term_offset, packet, at, length)
-        # The frame is visible before the counter moves: the high-water mark points at something.
+        # Insert before the counter moves, so that the frame below the high-water mark is visible.
         counters.propose_max_release(state.counters, rec.hwm_id, end)
     else:
         counters.increment(state.counters, system_counters.FLOW_CONTROL_UNDER_RUNS)
@@ -81,7 +81,7 @@ def _stamp(state, rec, at, length):
 def _on_heartbeat(state, slot, transport_slot, begin, flags):
     rec = state.images[slot]
     is_ending = flags & frame_type.EOS != 0 and rec.is_end_of_stream == 0
-    if is_ending and image_connections.note_end(state, slot, transport_slot, begin):
+    if is_ending and image_connections.on_end_of_stream(state, slot, transport_slot, begin):
         _end_stream(state, slot, flags & frame_type.REVOKED != 0)
     counters.propose_max_release(state.counters, rec.hwm_id, begin)
     counters.increment(state.counters, system_counters.HEARTBEATS_RECEIVED)
@@ -89,7 +89,7 @@ def _on_heartbeat(state, slot, transport_slot, begin, flags):
 
 @kernel
 def _end_stream(state, slot, is_revoked):
-    """The stream ended on every connection."""
+    """Publish the end of a stream that has ended on every connection."""
     rec = state.images[slot]
     eos_position = image_connections.end_position(state, slot)
     log = bytes_at(rec.log_address, rec.log_length)

@@ -1,8 +1,8 @@
-"""Frames that the receiver sends from one of its sockets, and the asking for SETUPs.
+"""Sends frames from the receiver's sockets, and elicits SETUPs.
 
-A socket with an explicit control address asks there by itself, at first and then every second, with
-a status message about session 0 of stream 0: no publication has it, but a publication that finds
-its receivers by their status messages learns of us. Source: spec 3.1 and 3.7, Aeron 1.53.
+A socket with an explicit control address elicits a SETUP there when it is added and then every
+second, with a status message for session 0 of stream 0. No publication has that stream, but a
+publication with dynamic destinations adds the receiver. Source: spec 3.1 and 3.7, Aeron 1.53.
 """
 
 from windtunnel.driver.base import handoff
@@ -21,7 +21,7 @@ ELICIT_INTERVAL_NS = NS_PER_SECOND
 
 @kernel
 def send_to(state, slot, length, name, name_length):
-    """Send the frame in `state.scratch` to a socket address. Returns whether all of it left."""
+    """Send the frame in `state.scratch` to a socket address. Returns whether it was sent."""
     result = transport.send_frame(
         state.endpoints[slot].fd, state.scratch, 0, length, name, name_length, state.links
     )
@@ -34,7 +34,7 @@ def send_to(state, slot, length, name, name_length):
 
 @kernel
 def _report_failure(state, slot, error):
-    # Sending may fail at every turn; the queue belongs first to answers that must not be lost.
+    # Sending may fail in every duty cycle; keep space for acknowledgements.
     if not handoff.is_empty(state.events):
         return
     state.record[0] = SEND_FAILED
@@ -44,8 +44,8 @@ def _report_failure(state, slot, error):
 
 
 @kernel
-def ask_for_setup(state, slot, stream_id, session_id, name, name_length):
-    """Ask somebody for a SETUP, with a status message that says nothing else."""
+def elicit_setup(state, slot, stream_id, session_id, name, name_length):
+    """Elicit a SETUP with a status message that has the SEND_SETUP flag and no position."""
     endpoint = state.endpoints[state.endpoints[slot].serves]
     length = status_message.write(
         state.scratch,
@@ -64,43 +64,43 @@ def ask_for_setup(state, slot, stream_id, session_id, name, name_length):
 
 
 @kernel
-def ask_control(state, slot, stream_id, session_id):
-    """Ask at the control address of a socket."""
+def elicit_setup_at_control(state, slot, stream_id, session_id):
+    """Elicit a SETUP at the control address of a socket."""
     endpoint = state.endpoints[slot]
-    ask_for_setup(state, slot, stream_id, session_id, endpoint.control, endpoint.control_length)
+    elicit_setup(state, slot, stream_id, session_id, endpoint.control, endpoint.control_length)
 
 
 @kernel
-def ask_every_control(state, endpoint_slot, stream_id, session_id):
-    """Ask at the explicit control address of every socket that serves an endpoint."""
+def elicit_setup_at_all_controls(state, endpoint_slot, stream_id, session_id):
+    """Elicit a SETUP at the explicit control address of every socket that serves an endpoint."""
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
         endpoint = state.endpoints[slot]
         if endpoint.solicits_setup and endpoint.serves == endpoint_slot:
-            ask_control(state, slot, stream_id, session_id)
+            elicit_setup_at_control(state, slot, stream_id, session_id)
 
 
 @kernel
-def begin(state, slot, now_ns):
-    """A socket is in service: an explicit control address hears of it at once."""
+def on_socket_added(state, slot, now_ns):
+    """Elicit a SETUP at once if a new socket has an explicit control address."""
     endpoint = state.endpoints[slot]
     if endpoint.solicits_setup:
         state.agent[0].eliciting_count += 1
         endpoint.next_elicit_ns = now_ns + ELICIT_INTERVAL_NS
-        ask_control(state, slot, 0, 0)
+        elicit_setup_at_control(state, slot, 0, 0)
 
 
 @kernel
-def end(state, slot):
-    """A socket is out of service."""
+def on_socket_removed(state, slot):
+    """Stop eliciting SETUPs for a removed socket."""
     if state.endpoints[slot].solicits_setup:
         state.agent[0].eliciting_count -= 1
 
 
 @kernel
-def ask_again(state, now_ns):
-    """Repeat what is due, while anything is wanted. Returns how often."""
-    asked = 0
+def repeat_elicitations(state, now_ns):
+    """Repeat due elicitations on endpoints with subscriptions. Returns how many were sent."""
+    count = 0
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
         endpoint = state.endpoints[slot]
@@ -108,9 +108,9 @@ def ask_again(state, now_ns):
             continue
         if _has_interest(state, endpoint.serves):
             endpoint.next_elicit_ns = now_ns + ELICIT_INTERVAL_NS
-            ask_control(state, slot, 0, 0)
-            asked += 1
-    return asked
+            elicit_setup_at_control(state, slot, 0, 0)
+            count += 1
+    return count
 
 
 @kernel
@@ -124,13 +124,13 @@ def _has_interest(state, endpoint_slot):
 
 @kernel
 def change_control(state, slot, name, name_length):
-    """The name of an explicit control address has another address now; connections follow it."""
+    """Change an explicit control address after re-resolution, also in connections."""
     endpoint = state.endpoints[slot]
     if endpoint.solicits_setup == 0:
         return
     copy(endpoint.control, 0, name, 0, NAME_LENGTH_MAX)
     endpoint.control_length = name_length
-    # The sender counts its own changes in the same place.
+    # Atomic, since the sender increments this counter too.
     counters.add_atomic(state.counters, system_counters.RESOLUTION_CHANGES, 1)
     for row in range(state.connections.size):
         connection = state.connections[row]

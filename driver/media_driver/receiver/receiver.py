@@ -1,7 +1,7 @@
-"""The receiver's turn: commands, what every socket has, then what every image owes.
+"""The receiver's duty cycle: one command, then each socket, then the feedback of each image.
 
-`run` repeats turns inside one kernel, so that Python is entered only to start and to stop;
-`do_work` is one turn with the time as an argument, which is what tests and the simulator call.
+`run` repeats duty cycles in a kernel, so that Python is entered only to start and to stop.
+`do_work` is one duty cycle with the time as an argument, for tests and the simulator.
 Source: spec 3.1 and 3.6, Aeron 1.53.
 """
 
@@ -22,27 +22,27 @@ from windtunnel.driver.wire import frame_type, header
 
 @kernel
 def do_work(state, now_ns):
-    """One turn.
+    """Run one duty cycle.
 
     Units:   now_ns is monotonic
-    Returns: an amount of work, 0 when there was none
+    Returns: the work count, 0 if there was no work
     """
     agent = state.agent[0]
     work_count = receiver_commands.on_command(state, now_ns)
     for index in range(agent.endpoint_count):
         work_count += _poll(state, state.polled[index], now_ns)
     for index in range(agent.image_count):
-        work_count += image_feedback.answer(state, state.active[index], now_ns)
+        work_count += image_feedback.send_feedback(state, state.active[index], now_ns)
     if agent.pending_count > 0:
         work_count += session_state.expire_pending(state, now_ns)
     if agent.eliciting_count > 0:
-        work_count += receive_transport.ask_again(state, now_ns)
+        work_count += receive_transport.repeat_elicitations(state, now_ns)
     return work_count
 
 
 @kernel
 def run(state, quantum_ns):
-    """Take turns until the quantum is over, idling in between; then the shell has its turn."""
+    """Run duty cycles for a quantum, idling in between, then return to Python."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -57,7 +57,7 @@ def _poll(state, slot, now_ns):
     endpoint = state.endpoints[slot]
     count = transport.receive(endpoint.fd, state.inbox, state.links)
     if count > 0 and endpoint.is_stamping:
-        # The only clock that is read here: what is written into messages has no other source.
+        # Read the epoch clock only for receive timestamps.
         state.agent[0].receive_time_ns = system.epoch_ns()
     received_bytes = 0
     for index in range(count):
@@ -66,7 +66,7 @@ def _poll(state, slot, now_ns):
         at = transport.incoming_at(state.inbox, index)
         end = at + message_length
         segment_length = transport.segment_length(state.inbox, index)
-        # One datagram, or a run of them; an empty one is looked at as well, since it is invalid.
+        # One datagram or a GRO packet. An empty datagram is processed too and counts as invalid.
         while True:
             length = min(segment_length, end - at)
             _on_datagram(state, slot, index, at, length, now_ns)

@@ -1,6 +1,6 @@
-"""What the conductor asks of the receiver, one command a turn.
+"""Executes the conductor's commands in the receiver, one per duty cycle.
 
-Whatever is let go is answered for, so that the conductor frees nothing that is still in use.
+Each removal is acknowledged by an event, so that the conductor frees nothing that is still in use.
 Source: spec 3.1, 3.7, 3.9, 3.12 and 4.10, Aeron 1.53.
 """
 
@@ -35,7 +35,7 @@ NAME_WORDS = 7
 
 @kernel
 def on_command(state, now_ns):
-    """Carry out the next command. Returns how many there were, 0 or 1."""
+    """Execute the next command. Returns the number of commands, 0 or 1."""
     record = state.record
     if not handoff.take(state.commands, record):
         return 0
@@ -49,13 +49,15 @@ def on_command(state, now_ns):
     elif operation == REMOVE_INTEREST:
         session_state.remove_interest(state, slot, record[2], record[3], record[4])
     elif operation == REQUEST_SETUP:
-        receive_transport.ask_every_control(state, slot, record[2], record[3])
+        receive_transport.elicit_setup_at_all_controls(state, slot, record[2], record[3])
     elif operation == CHANGE_CONTROL_ADDRESS:
         _change_control_address(state, slot)
     elif operation == IMAGE_FAILED:
-        session_state.forget(state, slot, record[2], record[3], session_state.INIT_IN_PROGRESS)
+        session_state.remove_in_state(
+            state, slot, record[2], record[3], session_state.INIT_IN_PROGRESS
+        )
     elif operation == END_COOL_DOWN:
-        session_state.forget(state, slot, record[2], record[3], session_state.COOL_DOWN)
+        session_state.remove_in_state(state, slot, record[2], record[3], session_state.COOL_DOWN)
     elif operation == ADD_IMAGE:
         _add_image(state, slot)
     elif operation == REMOVE_IMAGE:
@@ -88,20 +90,20 @@ def _add_endpoint(state, slot, now_ns):
     state.polled[state.agent[0].endpoint_count] = slot
     state.agent[0].endpoint_count += 1
     state.endpoints[slot].last_activity_ns = now_ns
-    receive_transport.begin(state, slot, now_ns)
+    receive_transport.on_socket_added(state, slot, now_ns)
     image_connections.on_transport_added(state, slot, now_ns)
 
 
 @kernel
 def _remove_endpoint(state, slot, now_ns):
-    slot_list.forget(state.polled, state.agent[0].endpoint_count, slot)
+    slot_list.remove(state.polled, state.agent[0].endpoint_count, slot)
     state.agent[0].endpoint_count -= 1
-    receive_transport.end(state, slot)
+    receive_transport.on_socket_removed(state, slot)
     if state.endpoints[slot].serves == slot:
-        session_state.forget_endpoint(state, slot)
+        session_state.remove_endpoint(state, slot)
     else:
         image_connections.on_transport_removed(state, slot, now_ns)
-    slot_list.answer(state, ENDPOINT_RELEASED, slot)
+    slot_list.acknowledge(state, ENDPOINT_RELEASED, slot)
 
 
 @kernel
@@ -115,7 +117,7 @@ def _change_control_address(state, slot):
 @kernel
 def _add_image(state, slot):
     rec = state.images[slot]
-    # An older image of the session that is on its way out must not speak against the new one.
+    # An older image of the session that drains must not send status messages any more.
     for index in range(state.agent[0].image_count):
         other = state.images[state.active[index]]
         same = other.endpoint == rec.endpoint and other.stream_id == rec.stream_id
@@ -123,7 +125,7 @@ def _add_image(state, slot):
             other.is_status_silent = 1
     state.active[state.agent[0].image_count] = slot
     state.agent[0].image_count += 1
-    # Whoever wanted it may have left meanwhile: then it gets no packets.
+    # If the subscriptions were removed meanwhile, the image receives no packets.
     if stream_map.find(state.interests, rec.endpoint, rec.stream_id, 0) != stream_map.ABSENT:
         stream_map.insert(state.sessions, rec.endpoint, rec.stream_id, rec.session_id, slot)
 
@@ -131,32 +133,32 @@ def _add_image(state, slot):
 @kernel
 def _remove_image(state, slot, cool_down):
     rec = state.images[slot]
-    slot_list.forget(state.active, state.agent[0].image_count, slot)
+    slot_list.remove(state.active, state.agent[0].image_count, slot)
     state.agent[0].image_count -= 1
     if stream_map.find(state.sessions, rec.endpoint, rec.stream_id, rec.session_id) == slot:
         stream_map.remove(state.sessions, rec.endpoint, rec.stream_id, rec.session_id)
         if cool_down and rec.is_end_of_stream == 0:
             _begin_cool_down(state, rec)
-    image_connections.forget_all(state, slot)
-    slot_list.answer(state, IMAGE_RELEASED, slot)
+    image_connections.reset(state, slot)
+    slot_list.acknowledge(state, IMAGE_RELEASED, slot)
 
 
 @kernel
 def _begin_cool_down(state, rec):
-    """Ignore the session of an image for good, or until too many have come after it.
+    """Ignore the session of an image until too many later sessions are in cool-down.
 
-    A cool-down without a rejoin lasts as long as the subscription. Aeron's table grows with them;
-    ours would be full one day, and no endpoint could have a new image.
+    A cool-down without rejoin lasts as long as the subscription. Aeron's table grows with them; the
+    fixed table here would fill up, and no endpoint could have a new image.
     """
     count = state.agent[0].cooling_count
-    note = state.cooling[count % state.cooling.size]
+    entry = state.cooling[count % state.cooling.size]
     if count >= state.cooling.size:
-        session_state.forget(
-            state, note.endpoint, note.stream_id, note.session_id, session_state.COOL_DOWN
+        session_state.remove_in_state(
+            state, entry.endpoint, entry.stream_id, entry.session_id, session_state.COOL_DOWN
         )
-    note.endpoint = rec.endpoint
-    note.stream_id = rec.stream_id
-    note.session_id = rec.session_id
+    entry.endpoint = rec.endpoint
+    entry.stream_id = rec.stream_id
+    entry.session_id = rec.session_id
     state.agent[0].cooling_count = count + 1
     stream_map.insert(
         state.sessions, rec.endpoint, rec.stream_id, rec.session_id, session_state.COOL_DOWN

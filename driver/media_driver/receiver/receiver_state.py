@@ -1,8 +1,7 @@
-"""Everything that the receiver's kernels reach: one named tuple of arrays, made once by the
-conductor.
+"""The state of the receiver's kernels: a named tuple of arrays that the conductor creates.
 
-The receiver owns all of it while it runs, except the log buffers behind the addresses, the
-counters, the two queues, and the words of an image that are the conductor's (see
+The receiver owns the state while it runs, except for the log buffers behind the addresses, the
+counters, the two queues, and the fields of an image that the conductor owns (see
 `publication_image`).
 """
 
@@ -19,46 +18,49 @@ from windtunnel.driver.media_driver.image.publication_image import make_connecti
 from windtunnel.driver.wire import error
 
 RECEIVE_SLOTS = 64
+"""Default number of messages per receive call."""
 DATA_SLOT_LENGTH = 65_536
-"""Room for the largest UDP datagram."""
+"""Fits the largest UDP datagram."""
 PENDING_SETUPS_MAX = 1024
 CREATIONS_MAX = 1024
-"""Images that may be asked for before the conductor looks; there is room for answers beyond."""
+"""Image requests that may be queued in addition to the records reserved for acknowledgements."""
 SCRATCH_LENGTH = 1088
-"""Room for the longest frame that a receiver sends, an error frame."""
+"""Fits the longest frame that a receiver sends, an error frame."""
 assert SCRATCH_LENGTH >= error.LENGTH_MAX
 
-# Slots of `endpoints` are meant by "endpoint"; a destination is one that serves another.
+# Commands. "Endpoint slot" is a slot of `endpoints`; a destination is a slot that serves another.
 ADD_ENDPOINT = 1  # endpoint slot
 REMOVE_ENDPOINT = 2  # endpoint slot; answered by ENDPOINT_RELEASED
 ADD_INTEREST = 3  # endpoint slot, stream id, has session, session id
 REMOVE_INTEREST = 4  # endpoint slot, stream id, has session, session id
 ADD_IMAGE = 5  # image slot
 REMOVE_IMAGE = 6  # image slot, cool down unless at its end; answered by IMAGE_RELEASED
-IMAGE_FAILED = 7  # endpoint slot, stream id, session id: the set-up may be tried again
+IMAGE_FAILED = 7  # endpoint slot, stream id, session id: allow another attempt
 END_COOL_DOWN = 8  # endpoint slot, stream id, session id
-START_DRAINING = 9  # image slot, status at once: status messages carry end of stream from now on
-REJECT_IMAGE = 10  # image slot, length of the text that is in its row of `reasons`
-SET_RESPONSE_SESSION = 11  # image slot, has one, session id of the stream that answers it
-REQUEST_SETUP = 12  # endpoint slot, stream id, session id: ask its control addresses now
+START_DRAINING = 9  # image slot, status at once: set EOS in status messages from now on
+REJECT_IMAGE = 10  # image slot, length of the text in its row of `reasons`
+SET_RESPONSE_SESSION = 11  # image slot, has one, session id of the response stream
+REQUEST_SETUP = (
+    12  # endpoint slot, stream id, session id: elicit SETUP at its control addresses now
+)
 CHANGE_CONTROL_ADDRESS = 13  # endpoint slot, name length, then the name as 7 words of 32 bits
 
 ENDPOINT_RELEASED = 1  # endpoint slot
 IMAGE_RELEASED = 2  # image slot
-CREATE_IMAGE = 3  # see dispatcher.py for the words
+CREATE_IMAGE = 3  # words: see dispatcher.py
 SEND_FAILED = 4  # endpoint slot, negative errno
-SESSION_LIMIT = 5  # endpoint slot, stream id: it has as many images as it may
+SESSION_LIMIT = 5  # endpoint slot, stream id: the stream has reached its session limit
 
 RECEIVER = np.dtype(
     [
         ("image_count", "i8"),  # entries of `active`
         ("endpoint_count", "i8"),  # entries of `polled`
         ("pending_count", "i8"),  # entries of `pending`
-        ("cooling_count", "i8"),  # notes that were ever made in `cooling`
-        ("session_limit", "i8"),  # images of one stream on one endpoint
-        ("liveness_timeout_ns", "i8"),  # of a connection's frames
-        ("eliciting_count", "i8"),  # sockets that ask for SETUPs by themselves
-        ("receive_time_ns", "i8"),  # epoch, of the last datagrams that are to be stamped
+        ("cooling_count", "i8"),  # total entries added to `cooling`
+        ("session_limit", "i8"),  # maximum images of one stream on one endpoint
+        ("liveness_timeout_ns", "i8"),  # liveness timeout of connections
+        ("eliciting_count", "i8"),  # sockets that elicit SETUPs periodically
+        ("receive_time_ns", "i8"),  # epoch time of the last datagrams with receive timestamps
     ]
 )
 
@@ -81,34 +83,38 @@ COOLING = np.dtype(
 
 
 def make_cooling(sessions: int) -> np.recarray:
-    """A ring for the last sessions that had to cool down, as COOLING[sessions]."""
+    """Make a ring of the last sessions in cool-down, as COOLING[sessions]."""
     return np.zeros(sessions, dtype=COOLING).view(np.recarray)
 
 
 class ReceiverState(NamedTuple):
-    """The arrays; see the modules that declare the records for what is in them."""
+    """The receiver's arrays; the records are documented where their dtypes are declared."""
 
     agent: np.ndarray  # RECEIVER[1]
     images: np.ndarray  # PUBLICATION_IMAGE[n]
     words: np.ndarray  # the same memory as uint8
     connections: np.ndarray  # CONNECTION[n * CONNECTIONS_MAX]
-    reasons: np.ndarray  # uint8[n, 1023], why images are rejected; the conductor's until told
+    reasons: (
+        np.ndarray
+    )  # uint8[n, 1023], rejection reasons; written by the conductor before REJECT_IMAGE
     endpoints: np.ndarray  # RECEIVE_ENDPOINT[m]
     endpoint_words: np.ndarray  # the same memory as uint8
-    active: np.ndarray  # int64[n], slots of the images in service
-    polled: np.ndarray  # int64[m], slots of the endpoints in service
+    active: np.ndarray  # int64[n], slots of the active images
+    polled: np.ndarray  # int64[m], slots of the active endpoints
     interests: np.ndarray  # STREAM_ENTRY[...], stream -> ALL_SESSIONS or SOME_SESSIONS
-    wanted: np.ndarray  # STREAM_ENTRY[...], session of a stream -> number of subscriptions
+    session_interests: (
+        np.ndarray
+    )  # STREAM_ENTRY[...], session of a stream -> number of subscriptions
     sessions: np.ndarray  # STREAM_ENTRY[...], session of a stream -> image slot or state
     pending: np.ndarray  # PENDING_SETUP[...]
-    cooling: np.ndarray  # COOLING[n], a ring: so many sessions cool down at most
+    cooling: np.ndarray  # COOLING[n], a ring of the sessions in cool-down
     counters: np.ndarray  # uint8, the counter values of cnc.dat
     commands: np.ndarray  # queue, conductor to receiver
     events: np.ndarray  # queue, receiver to conductor
     record: np.ndarray  # int64[24], scratch for the queues
     scratch: np.ndarray  # uint8[SCRATCH_LENGTH], frames being written
     inbox: Any  # transport.ReceiveBatch
-    losses: Any  # loss_interceptor.Losses, empty unless datagrams are to be lost on purpose
+    losses: Any  # loss_interceptor.Losses, empty without loss interceptors
     links: Any  # link.Links, empty on real sockets
     idle: np.ndarray  # IDLE[1]
     cycle: np.ndarray  # DUTY_CYCLE[1]
@@ -122,11 +128,12 @@ def make_receiver_state(
     endpoints: int = 1024,
     session_limit: int = (1 << 31) - 1,
     liveness_timeout_ns: int = 10_000_000_000,
+    receive_slots: int = RECEIVE_SLOTS,
     idle_state: np.ndarray | None = None,
     links: Any = None,
     losses: Losses = NO_LOSSES,
 ) -> ReceiverState:
-    """Blank state for a receiver; pages that are never used cost nothing."""
+    """Make the state of a receiver; unused pages are not allocated."""
     agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
     agent[0].session_limit = session_limit
     agent[0].liveness_timeout_ns = liveness_timeout_ns
@@ -143,8 +150,8 @@ def make_receiver_state(
         active=np.zeros(images, dtype=np.int64),
         polled=np.zeros(endpoints, dtype=np.int64),
         interests=make_stream_map(endpoints),
-        wanted=make_stream_map(images),
-        # The unwanted get one half; images, set-ups, creations and cool-downs share the other.
+        session_interests=make_stream_map(images),
+        # NO_INTEREST entries may use one half; images, set-ups and cool-downs share the other.
         sessions=make_stream_map(4 * images),
         pending=np.zeros(PENDING_SETUPS_MAX, dtype=PENDING_SETUP).view(np.recarray),
         cooling=make_cooling(images),
@@ -153,7 +160,7 @@ def make_receiver_state(
         events=handoff.make_queue(images + endpoints + CREATIONS_MAX),
         record=handoff.make_record(),
         scratch=np.zeros(SCRATCH_LENGTH, dtype=np.uint8),
-        inbox=transport.make_receive_batch(RECEIVE_SLOTS, DATA_SLOT_LENGTH),
+        inbox=transport.make_receive_batch(receive_slots, DATA_SLOT_LENGTH),
         losses=losses,
         links=link.NO_LINKS if links is None else links,
         idle=idle.make_idle() if idle_state is None else idle_state,

@@ -1,12 +1,12 @@
-"""What is known of each session of a stream on an endpoint, and which streams are wanted there.
+"""Tracks the state of sessions and the subscriptions to streams per endpoint.
 
-    interests   stream -> ALL_SESSIONS or SOME_SESSIONS       wanted     session -> subscriptions
-    sessions    session -> image slot, or one of the states below
-    pending     sessions in PENDING_SETUP, and until when
+    interests          stream  -> ALL_SESSIONS or SOME_SESSIONS
+    session_interests  session -> number of subscriptions to this session
+    sessions           session -> image slot, or one of the states below
+    pending            sessions in PENDING_SETUP with their deadlines
 
-A subscription that leaves takes its sessions along: their images get no more packets, and whoever
-subscribes later has new ones made. Source: spec 3.1, Aeron 1.53 (the C driver where the two
-differ).
+Removing a subscription removes its sessions: their images receive no more packets, and a later
+subscription gets new images. Source: spec 3.1, Aeron 1.53 (the C driver where the two differ).
 """
 
 from windtunnel.driver.base.system import NS_PER_SECOND
@@ -23,28 +23,28 @@ ALL_SESSIONS = 1
 SOME_SESSIONS = 0
 
 PENDING_SETUP_TIMEOUT_NS = NS_PER_SECOND
-"""How long a SETUP that was asked for may take. Source: Aeron 1.53, not configurable."""
+"""Timeout of an elicited SETUP. Source: Aeron 1.53, not configurable."""
 
 
 @kernel
-def is_wanted(state, endpoint, stream_id, session_id):
-    """Whether a subscription takes this session."""
+def is_subscribed(state, endpoint, stream_id, session_id):
+    """Return whether a subscription accepts this session."""
     interest = stream_map.find(state.interests, endpoint, stream_id, 0)
     if interest == ALL_SESSIONS:
         return True
-    return stream_map.find(state.wanted, endpoint, stream_id, session_id) > 0
+    return stream_map.find(state.session_interests, endpoint, stream_id, session_id) > 0
 
 
 @kernel
-def note_no_interest(state, endpoint, stream_id, session_id):
-    """Make later packets cheap to ignore, unless wanted sessions would lack room."""
+def record_no_interest(state, endpoint, stream_id, session_id):
+    """Mark a session so that later packets are dropped early, unless the table is half full."""
     if stream_map.count(state.sessions) < state.sessions.size // 2:
         stream_map.insert(state.sessions, endpoint, stream_id, session_id, NO_INTEREST)
 
 
 @kernel
 def add_pending(state, endpoint, stream_id, session_id, now_ns):
-    """A session waits for its SETUP from now on. Returns False when too many do."""
+    """Add a session that waits for its SETUP. Returns False if too many do."""
     count = state.agent[0].pending_count
     if count == state.pending.size:
         return False
@@ -59,62 +59,65 @@ def add_pending(state, endpoint, stream_id, session_id, now_ns):
 
 
 @kernel
-def drop_pending(state, endpoint, stream_id, session_id):
-    """The SETUP of a session has come."""
-    kept = 0
+def remove_pending(state, endpoint, stream_id, session_id):
+    """Remove a session whose SETUP was received from the pending list."""
+    remaining = 0
     for index in range(state.agent[0].pending_count):
         rec = state.pending[index]
         same = rec.endpoint == endpoint and rec.stream_id == stream_id
         if not (same and rec.session_id == session_id):
-            state.pending[kept] = rec
-            kept += 1
-    state.agent[0].pending_count = kept
+            state.pending[remaining] = rec
+            remaining += 1
+    state.agent[0].pending_count = remaining
 
 
 @kernel
 def expire_pending(state, now_ns):
-    """Forget SETUPs that did not come. Returns how many."""
-    kept = 0
+    """Remove pending sessions without a SETUP after the timeout. Returns how many."""
+    remaining = 0
     count = state.agent[0].pending_count
     for index in range(count):
         rec = state.pending[index]
         if now_ns - rec.deadline_ns <= 0:
-            state.pending[kept] = rec
-            kept += 1
+            state.pending[remaining] = rec
+            remaining += 1
         else:
-            forget(state, rec.endpoint, rec.stream_id, rec.session_id, PENDING_SETUP)
-    state.agent[0].pending_count = kept
-    return count - kept
+            remove_in_state(state, rec.endpoint, rec.stream_id, rec.session_id, PENDING_SETUP)
+    state.agent[0].pending_count = remaining
+    return count - remaining
 
 
 @kernel
-def forget(state, endpoint, stream_id, session_id, only_state):
-    """Drop a session's state when it is `only_state`."""
+def remove_in_state(state, endpoint, stream_id, session_id, only_state):
+    """Remove the state of a session if it is `only_state`."""
     if stream_map.find(state.sessions, endpoint, stream_id, session_id) == only_state:
         stream_map.remove(state.sessions, endpoint, stream_id, session_id)
 
 
 @kernel
-def _forget_no_interest(state, endpoint, stream_id):
+def _remove_no_interest(state, endpoint, stream_id):
     index = 0
     while index < state.sessions.size:
         entry = state.sessions[index]
         same = entry.used and entry.endpoint == endpoint and entry.stream_id == stream_id
         if same and entry.value == NO_INTEREST:
-            # A removal may move another entry here, so the same index is looked at again.
+            # A removal may move another entry to this index, so check it again.
             stream_map.remove(state.sessions, endpoint, stream_id, entry.session_id)
         else:
             index += 1
 
 
 @kernel
-def _forget_unwanted(state, endpoint, stream_id):
-    """Drop all sessions of a stream that no subscription asks for by their ids."""
+def _remove_unsubscribed(state, endpoint, stream_id):
+    """Remove all sessions of a stream without a subscription to that session."""
     index = 0
     while index < state.sessions.size:
         entry = state.sessions[index]
         same = entry.used and entry.endpoint == endpoint and entry.stream_id == stream_id
-        if same and stream_map.find(state.wanted, endpoint, stream_id, entry.session_id) <= 0:
+        if (
+            same
+            and stream_map.find(state.session_interests, endpoint, stream_id, entry.session_id) <= 0
+        ):
             stream_map.remove(state.sessions, endpoint, stream_id, entry.session_id)
         else:
             index += 1
@@ -122,26 +125,30 @@ def _forget_unwanted(state, endpoint, stream_id):
 
 @kernel
 def add_interest(state, endpoint, stream_id, has_session, session_id):
-    """A subscription arrived, to all sessions of a stream or to one."""
+    """Add the interest of a subscription in all sessions of a stream, or in one."""
     interest = stream_map.find(state.interests, endpoint, stream_id, 0)
     if not has_session:
         stream_map.insert(state.interests, endpoint, stream_id, 0, ALL_SESSIONS)
-        # Those that nobody wanted get another chance.
-        _forget_no_interest(state, endpoint, stream_id)
+        # Sessions without interest so far are accepted now.
+        _remove_no_interest(state, endpoint, stream_id)
         return
-    wanted = max(0, stream_map.find(state.wanted, endpoint, stream_id, session_id))
-    stream_map.insert(state.wanted, endpoint, stream_id, session_id, wanted + 1)
+    subscription_count = max(
+        0, stream_map.find(state.session_interests, endpoint, stream_id, session_id)
+    )
+    stream_map.insert(
+        state.session_interests, endpoint, stream_id, session_id, subscription_count + 1
+    )
     if interest == stream_map.ABSENT:
         stream_map.insert(state.interests, endpoint, stream_id, 0, SOME_SESSIONS)
-    forget(state, endpoint, stream_id, session_id, NO_INTEREST)
-    if wanted == 0:
-        receive_transport.ask_every_control(state, endpoint, stream_id, session_id)
+    remove_in_state(state, endpoint, stream_id, session_id, NO_INTEREST)
+    if subscription_count == 0:
+        receive_transport.elicit_setup_at_all_controls(state, endpoint, stream_id, session_id)
 
 
 @kernel
-def _wants_some_session(state, endpoint, stream_id):
-    for index in range(state.wanted.size):
-        entry = state.wanted[index]
+def _has_session_interest(state, endpoint, stream_id):
+    for index in range(state.session_interests.size):
+        entry = state.session_interests[index]
         if entry.used and entry.endpoint == endpoint and entry.stream_id == stream_id:
             return True
     return False
@@ -149,39 +156,43 @@ def _wants_some_session(state, endpoint, stream_id):
 
 @kernel
 def remove_interest(state, endpoint, stream_id, has_session, session_id):
-    """The last subscription to all sessions of a stream left, or one to a single session."""
+    """Remove the last interest in all sessions of a stream, or one interest in a session."""
     takes_all = stream_map.find(state.interests, endpoint, stream_id, 0) == ALL_SESSIONS
     if has_session:
-        wanted = stream_map.find(state.wanted, endpoint, stream_id, session_id)
-        if wanted > 1:
-            stream_map.insert(state.wanted, endpoint, stream_id, session_id, wanted - 1)
+        subscription_count = stream_map.find(
+            state.session_interests, endpoint, stream_id, session_id
+        )
+        if subscription_count > 1:
+            stream_map.insert(
+                state.session_interests, endpoint, stream_id, session_id, subscription_count - 1
+            )
             return
-        stream_map.remove(state.wanted, endpoint, stream_id, session_id)
+        stream_map.remove(state.session_interests, endpoint, stream_id, session_id)
         if takes_all:
             return
-    _forget_unwanted(state, endpoint, stream_id)
-    if _wants_some_session(state, endpoint, stream_id):
+    _remove_unsubscribed(state, endpoint, stream_id)
+    if _has_session_interest(state, endpoint, stream_id):
         stream_map.insert(state.interests, endpoint, stream_id, 0, SOME_SESSIONS)
     else:
         stream_map.remove(state.interests, endpoint, stream_id, 0)
 
 
 @kernel
-def forget_endpoint(state, endpoint):
-    """An endpoint is gone, with all that was known on it."""
-    kept = 0
+def remove_endpoint(state, endpoint):
+    """Remove all state of an endpoint."""
+    remaining = 0
     for index in range(state.agent[0].pending_count):
         if state.pending[index].endpoint != endpoint:
-            state.pending[kept] = state.pending[index]
-            kept += 1
-    state.agent[0].pending_count = kept
-    _forget_streams(state.sessions, endpoint)
-    _forget_streams(state.interests, endpoint)
-    _forget_streams(state.wanted, endpoint)
+            state.pending[remaining] = state.pending[index]
+            remaining += 1
+    state.agent[0].pending_count = remaining
+    _remove_streams(state.sessions, endpoint)
+    _remove_streams(state.interests, endpoint)
+    _remove_streams(state.session_interests, endpoint)
 
 
 @kernel
-def _forget_streams(table, endpoint):
+def _remove_streams(table, endpoint):
     index = 0
     while index < table.size:
         entry = table[index]

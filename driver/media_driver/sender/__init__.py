@@ -1,1 +1,1 @@
-"""The sender: SETUP, data, heartbeats and retransmits; flow control and NAK handling."""
+"""The sender agent: SETUP, data, heartbeats, retransmits, flow control and NAK handling."""

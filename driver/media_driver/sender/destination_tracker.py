@@ -1,13 +1,13 @@
-"""Where a multi-destination channel sends to: one row of destinations for each send endpoint.
+"""Destinations of multi-destination channels: one row of records per send endpoint.
 
-    MANUAL    clients add and remove them; they never go by themselves, and a name that no status
-              message comes from is looked up again
-    DYNAMIC   whoever sends a status message is one, until 5 s pass without another
+    MANUAL    clients add and remove destinations; they do not expire, and their names are
+              re-resolved if no status message is received
+    DYNAMIC   the source of each status message is a destination until 5 s pass without another
 
-A destination is known by its address until its first status message, then by its receiver's id and
-port, so that a receiver keeps its place when it is seen from another address. One without an
-address (its name could not be resolved yet) keeps its place too, but nothing is sent there. The
-first `destinations_count` records of a row are in use. Source: spec 4.9, Aeron 1.53.
+A destination is identified by its address until its first status message, then by receiver id and
+port, so that a receiver is recognised when its address changes. A destination without an address
+(an unresolved name) occupies a record, but nothing is sent to it. The first `destinations_count`
+records of a row are in use. Source: spec 4.9, Aeron 1.53.
 """
 
 import numpy as np
@@ -22,17 +22,17 @@ MANUAL = 1
 DYNAMIC = 2
 
 DESTINATIONS_MAX = 256
-"""Of one channel. Aeron has no bound; ours keeps forged status messages from making the sender
-shout at everybody. The conductor refuses a manual one beyond it."""
+"""Per channel. Aeron has no limit; this one prevents amplification by forged status messages. The
+conductor refuses further manual destinations."""
 TIMEOUT_NS = 5 * NS_PER_SECOND
-"""Without a status message. Source: Aeron 1.53, not configurable."""
+"""Time without a status message. Source: Aeron 1.53, not configurable."""
 
 NULL_REGISTRATION_ID = -1
 NOT_FOUND = -1
 
 DESTINATION = np.dtype(
     [
-        ("registration_id", "i8"),  # of the command that added it; NULL for a dynamic one
+        ("registration_id", "i8"),  # of the add command; NULL for a dynamic destination
         ("has_receiver_id", "i8"),
         ("receiver_id", "i8"),
         ("last_activity_ns", "i8"),
@@ -44,7 +44,7 @@ DESTINATION = np.dtype(
 
 
 def make_destinations(endpoints: int) -> np.recarray:
-    """Blank rows, DESTINATION[endpoints * DESTINATIONS_MAX]."""
+    """Make zeroed rows, DESTINATION[endpoints * DESTINATIONS_MAX]."""
     return np.zeros(endpoints * DESTINATIONS_MAX, dtype=DESTINATION).view(np.recarray)
 
 
@@ -68,7 +68,7 @@ def _matches(rec, receiver_id, name, name_length):
 
 @kernel
 def find(endpoints, destinations, slot, receiver_id, name, name_length):
-    """The record of the receiver that speaks from `name`, or NOT_FOUND."""
+    """Return the index of the destination of a receiver at address `name`, or NOT_FOUND."""
     first = slot * DESTINATIONS_MAX
     for index in range(first, first + endpoints[slot].destinations_count):
         if _matches(destinations[index], receiver_id, name, name_length):
@@ -78,7 +78,7 @@ def find(endpoints, destinations, slot, receiver_id, name, name_length):
 
 @kernel
 def add(endpoints, destinations, slot, values, registration_id, name, name_length, now_ns):
-    """Append a destination. Returns its index, or NOT_FOUND when the row is full."""
+    """Append a destination. Returns its index, or NOT_FOUND if the row is full."""
     endpoint = endpoints[slot]
     if endpoint.destinations_count == DESTINATIONS_MAX:
         return NOT_FOUND
@@ -103,7 +103,7 @@ def _remove_at(endpoints, destinations, slot, index):
 
 @kernel
 def remove(endpoints, destinations, slot, values, name, name_length):
-    """Take out the youngest destination with that address; without one, one without an address."""
+    """Remove the last added destination with an address; an empty one matches an unresolved one."""
     first = slot * DESTINATIONS_MAX
     for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
         rec = destinations[index]
@@ -116,7 +116,7 @@ def remove(endpoints, destinations, slot, values, name, name_length):
 
 @kernel
 def remove_by_id(endpoints, destinations, slot, values, registration_id):
-    """Take out the destination that a command added."""
+    """Remove the destination with a registration id."""
     first = slot * DESTINATIONS_MAX
     for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
         if destinations[index].registration_id == registration_id:
@@ -127,7 +127,7 @@ def remove_by_id(endpoints, destinations, slot, values, registration_id):
 
 @kernel
 def change_address(endpoints, destinations, slot, registration_id, name, name_length):
-    """A name means another address now."""
+    """Set the address of a destination after re-resolution."""
     first = slot * DESTINATIONS_MAX
     for index in range(first, first + endpoints[slot].destinations_count):
         rec = destinations[index]
@@ -137,7 +137,7 @@ def change_address(endpoints, destinations, slot, registration_id, name, name_le
 
 @kernel
 def on_status(endpoints, destinations, slot, values, receiver_id, name, name_length, now_ns):
-    """A valid status message came: its sender is alive, and in DYNAMIC mode a destination."""
+    """Process a valid status message: update its destination, or add it in DYNAMIC mode."""
     index = find(endpoints, destinations, slot, receiver_id, name, name_length)
     is_new = index == NOT_FOUND
     if is_new:
@@ -157,13 +157,13 @@ def on_status(endpoints, destinations, slot, values, receiver_id, name, name_len
 
 @kernel
 def is_silent(rec, now_ns):
-    """Whether no status message has come from a destination for too long."""
+    """Return whether a destination has sent no status message for the timeout."""
     return now_ns - rec.last_activity_ns > TIMEOUT_NS
 
 
 @kernel
 def expire(endpoints, destinations, slot, values, now_ns):
-    """Take out the DYNAMIC destinations that are silent."""
+    """Remove the DYNAMIC destinations that are silent."""
     index = slot * DESTINATIONS_MAX
     while index < slot * DESTINATIONS_MAX + endpoints[slot].destinations_count:
         if is_silent(destinations[index], now_ns):
@@ -175,10 +175,10 @@ def expire(endpoints, destinations, slot, values, now_ns):
 
 @kernel
 def next_silent(endpoints, destinations, slot, after, now_ns):
-    """The next silent destination of a MANUAL row behind record `after`, or NOT_FOUND.
+    """Return the next silent destination of a MANUAL row after record `after`, or NOT_FOUND.
 
-    Begin with `after` at the row's first record minus one. What is found counts as heard of now, so
-    that it is reported once every 5 s.
+    Start with `after` one before the first record of the row. Resets the activity time of the
+    destination, so that it is reported once every 5 s.
     """
     first = slot * DESTINATIONS_MAX
     for index in range(max(after + 1, first), first + endpoints[slot].destinations_count):

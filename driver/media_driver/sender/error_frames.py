@@ -1,13 +1,13 @@
-"""Error frames on their way from the sender to the conductor: a small ring of whole frames.
+"""A ring of error frames that the sender passes to the conductor.
 
     slot i    0             28    32                        1120
               +-------------+-----+-------------------------+
               | source name |     | the error frame         |
               +-------------+-----+-------------------------+
 
-A handoff record is too small for an error's text, so the event that announces a frame carries the
-number of its slot. Events keep their order, so one word is enough to give slots back: how many the
-conductor has read. When all slots are taken, the sender drops the frame; its receiver repeats it.
+A handoff record is too small for the text of an error frame, so the event contains the index of a
+slot in this ring. Events are ordered, so a read count is sufficient to free slots. If all slots are
+in use the sender drops the frame; the receiver repeats it.
 """
 
 import numpy as np
@@ -28,23 +28,23 @@ assert FRAME + error.LENGTH_MAX <= SLOT_LENGTH, "a slot holds the longest error 
 
 
 def make_error_frames() -> np.ndarray:
-    """An empty ring, as uint8."""
+    """Make an empty ring, as uint8."""
     return np.zeros(_FIRST + SLOTS * SLOT_LENGTH, dtype=np.uint8)
 
 
 @kernel
-def has_room(ring):
-    """For the sender: whether `put` will find a slot."""
+def has_free_slot(ring):
+    """Return whether a slot is free. For the sender."""
     return get_i64(ring, _WRITTEN) - get_i64_acquire(ring, _READ) < SLOTS
 
 
 @kernel
 def put(ring, frames, at, length, name, name_length):
-    """For the sender: copy a frame and its source. Returns the slot to announce, or NO_SLOT.
+    """Copy a frame and its source address. Returns the slot, or NO_SLOT. For the sender.
 
-    Memory:  the queue's release of the event that announces the slot publishes the copy
+    Memory:  the event queue's release store publishes the copy
     """
-    if length > SLOT_LENGTH - FRAME or not has_room(ring):
+    if length > SLOT_LENGTH - FRAME or not has_free_slot(ring):
         return NO_SLOT
     written = get_i64(ring, _WRITTEN)
     slot = written % SLOTS
@@ -57,11 +57,11 @@ def put(ring, frames, at, length, name, name_length):
 
 @kernel
 def slot_at(slot):
-    """For the conductor: where in the ring an announced slot begins."""
+    """Return the offset of a slot in the ring. For the conductor."""
     return _FIRST + slot * SLOT_LENGTH
 
 
 @kernel
 def release(ring):
-    """For the conductor: the oldest announced slot may be used again."""
+    """Free the oldest slot. For the conductor."""
     put_i64_release(ring, _READ, get_i64(ring, _READ) + 1)

@@ -1,27 +1,27 @@
-"""How far a sender may run: the limit that its receivers' status messages allow together.
+"""Flow control strategies: compute the sender limit from the receivers' status messages.
 
     MAX      follows the fastest receiver; unicast, and the default of a group
-    MIN      waits for the slowest of those that joined
-    TAGGED   the same among the receivers whose group tag is the publication's; others do not count
+    MIN      follows the slowest receiver that joined
+    TAGGED   as MIN, but only for receivers with the publication's group tag
 
 A receiver joins MIN and TAGGED once it is within a window of the slowest, so that a late one does
-not stop the others; while it catches up after its SETUP, the limit at that moment is held (the
-*latch*), so that the sender does not run away from it. Each publication has one FLOW_CONTROL record
-and a row of RECEIVERS_MAX receivers. Source: spec 4.4, Aeron 1.53.
+not stop the others. When a SETUP is sent to a joining receiver the current limit is held (the
+*latch*), so that the receiver can catch up. Each publication has one FLOW_CONTROL record and a row
+of RECEIVERS_MAX receivers. Source: spec 4.4, Aeron 1.53.
 
-The *overflow* accounts for the receivers that found no free place in the row. It does not tell
-them apart; it keeps the lowest limits that any of them reported:
+The *overflow* accounts for the receivers for which the row has no free entry. It does not
+distinguish them; it stores the lowest limits that any of them reported:
 
     overflow_limits  | 4096 | 4096 | none | 4096 | none |      one period = receiver timeout / 4
                        newest                    oldest        lowest limit reported in a period
 
-The lowest of them bounds the sender. A limit is kept for at least the receiver timeout, as that of
-a receiver with a place, and is dropped at an idle turn at most 5/4 of the timeout after it was
-reported. The price is throughput: the sender also waits for the limit that an advancing receiver
-reported a timeout ago, so that it sends about one window per 5/4 of the timeout while there is an
-overflow. A shorter time would lose data of a receiver that is stopped for less than the timeout.
-Several records by receiver id would not help, as one low limit in any of them bounds the sender.
-A receiver without a place takes the next free one when it sends a status message.
+The lowest of them bounds the sender. A limit is kept for at least the receiver timeout, as for a
+receiver with an entry, and is dropped in an idle duty cycle at most 5/4 of the timeout after it was
+reported. This costs throughput: the sender also waits for the limit that an advancing receiver
+reported a timeout ago, so during an overflow it sends about one window per 5/4 of the timeout. A
+shorter time would lose data of a receiver that is stopped for less than the timeout. Several
+records by receiver id would not help, since one low limit in any of them bounds the sender. A
+receiver without an entry gets the next free one when it sends a status message.
 """
 
 import numpy as np
@@ -35,12 +35,13 @@ MIN = 1
 TAGGED = 2
 
 RECEIVERS_MAX = 1024
-"""That one publication waits for one by one. Aeron has no bound; ours keeps forged ids from eating
-memory and time. Further receivers belong to the overflow. The counter fc-receivers and the minimum
-group size count places only, all of which are taken when the overflow begins."""
+"""Receivers that one publication tracks individually. Aeron has no limit; this one bounds memory
+and time if receiver ids are forged. Further receivers are part of the overflow. The counter
+fc-receivers and the minimum group size count only entries, all of which are in use when the
+overflow begins."""
 
 OVERFLOW_PERIODS = 4
-"""Into which the receiver timeout is divided. With n, a limit is kept at most 1 + 1/n timeouts."""
+"""Periods per receiver timeout. With n periods, a limit is kept for at most 1 + 1/n timeouts."""
 
 NO_LATCH = -1
 NO_COUNTER = -1
@@ -53,10 +54,10 @@ FLOW_CONTROL = np.dtype(
         ("group_tag", "i8"),
         ("group_min_size", "i8"),
         ("receivers_id", "i8"),  # counter id of fc-receivers, or NO_COUNTER
-        # The sender's own.
+        # Owned by the sender.
         ("receivers_count", "i8"),
-        ("is_setup_wanted", "i8"),  # one that counts asked for a SETUP, which has not left yet
-        ("latch_limit", "i8"),  # limit when that SETUP left, or NO_LATCH
+        ("is_setup_elicited", "i8"),  # a member elicited a SETUP that is not sent yet
+        ("latch_limit", "i8"),  # limit when that SETUP was sent, or NO_LATCH
         ("latch_ns", "i8"),
         ("overflow_limits", "i8", (OVERFLOW_PERIODS + 1,)),  # newest period first; I64_MAX: none
         ("overflow_window", "i8"),  # longest window of the receivers in the overflow
@@ -68,15 +69,15 @@ FLOW_RECEIVER = np.dtype(
     [
         ("receiver_id", "i8"),
         ("last_status_ns", "i8"),
-        ("position", "i8"),  # the furthest it reported
-        ("limit", "i8"),  # position plus window of its last status message
-        ("is_done", "i8"),  # it left or refused the stream; the next idle turn forgets it
+        ("position", "i8"),  # highest position reported
+        ("limit", "i8"),  # position plus window of the last status message
+        ("is_done", "i8"),  # left or rejected the stream; removed in the next idle duty cycle
     ]
 )
 
 
 def make_flows(publications: int) -> np.recarray:
-    """Blank records, FLOW_CONTROL[publications]: all follow the fastest."""
+    """Make records with strategy MAX, FLOW_CONTROL[publications]."""
     flows = np.zeros(publications, dtype=FLOW_CONTROL).view(np.recarray)
     flows.latch_limit = NO_LATCH
     flows.receivers_id = NO_COUNTER
@@ -85,20 +86,20 @@ def make_flows(publications: int) -> np.recarray:
 
 
 def make_flow_receivers(publications: int) -> np.recarray:
-    """Blank rows, FLOW_RECEIVER[publications * RECEIVERS_MAX]."""
+    """Make zeroed rows, FLOW_RECEIVER[publications * RECEIVERS_MAX]."""
     return np.zeros(publications * RECEIVERS_MAX, dtype=FLOW_RECEIVER).view(np.recarray)
 
 
 @kernel
 def has_required_receivers(flows, row):
-    """Whether as many receivers joined as the group must have."""
+    """Return whether the number of receivers reaches the minimum group size."""
     flow = flows[row]
     return flow.strategy == MAX or flow.receivers_count >= flow.group_min_size
 
 
 @kernel
-def _counts(flow, has_tag, tag):
-    """Whether a receiver with this group tag is one of those that are waited for."""
+def _is_member(flow, has_tag, tag):
+    """Return whether the strategy follows a receiver with this group tag."""
     return flow.strategy == MIN or (has_tag and tag == flow.group_tag)
 
 
@@ -110,7 +111,7 @@ def _publish_count(flow, values):
 
 @kernel
 def _latched_limit(flow, now_ns):
-    """The limit that is held for a receiver that is about to join, or the highest there is."""
+    """Return the limit that is held for a joining receiver, or I64_MAX."""
     if flow.latch_limit == NO_LATCH:
         return I64_MAX
     if now_ns - flow.latch_ns > flow.receiver_timeout_ns:
@@ -121,7 +122,7 @@ def _latched_limit(flow, now_ns):
 
 @kernel
 def _overflow_limit(flow):
-    """The lowest limit in the overflow, or I64_MAX when it is empty."""
+    """Return the lowest limit in the overflow, or I64_MAX if it is empty."""
     lowest = I64_MAX
     for index in range(OVERFLOW_PERIODS + 1):
         lowest = min(lowest, flow.overflow_limits[index])
@@ -130,10 +131,10 @@ def _overflow_limit(flow):
 
 @kernel
 def _join_overflow(flow, limit, window_length):
-    """Account for a status message of a receiver without a place."""
+    """Account for a status message of a receiver without an entry."""
     if _overflow_limit(flow) == I64_MAX:
-        # The first receiver has certainly just joined. A later status message may come from one
-        # that joined before, which must not end the latch for another: the latch times out.
+        # The first receiver has certainly just joined. Later status messages may be from receivers
+        # that joined before and must not release the latch held for another; it times out.
         flow.latch_limit = NO_LATCH
     flow.overflow_limits[0] = min(flow.overflow_limits[0], limit)
     flow.overflow_window = max(flow.overflow_window, window_length)
@@ -141,7 +142,7 @@ def _join_overflow(flow, limit, window_length):
 
 @kernel
 def _age_overflow(flow, now_ns):
-    """Start a new period when the newest one is over, and drop the oldest."""
+    """Start a new period when the newest one has ended, and drop the oldest."""
     period_ns = (flow.receiver_timeout_ns + OVERFLOW_PERIODS - 1) // OVERFLOW_PERIODS
     if now_ns - flow.overflow_ns <= period_ns:
         return
@@ -168,29 +169,29 @@ def on_status(
     tag,
     now_ns,
 ):
-    """Take note of a status message. Returns the new sender limit, which never moves back."""
+    """Process a status message. Returns the new sender limit, which never decreases."""
     flow = flows[row]
     limit = position + window_length
     if flow.strategy == MAX:
         return max(sender_limit, limit)
-    counts = _counts(flow, has_tag, tag)
+    is_member = _is_member(flow, has_tag, tag)
     first = row * RECEIVERS_MAX
     overflow_limit = _overflow_limit(flow)
     lowest = min(_latched_limit(flow, now_ns), overflow_limit)
     is_known = False
     for index in range(first, first + flow.receivers_count):
         rec = receivers[index]
-        if counts and rec.receiver_id == receiver_id:
+        if is_member and rec.receiver_id == receiver_id:
             is_known = True
             rec.is_done = int(is_done)
             rec.position = max(rec.position, position)
             rec.limit = limit
             rec.last_status_ns = now_ns
         lowest = min(lowest, rec.limit)
-    # A receiver of the overflow must not be dropped because its window shrinks.
+    # Use the longest window, so that a receiver in the overflow is not dropped if its own shrinks.
     reach = max(window_length, flow.overflow_window)
     is_near = flow.receivers_count == 0 or limit >= lowest - reach
-    if counts and not is_known and not is_done and is_near:
+    if is_member and not is_known and not is_done and is_near:
         lowest = min(lowest, limit)
         if flow.receivers_count == RECEIVERS_MAX:
             _join_overflow(flow, limit, window_length)
@@ -213,9 +214,9 @@ def on_status(
 
 @kernel
 def on_idle(flows, receivers, row, values, sender_limit, now_ns):
-    """Forget receivers that left or fell silent, after a turn in which nothing was sent.
+    """Remove receivers that left or timed out, in a duty cycle in which nothing was sent.
 
-    Returns: the sender limit, which may move back here when a slower receiver has joined
+    Returns: the sender limit, which may decrease here if a slower receiver has joined
     """
     flow = flows[row]
     if flow.strategy == MAX:
@@ -244,26 +245,26 @@ def on_idle(flows, receivers, row, values, sender_limit, now_ns):
 
 
 @kernel
-def on_setup_wanted(flows, row, has_tag, tag):
-    """Somebody asked for a SETUP."""
+def on_setup_elicited(flows, row, has_tag, tag):
+    """Record that a member elicited a SETUP."""
     flow = flows[row]
-    if flow.strategy != MAX and _counts(flow, has_tag, tag):
-        flow.is_setup_wanted = 1
+    if flow.strategy != MAX and _is_member(flow, has_tag, tag):
+        flow.is_setup_elicited = 1
 
 
 @kernel
 def on_setup(flows, row, sender_limit, now_ns):
-    """A SETUP that was asked for leaves: hold the limit for whoever asked, if others set it."""
+    """Latch the limit when an elicited SETUP is sent, if there are other receivers."""
     flow = flows[row]
-    if flow.is_setup_wanted and flow.receivers_count > 0:
+    if flow.is_setup_elicited and flow.receivers_count > 0:
         flow.latch_ns = now_ns
         flow.latch_limit = sender_limit
-    flow.is_setup_wanted = 0
+    flow.is_setup_elicited = 0
 
 
 @kernel
 def on_error(flows, receivers, row, receiver_id):
-    """A receiver refused the stream: it is waited for no longer, whatever its tag."""
+    """Mark a receiver that rejected the stream as done, regardless of its tag."""
     first = row * RECEIVERS_MAX
     for index in range(first, first + flows[row].receivers_count):
         if receivers[index].receiver_id == receiver_id:

@@ -1,9 +1,9 @@
-"""A stream being sent: what the sender keeps about one network publication, as one record.
+"""The sender's record of a network publication.
 
-A record belongs to the sender from the moment it is handed over until the sender has said that it
-let go. The conductor reads a few of its words meanwhile, and writes what it knows of spies; those
-are published with release through `words`, the same memory seen as bytes, and stand last in the
-record. Times are monotonic nanoseconds; positions count bytes from the start of the stream.
+The sender owns a record from the hand-over until it has acknowledged the removal. Meanwhile the
+conductor reads some words and writes the spy positions. These shared words are at the end of the
+record and are accessed with acquire and release through `words`, a byte view of the same memory.
+Times are monotonic nanoseconds; positions are bytes from the start of the stream.
 """
 
 import numpy as np
@@ -15,21 +15,21 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.wire import frame_type
 
 SETUP_INTERVAL_NS = 100 * NS_PER_MS
-"""Between SETUP frames while nobody has answered. Source: Aeron 1.53, not configurable."""
+"""Interval of SETUP frames until a receiver responds. Source: Aeron 1.53, not configurable."""
 HEARTBEAT_INTERVAL_NS = 100 * NS_PER_MS
-"""Between heartbeats of an idle stream. Source: Aeron 1.53, not configurable."""
+"""Interval of heartbeats on an idle stream. Source: Aeron 1.53, not configurable."""
 
 SETUP_GROUP = frame_type.GROUP
-"""Flag of a SETUP whose channel has many receivers."""
+"""Flag of a SETUP of a channel with group semantics."""
 SETUP_RESPONSE = frame_type.SEND_RESPONSE_SETUP
-"""Flag of a SETUP that asks to be told on which session the answers will come."""
+"""Flag of a SETUP that requests a RSP_SETUP with the session id of the response stream."""
 
 TO_CHANNEL = 0
-"""Route: everything goes to the endpoint's one address."""
+"""Route: send to the endpoint's single address."""
 TO_DESTINATIONS = 1
-"""Route: everything goes to all destinations of the endpoint."""
+"""Route: send to all destinations of the endpoint."""
 TO_REQUESTER = 2
-"""Route: everything goes to the address that asked for a SETUP of this stream last."""
+"""Route: send to the address that last elicited a SETUP of this stream."""
 
 NETWORK_PUBLICATION = np.dtype(
     [
@@ -54,7 +54,7 @@ NETWORK_PUBLICATION = np.dtype(
         ("max_resend", "i8"),
         ("connection_timeout_ns", "i8"),
         ("route", "i8"),  # TO_CHANNEL, TO_DESTINATIONS or TO_REQUESTER
-        ("has_response_correlation", "i8"),  # it asks for, or it is, a stream of responses
+        ("has_response_correlation", "i8"),  # it requests, or is, a response stream
         ("response_correlation_id", "i8"),
         ("has_send_timestamp", "i8"),
         ("send_timestamp_offset", "i8"),  # within the payload, or the reserved value
@@ -65,24 +65,27 @@ NETWORK_PUBLICATION = np.dtype(
         ("snd_lmt_id", "i8"),
         ("snd_bpe_id", "i8"),
         ("naks_received_id", "i8"),
-        # The sender's own.
+        # Owned by the sender.
         ("last_setup_ns", "i8"),
-        ("last_send_ns", "i8"),  # data or heartbeat
+        ("last_send_ns", "i8"),  # of data or a heartbeat
         ("has_initial_connection", "i8"),
         ("is_setup_elicited", "i8"),
-        ("is_limit_watched", "i8"),  # latch: being held back counts once until data is sent again
-        ("is_end_of_stream", "i8"),  # told by the conductor through the queue
+        (
+            "track_sender_limits",
+            "i8",
+        ),  # count back pressure once until data is sent again
+        ("is_end_of_stream", "i8"),  # set by a command of the conductor
         ("is_revoked", "i8"),
         ("receivers_count", "i8"),
-        ("resend_count", "i8"),  # resend actions that are not free
-        ("is_response_told", "i8"),  # the conductor knows that a response stream is connected
-        ("requester_length", "i8"),  # of `requester`; 0 until somebody asked for a SETUP
+        ("resend_count", "i8"),  # resend actions in use
+        ("is_response_reported", "i8"),  # RESPONSE_CONNECTED was sent to the conductor
+        ("requester_length", "i8"),  # of `requester`; 0 until a SETUP was elicited
         ("requester", "u1", (NAME_LENGTH_MAX,)),
         ("pad", "u1", (4,)),
         # Published by the sender for the conductor (release; the conductor reads with acquire).
         ("has_receivers", "i8"),
-        ("has_required_receivers", "i8"),  # has receivers, and as many as flow control asks for
-        ("has_unicast_eos", "i8"),  # a unicast receiver said that it is done with the stream
+        ("has_required_receivers", "i8"),  # has as many receivers as flow control requires
+        ("has_unicast_eos", "i8"),  # a unicast receiver sent a status message with EOS
         # Published by the conductor for the sender (release; the sender reads with acquire).
         ("has_spies", "i8"),
         ("max_spy_position", "i8"),
@@ -100,7 +103,7 @@ assert RECORD_LENGTH % 8 == 0 and HAS_RECEIVERS % 8 == 0, "shared words are alig
 
 
 def make_publications(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Blank records, and the same memory as uint8 for the shared words."""
+    """Make zeroed records, and a uint8 view for the shared words."""
     records = np.zeros(capacity, dtype=NETWORK_PUBLICATION)
     return records.view(np.recarray), records.view(np.uint8)
 
@@ -127,7 +130,7 @@ def set_has_unicast_eos_release(words, slot, value):
 
 @kernel
 def has_required_receivers_acquire(words, slot):
-    """Whether the receivers alone make the publication connected."""
+    """Return whether the publication is connected by its receivers, without spies."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + HAS_REQUIRED_RECEIVERS)
 
 
@@ -148,9 +151,9 @@ def max_spy_position_acquire(words, slot):
 
 @kernel
 def set_spies_release(words, slot, has_spies, max_position):
-    """For the conductor: whether spies read this stream, and how far the fastest has come.
+    """Publish whether the stream has spies, and the position of the fastest. For the conductor.
 
-    Memory:  the position is published before the flag, so whoever sees spies sees theirs
+    Memory:  the position is published before the flag
     """
     put_i64_release(words, slot * RECORD_LENGTH + MAX_SPY_POSITION, max_position)
     put_i64_release(words, slot * RECORD_LENGTH + HAS_SPIES, has_spies)

@@ -1,10 +1,10 @@
-"""One network publication's turn in the sender: SETUP, data, heartbeats and resends.
+"""Sends the SETUP frames, data, heartbeats and retransmits of one network publication.
 
-    snd-pos ............ snd-lmt                      window = what the receivers still allow
-       |  d1 | d2 | d3 |    |                         up to n datagrams leave in one system call,
-       +-----+----+----+                              straight from the term, none across its end
+    snd-pos ............ snd-lmt                      window = snd-lmt - snd-pos
+       |  d1 | d2 | d3 |    |                         up to n datagrams per system call, directly
+       +-----+----+----+                              from the term buffer, none across its end
 
-Where to is `send_route`'s matter. Source: spec 4.1, 4.2 and 4.7, Aeron 1.53.
+`send_route` selects the destinations. Source: spec 4.1, 4.2 and 4.7, Aeron 1.53.
 """
 
 from windtunnel.driver.base import system
@@ -25,13 +25,13 @@ from windtunnel.driver.media_driver.sender import network_publication as publica
 from windtunnel.driver.wire import data, frame_type, setup
 
 INITIAL_WINDOW_LENGTH = 128 * 1024
-"""Bounds one resend, with the term length. Source: Aeron 1.53, whatever is configured."""
+"""Bounds one retransmit, with the term length. Source: Aeron 1.53, not configurable."""
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 
 
 @kernel
-def take_turn(state, slot, now_ns):
-    """Send what this publication may send now.
+def do_work(state, slot, now_ns):
+    """Run one duty cycle of a publication.
 
     Units:   now_ns is monotonic
     Returns: bytes handed to the socket as data
@@ -42,7 +42,7 @@ def take_turn(state, slot, now_ns):
     sent = _send_data(state, slot, now_ns)
     if sent == 0:
         _send_heartbeat_when_due(state, slot, now_ns)
-        _follow_receivers(state, slot, now_ns)
+        _on_idle(state, slot, now_ns)
     if pub.resend_count > 0:
         _on_resend_timeouts(state, slot, now_ns)
     return sent
@@ -77,33 +77,33 @@ def _send_setup_when_due(state, slot, now_ns):
 
 
 @kernel
-def _on_held_back(state, slot):
+def _on_back_pressure(state, slot):
     pub = state.publications[slot]
-    if pub.is_limit_watched:
-        pub.is_limit_watched = 0
+    if pub.track_sender_limits:
+        pub.track_sender_limits = 0
         counters.increment(state.counters, pub.snd_bpe_id)
         counters.increment(state.counters, system_counters.SENDER_FLOW_CONTROL_LIMITS)
 
 
 @kernel
 def _gather(state, slot, snd_pos, window):
-    """Put datagrams straight from the term into the outbox.
+    """Fill the outbox with datagrams that point into the term buffer.
 
-    Returns: how many; `state.ends[i]` is the position after datagram i
+    Returns: the number of datagrams; `state.ends[i]` is the position after datagram i
     """
     pub = state.publications[slot]
     log = bytes_at(pub.log_address, pub.log_length)
     base = position.index(snd_pos, pub.bits) * pub.term_length
     offset = position.term_offset(snd_pos, pub.term_length)
     count = 0
-    # A pad needs room for its header alone, but is charged whole: snd-pos may pass snd-lmt by one
-    # pad, behind which nothing more leaves.
+    # Only the header of a padding frame must fit into the window, but its whole length counts:
+    # snd-pos may exceed snd-lmt by one padding frame, after which nothing more is sent.
     while count < pub.max_messages_per_send and window > 0 and offset < pub.term_length:
         limit = min(window, pub.mtu)
         available, padding = scanner.scan(log, base, pub.term_length, offset, limit)
         if available <= 0:
             if available < 0:
-                _on_held_back(state, slot)
+                _on_back_pressure(state, slot)
             break
         if pub.has_send_timestamp:
             _stamp(pub, log, base + offset, available)
@@ -123,7 +123,7 @@ def _send_data(state, slot, now_ns):
     snd_pos = counters.get(values, pub.snd_pos_id)
     window = counters.get(values, pub.snd_lmt_id) - snd_pos
     if window <= 0:
-        _on_held_back(state, slot)
+        _on_back_pressure(state, slot)
         return 0
     count = _gather(state, slot, snd_pos, window)
     if count == 0:
@@ -139,13 +139,13 @@ def _send_data(state, slot, now_ns):
     counters.set_release(values, pub.snd_pos_id, state.ends[sent - 1])
     counters.add(values, system_counters.BYTES_SENT, sent_bytes)
     pub.last_send_ns = now_ns
-    pub.is_limit_watched = 1
+    pub.track_sender_limits = 1
     return sent_bytes
 
 
 @kernel
 def _stamp(pub, log, at, length):
-    # The one clock that is read here: the turn's own time would be as old as all sends before.
+    # Read the clock: `now_ns` is from the start of the duty cycle and would be too old.
     send_timestamp.stamp(log, at, length, pub.send_timestamp_offset, system.epoch_ns())
 
 
@@ -159,7 +159,7 @@ def _send_heartbeat_when_due(state, slot, now_ns):
     flags = frame_type.UNFRAGMENTED
     if pub.is_end_of_stream and pub.signal_eos:
         flags |= frame_type.EOS
-    # Read in the log: the conductor's timer, which ends the stream, may be a second behind it.
+    # Read the flag in the log: the conductor's timer may process it up to a second later.
     log = bytes_at(pub.log_address, pub.log_length)
     is_revoked = descriptor.is_publication_revoked(log, pub.meta_at)
     acquire_fence()
@@ -183,7 +183,7 @@ def _send_heartbeat_when_due(state, slot, now_ns):
 
 @kernel
 def refresh_connected(state, slot):
-    """Tell the conductor, and clients through the log's metadata, whether anybody listens."""
+    """Publish the connection status to the conductor, and to clients in the log metadata."""
     pub = state.publications[slot]
     has_receivers = int(pub.receivers_count > 0)
     if pub.has_receivers != has_receivers:
@@ -195,7 +195,7 @@ def refresh_connected(state, slot):
         pub.spies_simulate_connection != 0 and publication.has_spies_acquire(state.words, slot) != 0
     )
     if pub.is_revoked:
-        # The conductor has said so, but we may have spoken after it before we knew.
+        # The conductor has cleared it, but the sender may have set it again since.
         is_connected = False
     log = bytes_at(pub.log_address, pub.log_length)
     at = pub.meta_at + descriptor.IS_CONNECTED
@@ -204,34 +204,36 @@ def refresh_connected(state, slot):
 
 
 @kernel
-def _follow_receivers(state, slot, now_ns):
-    """An idle turn: receivers may have gone, and spies may carry the stream alone."""
+def _on_idle(state, slot, now_ns):
+    """Update the limit and the receivers in a duty cycle without data to send."""
     pub = state.publications[slot]
     values = state.counters
     limit = counters.get(values, pub.snd_lmt_id)
-    wanted = limit
+    new_limit = limit
     has_spies = pub.spies_simulate_connection and publication.has_spies_acquire(state.words, slot)
     if has_spies and pub.receivers_count == 0:
         spied = publication.max_spy_position_acquire(state.words, slot)
-        wanted = max(counters.get(values, pub.snd_pos_id), spied)
-        counters.set_release(values, pub.snd_pos_id, wanted)
-    wanted = flow_control.on_idle(state.flows, state.flow_receivers, slot, values, wanted, now_ns)
-    if wanted != limit:
-        counters.set_release(values, pub.snd_lmt_id, wanted)
+        new_limit = max(counters.get(values, pub.snd_pos_id), spied)
+        counters.set_release(values, pub.snd_pos_id, new_limit)
+    new_limit = flow_control.on_idle(
+        state.flows, state.flow_receivers, slot, values, new_limit, now_ns
+    )
+    if new_limit != limit:
+        counters.set_release(values, pub.snd_lmt_id, new_limit)
     pub.receivers_count = receiver_liveness.expire(
         state.receivers, slot, pub.receivers_count, pub.connection_timeout_ns, now_ns
     )
     if pub.receivers_count == 0:
-        pub.is_response_told = 0
+        pub.is_response_reported = 0
     refresh_connected(state, slot)
 
 
 @kernel
 def resend(state, slot, term_id, term_offset, length, now_ns):
-    """Send a range of a term again, as far as it is still in reach; partial frames are not sent.
+    """Retransmit the whole frames of a range of a term that is still available.
 
-    Aeron checks only where the range begins; we also keep its end behind snd-pos, so that a forged
-    NAK cannot pull out frames beyond the receivers' window.
+    Aeron checks only the start of the range. Here the end is limited to snd-pos as well, so that a
+    forged NAK cannot cause frames beyond the receivers' window to be sent.
     """
     pub = state.publications[slot]
     snd_pos = counters.get(state.counters, pub.snd_pos_id)
@@ -265,7 +267,7 @@ def resend(state, slot, term_id, term_offset, length, now_ns):
 
 @kernel
 def on_nak(state, slot, term_id, term_offset, length, now_ns):
-    """Answer a request for a range of a term, unless it was answered a moment ago."""
+    """Process a NAK for a range of a term, unless a recent retransmit covers it."""
     pub = state.publications[slot]
     window = min(INITIAL_WINDOW_LENGTH, pub.term_length // 2) * pub.retransmit_window_multiple
     length = min(length, pub.term_length - term_offset, window)

@@ -1,9 +1,8 @@
-"""Who listens: the receivers that a publication has heard of lately, by the ids they go by.
+"""Tracks the live receivers of a publication by receiver id.
 
 Each publication has a row of RECEIVERS_MAX records, of which the first `count` are in use. A
-receiver is live until no status message came from it for the connection time-out, or it said that
-it is done. Knows nothing of positions: how far a sender may run is `flow_control`'s matter.
-Source: spec 4.3 and 4.5, Aeron 1.53.
+receiver is live until it sends no status message for the connection timeout, or sends one with EOS.
+Positions are the matter of `flow_control`. Source: spec 4.3 and 4.5, Aeron 1.53.
 """
 
 import numpy as np
@@ -11,9 +10,9 @@ import numpy as np
 from windtunnel.driver.kernels.jit import kernel
 
 RECEIVERS_MAX = 1024
-"""Of one publication. Aeron has no bound; ours keeps forged ids from eating memory. A further
-receiver replaces the one that was silent for the longest time, so that a publication stays
-connected while any receiver sends status messages."""
+"""Per publication. Aeron has no limit; this one bounds memory if receiver ids are forged. A further
+receiver replaces the one with the oldest status message, so that a publication stays connected
+while any receiver sends status messages."""
 NOT_FOUND = -1
 
 RECEIVER = np.dtype(
@@ -25,13 +24,13 @@ RECEIVER = np.dtype(
 
 
 def make_receivers(publications: int) -> np.recarray:
-    """Blank rows, RECEIVER[publications * RECEIVERS_MAX]."""
+    """Make zeroed rows, RECEIVER[publications * RECEIVERS_MAX]."""
     return np.zeros(publications * RECEIVERS_MAX, dtype=RECEIVER).view(np.recarray)
 
 
 @kernel
 def find(receivers, row, count, receiver_id):
-    """The record of a live receiver, or NOT_FOUND."""
+    """Return the index of a live receiver, or NOT_FOUND."""
     first = row * RECEIVERS_MAX
     for index in range(first, first + count):
         if receivers[index].receiver_id == receiver_id:
@@ -51,7 +50,7 @@ def _longest_silent(receivers, row):
 
 @kernel
 def on_receiver_alive(receivers, row, count, receiver_id, now_ns):
-    """Note a status message. Returns the number of live receivers."""
+    """Record a status message. Returns the number of live receivers."""
     index = find(receivers, row, count, receiver_id)
     if index == NOT_FOUND:
         if count == RECEIVERS_MAX:
@@ -66,7 +65,7 @@ def on_receiver_alive(receivers, row, count, receiver_id, now_ns):
 
 @kernel
 def on_receiver_done(receivers, row, count, receiver_id):
-    """Forget a receiver that left. Returns the number of live receivers."""
+    """Remove a receiver. Returns the number of live receivers."""
     index = find(receivers, row, count, receiver_id)
     if index == NOT_FOUND:
         return count
@@ -76,7 +75,7 @@ def on_receiver_done(receivers, row, count, receiver_id):
 
 @kernel
 def expire(receivers, row, count, timeout_ns, now_ns):
-    """Forget receivers that have been silent for too long. Returns the number of live receivers."""
+    """Remove receivers that timed out. Returns the number of live receivers."""
     first = row * RECEIVERS_MAX
     index = first
     while index < first + count:

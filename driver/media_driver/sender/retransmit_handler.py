@@ -1,8 +1,8 @@
-"""Which NAK is answered, and when: resend actions with their delay and linger.
+"""Schedules retransmits: a pool of resend actions with delay and linger.
 
-An action is free, DELAYED (waiting to be sent) or LINGERING (sent, and deaf to the same request for
-a while, so that receivers that asked twice are not served twice). A unicast stream has one action,
-which a NAK for another range may take over; a group has `max_resend` of them.
+An action is FREE, DELAYED (waiting to be sent) or LINGERING (sent; further NAKs for its range are
+ignored for a while). A unicast stream has one action, which a NAK for another range may take over;
+a group has `max_resend` of them.
 Source: spec of Aeron 1.53's retransmit handler.
 """
 
@@ -15,7 +15,7 @@ DELAYED = 1
 LINGERING = 2
 
 RESENDS_MAX = 256
-"""Largest `max-resend` that a channel may ask for."""
+"""Maximum of the channel parameter `max-resend`."""
 
 NO_RESEND = -1
 POOL_OVERFLOW = -2
@@ -32,13 +32,13 @@ RESEND = np.dtype(
 
 
 def make_resends(publications: int) -> np.recarray:
-    """Free actions, RESEND[publications * RESENDS_MAX]."""
+    """Make free actions, RESEND[publications * RESENDS_MAX]."""
     return np.zeros(publications * RESENDS_MAX, dtype=RESEND).view(np.recarray)
 
 
 @kernel
 def clear(resends, row):
-    """Free all actions of a row: whatever lingers there belonged to another publication."""
+    """Free all actions of a row, which may be left from another publication."""
     first = row * RESENDS_MAX
     for index in range(first, first + RESENDS_MAX):
         resends[index].state = FREE
@@ -48,8 +48,8 @@ def clear(resends, row):
 def assign(resends, row, max_resend, is_group, term_id, term_offset):
     """Choose the action for a NAK that begins at `term_offset`.
 
-    Returns: an index into `resends`; NO_RESEND when a live action already covers the start;
-             POOL_OVERFLOW when a group has no free action
+    Returns: an index into `resends`; NO_RESEND if an action already covers the start;
+             POOL_OVERFLOW if a group has no free action
     """
     first = row * RESENDS_MAX
     count = max_resend if is_group else 1
@@ -70,7 +70,7 @@ def assign(resends, row, max_resend, is_group, term_id, term_offset):
 
 @kernel
 def start(resends, index, term_id, term_offset, length, delay_ns, linger_ns, now_ns):
-    """Put an action to work. Returns whether its range is to be resent now."""
+    """Start an action. Returns whether to retransmit its range now."""
     rec = resends[index]
     rec.term_id = term_id
     rec.term_offset = term_offset
@@ -86,7 +86,7 @@ def start(resends, index, term_id, term_offset, length, delay_ns, linger_ns, now
 
 @kernel
 def on_timeout(resends, index, linger_ns, now_ns):
-    """Move an action on when its time has come. Returns whether its range is to be resent now."""
+    """Advance an action that has expired. Returns whether to retransmit its range now."""
     rec = resends[index]
     if rec.state == FREE or now_ns - rec.expiry_ns < 0:
         return False

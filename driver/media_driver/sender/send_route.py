@@ -1,53 +1,80 @@
-"""The ways out of a publication: to the one address of its channel, to all destinations of it, or
-to whoever asked for a response.
+"""Sends the frames of a publication to one address, to all destinations, or to a requester.
 
-                      +--> the peer                      plain, multicast
-    outbox, scratch --+--> each destination in turn      multi-destination; another is first
-                      +--> the requester                 response channels, once there is one
+                      +--> the channel's address         plain, multicast
+    outbox, scratch --+--> each destination              multi-destination, in round-robin order
+                      +--> the requester                 response channels, once it is known
 
-A destination that refuses a datagram does not keep it from the others; but the datagrams then count
-as not sent, and all get them again. One that is only full for a moment misses them, and will NAK.
+If sending to one destination fails, the others still get the datagrams; but they count as not sent
+and are sent again to all. On a transient error the destination misses them and will send a NAK.
+Datagrams are sent as GSO packets where possible; where the route refuses these, the endpoint sends
+single datagrams for `GSO_RETRY_INTERVAL_NS`, then tries again.
 Source: spec 4.9 and 4.10, Aeron 1.53.
 """
 
+from windtunnel.driver.base.system import NS_PER_SECOND
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.media import transport
+from windtunnel.driver.media import segmentation, transport
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.sender import destination_tracker, sender_events
 from windtunnel.driver.media_driver.sender import network_publication as publication
-from windtunnel.driver.media_driver.sender.sender_state import SEND_FAILED
+from windtunnel.driver.media_driver.sender.sender_state import GSO_REFUSED, SEND_FAILED
+
+GSO_RETRY_INTERVAL_NS = 10 * NS_PER_SECOND
+"""Routes change rarely, and each attempt that is refused costs a system call."""
 
 
 @kernel
 def send_gathered(state, slot, count, now_ns):
     """Send the first `count` entries of the outbox.
 
-    Returns: how many of them count as sent, in order, or the negative errno of a channel with one
+    Returns: the number that count as sent, in order, or the negative errno of a channel with one
              address
     """
     pub = state.publications[slot]
     endpoint = state.endpoints[pub.endpoint]
     if pub.route == publication.TO_CHANNEL:
-        sent = transport.send_gathered(
-            endpoint.fd, state.outbox, 0, count, endpoint.name, endpoint.name_length, state.links
-        )
+        sent = _send(state, pub.endpoint, count, endpoint.name, endpoint.name_length, now_ns)
     elif pub.route == publication.TO_DESTINATIONS:
         return _gathered_to_all(state, pub.endpoint, count, now_ns)
     elif pub.requester_length > 0:
-        sent = transport.send_gathered(
-            endpoint.fd, state.outbox, 0, count, pub.requester, pub.requester_length, state.links
-        )
+        sent = _send(state, pub.endpoint, count, pub.requester, pub.requester_length, now_ns)
     else:
         return 0
     if sent < 0:
-        sender_events.complain(state, SEND_FAILED, pub.endpoint, sent)
+        sender_events.put_event_if_empty(state, SEND_FAILED, pub.endpoint, sent)
     return sent
 
 
 @kernel
+def _send(state, endpoint_slot, count, name, name_length, now_ns):
+    """Send the first `count` entries of the outbox to one address. Returns as `send_gathered`."""
+    endpoint = state.endpoints[endpoint_slot]
+    fd = endpoint.fd
+    is_gso_allowed = state.agent[0].gso_enabled != 0 and now_ns - endpoint.gso_retry_ns >= 0
+    if is_gso_allowed and count > 1 and fd >= 0:
+        sent = transport.send_segmented(fd, state.outbox, 0, count, name, name_length)
+        if not segmentation.is_refusal(sent):
+            return sent
+        _on_gso_refused(state, endpoint_slot, sent, now_ns)
+    return transport.send_gathered(fd, state.outbox, 0, count, name, name_length, state.links)
+
+
+@kernel
+def _on_gso_refused(state, endpoint_slot, error, now_ns):
+    """Count a refusal, and report the first of an endpoint to the conductor."""
+    endpoint = state.endpoints[endpoint_slot]
+    endpoint.gso_retry_ns = now_ns + GSO_RETRY_INTERVAL_NS
+    endpoint.gso_refusals += 1
+    if endpoint.is_gso_refusal_reported == 0:
+        endpoint.is_gso_refusal_reported = int(
+            sender_events.put_event(state, GSO_REFUSED, endpoint_slot, error, 0, 0)
+        )
+
+
+@kernel
 def send_frame(state, slot, length, now_ns):
-    """Send the frame in `state.scratch`. Returns whether all of it left."""
+    """Send the frame in `state.scratch`. Returns whether it was sent completely."""
     pub = state.publications[slot]
     endpoint = state.endpoints[pub.endpoint]
     result = 0
@@ -62,7 +89,7 @@ def send_frame(state, slot, length, now_ns):
             endpoint.fd, state.scratch, 0, length, pub.requester, pub.requester_length, state.links
         )
     if result < 0:
-        sender_events.complain(state, SEND_FAILED, pub.endpoint, result)
+        sender_events.put_event_if_empty(state, SEND_FAILED, pub.endpoint, result)
     elif result < length:
         counters.add_atomic(state.counters, system_counters.SHORT_SENDS, 1)
     return result == length
@@ -70,7 +97,7 @@ def send_frame(state, slot, length, now_ns):
 
 @kernel
 def _first_destination(endpoint):
-    """Which destination is served first this time."""
+    """Return the index of the first destination of this round."""
     first = endpoint.destinations_first
     if first >= endpoint.destinations_count:
         first = 0
@@ -91,11 +118,9 @@ def _gathered_to_all(state, endpoint_slot, count, now_ns):
         if is_dynamic and destination_tracker.is_silent(rec, now_ns):
             has_silent = True
         elif rec.name_length > 0:
-            sent = transport.send_gathered(
-                endpoint.fd, state.outbox, 0, count, rec.name, rec.name_length, state.links
-            )
+            sent = _send(state, endpoint_slot, count, rec.name, rec.name_length, now_ns)
             if sent < 0:
-                sender_events.complain(state, SEND_FAILED, endpoint_slot, sent)
+                sender_events.put_event_if_empty(state, SEND_FAILED, endpoint_slot, sent)
                 result = 0
     if has_silent:
         _expire(state, endpoint_slot, now_ns)
@@ -119,7 +144,7 @@ def _frame_to_all(state, endpoint_slot, length, now_ns):
                 endpoint.fd, state.scratch, 0, length, rec.name, rec.name_length, state.links
             )
             if sent < 0:
-                sender_events.complain(state, SEND_FAILED, endpoint_slot, sent)
+                sender_events.put_event_if_empty(state, SEND_FAILED, endpoint_slot, sent)
             result = max(sent, 0)
     if has_silent:
         _expire(state, endpoint_slot, now_ns)

@@ -1,7 +1,7 @@
-"""The sender's turn: one command, every publication once, and now and then the control sockets.
+"""The sender's duty cycle: one command, each publication, and periodically the control sockets.
 
-`run` repeats turns inside one kernel, so that Python is entered only to start and to stop;
-`do_work` is one turn with the time as an argument, which is what tests and the simulator call.
+`run` repeats duty cycles in a kernel, so that Python is entered only to start and to stop.
+`do_work` is one duty cycle with the time as an argument, for tests and the simulator.
 Source: spec 4.1, Aeron 1.53.
 """
 
@@ -40,10 +40,10 @@ from windtunnel.driver.media_driver.sender.sender_state import (
 
 @kernel
 def do_work(state, now_ns):
-    """One turn.
+    """Run one duty cycle.
 
     Units:   now_ns is monotonic
-    Returns: an amount of work, 0 when there was none
+    Returns: the work count, 0 if there was no work
     """
     agent = state.agent[0]
     work_count = _on_command(state, now_ns)
@@ -70,7 +70,7 @@ def do_work(state, now_ns):
 
 @kernel
 def run(state, quantum_ns):
-    """Take turns until the quantum is over, idling in between; then the shell has its turn."""
+    """Run duty cycles for a quantum, idling in between, then return to Python."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -82,7 +82,7 @@ def run(state, quantum_ns):
 
 @kernel
 def _send_all(state, now_ns):
-    """Every publication gets a turn; a different one is first each time, so that none starves."""
+    """Run every publication once, in round-robin order."""
     agent = state.agent[0]
     count = agent.publication_count
     if count == 0:
@@ -95,7 +95,7 @@ def _send_all(state, now_ns):
         index = agent.round_robin + step
         if index >= count:
             index -= count
-        sent_bytes += publication_sender.take_turn(state, state.active[index], now_ns)
+        sent_bytes += publication_sender.do_work(state, state.active[index], now_ns)
     return sent_bytes
 
 
@@ -108,9 +108,9 @@ def _on_command(state, now_ns):
         state.polled[state.agent[0].endpoint_count] = slot
         state.agent[0].endpoint_count += 1
     elif operation == REMOVE_ENDPOINT:
-        slot_list.forget(state.polled, state.agent[0].endpoint_count, slot)
+        slot_list.remove(state.polled, state.agent[0].endpoint_count, slot)
         state.agent[0].endpoint_count -= 1
-        slot_list.answer(state, ENDPOINT_RELEASED, slot)
+        slot_list.acknowledge(state, ENDPOINT_RELEASED, slot)
     elif operation == ADD_PUBLICATION:
         _add_publication(state, slot)
     elif operation == REMOVE_PUBLICATION:
@@ -131,7 +131,7 @@ def _on_command(state, now_ns):
 
 @kernel
 def _name_in_command(state):
-    """The name that came with a command, and its length."""
+    """Return the name in a command, and its length."""
     return state.record_bytes[8 * NAME : 8 * (NAME + NAME_WORDS)], state.record[NAME - 1]
 
 
@@ -157,14 +157,14 @@ def _on_destination_command(state, operation, slot, now_ns):
 
 @kernel
 def _report_silent_destinations(state, now_ns):
-    """Have the names looked up again of destinations that nothing was heard of for too long."""
+    """Request the re-resolution of silent manual destinations."""
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
         if state.endpoints[slot].destinations_mode != destination_tracker.MANUAL:
             continue
         found = slot * destination_tracker.DESTINATIONS_MAX - 1
         for _ in range(destination_tracker.DESTINATIONS_MAX):
-            if not sender_events.has_room(state):
+            if not sender_events.has_capacity(state):
                 return
             found = destination_tracker.next_silent(
                 state.endpoints, state.destinations, slot, found, now_ns
@@ -172,7 +172,7 @@ def _report_silent_destinations(state, now_ns):
             if found == destination_tracker.NOT_FOUND:
                 break
             registration_id = state.destinations[found].registration_id
-            sender_events.tell(state, RESOLVE_DESTINATION, slot, registration_id, 0, 0)
+            sender_events.put_event(state, RESOLVE_DESTINATION, slot, registration_id, 0, 0)
 
 
 @kernel
@@ -187,9 +187,9 @@ def _add_publication(state, slot):
 @kernel
 def _remove_publication(state, slot):
     pub = state.publications[slot]
-    slot_list.forget(state.active, state.agent[0].publication_count, slot)
+    slot_list.remove(state.active, state.agent[0].publication_count, slot)
     state.agent[0].publication_count -= 1
     stream_map.remove(state.streams, pub.endpoint, pub.stream_id, pub.session_id)
     publication.set_has_receivers_release(state.words, slot, 0)
     publication.set_has_required_receivers_release(state.words, slot, 0)
-    slot_list.answer(state, PUBLICATION_RELEASED, slot)
+    slot_list.acknowledge(state, PUBLICATION_RELEASED, slot)

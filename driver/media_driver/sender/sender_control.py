@@ -1,9 +1,7 @@
-"""What receivers tell the sender: status messages, NAKs, errors, round-trip probes and answers to
-requests for responses, one datagram at a time.
+"""Processes control frames from receivers: status messages, NAKs, errors, RTTM and RSP_SETUP.
 
-A frame is checked once, here; what fails is counted as invalid and has no other effect. A frame of
-a kind that does not belong on a control socket is ignored. Source: spec 1.4 to 1.10, 4.3 and 4.7,
-Aeron 1.53.
+Each frame is validated here once; an invalid frame is counted and dropped. Other frame types are
+ignored. Source: spec 1.4 to 1.10, 4.3 and 4.7, Aeron 1.53.
 """
 
 from windtunnel.driver.channel import socket_address
@@ -43,7 +41,7 @@ TERM_LENGTH_MAX = 1 << 30
 
 @kernel
 def poll(state, endpoint_slot, now_ns):
-    """Read one batch of datagrams from an endpoint's control socket. Returns datagrams read."""
+    """Process one batch of datagrams from an endpoint's control socket. Returns how many."""
     endpoint = state.endpoints[endpoint_slot]
     count = transport.receive(endpoint.control_fd, state.inbox, state.links)
     for index in range(count):
@@ -84,7 +82,7 @@ def _on_datagram(state, endpoint_slot, index, now_ns):
 
 @kernel
 def _on_error(state, endpoint_slot, index):
-    """A receiver refuses the stream: it is a receiver no longer, and publishers hear why."""
+    """Process an error frame: remove the receiver and report the error to the conductor."""
     frames, at = state.inbox.slots, transport.incoming_at(state.inbox, index)
     if error.check(frames, at, transport.incoming_length(state.inbox, index)) < 0:
         _count_invalid(state)
@@ -97,18 +95,18 @@ def _on_error(state, endpoint_slot, index):
     receiver_id = error.receiver_id(frames, at)
     flow_control.on_error(state.flows, state.flow_receivers, slot, receiver_id)
     pub = state.publications[slot]
-    # Who is not known, or was reported before, is not reported; who cannot be reported now is
-    # not forgotten yet either, since it will say so again.
+    # Only a live receiver is reported, and only once. If the event cannot be queued the receiver is
+    # kept, since it repeats the error frame.
     found = receiver_liveness.find(state.receivers, slot, pub.receivers_count, receiver_id)
-    if found != receiver_liveness.NOT_FOUND and _tell_error(state, endpoint_slot, slot, index):
+    if found != receiver_liveness.NOT_FOUND and _report_error(state, endpoint_slot, slot, index):
         pub.receivers_count = receiver_liveness.on_receiver_done(
             state.receivers, slot, pub.receivers_count, receiver_id
         )
 
 
 @kernel
-def _tell_error(state, endpoint_slot, slot, index):
-    if not sender_events.has_room(state) or not error_frames.has_room(state.error_frames):
+def _report_error(state, endpoint_slot, slot, index):
+    if not sender_events.has_capacity(state) or not error_frames.has_free_slot(state.error_frames):
         return False
     frames, at = state.inbox.slots, transport.incoming_at(state.inbox, index)
     name = state.inbox.names[index]
@@ -123,7 +121,9 @@ def _tell_error(state, endpoint_slot, slot, index):
             destination_id = state.destinations[found].registration_id
     length = error.LENGTH + error.text_length(frames, at)
     place = error_frames.put(state.error_frames, frames, at, length, name, name_length)
-    return sender_events.tell(state, PUBLICATION_ERROR, slot, destination_id, place, name_length)
+    return sender_events.put_event(
+        state, PUBLICATION_ERROR, slot, destination_id, place, name_length
+    )
 
 
 @kernel
@@ -140,7 +140,7 @@ def _on_response_setup(state, endpoint_slot, at, length):
     )
     if slot == stream_map.ABSENT or state.publications[slot].has_response_correlation == 0:
         return
-    sender_events.tell(
+    sender_events.put_event(
         state,
         RESPONSE_SETUP,
         slot,
@@ -178,7 +178,7 @@ def _on_nak(state, endpoint_slot, at, length, now_ns):
 
 @kernel
 def _on_rtt_measurement(state, endpoint_slot, at, length, now_ns):
-    """Answer a probe at once: the same frame without its request flag."""
+    """Reply to an RTT measurement with the same frame without its request flag."""
     frames = state.inbox.slots
     if rtt_measurement.check(frames, at, length) < 0 or not rtt_measurement.is_request(frames, at):
         return
@@ -215,7 +215,7 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
         return
     counters.increment(state.counters, system_counters.STATUS_MESSAGES_RECEIVED)
     is_elicitation = header.flags(frames, at) & frame_type.SEND_SETUP != 0
-    if slot != stream_map.ABSENT and not is_elicitation and not _is_in_reach(state, slot, at):
+    if slot != stream_map.ABSENT and not is_elicitation and not _is_in_range(state, slot, at):
         counters.increment(state.counters, system_counters.STATUS_MESSAGES_REJECTED)
         return
     if state.endpoints[endpoint_slot].destinations_mode != 0:
@@ -232,7 +232,7 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
     if slot == stream_map.ABSENT:
         return
     if is_elicitation:
-        _on_setup_wanted(state, slot, index)
+        _on_setup_elicited(state, slot, index)
     else:
         _on_status(state, slot, at, now_ns)
     send_endpoint.set_last_status_release(state.endpoint_words, endpoint_slot, now_ns)
@@ -246,35 +246,37 @@ def _consumed_position(pub, frames, at):
 
 
 @kernel
-def _is_in_reach(state, slot, at):
-    """Whether the position lies within half a term of the sender's."""
+def _is_in_range(state, slot, at):
+    """Return whether the position is within half a term of the sender position."""
     pub = state.publications[slot]
     consumed = _consumed_position(pub, state.inbox.slots, at)
     snd_pos = counters.get(state.counters, pub.snd_pos_id)
-    reach = pub.term_length // 2
-    return snd_pos - reach <= consumed <= snd_pos + reach
+    range_length = pub.term_length // 2
+    return snd_pos - range_length <= consumed <= snd_pos + range_length
 
 
 @kernel
 def _group_tag(state, slot, at):
-    """Whether a status message carries a group tag, and which."""
+    """Return whether a status message has a group tag, and the tag."""
     frames = state.inbox.slots
     if status_message.has_group_tag(frames, at):
         return True, status_message.group_tag(frames, at)
     is_tagged = state.flows[slot].strategy == flow_control.TAGGED
     if is_tagged and status_message.feedback_length(frames, at) != 0:
-        sender_events.complain(state, GROUP_TAG_MALFORMED, state.publications[slot].endpoint, 0)
+        sender_events.put_event_if_empty(
+            state, GROUP_TAG_MALFORMED, state.publications[slot].endpoint, 0
+        )
     return False, 0
 
 
 @kernel
-def _on_setup_wanted(state, slot, index):
+def _on_setup_elicited(state, slot, index):
     pub = state.publications[slot]
     if pub.is_end_of_stream:
         return
     pub.is_setup_elicited = 1
     has_tag, tag = _group_tag(state, slot, transport.incoming_at(state.inbox, index))
-    flow_control.on_setup_wanted(state.flows, slot, has_tag, tag)
+    flow_control.on_setup_elicited(state.flows, slot, has_tag, tag)
     name = state.inbox.names[index]
     name_length = transport.source_length(state.inbox, index)
     if pub.route == publication.TO_REQUESTER and socket_address.is_name(name, name_length):
@@ -283,7 +285,7 @@ def _on_setup_wanted(state, slot, index):
 
 @kernel
 def _on_status(state, slot, at, now_ns):
-    """Note the receiver and move the limit."""
+    """Update the receiver and the sender limit."""
     frames, values = state.inbox.slots, state.counters
     pub = state.publications[slot]
     receiver_id = status_message.receiver_id(frames, at)
@@ -298,10 +300,10 @@ def _on_status(state, slot, at, now_ns):
         pub.receivers_count = receiver_liveness.on_receiver_alive(
             state.receivers, slot, pub.receivers_count, receiver_id, now_ns
         )
-        # Whoever comes after a receiver that was done must be lingered for as well.
+        # A new receiver after one that was done must be lingered for as well.
         publication.set_has_unicast_eos_release(state.words, slot, 0)
     pub.has_initial_connection = 1
-    _tell_response_connected(state, slot)
+    _report_response_connected(state, slot)
     has_tag, tag = _group_tag(state, slot, at)
     limit = flow_control.on_status(
         state.flows,
@@ -322,13 +324,13 @@ def _on_status(state, slot, at, now_ns):
 
 
 @kernel
-def _tell_response_connected(state, slot):
-    """The first receiver of a response stream is there: it need not be announced any more."""
+def _report_response_connected(state, slot):
+    """Report the first receiver of a response stream to the conductor."""
     pub = state.publications[slot]
     if pub.receivers_count == 0:
-        pub.is_response_told = 0
-    elif pub.has_response_correlation and not pub.is_response_told:
+        pub.is_response_reported = 0
+    elif pub.has_response_correlation and not pub.is_response_reported:
         correlation_id = pub.response_correlation_id
-        pub.is_response_told = int(
-            sender_events.tell(state, RESPONSE_CONNECTED, slot, correlation_id, 0, 0)
+        pub.is_response_reported = int(
+            sender_events.put_event(state, RESPONSE_CONNECTED, slot, correlation_id, 0, 0)
         )

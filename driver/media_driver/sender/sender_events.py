@@ -1,8 +1,7 @@
-"""What the sender tells the conductor, beside its answers to commands.
+"""Events from the sender to the conductor, except for acknowledgements of commands.
 
-The queue has a place for an answer about every slot, and those are never taken by anything else:
-whatever is said here is dropped while the conductor is that far behind, and whoever says it says it
-again.
+The event queue reserves one record per slot for acknowledgements. Other events are dropped when
+only reserved records are free; the sender repeats them later.
 """
 
 from windtunnel.driver.base import handoff
@@ -11,16 +10,16 @@ from windtunnel.driver.media_driver.sender.sender_state import EVENT_RESERVE_PER
 
 
 @kernel
-def has_room(state):
-    """Whether an event can be put without taking the place of an answer."""
+def has_capacity(state):
+    """Return whether an event can be queued without using reserved records."""
     slots = state.publications.size + state.endpoints.size
-    return handoff.room(state.events) > slots * EVENT_RESERVE_PER_SLOT
+    return handoff.free_record_count(state.events) > slots * EVENT_RESERVE_PER_SLOT
 
 
 @kernel
-def tell(state, event, first, second, third, fourth):
-    """Put an event of four words. Returns False when there is no room for it."""
-    if not has_room(state):
+def put_event(state, event, first, second, third, fourth):
+    """Queue an event of four words. Returns False if there is no space for it."""
+    if not has_capacity(state):
         return False
     state.record[0] = event
     state.record[1] = first
@@ -31,7 +30,7 @@ def tell(state, event, first, second, third, fourth):
 
 
 @kernel
-def complain(state, event, endpoint_slot, code):
-    """Say what may happen at every turn: only if nothing else waits to be heard."""
+def put_event_if_empty(state, event, endpoint_slot, code):
+    """Queue an event that may occur in every duty cycle, only if the queue is empty."""
     if handoff.is_empty(state.events):
-        tell(state, event, endpoint_slot, code, 0, 0)
+        put_event(state, event, endpoint_slot, code, 0, 0)

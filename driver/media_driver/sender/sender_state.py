@@ -1,8 +1,7 @@
-"""Everything that the sender's kernels reach: one named tuple of arrays, made once by the
-conductor.
+"""The state of the sender's kernels: a named tuple of arrays that the conductor creates.
 
-The sender owns all of it while it runs, except the log buffers behind the addresses, the counters,
-and the two queues.
+The sender owns the state while it runs, except for the log buffers behind the addresses, the
+counters, and the two queues.
 """
 
 from typing import Any, NamedTuple
@@ -25,10 +24,13 @@ from windtunnel.driver.media_driver.sender.error_frames import make_error_frames
 from windtunnel.driver.media_driver.sender.network_publication import make_publications
 
 MESSAGES_PER_SEND_MAX = 64
-"""Most datagrams of one publication that leave in one system call: a whole run of them."""
+"""Maximum number of datagrams per publication and system call: those of one GSO packet."""
+MESSAGES_PER_SEND_WITHOUT_GSO = 4
+"""Default without GSO. Source: Aeron 1.53."""
 RECEIVE_SLOTS = 16
+"""Default number of control frames per poll."""
 CONTROL_SLOT_LENGTH = 2048
-"""Longest control frame is an error frame of 1063 bytes."""
+"""The longest control frame is an error frame of 1063 bytes."""
 
 # Commands. A name is a struct sockaddr in the four words from NAME on.
 ADD_ENDPOINT = 1  # endpoint slot
@@ -42,7 +44,7 @@ REMOVE_DESTINATION_BY_ID = 8  # endpoint slot, registration id
 CHANGE_DESTINATION_ADDRESS = 9  # endpoint slot, registration id, length of the name, name
 CHANGE_ENDPOINT_ADDRESS = 10  # endpoint slot, -, length of the name, name
 
-# Events. The first two are answers, which always find a place in the queue.
+# Events. The first two acknowledge commands and have reserved records in the queue.
 ENDPOINT_RELEASED = 1  # endpoint slot
 PUBLICATION_RELEASED = 2  # publication slot
 SEND_FAILED = 3  # endpoint slot, negative errno
@@ -51,12 +53,13 @@ RESPONSE_SETUP = 5  # publication slot, response correlation id, response sessio
 RESPONSE_CONNECTED = 6  # publication slot, response correlation id
 RESOLVE_DESTINATION = 7  # endpoint slot, registration id: no status message for 5 s
 GROUP_TAG_MALFORMED = 8  # endpoint slot
+GSO_REFUSED = 9  # endpoint slot, negative errno; once per endpoint
 
 NAME = 4
-"""The word of a record where a name begins."""
+"""The word of a record at which a name begins."""
 NAME_WORDS = 4
 EVENT_RESERVE_PER_SLOT = 1
-"""A slot is answered for once before it is given out again."""
+"""Each slot is acknowledged once before it is allocated again."""
 _FURTHER_EVENTS = 256
 
 SENDER = np.dtype(
@@ -65,31 +68,32 @@ SENDER = np.dtype(
         ("endpoint_count", "i8"),  # entries of `polled`
         ("round_robin", "i8"),
         ("turns_since_poll", "i8"),
-        ("poll_ratio", "i8"),  # send this many turns for each turn that polls, while busy
+        ("poll_ratio", "i8"),  # duty cycles that send per one that polls, while busy
         ("poll_deadline_ns", "i8"),
         ("status_timeout_ns", "i8"),
         ("last_short_sends", "i8"),
-        ("resolution_interval_ns", "i8"),  # between looks for destinations that fell silent
+        ("resolution_interval_ns", "i8"),  # interval of checks for silent destinations
         ("resolution_deadline_ns", "i8"),
+        ("gso_enabled", "i8"),  # datagrams may be sent as GSO packets, unless an endpoint refused
     ]
 )
 
 
 class SenderState(NamedTuple):
-    """The arrays; see the modules that declare the records for what is in them."""
+    """The sender's arrays; the records are documented where their dtypes are declared."""
 
     agent: np.ndarray  # SENDER[1]
     publications: np.ndarray  # NETWORK_PUBLICATION[n]
     words: np.ndarray  # the same memory as uint8
-    receivers: np.ndarray  # RECEIVER[n * RECEIVERS_MAX], who is alive
+    receivers: np.ndarray  # RECEIVER[n * RECEIVERS_MAX], liveness
     flows: np.ndarray  # FLOW_CONTROL[n]
-    flow_receivers: np.ndarray  # FLOW_RECEIVER[n * RECEIVERS_MAX], who is waited for
+    flow_receivers: np.ndarray  # FLOW_RECEIVER[n * RECEIVERS_MAX], flow control
     resends: np.ndarray  # RESEND[n * RESENDS_MAX]
     endpoints: np.ndarray  # SEND_ENDPOINT[m]
     endpoint_words: np.ndarray  # the same memory as uint8
     destinations: np.ndarray  # DESTINATION[m * DESTINATIONS_MAX]
-    active: np.ndarray  # int64[n], slots of the publications in service
-    polled: np.ndarray  # int64[m], slots of the endpoints in service
+    active: np.ndarray  # int64[n], slots of the active publications
+    polled: np.ndarray  # int64[m], slots of the active endpoints
     streams: np.ndarray  # STREAM_ENTRY[...], to publication slots
     counters: np.ndarray  # uint8, the counter values of cnc.dat
     commands: np.ndarray  # queue, conductor to sender
@@ -102,7 +106,7 @@ class SenderState(NamedTuple):
     outbox: Any  # transport.SendBatch
     inbox: Any  # transport.ReceiveBatch
     links: Any  # link.Links, empty on real sockets
-    losses: Any  # loss_interceptor.Losses, empty unless datagrams are to be lost on purpose
+    losses: Any  # loss_interceptor.Losses, empty without loss interceptors
     idle: np.ndarray  # IDLE[1]
     cycle: np.ndarray  # DUTY_CYCLE[1]
 
@@ -114,18 +118,20 @@ def make_sender_state(
     publications: int = 1024,
     endpoints: int = 1024,
     poll_ratio: int = 6,
+    receive_slots: int = RECEIVE_SLOTS,
     status_timeout_ns: int = 200 * NS_PER_MS,
     resolution_interval_ns: int = 1000 * NS_PER_MS,
     idle_state: np.ndarray | None = None,
     links: Any = None,
-    is_offloading: bool = False,
+    gso_enabled: bool = False,
     losses: Losses = NO_LOSSES,
 ) -> SenderState:
-    """Blank state for a sender; pages that are never used cost nothing."""
+    """Make the state of a sender; unused pages are not allocated."""
     agent = np.zeros(1, dtype=SENDER).view(np.recarray)
     agent[0].poll_ratio = poll_ratio
     agent[0].status_timeout_ns = status_timeout_ns
     agent[0].resolution_interval_ns = resolution_interval_ns
+    agent[0].gso_enabled = int(gso_enabled)
     records, words = make_publications(publications)
     endpoint_records, endpoint_words = make_send_endpoints(endpoints)
     record = handoff.make_record()
@@ -153,8 +159,8 @@ def make_sender_state(
         record_bytes=record.view(np.uint8),
         scratch=np.zeros(64, dtype=np.uint8),
         ends=np.zeros(MESSAGES_PER_SEND_MAX, dtype=np.int64),
-        outbox=transport.make_send_batch(MESSAGES_PER_SEND_MAX, gso_enabled=is_offloading),
-        inbox=transport.make_receive_batch(RECEIVE_SLOTS, CONTROL_SLOT_LENGTH),
+        outbox=transport.make_send_batch(MESSAGES_PER_SEND_MAX),
+        inbox=transport.make_receive_batch(receive_slots, CONTROL_SLOT_LENGTH),
         links=link.NO_LINKS if links is None else links,
         losses=losses,
         idle=idle.make_idle() if idle_state is None else idle_state,

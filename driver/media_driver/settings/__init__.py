@@ -1,1 +1,1 @@
-"""The settings of a media driver: what there is, how it is written, and where it may come from."""
+"""The settings of a media driver: names, types, bounds, defaults and the command line."""

@@ -3,25 +3,25 @@
 from collections.abc import Iterator, Mapping, Sequence
 
 from windtunnel.driver.base.errors import ConfigurationError
-from windtunnel.driver.settings.given import GivenSettings
+from windtunnel.driver.settings.raw_settings import RawSettings
 
 
-def read_given(environment: Mapping[str, str], arguments: Sequence[str]) -> GivenSettings:
-    """Everything that a process was told; `arguments` are those without options of other kinds."""
-    given = GivenSettings(dict(environment))
+def read_given(environment: Mapping[str, str], arguments: Sequence[str]) -> RawSettings:
+    """Read the settings of the environment and the command line, without its other options."""
+    given = RawSettings(dict(environment))
     rest = iter(arguments)
     for argument in rest:
         if argument == "--dir":
-            given.give("AERON_DIR", _next(argument, rest), argument)
+            given.set_variable("AERON_DIR", _next(argument, rest), argument)
         elif argument.startswith("--dir="):
-            given.give("AERON_DIR", argument.removeprefix("--dir="), "--dir")
+            given.set_variable("AERON_DIR", argument.removeprefix("--dir="), "--dir")
         elif argument.startswith("-D"):
             pair = argument[2:] or _next(argument, rest)
-            given.give_line("-D", pair)
+            given.set_line("-D", pair)
         elif argument.startswith("-"):
             raise ConfigurationError(f"unknown option {argument}; -h lists them")
         else:
-            given.give_file(argument)
+            given.load_file(argument)
     return given
 
 

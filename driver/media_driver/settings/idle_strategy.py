@@ -1,7 +1,7 @@
-"""The idle strategies as settings write them: a name, and arguments whose form depends on it.
+"""Parses the settings of idle strategies: a name, and arguments that depend on it.
 
-    noop, spin             take the next turn at once
-    yield                  let others run
+    noop, spin             start the next duty cycle at once
+    yield                  yield the CPU to other threads
     sleeping, sleep-ns     sleep for a duration                              1us
     backoff                spin, then yield, then sleep, doubling            10-20-1us-1ms
 
@@ -31,21 +31,21 @@ STRATEGIES = {
     "noop": "noop",
     "aeron_idle_strategy_noop": "noop",
 }
-"""What each spelling of a strategy stands for."""
+"""Maps each accepted spelling to the strategy's name."""
 
 PARK_NS_MAX = 1_000_000_000
-"""Ours: an agent that sleeps does not see that it shall end."""
+"""A limit of this driver: a sleeping agent does not react to a shutdown request."""
 COUNT_MAX = 1 << 31
 
 _MODES = {"yield": idle.YIELD, "spin": idle.SPIN, "noop": idle.SPIN}
 _BACKOFF = re.compile(r"([^- ]+)[- ]([^- ]+)[- ]([^- ]+)[- ]([^- ]+)")
 
 
-def make_strategy(variable: str, strategy: str, init_args: str) -> np.recarray:
-    """The state of a fresh strategy, IDLE[1]; "" leaves the arguments open.
+def make_idle_strategy(variable: str, strategy: str, init_args: str) -> np.recarray:
+    """Make the state of an idle strategy, IDLE[1]; "" selects the default arguments.
 
-    Strategies that take no arguments do not look at them. `variable` holds the arguments, and is
-    named by the error.
+    Strategies without arguments ignore them. `variable` is the setting that holds the arguments,
+    for error messages. Raises ConfigurationError.
     """
     name = STRATEGIES[strategy]
     if name == "sleep-ns":
@@ -56,7 +56,7 @@ def make_strategy(variable: str, strategy: str, init_args: str) -> np.recarray:
     match = _BACKOFF.fullmatch(init_args)
     if match is None:
         raise ConfigurationError(
-            f"{variable}={init_args}: expected spins, yields, shortest and longest park, such as "
+            f"{variable}={init_args}: expected max spins, max yields, min and max park, such as "
             "10-20-1us-1ms"
         )
     spins, yields, shortest, longest = match.groups()

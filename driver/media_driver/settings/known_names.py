@@ -1,8 +1,8 @@
-"""Which variables of Aeron there are besides the driver's own, so that a slip of the pen is found.
+"""Aeron's variables besides those of the driver, used to detect misspelt settings.
 
-A variable that begins with AERON_ is the driver's, somebody else's, or a mistake. Somebody else's
-pass: clients, archive and cluster are told by the same environment. What only native code could
-do is refused, because a driver that ignores it would not be the one that was asked for.
+A variable with the prefix AERON_ belongs to the driver, to another Aeron program, or is misspelt.
+Variables of clients, archive and cluster are accepted, since all programs share the environment.
+Settings that only native code can implement are refused rather than ignored.
 Source: the C sources and the Java properties of Aeron 1.53.
 """
 
@@ -12,14 +12,14 @@ from collections.abc import Collection
 PREFIX = "AERON_"
 HINT_LIKENESS = 0.6
 SLIP_LIKENESS = 0.9
-"""How alike two names are, from 0 to 1, when one is taken for the other misspelt."""
+"""Similarity ratio, from 0 to 1, above which a name counts as a misspelling of another."""
 
 ALIASES = {
     "AERON_NAME_RESOLVER_THRESHOLD": "AERON_DRIVER_NAME_RESOLVER_THRESHOLD",
     "AERON_UNICAST_FLOW_CONTROL_STRATEGY": "AERON_UNICAST_FLOWCONTROL_SUPPLIER",
     "AERON_MULTICAST_FLOW_CONTROL_STRATEGY": "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
 }
-"""What a Java property comes to, and the variable of the C driver that means the same."""
+"""Maps variables derived from Java properties to the equivalent variable of the C driver."""
 
 NATIVE_ONLY = {
     "AERON_AGENT_ON_START_FUNCTION": "",
@@ -28,7 +28,7 @@ NATIVE_ONLY = {
     "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA": "default",
     "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA": "default",
 }
-"""Variables that this driver cannot follow, and the one value that asks for nothing."""
+"""Variables that this driver cannot implement, and the one value that is harmless."""
 
 _FOREIGN_PREFIXES = (
     "AERON_AGENT_",
@@ -73,21 +73,21 @@ _FOREIGN = frozenset(
         "AERON_USE_WINDOWS_HIGH_RES_TIMER",
     }
 )
-"""There is no native resource agent and no executor here, so their settings change nothing."""
+"""This driver has no native resource agent and no async executor; their settings are ignored."""
 
 
 def is_foreign(variable: str) -> bool:
-    """Whether the variable is somebody else's."""
+    """Return whether the variable belongs to another Aeron program."""
     return variable in _FOREIGN or variable.startswith(_FOREIGN_PREFIXES)
 
 
 def unknown_faults(
     variables: Collection[str], own: Collection[str], shared: Collection[str] = ()
 ) -> list[str]:
-    """One sentence for each variable that begins like Aeron's and is nobody's.
+    """Return one error message for each unknown variable with the prefix AERON_.
 
-    `shared` are those of the environment, where other programs may keep variables of their own:
-    of them only what looks like a slip of the pen is a fault.
+    `shared` are the variables of the environment, which may belong to other programs. They are
+    reported only if they look like a misspelling of a known variable.
     """
     known = {*own, *_FOREIGN, *ALIASES, *NATIVE_ONLY}
     faults = []
@@ -103,10 +103,10 @@ def unknown_faults(
     return faults
 
 
-def native_faults(variable: str, text: str) -> list[str]:
-    """What is wrong with a variable of `NATIVE_ONLY`."""
+def native_only_faults(variable: str, text: str) -> list[str]:
+    """Return the error messages for a variable of `NATIVE_ONLY`."""
     harmless = NATIVE_ONLY[variable]
     if text == harmless or (harmless == "false" and text.lower() in ("0", "off", "false")):
         return []
-    bound = f"only {harmless!r} is possible" if harmless else "it must not be set"
-    return [f"{variable} is {text}, but this driver cannot load or follow that: {bound}"]
+    bound = f"expected {harmless!r}" if harmless else "it must not be set"
+    return [f"{variable} is {text}, which only the native driver supports: {bound}"]

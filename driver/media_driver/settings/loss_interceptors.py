@@ -1,11 +1,11 @@
-"""What the loss interceptors of the C driver are told: which frames a receiver shall pretend lost.
+"""Settings of the C driver's loss interceptors, which drop received frames.
 
     rate=0.05|seed=-7|recv-msg-mask=0x2                          loss
     term-id=0|term-offset=1024|length=4096                       fixed-loss
     term-id=0|gap-radix=8192|gap-length=1408|total-gaps=10       multi-gap-loss
 
-The text of one setting, `key=value` pairs joined by `|`, read into numbers; what is done with them
-is the receiver's. An unknown key is refused. Source: the C driver's interceptors, Aeron 1.53.
+A setting is a list of `key=value` pairs separated by `|`. Unknown keys are refused. The frames are
+dropped by `agent.loss_interceptor`. Source: the C driver's interceptors, Aeron 1.53.
 """
 
 import math
@@ -27,13 +27,13 @@ _HEXADECIMAL = re.compile(r"(0x)?[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class RandomLoss:
-    """Each frame of a type in the mask is lost with one probability."""
+    """Drop each frame whose type is in the mask with a fixed probability."""
 
     rate: float = 0.0
     seed: int = 0
-    """64 bits without a sign, of which the low 48 count."""
+    """An unsigned 64-bit number; only the low 48 bits are used."""
     message_type_mask: int = 0
-    """Bit 1 is DATA, bit n the frame type n."""
+    """Bit n is frame type n; bit 1 is DATA."""
 
     def __str__(self) -> str:
         mask = f"{self.message_type_mask:#x}"
@@ -42,11 +42,11 @@ class RandomLoss:
 
 @dataclass(frozen=True, slots=True)
 class FixedLoss:
-    """The first frames over one range of one term are lost, once in each stream."""
+    """Drop the first frames that cover a range of one term, once per stream."""
 
     term_id: int = 0
     term_offset: int = -1
-    """-1 is no loss."""
+    """-1 disables the loss."""
     length: int = 0
 
     def __str__(self) -> str:
@@ -57,11 +57,11 @@ class FixedLoss:
 
 @dataclass(frozen=True, slots=True)
 class MultiGapLoss:
-    """One gap of one length at every multiple of the radix, once in each stream."""
+    """Drop a gap of fixed length at every multiple of the radix, once per stream."""
 
     term_id: int = 0
     gap_radix: int = 0
-    """0 is no loss; a power of two is meant, and the next one is taken."""
+    """0 disables the loss; rounded up to a power of two."""
     gap_length: int = 0
     total_gaps: int = 0
 
@@ -75,7 +75,7 @@ class MultiGapLoss:
 
 
 def parse_random_loss(setting: str, text: str) -> RandomLoss:
-    """Read the arguments of `loss`."""
+    """Parse the arguments of `loss`. Raises ConfigurationError."""
     pairs = _pairs(setting, text, ("rate", "seed", "recv-msg-mask"))
     try:
         rate = float(pairs.get("rate", "0"))
@@ -93,13 +93,13 @@ def parse_random_loss(setting: str, text: str) -> RandomLoss:
 
 
 def parse_fixed_loss(setting: str, text: str) -> FixedLoss:
-    """Read the arguments of `fixed-loss`; all three are needed."""
+    """Parse the arguments of `fixed-loss`; all three are required."""
     term_id, offset, length = _numbers(setting, text, ("term-id", "term-offset", "length"))
     return FixedLoss(term_id, offset, length)
 
 
 def parse_multi_gap_loss(setting: str, text: str) -> MultiGapLoss:
-    """Read the arguments of `multi-gap-loss`; all four are needed."""
+    """Parse the arguments of `multi-gap-loss`; all four are required."""
     names = ("term-id", "gap-radix", "gap-length", "total-gaps")
     term_id, radix, length, count = _numbers(setting, text, names)
     if radix == 0:
@@ -108,11 +108,11 @@ def parse_multi_gap_loss(setting: str, text: str) -> MultiGapLoss:
 
 
 def _numbers(setting: str, text: str, names: tuple[str, ...]) -> list[int]:
-    """One number for each name; all but the term id are positions or lengths."""
+    """Parse one number per name; all but the term id must not be negative."""
     pairs = _pairs(setting, text, names)
     missing = [name for name in names if name not in pairs]
     if missing:
-        raise ConfigurationError(f"{setting}={text}: expected {', '.join(missing)} as well")
+        raise ConfigurationError(f"{setting}={text}: missing {', '.join(missing)}")
     return [
         uri_value.parse_int64(
             f"{setting} {name}", pairs[name], I32_MIN if name == "term-id" else 0, I32_MAX

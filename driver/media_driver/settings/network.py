@@ -1,6 +1,7 @@
-"""Settings of what goes over the network: sockets, flow and congestion control, repair, names.
+"""Network settings: sockets, flow control, congestion control, loss recovery, name resolution.
 
-Names, defaults and bounds are those of the C driver. Source: spec 10.1, Aeron 1.53.
+Names, defaults and bounds are those of the C driver, but for the sizes of batches: if not set, they
+are larger, since a system call per few datagrams is slow. Source: spec 10.1, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,13 @@ from windtunnel.driver.media_driver.settings.loss_interceptors import (
     MultiGapLoss,
     RandomLoss,
 )
-from windtunnel.driver.media_driver.settings.setting import Arguments, PortRange, Tag, Words
+from windtunnel.driver.media_driver.settings.setting import (
+    Arguments,
+    OptionalNumber,
+    PortRange,
+    Tag,
+    Words,
+)
 from windtunnel.driver.settings.kinds import Choice, Duration, Flag, Number, Setting, Size
 from windtunnel.driver.settings.units import KIB, MS, SECOND, US
 
@@ -66,183 +73,285 @@ _NO_MULTI_GAP_LOSS = MultiGapLoss()
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """Durations in nanoseconds and lengths in bytes unless a name says else."""
+    """Network settings; durations in nanoseconds and lengths in bytes unless named otherwise."""
 
     socket_rcvbuf_length: Annotated[
-        int, Size("AERON_SOCKET_SO_RCVBUF", "receive buffer of a socket; 0 is the system's")
+        int, Size("AERON_SOCKET_SO_RCVBUF", "socket receive buffer; 0 is the system's default")
     ] = 128 * KIB
     socket_sndbuf_length: Annotated[
-        int, Size("AERON_SOCKET_SO_SNDBUF", "send buffer of a socket; 0 is the system's")
+        int, Size("AERON_SOCKET_SO_SNDBUF", "socket send buffer; 0 is the system's default")
     ] = 0
     socket_multicast_ttl: Annotated[
-        int, Number("AERON_SOCKET_MULTICAST_TTL", "hops of a multicast; 0 is the system's", 0, 255)
+        int,
+        Number(
+            "AERON_SOCKET_MULTICAST_TTL",
+            "time-to-live of multicast datagrams; 0 is the system's default",
+            0,
+            255,
+        ),
     ] = 0
     udp_offload: Annotated[
         bool,
         Flag(
             "WINDTUNNEL_UDP_OFFLOAD",
-            "hand the system runs of datagrams to cut up (GSO, GRO); off where a link treats each "
-            "datagram by itself",
+            "use UDP segmentation offload (GSO, GRO); turn off where a link acts on "
+            "single datagrams",
         ),
     ] = True
     driver_connect: Annotated[
         bool, Flag("AERON_DRIVER_CONNECT", "connect the sockets of unicast publications")
     ] = True
     sender_wildcard_ports: Annotated[
-        tuple[int, int], PortRange("AERON_SENDER_WILDCARD_PORT_RANGE", "ports of sending sockets")
+        tuple[int, int],
+        PortRange("AERON_SENDER_WILDCARD_PORT_RANGE", "local ports of sending sockets"),
     ] = (0, 0)
     receiver_wildcard_ports: Annotated[
         tuple[int, int],
-        PortRange("AERON_RECEIVER_WILDCARD_PORT_RANGE", "ports of endpoints with port 0"),
+        PortRange("AERON_RECEIVER_WILDCARD_PORT_RANGE", "local ports of endpoints with port 0"),
     ] = (0, 0)
     receiver_io_vector_capacity: Annotated[
-        int,
-        Number(
-            "AERON_RECEIVER_IO_VECTOR_CAPACITY", "datagrams of one receive", 1, IO_VECTOR_LENGTH_MAX
+        int | None,
+        OptionalNumber(
+            "AERON_RECEIVER_IO_VECTOR_CAPACITY",
+            "maximum number of datagrams, or GRO packets, per receive call; 64 if not set",
+            1,
+            IO_VECTOR_LENGTH_MAX,
         ),
-    ] = 4
+    ] = None
     sender_io_vector_capacity: Annotated[
-        int,
-        Number(
+        int | None,
+        OptionalNumber(
             "AERON_SENDER_IO_VECTOR_CAPACITY",
-            "datagrams of one control poll",
+            "maximum number of datagrams per poll for control frames; 16 if not set",
             1,
             IO_VECTOR_LENGTH_MAX,
         ),
-    ] = 4
+    ] = None
     messages_per_send_max: Annotated[
+        int | None,
+        OptionalNumber(
+            "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND",
+            "maximum number of datagrams that a publication sends per turn; if not set, 64 with "
+            "UDP offload and 4 without",
+            1,
+            IO_VECTOR_LENGTH_MAX,
+        ),
+    ] = None
+    send_to_status_poll_ratio: Annotated[
         int,
         Number(
-            "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND",
-            "datagrams of one publication in one turn",
+            "AERON_SEND_TO_STATUS_POLL_RATIO",
+            "duty cycles that send data per poll for status messages",
             1,
-            IO_VECTOR_LENGTH_MAX,
+            255,
         ),
-    ] = 4
-    send_to_status_poll_ratio: Annotated[
-        int, Number("AERON_SEND_TO_STATUS_POLL_RATIO", "turns of sending to one of polling", 1, 255)
     ] = 6
 
     unicast_flow_control: Annotated[
-        str, Choice("AERON_UNICAST_FLOWCONTROL_SUPPLIER", "who holds a sender back", _FLOW_CONTROLS)
+        str,
+        Choice(
+            "AERON_UNICAST_FLOWCONTROL_SUPPLIER",
+            "flow control strategy of unicast publications",
+            _FLOW_CONTROLS,
+        ),
     ] = MAX
     multicast_flow_control: Annotated[
         str,
-        Choice("AERON_MULTICAST_FLOWCONTROL_SUPPLIER", "who holds a sender back", _FLOW_CONTROLS),
+        Choice(
+            "AERON_MULTICAST_FLOWCONTROL_SUPPLIER",
+            "flow control strategy of multicast publications",
+            _FLOW_CONTROLS,
+        ),
     ] = MAX
     unicast_retransmit_window_multiple: Annotated[
-        int, Number("AERON_UNICAST_FLOW_CONTROL_RRWM", "windows that one NAK may ask for", 1)
+        int,
+        Number(
+            "AERON_UNICAST_FLOW_CONTROL_RRWM",
+            "maximum retransmit per NAK, in receiver windows (unicast)",
+            1,
+        ),
     ] = 16
     multicast_retransmit_window_multiple: Annotated[
-        int, Number("AERON_MULTICAST_FLOW_CONTROL_RRWM", "windows that one NAK may ask for", 1)
+        int,
+        Number(
+            "AERON_MULTICAST_FLOW_CONTROL_RRWM",
+            "maximum retransmit per NAK, in receiver windows (multicast)",
+            1,
+        ),
     ] = 4
     flow_control_receiver_timeout_ns: Annotated[
-        int, Duration("AERON_FLOW_CONTROL_RECEIVER_TIMEOUT", "silence of a receiver that counts")
+        int,
+        Duration(
+            "AERON_FLOW_CONTROL_RECEIVER_TIMEOUT",
+            "time without a status message until a receiver is dropped",
+        ),
     ] = 5 * SECOND
     flow_control_group_tag: Annotated[
-        int | None, Tag("AERON_FLOW_CONTROL_GROUP_TAG", "receivers that `tagged` waits for")
+        int | None,
+        Tag(
+            "AERON_FLOW_CONTROL_GROUP_TAG",
+            "group tag of the receivers that tagged flow control follows",
+        ),
     ] = None
     flow_control_group_min_size: Annotated[
-        int, Number("AERON_FLOW_CONTROL_GROUP_MIN_SIZE", "receivers that make a connection", 0)
+        int,
+        Number(
+            "AERON_FLOW_CONTROL_GROUP_MIN_SIZE",
+            "receivers required before a publication is connected",
+            0,
+        ),
     ] = 0
     receiver_group_tag: Annotated[
-        int | None, Tag("AERON_RECEIVER_GROUP_TAG", "tag that status messages carry")
+        int | None, Tag("AERON_RECEIVER_GROUP_TAG", "group tag in the status messages of receivers")
     ] = None
     congestion_control: Annotated[
         str,
-        Choice("AERON_CONGESTIONCONTROL_SUPPLIER", "window of a receiver", _CONGESTION_CONTROLS),
+        Choice(
+            "AERON_CONGESTIONCONTROL_SUPPLIER",
+            "congestion control strategy of receivers",
+            _CONGESTION_CONTROLS,
+        ),
     ] = STATIC
     cubic_measure_rtt: Annotated[
-        bool, Flag("AERON_CUBICCONGESTIONCONTROL_MEASURERTT", "ask senders for the round trip")
+        bool, Flag("AERON_CUBICCONGESTIONCONTROL_MEASURERTT", "measure the round-trip time")
     ] = False
     cubic_initial_rtt_ns: Annotated[
-        int, Duration("AERON_CUBICCONGESTIONCONTROL_INITIALRTT", "round trip until it is measured")
+        int,
+        Duration("AERON_CUBICCONGESTIONCONTROL_INITIALRTT", "round-trip time until it is measured"),
     ] = 100 * US
     cubic_tcp_mode: Annotated[
-        bool, Flag("AERON_CUBICCONGESTIONCONTROL_TCPMODE", "be no worse than TCP")
+        bool,
+        Flag(
+            "AERON_CUBICCONGESTIONCONTROL_TCPMODE", "let the window grow at least as fast as TCP's"
+        ),
     ] = False
 
     nak_unicast_delay_ns: Annotated[
         int,
         Duration(
             "AERON_NAK_UNICAST_DELAY",
-            "from a gap to its NAK; 0 is the least",
+            "delay from the detection of a gap to its NAK; 0 is the minimum",
             NAK_DELAY_NS_MIN,
-            zero_is=NAK_DELAY_NS_MIN,
+            value_of_zero=NAK_DELAY_NS_MIN,
         ),
     ] = NAK_DELAY_NS_MIN
     nak_unicast_retry_delay_ratio: Annotated[
         int,
-        Number("AERON_NAK_UNICAST_RETRY_DELAY_RATIO", "delays from a NAK to the next", 1, 1 << 62),
+        Number(
+            "AERON_NAK_UNICAST_RETRY_DELAY_RATIO",
+            "delay until the next NAK, as a multiple of the first delay",
+            1,
+            1 << 62,
+        ),
     ] = 100
     nak_multicast_group_size: Annotated[
-        int, Number("AERON_NAK_MULTICAST_GROUP_SIZE", "receivers that a back-off expects", 1)
+        int,
+        Number(
+            "AERON_NAK_MULTICAST_GROUP_SIZE", "group size that the multicast NAK backoff assumes", 1
+        ),
     ] = 10
     nak_multicast_max_backoff_ns: Annotated[
-        int, Duration("AERON_NAK_MULTICAST_MAX_BACKOFF", "longest back-off of a NAK", US)
+        int, Duration("AERON_NAK_MULTICAST_MAX_BACKOFF", "maximum multicast NAK backoff", US)
     ] = 10 * MS
     retransmit_unicast_delay_ns: Annotated[
-        int, Duration("AERON_RETRANSMIT_UNICAST_DELAY", "from a NAK to the retransmit")
+        int, Duration("AERON_RETRANSMIT_UNICAST_DELAY", "delay from a NAK to the retransmit")
     ] = 0
     retransmit_unicast_linger_ns: Annotated[
-        int, Duration("AERON_RETRANSMIT_UNICAST_LINGER", "NAKs for it are ignored meanwhile")
+        int,
+        Duration(
+            "AERON_RETRANSMIT_UNICAST_LINGER",
+            "time after a retransmit during which its NAKs are ignored",
+        ),
     ] = 10 * MS
 
     name_resolver: Annotated[
-        str, Choice("AERON_NAME_RESOLVER_SUPPLIER", "who turns names to addresses", _RESOLVERS)
+        str, Choice("AERON_NAME_RESOLVER_SUPPLIER", "name resolver", _RESOLVERS)
     ] = "default"
     name_resolver_init_args: Annotated[
-        str, Setting("AERON_NAME_RESOLVER_INIT_ARGS", "rows of csv_table, joined by |")
+        str,
+        Setting("AERON_NAME_RESOLVER_INIT_ARGS", "rows of the csv_table resolver, separated by |"),
     ] = ""
     name_resolver_threshold_ns: Annotated[
-        int, Duration("AERON_DRIVER_NAME_RESOLVER_THRESHOLD", "longer look-ups are counted")
+        int, Duration("AERON_DRIVER_NAME_RESOLVER_THRESHOLD", "longer name lookups are counted")
     ] = 5 * SECOND
     reresolution_check_interval_ns: Annotated[
         int,
-        Duration("AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL", "between looks at quiet endpoints"),
+        Duration(
+            "AERON_DRIVER_RERESOLUTION_CHECK_INTERVAL",
+            "interval between re-resolution checks of inactive endpoints",
+        ),
     ] = SECOND
     resolver_name: Annotated[
-        str, Setting("AERON_DRIVER_RESOLVER_NAME", "name of this driver among drivers")
+        str,
+        Setting("AERON_DRIVER_RESOLVER_NAME", "name of this driver in the driver name resolver"),
     ] = ""
     resolver_interface: Annotated[
         str,
-        Setting("AERON_DRIVER_RESOLVER_INTERFACE", "host:port where drivers hear of each other"),
+        Setting(
+            "AERON_DRIVER_RESOLVER_INTERFACE", "host:port on which the driver name resolver listens"
+        ),
     ] = ""
     resolver_bootstrap_neighbor: Annotated[
-        str, Setting("AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR", "host:port of others, by commas")
+        str,
+        Setting(
+            "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR",
+            "host:port of bootstrap neighbours, separated by commas",
+        ),
     ] = ""
     resolver_neighbor_timeout_ns: Annotated[
-        int, Duration("AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT", "silence of a neighbour", MS)
+        int,
+        Duration(
+            "AERON_DRIVER_RESOLVER_NEIGHBOR_TIMEOUT",
+            "time without a frame until a neighbour is removed",
+            MS,
+        ),
     ] = 10 * SECOND
     resolver_self_resolution_interval_ns: Annotated[
-        int, Duration("AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL", "between own frames", MS)
+        int,
+        Duration(
+            "AERON_DRIVER_RESOLVER_SELF_RESOLUTION_INTERVAL",
+            "interval between frames that announce this driver",
+            MS,
+        ),
     ] = SECOND
     resolver_neighbor_resolution_interval_ns: Annotated[
         int,
-        Duration("AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL", "between neighbours'", MS),
+        Duration(
+            "AERON_DRIVER_RESOLVER_NEIGHBOR_RESOLUTION_INTERVAL",
+            "interval between frames that announce neighbours",
+            MS,
+        ),
     ] = 2 * SECOND
     resolver_bootstrap_neighbor_resolution_interval_ns: Annotated[
         int,
         Duration(
             "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR_RESOLUTION_INTERVAL",
-            "between look-ups of the bootstrap neighbour",
+            "interval between lookups of the bootstrap neighbour",
             MS,
         ),
     ] = 10 * SECOND
 
     incoming_interceptors: Annotated[
         tuple[str, ...],
-        Words("AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS", "who may drop what comes in", _INCOMING),
+        Words(
+            "AERON_UDP_CHANNEL_INCOMING_INTERCEPTORS",
+            "interceptors that drop incoming frames",
+            _INCOMING,
+        ),
     ] = ()
     outgoing_interceptors: Annotated[
         tuple[str, ...],
-        Words("AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS", "Aeron has none of its own", {}),
+        Words(
+            "AERON_UDP_CHANNEL_OUTGOING_INTERCEPTORS",
+            "interceptors of outgoing frames; none are available",
+            {},
+        ),
     ] = ()
     random_loss: Annotated[
         RandomLoss,
         Arguments(
             "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_LOSS_ARGS",
-            "what `loss` drops",
+            "arguments of the `loss` interceptor",
             loss_interceptors.parse_random_loss,
             "rate=0.1|seed=1|recv-msg-mask=0x2",
         ),
@@ -251,7 +360,7 @@ class NetworkSettings:
         FixedLoss,
         Arguments(
             "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_FIXED_LOSS_ARGS",
-            "what `fixed-loss` drops",
+            "arguments of the `fixed-loss` interceptor",
             loss_interceptors.parse_fixed_loss,
             "term-id=0|term-offset=0|length=1",
         ),
@@ -260,7 +369,7 @@ class NetworkSettings:
         MultiGapLoss,
         Arguments(
             "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MULTI_GAP_LOSS_ARGS",
-            "what `multi-gap-loss` drops",
+            "arguments of the `multi-gap-loss` interceptor",
             loss_interceptors.parse_multi_gap_loss,
             "term-id=0|gap-radix=8192|gap-length=1408|total-gaps=10",
         ),

@@ -1,4 +1,4 @@
-"""Settings of the driver as a process: its directory, buffers, agents and clients.
+"""Settings of the driver process: its directory, buffers, agents and clients.
 
 Names, defaults and bounds are those of the C driver. Source: spec 10.1, Aeron 1.53.
 """
@@ -9,6 +9,7 @@ from typing import Annotated
 
 from windtunnel.driver.base.aeron_directory import default_directory
 from windtunnel.driver.media_driver.settings.idle_strategy import STRATEGIES
+from windtunnel.driver.media_driver.settings.setting import OptionalNumber
 from windtunnel.driver.settings.kinds import (
     Choice,
     Directory,
@@ -42,52 +43,67 @@ _NAMINGS = {CLASSIC: CLASSIC, NEW: NEW}
 RING_TRAILER_LENGTH = 768
 BROADCAST_TRAILER_LENGTH = 128
 
-_ARGUMENTS = "arguments of the strategy: spins-yields-park-park, such as 10-20-1us-1ms, or a sleep"
+_ARGUMENTS = "max spins-max yields-min park-max park of backoff, or the duration of sleep-ns"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSettings:
-    """Durations in nanoseconds and lengths in bytes unless a name says else."""
+    """Process settings; durations in nanoseconds and lengths in bytes unless named otherwise."""
 
-    dir: Annotated[Path, Directory("AERON_DIR", "where the driver's files live")] = field(
+    dir: Annotated[Path, Directory("AERON_DIR", "directory of the driver's files")] = field(
         default_factory=default_directory
     )
     dir_delete_on_start: Annotated[
         bool,
-        Flag("AERON_DIR_DELETE_ON_START", "take the directory even if a driver is alive in it"),
+        Flag("AERON_DIR_DELETE_ON_START", "replace the directory even if a driver is active in it"),
     ] = False
     dir_delete_on_shutdown: Annotated[
-        bool, Flag("AERON_DIR_DELETE_ON_SHUTDOWN", "remove the directory in an orderly end")
+        bool, Flag("AERON_DIR_DELETE_ON_SHUTDOWN", "delete the directory on an orderly shutdown")
     ] = False
     dir_warn_if_exists: Annotated[
-        bool, Flag("AERON_DIR_WARN_IF_EXISTS", "say so when the directory is already there")
+        bool, Flag("AERON_DIR_WARN_IF_EXISTS", "warn at start if the directory already exists")
     ] = False
     print_configuration: Annotated[
         bool, Flag("AERON_PRINT_CONFIGURATION", "print every setting at start")
     ] = False
     termination_validator: Annotated[
         str,
-        Choice("AERON_DRIVER_TERMINATION_VALIDATOR", "may a client end the driver?", _VALIDATORS),
+        Choice(
+            "AERON_DRIVER_TERMINATION_VALIDATOR",
+            "whether clients may terminate the driver",
+            _VALIDATORS,
+        ),
     ] = DENY
     driver_timeout_ms: Annotated[
         int,
-        Number("AERON_DRIVER_TIMEOUT", "silence after which a driver is dead, in ms", 1, 1 << 53),
+        Number(
+            "AERON_DRIVER_TIMEOUT",
+            "heartbeat age after which a driver counts as dead, in ms",
+            1,
+            1 << 53,
+        ),
     ] = 10_000
     client_liveness_timeout_ns: Annotated[
-        int, Duration("AERON_CLIENT_LIVENESS_TIMEOUT", "silence after which a client is dead", US)
+        int,
+        Duration(
+            "AERON_CLIENT_LIVENESS_TIMEOUT",
+            "time without a keepalive after which a client counts as dead",
+            US,
+        ),
     ] = 10 * SECOND
     timer_interval_ns: Annotated[
-        int, Duration("AERON_TIMER_INTERVAL", "between two looks at what may have timed out", US)
+        int, Duration("AERON_TIMER_INTERVAL", "interval between checks for expired timeouts", US)
     ] = SECOND
     enable_experimental_features: Annotated[
-        bool, Flag("AERON_ENABLE_EXPERIMENTAL_FEATURES", "turns nothing on at present")
+        bool,
+        Flag("AERON_ENABLE_EXPERIMENTAL_FEATURES", "accepted for compatibility; enables nothing"),
     ] = False
 
     conductor_buffer_length: Annotated[
         int,
         Size(
             "AERON_CONDUCTOR_BUFFER_LENGTH",
-            f"ring of commands: {RING_TRAILER_LENGTH} more than a power of two",
+            f"command ring buffer: a power of two plus {RING_TRAILER_LENGTH}",
             MIB + RING_TRAILER_LENGTH,
         ),
     ] = MIB + RING_TRAILER_LENGTH
@@ -95,97 +111,139 @@ class ProcessSettings:
         int,
         Size(
             "AERON_CLIENTS_BUFFER_LENGTH",
-            f"ring of answers: {BROADCAST_TRAILER_LENGTH} more than a power of two",
+            "broadcast buffer of responses to clients: a power of two plus "
+            f"{BROADCAST_TRAILER_LENGTH}",
             MIB + BROADCAST_TRAILER_LENGTH,
         ),
     ] = MIB + BROADCAST_TRAILER_LENGTH
     counters_buffer_length: Annotated[
-        int, Size("AERON_COUNTERS_BUFFER_LENGTH", "values of the counters", MIB, 500 * MIB)
+        int, Size("AERON_COUNTERS_BUFFER_LENGTH", "counter values buffer", MIB, 500 * MIB)
     ] = 8 * MIB
     error_buffer_length: Annotated[
-        int, Size("AERON_ERROR_BUFFER_LENGTH", "distinct error log", 4 * MIB)
+        int, Size("AERON_ERROR_BUFFER_LENGTH", "distinct error log buffer", 4 * MIB)
     ] = 4 * MIB
     loss_report_buffer_length: Annotated[
-        int, Size("AERON_LOSS_REPORT_BUFFER_LENGTH", "loss report", KIB)
+        int, Size("AERON_LOSS_REPORT_BUFFER_LENGTH", "loss report buffer", KIB)
     ] = MIB
     counters_free_to_reuse_timeout_ns: Annotated[
         int,
-        Duration("AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT", "rest of a counter before its next use"),
+        Duration(
+            "AERON_COUNTERS_FREE_TO_REUSE_TIMEOUT", "time before a freed counter id may be reused"
+        ),
     ] = SECOND
     file_page_size: Annotated[
-        int, Size("AERON_FILE_PAGE_SIZE", "files are multiples of it; a power of two", 4 * KIB, GIB)
+        int,
+        Size(
+            "AERON_FILE_PAGE_SIZE",
+            "page size to which file lengths are aligned; a power of two",
+            4 * KIB,
+            GIB,
+        ),
     ] = 4 * KIB
     perform_storage_checks: Annotated[
         bool,
-        Flag("AERON_PERFORM_STORAGE_CHECKS", "refuse a log that would not fit the file system"),
+        Flag(
+            "AERON_PERFORM_STORAGE_CHECKS",
+            "refuse a log buffer that does not fit on the file system",
+        ),
     ] = True
     low_file_store_warning_threshold: Annotated[
         int,
         Size(
             "AERON_LOW_FILE_STORE_WARNING_THRESHOLD",
-            "free space that is worth a warning",
+            "free space below which the driver records a warning",
             0,
             1 << 62,
         ),
     ] = 160 * MIB
     resource_free_limit: Annotated[
-        int, Number("AERON_DRIVER_RESOURCE_FREE_LIMIT", "logs that are freed in one turn", 1)
-    ] = 1
+        int | None,
+        OptionalNumber(
+            "AERON_DRIVER_RESOURCE_FREE_LIMIT",
+            "maximum number of log buffers freed per duty cycle; no limit if not set",
+            1,
+        ),
+    ] = None
 
     threading_mode: Annotated[
         str,
-        Choice("AERON_THREADING_MODE", "which agents share a thread", _MODES, ignores_case=True),
+        Choice(
+            "AERON_THREADING_MODE", "how agents are assigned to threads", _MODES, ignores_case=True
+        ),
     ] = DEDICATED
     thread_naming: Annotated[
-        str, Choice("AERON_THREAD_NAMING", "accepted, but the names of threads stay", _NAMINGS)
+        str,
+        Choice(
+            "AERON_THREAD_NAMING",
+            "accepted for compatibility; does not change thread names",
+            _NAMINGS,
+        ),
     ] = CLASSIC
     conductor_idle_strategy: Annotated[
-        str, Choice("AERON_CONDUCTOR_IDLE_STRATEGY", "conductor without work", STRATEGIES)
+        str, Choice("AERON_CONDUCTOR_IDLE_STRATEGY", "idle strategy of the conductor", STRATEGIES)
     ] = "backoff"
     conductor_idle_init_args: Annotated[
         str, Setting("AERON_CONDUCTOR_IDLE_STRATEGY_INIT_ARGS", _ARGUMENTS)
     ] = ""
     sender_idle_strategy: Annotated[
-        str, Choice("AERON_SENDER_IDLE_STRATEGY", "sender without work", STRATEGIES)
+        str, Choice("AERON_SENDER_IDLE_STRATEGY", "idle strategy of the sender", STRATEGIES)
     ] = "backoff"
     sender_idle_init_args: Annotated[
         str, Setting("AERON_SENDER_IDLE_STRATEGY_INIT_ARGS", _ARGUMENTS)
     ] = ""
     receiver_idle_strategy: Annotated[
-        str, Choice("AERON_RECEIVER_IDLE_STRATEGY", "receiver without work", STRATEGIES)
+        str, Choice("AERON_RECEIVER_IDLE_STRATEGY", "idle strategy of the receiver", STRATEGIES)
     ] = "backoff"
     receiver_idle_init_args: Annotated[
         str, Setting("AERON_RECEIVER_IDLE_STRATEGY_INIT_ARGS", _ARGUMENTS)
     ] = ""
     shared_network_idle_strategy: Annotated[
         str,
-        Choice("AERON_SHAREDNETWORK_IDLE_STRATEGY", "both network agents without work", STRATEGIES),
+        Choice(
+            "AERON_SHAREDNETWORK_IDLE_STRATEGY",
+            "idle strategy of sender and receiver in one thread",
+            STRATEGIES,
+        ),
     ] = "backoff"
     shared_network_idle_init_args: Annotated[
         str, Setting("AERON_SHAREDNETWORK_IDLE_STRATEGY_INIT_ARGS", _ARGUMENTS)
     ] = ""
     shared_idle_strategy: Annotated[
-        str, Choice("AERON_SHARED_IDLE_STRATEGY", "all agents without work", STRATEGIES)
+        str,
+        Choice(
+            "AERON_SHARED_IDLE_STRATEGY", "idle strategy of all agents in one thread", STRATEGIES
+        ),
     ] = "backoff"
     shared_idle_init_args: Annotated[
         str, Setting("AERON_SHARED_IDLE_STRATEGY_INIT_ARGS", _ARGUMENTS)
     ] = ""
     conductor_cpu_affinity: Annotated[
         int,
-        Number("AERON_CONDUCTOR_CPU_AFFINITY", "processor of the conductor; -1 is any", -1, 255),
+        Number("AERON_CONDUCTOR_CPU_AFFINITY", "CPU of the conductor thread; -1 is any", -1, 255),
     ] = -1
     sender_cpu_affinity: Annotated[
-        int, Number("AERON_SENDER_CPU_AFFINITY", "processor of the sender; -1 is any", -1, 255)
+        int, Number("AERON_SENDER_CPU_AFFINITY", "CPU of the sender thread; -1 is any", -1, 255)
     ] = -1
     receiver_cpu_affinity: Annotated[
-        int, Number("AERON_RECEIVER_CPU_AFFINITY", "processor of the receiver; -1 is any", -1, 255)
+        int, Number("AERON_RECEIVER_CPU_AFFINITY", "CPU of the receiver thread; -1 is any", -1, 255)
     ] = -1
     conductor_cycle_threshold_ns: Annotated[
-        int, Duration("AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD", "longer turns are counted")
+        int,
+        Duration(
+            "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD",
+            "longer duty cycles of the conductor are counted",
+        ),
     ] = 100 * MS
     sender_cycle_threshold_ns: Annotated[
-        int, Duration("AERON_DRIVER_SENDER_CYCLE_THRESHOLD", "longer turns are counted")
+        int,
+        Duration(
+            "AERON_DRIVER_SENDER_CYCLE_THRESHOLD", "longer duty cycles of the sender are counted"
+        ),
     ] = 100 * MS
     receiver_cycle_threshold_ns: Annotated[
-        int, Duration("AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD", "longer turns are counted")
+        int,
+        Duration(
+            "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD",
+            "longer duty cycles of the receiver are counted",
+        ),
     ] = 100 * MS

@@ -1,4 +1,4 @@
-"""The kinds of settings that only a media driver has, beside those of `driver.settings.kinds`."""
+"""Setting types of the media driver, in addition to those of `driver.settings.kinds`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -8,29 +8,34 @@ from windtunnel.driver.base.arith import I64_MAX, I64_MIN
 from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel.subscription_parameters import Group
 from windtunnel.driver.media.port_manager import parse_port_range
-from windtunnel.driver.settings.kinds import Choice, Duration, Number, Setting, between
+from windtunnel.driver.settings.kinds import Choice, Duration, Number, Setting
 
 
 @dataclass(frozen=True, slots=True)
 class OptionalDuration(Duration):
-    """A duration that may be left open: -1, which is None here."""
+    """A duration that may be unset: -1 as text, None as value."""
 
     def parse(self, text: str) -> int | None:
         return None if text == "-1" else Duration.parse(self, text)
 
     def bounds(self) -> str:
-        return "-1, or " + between(self.write(self.low), "for ever")
+        return f"-1, or at least {self.write(self.low)}"
 
 
 @dataclass(frozen=True, slots=True)
-class Tag(Number):
-    """A 64-bit group tag, or None where there is none."""
-
-    low: int = I64_MIN
-    high: int = I64_MAX
+class OptionalNumber(Number):
+    """An integer that may be unset: no text, None as value."""
 
     def write(self, value: int | None) -> str:
         return "" if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class Tag(OptionalNumber):
+    """A 64-bit group tag, or None if it is not set."""
+
+    low: int = I64_MIN
+    high: int = I64_MAX
 
     def bounds(self) -> str:
         return "any 64-bit integer"
@@ -38,7 +43,7 @@ class Tag(Number):
 
 @dataclass(frozen=True, slots=True)
 class Words(Choice):
-    """Several of a few words, joined by commas; a tuple here."""
+    """A comma-separated list of known words; its value is a tuple."""
 
     count_max: int = 10
 
@@ -53,6 +58,8 @@ class Words(Choice):
         return ",".join(value)
 
     def bounds(self) -> str:
+        if not self.words:
+            return "empty"
         return f"up to {self.count_max} of {', '.join(dict.fromkeys(self.words.values()))}"
 
     def fault(self, value: Any) -> str | None:
@@ -64,7 +71,7 @@ class Words(Choice):
 
 @dataclass(frozen=True, slots=True)
 class PortRange(Setting):
-    """The lowest and the highest port, as "20000 20100"; "0 0" leaves the choice to the system."""
+    """A port range such as "20000 20100"; with "0 0" the system chooses the port."""
 
     def parse(self, text: str) -> tuple[int, int]:
         found = parse_port_range(self.variable, text)
@@ -74,7 +81,7 @@ class PortRange(Setting):
         return f"{value[0]} {value[1]}"
 
     def bounds(self) -> str:
-        return "two ports in rising order, or 0 0"
+        return "two ports in ascending order, or 0 0"
 
     def fault(self, value: tuple[int, int]) -> str | None:
         try:
@@ -86,7 +93,7 @@ class PortRange(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Inferable(Setting):
-    """Yes, no, or find out."""
+    """True, false, or inferred from the channel."""
 
     def parse(self, text: str) -> Group:
         try:
@@ -103,10 +110,10 @@ class Inferable(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Arguments(Setting):
-    """A text with a grammar of its own."""
+    """A text with its own grammar."""
 
     read: Callable[[str, str], Any]
-    """From variable and text to the value."""
+    """Parses (variable, text) into the value."""
     grammar: str
 
     def parse(self, text: str) -> Any:

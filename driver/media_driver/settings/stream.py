@@ -1,4 +1,4 @@
-"""Settings of streams: their logs and time-outs, where a channel does not say otherwise.
+"""Default settings of streams, which channel parameters may override.
 
 Names, defaults and bounds are those of the C driver. Source: spec 10.1, Aeron 1.53.
 """
@@ -22,13 +22,13 @@ from windtunnel.driver.settings.units import KIB, MIB, MS, SECOND, US
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
-    """Durations in nanoseconds and lengths in bytes unless a name says else."""
+    """Stream settings; durations in nanoseconds and lengths in bytes unless named otherwise."""
 
     mtu_length: Annotated[
         int,
         Size(
             "AERON_MTU_LENGTH",
-            "longest datagram; a multiple of 32",
+            "maximum datagram length; a multiple of 32",
             MTU_LENGTH_MIN,
             MTU_LENGTH_MAX,
         ),
@@ -37,7 +37,7 @@ class StreamSettings:
         int,
         Size(
             "AERON_IPC_MTU_LENGTH",
-            "longest fragment; a multiple of 32",
+            "maximum fragment length of IPC; a multiple of 32",
             MTU_LENGTH_MIN,
             MTU_LENGTH_MAX,
         ),
@@ -46,7 +46,7 @@ class StreamSettings:
         int,
         Size(
             "AERON_TERM_BUFFER_LENGTH",
-            "term of a network publication; a power of two",
+            "term length of network publications; a power of two",
             TERM_LENGTH_MIN,
             TERM_LENGTH_MAX,
         ),
@@ -55,13 +55,13 @@ class StreamSettings:
         int,
         Size(
             "AERON_IPC_TERM_BUFFER_LENGTH",
-            "term of an IPC publication; a power of two",
+            "term length of IPC publications; a power of two",
             TERM_LENGTH_MIN,
             TERM_LENGTH_MAX,
         ),
     ] = 64 * MIB
     term_buffer_sparse_file: Annotated[
-        bool, Flag("AERON_TERM_BUFFER_SPARSE_FILE", "let logs grow as they are written")
+        bool, Flag("AERON_TERM_BUFFER_SPARSE_FILE", "create log buffers as sparse files")
     ] = True
     publication_window_length: Annotated[
         int,
@@ -83,58 +83,118 @@ class StreamSettings:
     ] = 0
     publication_unblock_timeout_ns: Annotated[
         int,
-        Duration("AERON_PUBLICATION_UNBLOCK_TIMEOUT", "until a dead writer is written over", US),
+        Duration(
+            "AERON_PUBLICATION_UNBLOCK_TIMEOUT",
+            "time until an unfinished claim of a dead publisher is unblocked",
+            US,
+        ),
     ] = 15 * SECOND
     publication_connection_timeout_ns: Annotated[
-        int, Duration("AERON_PUBLICATION_CONNECTION_TIMEOUT", "without a status message", US)
+        int,
+        Duration(
+            "AERON_PUBLICATION_CONNECTION_TIMEOUT",
+            "time without a status message until a publication disconnects",
+            US,
+        ),
     ] = 5 * SECOND
     publication_linger_timeout_ns: Annotated[
-        int, Duration("AERON_PUBLICATION_LINGER_TIMEOUT", "life of a log after its publication")
+        int,
+        Duration(
+            "AERON_PUBLICATION_LINGER_TIMEOUT",
+            "time that a log buffer lingers after its publication",
+        ),
     ] = 5 * SECOND
     reserved_session_id_low: Annotated[
-        int, Number("AERON_PUBLICATION_RESERVED_SESSION_ID_LOW", "first id that is never drawn")
+        int,
+        Number(
+            "AERON_PUBLICATION_RESERVED_SESSION_ID_LOW",
+            "lowest session id that is never assigned automatically",
+        ),
     ] = -1
     reserved_session_id_high: Annotated[
-        int, Number("AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH", "last id that is never drawn")
+        int,
+        Number(
+            "AERON_PUBLICATION_RESERVED_SESSION_ID_HIGH",
+            "highest session id that is never assigned automatically",
+        ),
     ] = 1_000
     spies_simulate_connection: Annotated[
-        bool, Flag("AERON_SPIES_SIMULATE_CONNECTION", "a spy is enough to publish")
+        bool,
+        Flag(
+            "AERON_SPIES_SIMULATE_CONNECTION",
+            "count a publication as connected if it has a spy subscription",
+        ),
     ] = False
     max_resend: Annotated[
-        int, Number("AERON_MAX_RESEND", "retransmits that may be under way", 1, RESENDS_MAX)
+        int,
+        Number(
+            "AERON_MAX_RESEND",
+            "maximum number of concurrent retransmits of a publication",
+            1,
+            RESENDS_MAX,
+        ),
     ] = 16
 
     image_liveness_timeout_ns: Annotated[
-        int, Duration("AERON_IMAGE_LIVENESS_TIMEOUT", "silence after which an image is dead", US)
+        int,
+        Duration(
+            "AERON_IMAGE_LIVENESS_TIMEOUT",
+            "time without data after which an image counts as dead",
+            US,
+        ),
     ] = 10 * SECOND
     initial_window_length: Annotated[
-        int, Size("AERON_RCV_INITIAL_WINDOW_LENGTH", "what a receiver offers at first", 256)
+        int, Size("AERON_RCV_INITIAL_WINDOW_LENGTH", "initial receiver window", 256)
     ] = 128 * KIB
     status_message_timeout_ns: Annotated[
-        int, Duration("AERON_RCV_STATUS_MESSAGE_TIMEOUT", "between two status messages", US)
+        int,
+        Duration(
+            "AERON_RCV_STATUS_MESSAGE_TIMEOUT", "maximum interval between two status messages", US
+        ),
     ] = 200 * MS
     reliable_stream: Annotated[
-        bool, Flag("AERON_RELIABLE_STREAM", "ask again for what was lost")
+        bool,
+        Flag(
+            "AERON_RELIABLE_STREAM",
+            "recover lost frames with NAKs; otherwise fill gaps with padding",
+        ),
     ] = True
-    rejoin_stream: Annotated[bool, Flag("AERON_REJOIN_STREAM", "follow a stream that went")] = True
+    rejoin_stream: Annotated[
+        bool, Flag("AERON_REJOIN_STREAM", "rejoin a stream after its image became unavailable")
+    ] = True
     tether_subscriptions: Annotated[
-        bool, Flag("AERON_TETHER_SUBSCRIPTIONS", "let slow subscribers hold a stream back")
+        bool, Flag("AERON_TETHER_SUBSCRIPTIONS", "let slow subscribers hold back a stream")
     ] = True
     untethered_window_limit_timeout_ns: Annotated[
-        int, Duration("AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT", "untethered and too slow")
+        int,
+        Duration(
+            "AERON_UNTETHERED_WINDOW_LIMIT_TIMEOUT",
+            "time that an untethered subscriber may hold back the stream",
+        ),
     ] = 5 * SECOND
     untethered_linger_timeout_ns: Annotated[
         int | None,
         OptionalDuration(
-            "AERON_UNTETHERED_LINGER_TIMEOUT", "until it rests; -1 is the window limit's"
+            "AERON_UNTETHERED_LINGER_TIMEOUT",
+            "further time until the subscriber rests; -1 is the window limit timeout",
         ),
     ] = None
     untethered_resting_timeout_ns: Annotated[
-        int, Duration("AERON_UNTETHERED_RESTING_TIMEOUT", "until it may join again")
+        int,
+        Duration(
+            "AERON_UNTETHERED_RESTING_TIMEOUT",
+            "time that an untethered subscriber rests before it may rejoin",
+        ),
     ] = 10 * SECOND
     receiver_group_consideration: Annotated[
-        Group, Inferable("AERON_RECEIVER_GROUP_CONSIDERATION", "is a receiver one of many?")
+        Group,
+        Inferable("AERON_RECEIVER_GROUP_CONSIDERATION", "whether a receiver is one of a group"),
     ] = Group.INFER
     stream_session_limit: Annotated[
-        int, Number("AERON_DRIVER_STREAM_SESSION_LIMIT", "sessions of one stream and endpoint", 1)
+        int,
+        Number(
+            "AERON_DRIVER_STREAM_SESSION_LIMIT",
+            "maximum number of sessions per stream and channel endpoint",
+            1,
+        ),
     ] = I32_MAX

@@ -1,1 +1,1 @@
-"""What each host leaves in a run folder: counters, offers, deliveries, logs, statistics."""
+"""Files of each host in a run folder: counters, offers, deliveries, logs, statistics."""

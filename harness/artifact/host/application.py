@@ -1,13 +1,14 @@
-"""What a publisher and a subscriber say about themselves when they end.
+"""Documents that a publisher and a subscriber write about themselves when they end.
 
-Whoever is killed before that leaves no such document, and the judge takes its absence as a fact.
+A workload that is killed before writes no document; the judge treats it as missing evidence.
 """
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.document_values import parse
+from windtunnel.harness.artifact.documents import Document, read_as, write_document
 
 PUBLISHER_SCHEMA = "windtunnel-publisher/1"
 SUBSCRIBER_SCHEMA = "windtunnel-subscriber/1"
@@ -15,7 +16,7 @@ SUBSCRIBER_SCHEMA = "windtunnel-subscriber/1"
 
 @dataclass
 class PublisherFacts:
-    """What one publisher did."""
+    """The facts of one publisher."""
 
     session_id: int
     stream_id: int
@@ -23,7 +24,7 @@ class PublisherFacts:
     term_length: int
     mtu: int
     start_position: int
-    "Where the publication began; 0 unless the channel asked for a later term or offset."
+    "Initial position of the publication; 0 unless the channel specifies a later term or offset."
     end_position: int
     "The publication's position after the last accepted message."
     message_count: int
@@ -33,30 +34,24 @@ class PublisherFacts:
     ended_ns: int
     error: str | None
     not_connected_count: int = 0
-    "How many offers found nobody who listened, of a stream that rejoins."
+    "Offers that returned NOT_CONNECTED, of a stream that rejoins."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": PUBLISHER_SCHEMA, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> "PublisherFacts | None":
-        document = read_document(path, PUBLISHER_SCHEMA)
-        if document is None:
-            return None
-        try:
-            return cls(**{key: value for key, value in document.items() if key != "schema"})
-        except TypeError as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        return read_as(cls, path, PUBLISHER_SCHEMA)
 
 
 @dataclass
 class Part:
-    """What one image brought of a stream that was cut and went on."""
+    """One image of a stream whose image was lost and replaced."""
 
     session_id: int
     join_position: int
     end_position: int
-    "The image's position when it was left."
+    "The image's position when the subscriber stopped reading it."
     eos_seen: bool
     joined_ns: int
     left_ns: int
@@ -64,7 +59,7 @@ class Part:
 
 @dataclass
 class SubscriberFacts:
-    """What one subscriber saw of its one image; of several, of the one that it left last."""
+    """The facts of one subscriber and its image; of several images, the last one."""
 
     session_id: int
     stream_id: int
@@ -78,24 +73,23 @@ class SubscriberFacts:
     ended_ns: int
     error: str | None
     parts: list[dict[str, Any]] = field(default_factory=list)
-    "Of a stream that rejoins, a `Part` for each image in the order in which they came."
+    "Of a stream that rejoins, a `Part` for each image in order of joining."
     merged_position: int = -1
-    "Where a reader that merges left its replay for the live stream; -1 if it did not."
+    "The position at which a ReplayMerge switched to the live stream; -1 if it did not."
 
     @property
     def own_parts(self) -> list[Part]:
-        """The parts as values; raises TypeError for what is none."""
-        return [Part(**each) for each in self.parts]
+        """The parts as `Part` values; raises ValueTypeError for an invalid one."""
+        return parse(list[Part], self.parts, "parts")
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SUBSCRIBER_SCHEMA, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> "SubscriberFacts | None":
-        document = read_document(path, SUBSCRIBER_SCHEMA)
-        if document is None:
-            return None
-        try:
-            return cls(**{key: value for key, value in document.items() if key != "schema"})
-        except TypeError as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        return read_as(cls, path, SUBSCRIBER_SCHEMA, _checked)
+
+
+def _checked(document: Document) -> Document:
+    parse(list[Part], document.get("parts", []), "parts")
+    return document

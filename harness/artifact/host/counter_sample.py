@@ -1,18 +1,23 @@
-"""Counter values over time, and what each counter was.
+"""Counter values over time, and the description of each counter.
 
-A sample is written when a value differs from the one before. One pass of the sampler reads all
-counters in the order of their ids and stamps them with one `time_ns`, taken before the first read.
+A sample is written when a value differs from the previous one. One pass of the sampler reads all
+counters in order of their ids with one timestamp `time_ns`, taken before the first read.
 """
 
+import re
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import numpy as np
 
-from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.document_values import refuse
+from windtunnel.harness.artifact.documents import read_as, write_document
 from windtunnel.harness.artifact.records import Records, read_records
 
 SCHEMA = "windtunnel-counters/1"
+KEY_LENGTH = 112
+"""Bytes of a counter's key."""
+_HEX = re.compile(r"([0-9a-fA-F]{2})*")
 
 COUNTER_SAMPLE = np.dtype(
     [
@@ -27,7 +32,7 @@ COUNTER_SAMPLE = np.dtype(
 
 @dataclass(frozen=True)
 class CounterFacts:
-    """One counter that a run saw; an id that was freed and taken again is two of them."""
+    """One counter of a run; an id that was freed and reused is two counters."""
 
     counter_id: int
     type_id: int
@@ -40,23 +45,28 @@ class CounterFacts:
     final_value: int
     "The last value seen."
 
+    def __post_init__(self) -> None:
+        if len(self.key_hex) > 2 * KEY_LENGTH or not _HEX.fullmatch(self.key_hex):
+            expected = f"at most {KEY_LENGTH} bytes as hexadecimal digits"
+            raise refuse("key_hex", expected, self.key_hex)
+
+
+@dataclass(frozen=True)
+class _Counters:
+    counters: list[CounterFacts]
+
 
 def read_samples(path: Path) -> Records | None:
-    """All samples, or None when the file is missing."""
+    """Return all samples, or None if the file is missing."""
     return read_records(path, COUNTER_SAMPLE)
 
 
 def write_counters(path: Path, counters: list[CounterFacts]) -> None:
-    """Write what each counter was, and its last value."""
+    """Write the description and the last value of each counter."""
     write_document(path, {"schema": SCHEMA, "counters": [asdict(each) for each in counters]})
 
 
 def read_counters(path: Path) -> list[CounterFacts] | None:
-    """What each counter was, or None when the file is missing."""
-    document = read_document(path, SCHEMA)
-    if document is None:
-        return None
-    try:
-        return [CounterFacts(**each) for each in document["counters"]]
-    except (KeyError, TypeError) as error:
-        raise DocumentError(f"{path.name}: {error}") from error
+    """Return the descriptions of all counters, or None if the file is missing."""
+    found = read_as(_Counters, path, SCHEMA)
+    return None if found is None else found.counters

@@ -1,6 +1,6 @@
-"""What a subscriber was given: one record for each whole message, in the order of delivery.
+"""Deliveries: one record for each complete message that a subscriber received, in order.
 
-The bytes of the messages lie end to end in the neighbouring messages file, in the same order.
+The messages file beside it holds the bytes of the messages, concatenated in the same order.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from windtunnel.harness.artifact.records import Records, read_records
 
 DELIVERY = np.dtype(
     [
-        ("position", "<i8"),  # after the message, as the header of its last fragment says
+        ("position", "<i8"),  # after the message, from the header of its last fragment
         ("length", "<i4"),
         ("session_id", "<i4"),
     ]
@@ -19,5 +19,5 @@ DELIVERY = np.dtype(
 
 
 def read_deliveries(path: Path) -> Records | None:
-    """All deliveries, or None when the file is missing."""
+    """Return all deliveries, or None if the file is missing."""
     return read_records(path, DELIVERY)

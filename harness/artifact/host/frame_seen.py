@@ -1,4 +1,4 @@
-"""Each frame of an image's log, PADs included, as the subscriber found it, in order of reading."""
+"""Frames of an image's log, including PADs, as the subscriber read them."""
 
 from pathlib import Path
 
@@ -11,7 +11,7 @@ HEADER_LENGTH = 32
 FRAME_SEEN = np.dtype(
     [
         ("position", "<i8"),  # of the frame's first byte
-        ("header", "u1", (HEADER_LENGTH,)),  # as it lay in the log
+        ("header", "u1", (HEADER_LENGTH,)),  # bytes in the log
         ("payload_crc32", "<u4"),  # zlib's crc32 of the payload; 0 for a PAD
         ("time_ns", "<i8"),
     ]
@@ -33,11 +33,11 @@ HEADER = np.dtype(
 
 
 def read_frames_seen(path: Path) -> Records | None:
-    """All frames of the image, or None when the file is missing."""
+    """Return all frames of the image, or None if the file is missing."""
     return read_records(path, FRAME_SEEN)
 
 
 def headers(frames: Records) -> Records:
-    """The header bytes of the frames, as fields."""
+    """Return the headers of the frames as structured fields."""
     plain = np.ascontiguousarray(frames["header"])
     return plain.view(HEADER).reshape(len(frames))

@@ -1,9 +1,9 @@
-"""Small documents about a host: UDP statistics, capture statistics, the driver's error log."""
+"""Documents about a host: UDP statistics, capture statistics, the driver's error log."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.documents import read_as, write_document
 
 SNMP_SCHEMA = "windtunnel-snmp/1"
 CAPTURE_SCHEMA = "windtunnel-capture/1"
@@ -11,7 +11,7 @@ ERROR_LOG_SCHEMA = "windtunnel-cnc-errors/1"
 
 
 def udp_lines(snmp_text: str) -> dict[str, int]:
-    """The Udp line of /proc/net/snmp by its field names; empty when there is none."""
+    """Return the Udp line of /proc/net/snmp by field names; empty if there is none."""
     rows = [line.split()[1:] for line in snmp_text.splitlines() if line.startswith("Udp:")]
     if len(rows) < 2:
         return {}
@@ -20,13 +20,13 @@ def udp_lines(snmp_text: str) -> dict[str, int]:
 
 @dataclass
 class SnmpFacts:
-    """The Udp line of /proc/net/snmp of a host, before the traffic and after it."""
+    """The Udp line of /proc/net/snmp of a host, before and after the traffic."""
 
     before: dict[str, int]
     after: dict[str, int]
 
     def grown(self, name: str) -> int | None:
-        """By how much a statistic grew during the run; None when it was not read."""
+        """Return the increase of a statistic during the run; None if it was not read."""
         if name not in self.before or name not in self.after:
             return None
         return self.after[name] - self.before[name]
@@ -36,21 +36,15 @@ class SnmpFacts:
 
     @classmethod
     def read(cls, path: Path) -> "SnmpFacts | None":
-        document = read_document(path, SNMP_SCHEMA)
-        if document is None:
-            return None
-        try:
-            return cls(before=dict(document["before"]), after=dict(document["after"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        return read_as(cls, path, SNMP_SCHEMA)
 
 
 @dataclass
 class CaptureFacts:
-    """What the capture tool said when it ended."""
+    """The statistics that the capture tool reported when it ended."""
 
     received: int
-    "Packets that it wrote."
+    "Packets written."
     dropped_by_kernel: int
 
     def write(self, path: Path) -> None:
@@ -58,13 +52,7 @@ class CaptureFacts:
 
     @classmethod
     def read(cls, path: Path) -> "CaptureFacts | None":
-        document = read_document(path, CAPTURE_SCHEMA)
-        if document is None:
-            return None
-        try:
-            return cls(int(document["received"]), int(document["dropped_by_kernel"]))
-        except (KeyError, TypeError, ValueError) as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        return read_as(cls, path, CAPTURE_SCHEMA)
 
 
 @dataclass
@@ -77,6 +65,11 @@ class ErrorObservation:
     text: str
 
 
+@dataclass(frozen=True)
+class _ErrorLog:
+    errors: list[ErrorObservation]
+
+
 def write_error_log(path: Path, errors: list[ErrorObservation]) -> None:
     """Write a driver's distinct error log."""
     plain = [asdict(each) for each in errors]
@@ -84,11 +77,6 @@ def write_error_log(path: Path, errors: list[ErrorObservation]) -> None:
 
 
 def read_error_log(path: Path) -> list[ErrorObservation] | None:
-    """A driver's distinct error log, or None when the file is missing."""
-    document = read_document(path, ERROR_LOG_SCHEMA)
-    if document is None:
-        return None
-    try:
-        return [ErrorObservation(**each) for each in document["errors"]]
-    except (KeyError, TypeError) as error:
-        raise DocumentError(f"{path.name}: {error}") from error
+    """Return a driver's distinct error log, or None if the file is missing."""
+    found = read_as(_ErrorLog, path, ERROR_LOG_SCHEMA)
+    return None if found is None else found.errors

@@ -1,6 +1,6 @@
-"""What a publisher did: one record for each message it got accepted, in order.
+"""Offers: one record for each message that a publisher's publication accepted, in order.
 
-`position` is what offer returned: the stream position just after the message.
+`position` is the return value of offer: the stream position after the message.
 """
 
 from pathlib import Path
@@ -15,5 +15,5 @@ OFFER = np.dtype(
 
 
 def read_offers(path: Path) -> Records | None:
-    """All accepted offers, or None when the file is missing."""
+    """Return all accepted offers, or None if the file is missing."""
     return read_records(path, OFFER)

@@ -1,7 +1,7 @@
-"""How hard a host was pressed: a row for each look at its driver, over the whole run.
+"""Scheduling pressure on a host: one row for each sample of its driver, over the whole run.
 
-All but the time are counted from the driver's or the process's start, so that two rows tell what
-lay between them.
+All columns but the time are cumulative since the start of the driver or process, so the difference
+of two rows covers the time between them.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.documents import DocumentError, read_as, write_document
 
 SCHEMA = "windtunnel-pressure/1"
 UNKNOWN = -1
@@ -23,22 +23,22 @@ COLUMNS = (
     "longest_gap_ns",
     "stolen_ns",
 )
-"""When; how long the driver's threads have run; how long they were ready to run and did not, the
-longest of them alone; how long the system kept them from running by quota, or UNKNOWN; the longest
-time between two looks of the sampler since the row before, where one is due every few ms; how long
-the machine's own host gave the most robbed processor to others, or UNKNOWN."""
+"""Time of the sample; run time of the driver's threads; time that they were runnable but not
+running, of the thread with the longest; time throttled by a CPU quota, or UNKNOWN; longest interval
+between two samples since the previous row (one is due every few ms); steal time of the processor
+with the most, or UNKNOWN."""
 _OLDER = COLUMNS[:-1]
-"""Of documents that earlier versions wrote."""
+"""Columns of documents of earlier versions."""
 
 
 @dataclass(frozen=True)
 class Pressure:
-    """What one host's sampler noted."""
+    """The samples of one host."""
 
     interval_ns: int
-    "Between two looks of the sampler, as it should be."
+    "Nominal interval between two samples."
     rows: NDArray[np.int64]
-    "One row a line, columns as in COLUMNS."
+    "One row per sample, columns as in COLUMNS."
 
     def column(self, name: str) -> NDArray[np.int64]:
         column: NDArray[np.int64] = self.rows[:, COLUMNS.index(name)]
@@ -51,17 +51,29 @@ class Pressure:
 
     @classmethod
     def read(cls, path: Path) -> "Pressure | None":
-        """What was noted, or None when the file is missing; DocumentError when it is damaged."""
-        document = read_document(path, SCHEMA)
-        if document is None:
+        """Return the samples, or None if the file is missing; raise DocumentError if damaged."""
+        table = read_as(_Table, path, SCHEMA)
+        if table is None:
             return None
-        try:
-            columns = tuple(document["columns"])
-            if columns not in (COLUMNS, _OLDER):
-                raise DocumentError(f"{path.name}: columns {document['columns']}")
-            told = np.array(document["rows"], dtype=np.int64).reshape(-1, len(columns))
-            rows = np.full((len(told), len(COLUMNS)), UNKNOWN, dtype=np.int64)
-            rows[:, : len(columns)] = told
-            return cls(int(document["interval_ns"]), rows)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        columns = tuple(table.columns)
+        if columns not in (COLUMNS, _OLDER):
+            expected = ", ".join(COLUMNS)
+            raise DocumentError(f"{path.name}: columns: expected {expected}, found others")
+        wrong = [at for at, row in enumerate(table.rows) if len(row) != len(columns)]
+        if wrong:
+            found = len(table.rows[wrong[0]])
+            text = f"rows[{wrong[0]}]: expected {len(columns)} values, found {found}"
+            raise DocumentError(f"{path.name}: {text}")
+        values = np.array(table.rows, dtype=np.int64).reshape(-1, len(columns))
+        rows = np.full((len(values), len(COLUMNS)), UNKNOWN, dtype=np.int64)
+        rows[:, : len(columns)] = values
+        return cls(table.interval_ns, rows)
+
+
+@dataclass(frozen=True)
+class _Table:
+    """The document."""
+
+    interval_ns: int
+    columns: list[str]
+    rows: list[list[int]]

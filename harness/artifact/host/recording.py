@@ -1,23 +1,24 @@
-"""What the one says who had an archive record a stream: what he asked for, and what he was told.
+"""Document of a recorder, the workload that lets an archive record a stream.
 
-    told while it went on     the furthest position that the archive said is recorded
-    told at the end           each recording of the stream, from where to where
+    during the recording    the highest position that the archive reported as recorded
+    at the end              start and stop position of each recording of the stream
 
-Whoever is killed before that leaves no such document.
+A recorder that is killed before its end writes no document.
 """
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.document_values import parse
+from windtunnel.harness.artifact.documents import Document, read_as, write_document
 
 SCHEMA = "windtunnel-recorder/1"
 
 
 @dataclass
 class Recorded:
-    """One recording, as the archive tells of it."""
+    """One recording, as reported by the archive."""
 
     recording_id: int
     session_id: int
@@ -25,12 +26,12 @@ class Recorded:
     stop_position: int
     "-1 if it has not stopped."
     told_position: int
-    "The furthest position that the archive said was recorded, while it still recorded."
+    "The highest position that the archive reported as recorded while the recording was active."
 
 
 @dataclass
 class RecorderFacts:
-    """What one recorder saw of its stream's recordings."""
+    """The facts of one recorder and its stream's recordings."""
 
     stream_id: int
     started_ns: int
@@ -41,20 +42,17 @@ class RecorderFacts:
 
     @property
     def own_recordings(self) -> list[Recorded]:
-        """The recordings as values; raises TypeError for what is none."""
-        return [Recorded(**each) for each in self.recordings]
+        """The recordings as `Recorded` values; raises ValueTypeError for an invalid one."""
+        return parse(list[Recorded], self.recordings, "recordings")
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> "RecorderFacts | None":
-        document = read_document(path, SCHEMA)
-        if document is None:
-            return None
-        try:
-            found = cls(**{key: value for key, value in document.items() if key != "schema"})
-            _ = found.own_recordings
-        except TypeError as error:
-            raise DocumentError(f"{path.name}: {error}") from error
-        return found
+        return read_as(cls, path, SCHEMA, _checked)
+
+
+def _checked(document: Document) -> Document:
+    parse(list[Recorded], document.get("recordings", []), "recordings")
+    return document

@@ -1,1 +1,1 @@
-"""What the middlebox leaves in a run folder: ledger, decision log, netem readings."""
+"""Files that the middlebox writes to a run folder: ledger, decision log, netem readings."""

@@ -1,12 +1,12 @@
-"""The middlebox's decision log: one record for each frame that was not simply passed on.
+"""The middlebox's decision log: one record for each frame that was not simply forwarded.
 
-A record says what became of a frame, and which frame that was in words that another run has too:
+A record holds the action on a frame, and an identity of the frame that is valid across runs:
 
-    DATA, PAD with a place    link, class, stream, session by number, position, attempt
-    any other                 link, class, stream, order of appearance
+    DATA, PAD with a position    link, class, stream, session by number, position, attempt
+    any other                    link, class, stream, order of appearance
 
-Logs of older versions have zeros where `session` and `order` are, and so cannot be replayed. Knows
-no rule: `rule` is an index into the case's `faults`.
+Logs of older versions have zeros in `session` and `order`, and cannot be replayed. `rule` is an
+index into the case's `faults`.
 """
 
 from pathlib import Path
@@ -47,57 +47,57 @@ DECISION = np.dtype(
     [
         ("time_ns", "<i8"),
         ("rule", "u1"),
-        ("session", "u1"),  # number of its session on its stream, from 1; 0 without a position
+        ("session", "u1"),  # number of the session on its stream, from 1; 0 without a position
         ("action", "u1"),
         ("link", "u1"),
         ("frame_type", "<u2"),  # a code of frame_class
         ("flags", "u1"),
-        ("timing_sensitive", "u1"),  # 1: by order of appearance or by time, not by position alone
+        ("timing_sensitive", "u1"),  # 1: selected by order of appearance or time, not position
         ("session_id", "<i4"),
         ("stream_id", "<i4"),
         ("term_id", "<i4"),
         ("term_offset", "<i4"),
         ("frame_length", "<i4"),  # the frame's positional length, aligned to 32
         ("position", "<i8"),  # of the frame's first byte, or NO_POSITION
-        ("attempt", "<i4"),  # 1 for the first passage of this position over this link direction
+        ("attempt", "<i4"),  # 1 for the first transmission of this position on this link direction
         ("delay_ns", "<i8"),
         ("detail", "<i4"),  # corrupt: first flipped bit of the frame; truncate: bytes left
-        ("order", "<i4"),  # among those of its class, stream and link, from 1; 0 with a position
+        ("order", "<i4"),  # among frames of its class, stream and link, from 1; 0 with a position
     ]
 )
 
 IDENTITY = ("link", "frame_type", "stream_id", "session", "position", "attempt", "order")
-"""What says which frame a decision was about, in any run of the same streams."""
+"""Fields that identify the frame of a decision, in any run of the same streams."""
 
 
 def read_decisions(path: Path) -> Records | None:
-    """All decisions of a run, or None when the log is missing."""
+    """Return all decisions of a run, or None if the log is missing."""
     return read_records(path, DECISION)
 
 
 class DecisionLogError(ValueError):
-    """A decision log that cannot be repeated; the text names the file and what is wrong."""
+    """A decision log that cannot be replayed; the text names the file and the error."""
 
 
-def read_repeatable(path: Path) -> Records:
-    """All decisions of a run, each of which says which frame it was about.
+def read_replayable(path: Path) -> Records:
+    """Return all decisions of a run, each of which identifies its frame.
 
-    Raises DecisionLogError when the log is missing, ends inside a record, or is too old for that.
+    Raises DecisionLogError if the log is missing, ends inside a record, or is of an older version.
     """
     records = read_decisions(path)
     if records is None:
-        raise DecisionLogError(f"{path}: there is no decision log in this folder")
+        raise DecisionLogError(f"{path}: expected a decision log, found no such file")
     if has_torn_tail(path, DECISION):
         size_bytes = path.stat().st_size
         raise DecisionLogError(
-            f"{path}: {size_bytes} bytes end inside a record of {DECISION.itemsize}: "
-            "the log was cut off, so it is not all that was decided"
+            f"{path}: expected a multiple of {DECISION.itemsize} bytes, found {size_bytes}: "
+            "the log is truncated, so decisions are missing"
         )
     placed = records["position"] != NO_POSITION
     nameless = np.where(placed, records["session"], records["order"]) == 0
     if nameless.any():
         raise DecisionLogError(
-            f"{path}: decision {int(np.argmax(nameless)) + 1} of {len(records)} does not say which "
-            "frame it was about: the log was written by an older version"
+            f"{path}: decision {int(np.argmax(nameless)) + 1} of {len(records)} does not identify "
+            "its frame: the log was written by an older version; run the scenario again"
         )
     return records

@@ -1,8 +1,8 @@
-"""Names and codes under which the ledger, the decision log and the judge count frames.
+"""Frame classes: names and codes by which the ledger, the decision log and the judge count frames.
 
-They are Aeron's type codes, with three classes of our own that have none: HEARTBEAT (DATA whose
-frame_length is 0), MALFORMED and OTHER. How one UDP datagram on an Aeron port splits into frames,
-for every counter of the harness:
+They are Aeron's type codes, plus three classes without one: HEARTBEAT (DATA whose frame_length is
+0), MALFORMED and OTHER. Every counter of the harness splits one UDP datagram on an Aeron port into
+frames as follows:
 
     shorter than the fixed part of its    one MALFORMED
       type, version not 0, or
@@ -11,10 +11,10 @@ for every counter of the harness:
       in a datagram of 32 bytes
     DATA or PAD                           frames, each aligned to 32 bytes; a PAD travels as its
                                           32-byte header and ends the datagram
-    any other type                        one frame, whatever follows it
+    any other type                        one frame, regardless of what follows it
 
-A rest of a DATA datagram that is no whole frame is one MALFORMED: less than 32 bytes left,
-frame_length under 32, a DATA frame that aligned is longer than what is left, bytes after a PAD,
+The rest of a DATA datagram that is no complete frame is one MALFORMED: less than 32 bytes left,
+frame_length under 32, a DATA frame whose aligned length exceeds the rest, bytes after a PAD, or
 another type, version or sign.
 """
 
@@ -30,7 +30,7 @@ RSP_SETUP = 0x0B
 HEARTBEAT = 0x0100
 MALFORMED = 0x0101
 OTHER = 0x0102
-"""A well-formed header with a type that no open driver speaks."""
+"""A well-formed header with a type that no open-source driver uses."""
 
 NAMES: dict[int, str] = {
     PAD: "PAD",
@@ -48,4 +48,4 @@ NAMES: dict[int, str] = {
 }
 CODES: dict[str, int] = {name: code for code, name in NAMES.items()}
 POSITIONAL = (DATA, PAD)
-"""Frames that have a position in a stream; heartbeats tell one but occupy none."""
+"""Frames that occupy a position in a stream; heartbeats carry a position but occupy none."""

@@ -1,23 +1,20 @@
-"""The middlebox's own account of what it did, by link direction and frame class.
+"""The ledger: the middlebox's account of its actions, by link direction and frame class.
 
 Balance, for datagrams and for each frame class: in + added (or duplicated, forged) - dropped ==
-out. What is held or swapped leaves later, and so counts in both. A damaged frame may leave as one
-of another class, so it is taken from the class that it was and added to what it became.
+out. Held or swapped frames leave later, and count in both. A damaged frame may leave as another
+class, so it is subtracted from its old class and added to its new one.
 """
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.artifact.documents import (
-    Document,
-    DocumentError,
-    read_document,
-    write_document,
-)
-from windtunnel.harness.artifact.middlebox.impairment_account import WeatherAccount
+from windtunnel.harness.artifact.document_values import refuse
+from windtunnel.harness.artifact.documents import Document, read_as, write_document
+from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 
 SCHEMA = "windtunnel-ledger/1"
+_FRAME_FIELDS = {"in": "received", "out": "sent"}
 
 
 @dataclass
@@ -36,18 +33,13 @@ class FrameAccount:
 
     @property
     def unaccounted(self) -> int:
-        """What came in or was made, and neither left nor was dropped."""
-        made = self.duplicated + self.forged + self.damaged_into
-        return self.received + made - self.dropped - self.damaged_from - self.sent
+        """Frames that were received or added, but neither sent nor dropped."""
+        added = self.duplicated + self.forged + self.damaged_into
+        return self.received + added - self.dropped - self.damaged_from - self.sent
 
     def as_document(self) -> Document:
         plain = asdict(self)
         return {"in": plain.pop("received"), "out": plain.pop("sent"), **plain}
-
-    @classmethod
-    def from_document(cls, document: Document) -> "FrameAccount":
-        plain = dict(document)
-        return cls(received=plain.pop("in"), sent=plain.pop("out"), **plain)
 
 
 @dataclass
@@ -57,28 +49,28 @@ class LinkAccount:
     datagrams_in: int = 0
     datagrams_out: int = 0
     datagrams_dropped: int = 0
-    "Datagrams of which nothing left."
+    "Datagrams of which no frame was sent."
     datagrams_added: int = 0
-    "Duplicates, and the further pieces of carved datagrams."
+    "Duplicates, and the additional parts of datagrams that were split."
     datagrams_held_at_end: int = 0
     other_in: int = 0
-    "Packets that are not UDP to or from an Aeron port."
+    "Packets other than UDP to or from an Aeron port."
     other_out: int = 0
     kernel_drops: int = 0
-    "Packets that the kernel dropped before the relay could read them."
+    "Packets that the kernel dropped before the relay read them."
     send_failures: int = 0
     frames: dict[str, FrameAccount] = field(default_factory=dict)
     "By frame class name."
     lag_ns: dict[str, int] = field(default_factory=dict)
-    "Time from reading a datagram to sending it, without any ordered delay: p50, p99, max."
-    weather: WeatherAccount | None = None
-    "What befell the datagrams that had left the rules; None where the relay made no weather."
+    "Time from reading a datagram to sending it, without specified delays: p50, p99, max."
+    weather: ImpairmentAccount | None = None
+    "Impairments of the datagrams that passed the rules; None if the relay applied none."
 
     @property
     def unaccounted(self) -> int:
-        """Datagrams that came in or were made, and neither left nor were dropped."""
-        made = self.datagrams_in + self.datagrams_added
-        return made - self.datagrams_dropped - self.datagrams_out
+        """Datagrams that were received or added, but neither sent nor dropped."""
+        total = self.datagrams_in + self.datagrams_added
+        return total - self.datagrams_dropped - self.datagrams_out
 
     def as_document(self) -> Document:
         apart = ("frames", "weather")
@@ -88,37 +80,28 @@ class LinkAccount:
         document["frames"] = {name: each.as_document() for name, each in self.frames.items()}
         return document
 
-    @classmethod
-    def from_document(cls, document: Document) -> "LinkAccount":
-        plain: dict[str, Any] = dict(document)
-        frames = plain.pop("frames")
-        accounts = {name: FrameAccount.from_document(each) for name, each in frames.items()}
-        if plain.get("weather") is not None:
-            plain["weather"] = WeatherAccount(**plain["weather"])
-        return cls(frames=accounts, **plain)
-
 
 @dataclass
 class PortAccount:
-    """What came in from one host of several, in packets of any kind."""
+    """Packets of any kind received from one of several hosts."""
 
     received: int = 0
     strays: int = 0
-    "For none of the hosts, such as ARP."
+    "Addressed to none of the hosts, such as ARP."
     unlinked: int = 0
-    "For a host that no link leads to."
+    "Addressed to a host without a link from this one."
     copies: int = 0
-    "What a group's packets make of themselves beyond the one that came."
+    "Additional copies of multicast packets."
 
     @property
     def handed_on(self) -> int:
-        """What the links that begin here got together."""
+        """Packets forwarded to all the links that begin at this host."""
         return self.received - self.strays - self.unlinked + self.copies
 
 
 @dataclass
 class RuleAccount:
-    """How often a rule had to decide, and how often it struck."""
+    """How many frames a rule examined (`tried`), and how many it matched (`struck`)."""
 
     tried: int = 0
     struck: int = 0
@@ -131,7 +114,7 @@ class Ledger:
     links: dict[str, LinkAccount]
     rules: dict[str, RuleAccount] = field(default_factory=dict)
     ports: dict[str, PortAccount] = field(default_factory=dict)
-    "By host; only where there are several links."
+    "By host; only with several links."
 
     def write(self, path: Path) -> None:
         links = {name: link.as_document() for name, link in self.links.items()}
@@ -143,15 +126,31 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path) -> "Ledger | None":
-        """The ledger, or None when there is none; DocumentError when it cannot be understood."""
-        document = read_document(path, SCHEMA)
-        if document is None:
-            return None
-        try:
-            links = document["links"].items()
-            rules = {key: RuleAccount(**each) for key, each in document.get("rules", {}).items()}
-            ports = {key: PortAccount(**each) for key, each in document.get("ports", {}).items()}
-            accounts = {name: LinkAccount.from_document(link) for name, link in links}
-            return cls(accounts, rules, ports)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        """Return the ledger, or None if the file is missing; raise DocumentError if damaged."""
+        return read_as(cls, path, SCHEMA, _renamed)
+
+
+def _renamed(document: Document) -> Document:
+    """Return a document with the names of FrameAccount for `in` and `out`, as far as they exist."""
+    links = document.get("links")
+    if not isinstance(links, dict):
+        return document
+    return {**document, "links": {name: _renamed_link(each) for name, each in links.items()}}
+
+
+def _renamed_link(link: Any) -> Any:
+    if not isinstance(link, dict):
+        return link
+    frames = link.get("frames")
+    if not isinstance(frames, dict):
+        raise refuse("frames", "an object", frames)
+    return {**link, "frames": {name: _renamed_frame(each) for name, each in frames.items()}}
+
+
+def _renamed_frame(account: Any) -> Any:
+    if not isinstance(account, dict):
+        return account
+    for name in _FRAME_FIELDS:
+        if name not in account:
+            raise refuse(name, "an integer", None)
+    return {_FRAME_FIELDS.get(name, name): value for name, value in account.items()}

@@ -1,13 +1,13 @@
-"""What the kernel held of the weather that was asked for, and what it did to the packets.
+"""Account of the kernel's netem: its configuration, and its effect on packets.
 
-netem.json    by link direction: the words given to tc, what it read back, its counts at the end
+netem.json    by link direction: arguments of tc, options read back, counters at the end
 """
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.documents import read_as, write_document
 
 SCHEMA = "windtunnel-netem/1"
 
@@ -19,12 +19,12 @@ class NetemLink:
     interface: str
     arguments: list[str]
     options: dict[str, Any]
-    """As `tc -j` tells them, read back before the traffic."""
+    """Options as printed by `tc -j` before the traffic."""
     packets: int = 0
-    """That left, copies included; of any kind, from the setting to the end."""
+    """Packets of any kind sent since netem was configured, duplicates included."""
     dropped: int = 0
     waiting: int = 0
-    """Still inside at the end."""
+    """Packets still queued at the end."""
 
 
 @dataclass
@@ -39,11 +39,5 @@ class NetemAccount:
 
     @classmethod
     def read(cls, path: Path) -> "NetemAccount | None":
-        """The account, or None when there is none; DocumentError if it cannot be understood."""
-        document = read_document(path, SCHEMA)
-        if document is None:
-            return None
-        try:
-            return cls({name: NetemLink(**each) for name, each in document["links"].items()})
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        """Return the account, or None if the file is missing; raise DocumentError if damaged."""
+        return read_as(cls, path, SCHEMA)

@@ -1,10 +1,9 @@
-"""replay.json: how far a run repeated the decisions of another.
+"""replay.json: how many decisions of another run a replay repeated.
 
     replayed.bin  | A | B | C | D |
-    decisions.bin | A | C | D |          3 of 4 repeated, B never came
+    decisions.bin | A | C | D |          3 of 4 repeated, the frame of B never appeared
 
-Decisions are compared by the frame that they were about, its attempt and what became of it, never
-by time.
+Decisions are compared by frame, attempt and action, never by time.
 """
 
 from collections import Counter
@@ -13,31 +12,34 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.document_values import parse, refuse
+from windtunnel.harness.artifact.documents import Document, read_as, write_document
 from windtunnel.harness.artifact.middlebox.decision import ACTIONS, IDENTITY, LINKS, NO_POSITION
 from windtunnel.harness.artifact.middlebox.frame_class import NAMES
 from windtunnel.harness.artifact.records import Records
 
 SCHEMA = "windtunnel-replay/1"
 LISTED_MAX = 100
-"""Frames that are told one by one."""
+"""Maximum number of frames listed individually."""
+_FRAME_KEYS = ("frame_type", "stream_id", "link")
+_PLACED = ("position", "attempt")
 _KEY = (*IDENTITY, "action", "detail")
 
 
 @dataclass
 class Agreement:
-    """The decisions of one run beside those that it was to repeat."""
+    """The decisions of a replay, compared with those of the original run."""
 
     replays: str
-    "Id of the run that made the decisions first."
+    "Id of the original run."
     ordered: int
-    "How many there were."
+    "Number of decisions of the original run."
     repeated: int
-    "How many of those were made again, about the same frames."
+    "Number of those that were repeated for the same frames."
     added: int
-    "Decisions that nobody ordered: always none, but for a defect of the harness."
+    "Decisions without an original: always 0, except for a defect of the harness."
     never_came: list[dict[str, Any]] = field(default_factory=list)
-    "The first frames that did not come by again: action, link, type, stream, position, attempt."
+    "The first frames that did not appear again: action, link, type, stream, position, attempt."
 
     @property
     def is_whole(self) -> bool:
@@ -45,42 +47,48 @@ class Agreement:
 
     @property
     def text(self) -> str:
-        """One line for people."""
-        told = f"{self.repeated} of {self.ordered} decisions repeated"
+        """A summary in one line."""
+        summary = f"{self.repeated} of {self.ordered} decisions repeated"
         if self.is_whole:
-            return told
-        return f"{told}; {self.ordered - self.repeated} frames never came, first {self.first}"
+            return summary
+        missing = self.ordered - self.repeated
+        return f"{summary}; {missing} frames never appeared, the first is {self.first}"
 
     @property
     def first(self) -> str:
-        """The first frame that never came, in words."""
+        """A description of the first frame that never appeared."""
         if not self.never_came:
             return ""
         frame = self.never_came[0]
         name = f"{frame['frame_type']} of stream {frame['stream_id']} on {frame['link']}"
         if "position" in frame:
             return f"{name} at position {frame['position']} in attempt {frame['attempt']}"
-        return f"{name}, the {frame['order']}. of them"
+        return f"{name}, number {frame['order']} of its kind"
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> "Agreement | None":
-        """The agreement, or None without a replay; DocumentError when it is not understood."""
-        document = read_document(path, SCHEMA)
-        if document is None:
-            return None
-        try:
-            return cls(**{key: value for key, value in document.items() if key != "schema"})
-        except TypeError as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        """Return the agreement, or None without a replay; raise DocumentError if damaged."""
+        return read_as(cls, path, SCHEMA, _checked)
+
+
+def _checked(document: Document) -> Document:
+    """Check the keys of the listed frames, on which `first` relies."""
+    listed = parse(list[dict[str, str | int]], document.get("never_came", []), "never_came")
+    for index, frame in enumerate(listed):
+        missing = [*_FRAME_KEYS, *(_PLACED if "position" in frame else ("order",))]
+        for key in missing:
+            if key not in frame:
+                raise refuse(f"never_came[{index}].{key}", "a value", None)
+    return document
 
 
 def agreement(
     replays: str, ordered: Records, made: Records, links: Sequence[str] = LINKS
 ) -> Agreement:
-    """Compare what was ordered with what was done; `links` are the names of links by code.
+    """Compare the original decisions with the replay's; `links` are the names of links by code.
 
     Shapes: ordered, made DECISION[n], DECISION[m]
     """
@@ -96,7 +104,7 @@ def agreement(
         ordered=len(ordered),
         repeated=len(ordered) - len(missing),
         added=left.total(),
-        never_came=[_told(each, links) for each in missing[:LISTED_MAX]],
+        never_came=[_as_document(each, links) for each in missing[:LISTED_MAX]],
     )
 
 
@@ -104,7 +112,7 @@ def _keys(records: Records) -> list[tuple[int, ...]]:
     return list(zip(*(records[name].tolist() for name in _KEY), strict=True))
 
 
-def _told(record: Any, links: Sequence[str]) -> dict[str, Any]:
+def _as_document(record: Any, links: Sequence[str]) -> dict[str, Any]:
     link, code, action = (int(record[name]) for name in ("link", "frame_type", "action"))
     told = {
         "action": ACTIONS.get(action, str(action)),

@@ -1,10 +1,10 @@
-"""The board between a benchmark and one of its load generators: a record that both have mapped.
+"""Shared-memory record for the communication of a benchmark with one of its load generators.
 
     benchmark --order--> [ state | order | message_count | fault | expected | found ] <--rest-- load
 
-Every field has one writer and is an aligned eight-byte word, so that a sample never sees half of
-one. A load's own round-trip times lie in a neighbour file, one int64 each in nanoseconds, of which
-`message_count` are filled. Knows nothing of what is measured.
+Every field has one writer and is an aligned eight-byte word, so a reader never sees a torn value.
+A load's round-trip times are in a file beside it, one int64 each in nanoseconds, of which
+`message_count` are valid.
 """
 
 from enum import IntEnum
@@ -18,11 +18,11 @@ BOARD = np.dtype(
     [
         ("state", "<i8"),
         ("order", "<i8"),
-        ("message_count", "<i8"),  # sent, received or gone round, without a fault
+        ("message_count", "<i8"),  # sent, received or round trips, without a fault
         ("fault", "<i8"),
-        ("expected", "<i8"),  # what a fault is about: a sequence, a length, an answer
+        ("expected", "<i8"),  # details of a fault: a sequence number, a length, an error code
         ("found", "<i8"),
-        ("began_ns", "<i8"),  # of the monotonic clock: when the counted began to flow, where told
+        ("began_ns", "<i8"),  # monotonic clock: when the counted traffic began, if set
         ("ended_ns", "<i8"),
     ]
 )
@@ -30,7 +30,7 @@ LATENCIES_MAX = 1 << 22
 
 
 class State(IntEnum):
-    """How far a load has got."""
+    """The progress of a load."""
 
     STARTING = 0
     SUBSCRIBED = 1
@@ -38,13 +38,13 @@ class State(IntEnum):
     ENDED = 3
     """No more traffic; the streams are still open."""
     RECORDED = 4
-    """Of an archive's load: all that was sent is in the recording, which is closed."""
+    """Of an archive's load: all messages sent are in the recording, which is closed."""
     REPLAYED = 5
-    """The same: all of it came out again."""
+    """Of an archive's load: all recorded messages were replayed."""
 
 
 class Command(IntEnum):
-    """What the benchmark wants of a load."""
+    """The benchmark's command to a load."""
 
     GO_ON = 0
     STOP = 1
@@ -54,7 +54,7 @@ class Command(IntEnum):
 
 
 class Fault(IntEnum):
-    """Why a load's figures are worth nothing."""
+    """Why a load's figures are invalid."""
 
     NONE = 0
     SEQUENCE = 1
@@ -72,23 +72,23 @@ class Fault(IntEnum):
 
 FAULT_TEXTS = {
     Fault.NONE: "no fault",
-    Fault.SEQUENCE: "lost or disordered: expected message {expected}, found {found}",
+    Fault.SEQUENCE: "lost or reordered: expected message {expected}, found {found}",
     Fault.LENGTH: "expected a message of {expected} bytes, found {found}",
     Fault.BROKEN_FRAME: "expected a frame, found a length of {found}",
-    Fault.STREAM_LOST: "the stream went away behind message {found}",
-    Fault.OFFER_REFUSED: "message {expected} was refused with code {found}",
-    Fault.CLIENT_CLOSED: "the client was closed behind message {found}",
-    Fault.ECHO_LOST: "message {expected} did not come back within {found} s",
-    Fault.OUT_OF_ROOM: "more than {expected} round trips",
-    Fault.TOO_LONG: "not done within {expected} s",
-    Fault.POSITION: "the recording should end at position {expected}, but ends at {found}",
-    Fault.REPLAYED: "{expected} messages were recorded, {found} were replayed",
+    Fault.STREAM_LOST: "the stream disconnected after message {found}",
+    Fault.OFFER_REFUSED: "the offer of message {expected} failed with code {found}",
+    Fault.CLIENT_CLOSED: "the client was closed after message {found}",
+    Fault.ECHO_LOST: "message {expected} did not return within {found} s",
+    Fault.OUT_OF_ROOM: "more than the limit of {expected} round trips",
+    Fault.TOO_LONG: "did not complete within {expected} s",
+    Fault.POSITION: "expected the recording to end at position {expected}, found {found}",
+    Fault.REPLAYED: "expected {expected} replayed messages, as recorded, found {found}",
 }
 assert FAULT_TEXTS.keys() == set(Fault)
 
 
 class Board:
-    """One load's record, over a file that is there already."""
+    """One load's record, mapped from an existing file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,7 +98,7 @@ class Board:
 
     @classmethod
     def create(cls, path: Path) -> "Board":
-        """Make the file, all zeros."""
+        """Create the file, filled with zeros."""
         path.write_bytes(bytes(BOARD.itemsize))
         return cls(path)
 
@@ -120,7 +120,7 @@ class Board:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the traffic shall end; read in every turn of a load."""
+        """Whether the traffic should stop; read in every iteration of a load."""
         return bool(self._orders[0])
 
     @property
@@ -137,22 +137,22 @@ class Board:
 
     @property
     def duration_ns(self) -> int:
-        """How long that took which is counted."""
+        """Duration of the counted traffic."""
         return int(self._record["ended_ns"][0] - self._record["began_ns"][0])
 
     def set_times(self, began_ns: int, ended_ns: int) -> None:
-        """Tell when the counted began and ended."""
+        """Set when the counted traffic began and ended."""
         self._record["began_ns"][0], self._record["ended_ns"][0] = began_ns, ended_ns
 
     def set_fault(self, fault: Fault, expected: int = 0, found: int = 0) -> None:
-        """Say why the figures are worth nothing; the first fault stands."""
+        """Set why the figures are invalid; only the first fault is kept."""
         if self.fault is Fault.NONE:
             self._record["expected"][0], self._record["found"][0] = expected, found
             self._record["fault"][0] = fault
 
     @property
     def fault_text(self) -> str:
-        """The fault in words; empty while there is none."""
+        """A description of the fault; empty if there is none."""
         if self.fault is Fault.NONE:
             return ""
         numbers = {name: int(self._record[name][0]) for name in ("expected", "found")}
@@ -160,5 +160,5 @@ class Board:
 
 
 def latencies_file(board: Path) -> Path:
-    """Where the load of a board leaves its round-trip times."""
+    """Return the file of round-trip times of a board's load."""
     return board.with_suffix(".latencies")

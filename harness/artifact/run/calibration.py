@@ -1,12 +1,12 @@
-"""A calibration: what was asked of a backend, what it delivered, and how sure that is.
+"""Calibration: specified and delivered impairments of a backend, with confidence intervals.
 
-calibration.json    a row a quantity of an impairment: asked, delivered, interval, floor
+calibration.json    one row per quantity of an impairment: asked, delivered, interval, floor
 """
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
+from windtunnel.harness.artifact.documents import read_as, write_document
 
 SCHEMA = "windtunnel-calibration/1"
 
@@ -19,20 +19,20 @@ class Measure:
     quantity: str
     unit: str
     asked: float | None
-    """None where nothing was asked for: it is only reported."""
+    """The specified value; None for a quantity that is only reported."""
     delivered: float
     low: float
     high: float
-    """The 99.9 % interval around what was delivered."""
+    """`low` and `high` are the 99.9 % interval of the delivered value."""
     samples: int
     floor: str = ""
-    """What it must keep, in words; empty where there is nothing."""
+    """A description of the required accuracy; empty if there is none."""
     holds: bool = True
 
 
 @dataclass
 class Calibration:
-    """All that one calibration measured."""
+    """The results of one calibration."""
 
     backend: str
     kernel: str
@@ -48,13 +48,5 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> "Calibration | None":
-        """The calibration, or None when there is none; DocumentError if it is damaged."""
-        document = read_document(path, SCHEMA)
-        if document is None:
-            return None
-        try:
-            plain = {key: value for key, value in document.items() if key != "schema"}
-            measures = [Measure(**each) for each in plain.pop("measures")]
-            return cls(measures=measures, **plain)
-        except (KeyError, TypeError, AttributeError) as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        """Return the calibration, or None if there is no file; raise DocumentError if damaged."""
+        return read_as(cls, path, SCHEMA)

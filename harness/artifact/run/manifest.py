@@ -1,17 +1,15 @@
-"""run.json: what was run, with which versions, how long it took, how each process ended."""
+"""run.json: the manifest of a run: command, versions, phases, and the exit of each process."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
-from windtunnel.harness.artifact.documents import (
-    DocumentError,
-    check_types,
-    read_document,
-    write_document,
-)
+from windtunnel.harness.artifact.document_values import parse
+from windtunnel.harness.artifact.documents import Document, read_as, write_document
 
 SCHEMA = "windtunnel-run/1"
+NUMERIC_FACTS = ("steal_ticks", "ticks_per_second")
+"""Keys of `host_facts` that are integers."""
 
 
 @dataclass
@@ -32,40 +30,40 @@ class ProcessExit:
     role: str
     "One of driver, publisher, subscriber, relay, capture, sampler."
     exit_code: int | None
-    "As Popen gives it: negative for a signal; None when it was still running at the end."
+    "As in Popen.returncode: negative for a signal; None if it was still running at the end."
     asked: bool
-    "Whether the harness had asked it to end before it did."
+    "Whether the harness had requested its shutdown before it ended."
     log: str
     "Path of its log within the run folder, or empty."
     last_log_line: str
     late_s: float = 0.0
-    "How long it was waited for in vain after it had been asked, until it was killed; 0 if not."
+    "How long the harness waited after the shutdown request before killing it; 0 if not killed."
 
 
 _DRIVERS = {"pyaeron": "aeron-c", "aeronmd": "aeron-c", "java": "aeron-java"}
-"""Names of drivers by the peer that brings them."""
+"""Names of drivers by the peer that provides them."""
 
 
 @dataclass
 class SubjectFacts:
-    """Who was tested on one host."""
+    """The subject on one host."""
 
     side: str
     "`publisher` or `subscriber`."
     peer: str
-    "The name it was asked for by, such as `ours`."
+    "The name used to select it, such as `ours`."
     version: str = ""
-    "What its driver says of its build; empty when it says nothing or was never seen."
+    "The version that its driver reports; empty if unknown."
 
     @property
     def driver(self) -> str:
-        """Which driver that is: `ours`, `aeron-c` or `aeron-java`, wherever it came from."""
+        """The name of the driver: `ours`, `aeron-c` or `aeron-java`, regardless of its peer."""
         return _DRIVERS.get(self.peer.partition(":")[0], self.peer)
 
 
 @dataclass
 class Manifest:
-    """All facts of a run that are not evidence of their own."""
+    """The facts of a run that have no file of their own."""
 
     run_id: str
     scenario: str
@@ -78,42 +76,37 @@ class Manifest:
     phases: list[Phase] = field(default_factory=list)
     processes: list[ProcessExit] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    "What went wrong in the harness itself, in order; what its subject did is no part of it."
+    "Errors of the harness itself, in order; failures of the subject are not included."
     stopped: str = ""
-    "Why the run ended before its end, when that is no error of the harness."
+    "Why the run was stopped early, other than an error of the harness."
     unsupported: str = ""
-    "Why this run cannot be made here; empty when it can."
+    "Why this run is not supported here; empty if it is."
     overran: str = ""
-    "Why the harness ended the traffic before its own end: its budget was over. Empty otherwise."
+    "Why the harness ended the traffic early: its time budget was exceeded. Empty otherwise."
     sabotage: str = ""
     "Name of the deliberate defect of the subject, in a run that tests the judge."
     mutant: str = ""
-    "Name of the defect that was planted in the driver, in a run that tests the judge."
+    "Name of the mutant of the driver, in a run that tests the judge."
     replays: str = ""
-    "Id of the run whose decisions this one repeats; empty when its rules decided."
+    "Id of the run whose decisions this one replays; empty if its own rules decided."
     complete: bool = False
-    "Set by the last step of a run: every phase was walked to its end."
+    "Set by the last step of a run: every phase completed."
     subjects: dict[str, SubjectFacts] = field(default_factory=dict)
-    "Who was tested, by host."
+    "The subjects, by host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> "Manifest | None":
-        """The manifest, or None when there is none; DocumentError when it cannot be understood."""
-        document = read_document(path, SCHEMA)
-        if document is None:
-            return None
-        plain = {key: value for key, value in document.items() if key != "schema"}
-        try:
-            plain["phases"] = [Phase(**each) for each in plain.get("phases", [])]
-            plain["processes"] = [ProcessExit(**each) for each in plain.get("processes", [])]
-            subjects = plain.get("subjects", {})
-            plain["subjects"] = {host: SubjectFacts(**each) for host, each in subjects.items()}
-            made = cls(**plain)
-            for each in (made, *made.subjects.values()):
-                check_types(each)
-            return made
-        except (AttributeError, TypeError) as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        """Return the manifest, or None if the file is missing; raise DocumentError if damaged."""
+        return read_as(cls, path, SCHEMA, _checked)
+
+
+def _checked(document: Document) -> Document:
+    """Check those facts of the machine with which the judge computes."""
+    found = document.get("host_facts")
+    for name in NUMERIC_FACTS:
+        if isinstance(found, dict) and name in found:
+            parse(int, found[name], f"host_facts.{name}")
+    return document

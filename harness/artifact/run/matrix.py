@@ -1,22 +1,16 @@
-"""matrix.json: every publisher against every subscriber, under every scenario, and what came of it.
+"""matrix.json: the outcomes of all pairs of publisher and subscriber in all scenarios.
 
-    cell = scenario x publisher x subscriber      its runs differ in their seeds alone
+    cell = scenario x publisher x subscriber      the runs of a cell differ only in their seeds
 
-A cell's outcome is the worst of its runs'; UNSUPPORTED stands apart.
+A cell's outcome is the worst of its runs'; UNSUPPORTED only if all of its runs are.
 """
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from windtunnel.harness.artifact.documents import (
-    DocumentError,
-    check_name,
-    read_document,
-    write_document,
-)
+from windtunnel.harness.artifact.documents import check_name, read_as, write_document
 from windtunnel.harness.artifact.run.suite import SuiteRun
 
 SCHEMA = "windtunnel-matrix/1"
@@ -28,14 +22,14 @@ class MatrixPeer:
 
     name: str
     version: str = ""
-    "What it says of its build; empty when no run has shown it."
+    "The version that it reports; empty if no run has shown it."
     missing: str = ""
-    "Why it cannot be had on this machine; empty when it can."
+    "Why it is not available on this machine; empty if it is."
 
 
 @dataclass
 class MatrixCell:
-    """One pair under one scenario."""
+    """One pair of publisher and subscriber in one scenario."""
 
     scenario: str
     publisher: str
@@ -43,14 +37,17 @@ class MatrixCell:
     suite: str
     "Name of the pair's suite folder within the matrix folder."
     planned_count: int
-    "Runs that were to be made; fewer were when the matrix was cut short."
+    "Number of planned runs; fewer were executed if the matrix was interrupted."
     outcome: str = ""
-    "The worst of the runs'; empty before there is any."
+    "The worst outcome of the runs; empty before the first one."
     reason: str = ""
-    "Of the first run with that outcome."
+    "The reason of the first run with that outcome."
     pass_count: int = 0
     runs: list[SuiteRun] = field(default_factory=list)
     "In the order of their seeds."
+
+    def __post_init__(self) -> None:
+        check_name(self.suite, "suite")
 
 
 @dataclass
@@ -66,7 +63,7 @@ class Matrix:
     started_ns: int
     ended_ns: int = 0
     exit_code: int | None = None
-    "None as long as the matrix has not come to its end."
+    "None until the matrix has completed."
     peers: list[MatrixPeer] = field(default_factory=list)
     cells: list[MatrixCell] = field(default_factory=list)
 
@@ -78,21 +75,5 @@ class Matrix:
 
     @classmethod
     def read(cls, path: Path) -> Matrix | None:
-        """The matrix, or None when there is none; DocumentError when it cannot be understood."""
-        document = read_document(path, SCHEMA)
-        if document is None:
-            return None
-        plain = {key: value for key, value in document.items() if key != "schema"}
-        try:
-            plain["peers"] = [MatrixPeer(**each) for each in plain.get("peers", [])]
-            plain["cells"] = [_cell(each) for each in plain.get("cells", [])]
-            return cls(**plain)
-        except (AttributeError, TypeError) as error:
-            raise DocumentError(f"{path.name}: {error}") from error
-
-
-def _cell(plain: dict[str, Any]) -> MatrixCell:
-    cell = MatrixCell(**plain)
-    check_name(cell.suite, "suite")
-    cell.runs = [SuiteRun.from_document(each) for each in plain.get("runs", [])]
-    return cell
+        """Return the matrix, or None if the file is missing; raise DocumentError if damaged."""
+        return read_as(cls, path, SCHEMA)

@@ -1,14 +1,14 @@
-"""The traffic plan: which messages a publisher sends, as a pure function of the seed.
+"""The traffic plan: the messages of a publisher, as a pure function of the seed.
 
     payload file   |------------------------------------|       (length P)
     message 0      |---|
     message 1          |--------------|
     message 2                         |--------  ... wraps around at P
 
-Message i holds the file's bytes from (sum of the lengths before i) modulo P. Lengths are spread
-over octaves: each doubling from the least to the most is equally likely, and within a doubling each
-length is. Only exact arithmetic and raw PCG64 output are used, so that a plan made on one machine
-is the plan made on any other.
+Message i holds the file's bytes from (sum of the lengths before i) modulo P. Lengths are
+distributed over octaves: each doubling from the shortest to the longest is equally likely, and so
+is each length within a doubling. Only exact arithmetic and raw PCG64 output are used, so the plan
+is the same on every machine.
 """
 
 import hashlib
@@ -41,22 +41,24 @@ class MessagePlan:
 
 
 def max_message_length(term_length: int) -> int:
-    """The longest message that a publication of this term length takes."""
+    """Return the maximum message length of a publication with this term length."""
     return min(term_length // 8, MESSAGE_LENGTH_MAX)
 
 
 def plan(
     seed: int, traffic_id: str, total_bytes: int, longest: int, shortest: int = 1
 ) -> MessagePlan:
-    """The messages of a traffic: lengths from shortest to longest, summing to `total_bytes`."""
+    """Return the messages of a traffic: lengths from shortest to longest, sum `total_bytes`."""
     if not 1 <= shortest <= longest:
         raise ValueError(f"message lengths from {shortest} to {longest}: expected 1 <= from <= to")
     if total_bytes < 1:
         raise ValueError(f"{total_bytes} bytes of content: expected at least 1")
-    lengths = np.empty(0, dtype=np.int64)
     source = _source(seed, traffic_id)
-    while int(lengths.sum()) < total_bytes:
-        lengths = np.concatenate([lengths, _draw(source, shortest, longest)])
+    batches, drawn_bytes = [], 0
+    while drawn_bytes < total_bytes:
+        batches.append(_draw(source, shortest, longest))
+        drawn_bytes += int(batches[-1].sum())
+    lengths = np.concatenate(batches)
     ends = np.cumsum(lengths)
     count = int(np.searchsorted(ends, total_bytes)) + 1
     lengths = lengths[:count].copy()
@@ -66,7 +68,7 @@ def plan(
 
 
 def message_bytes(payload: NDArray[np.uint8], start: int, length: int) -> NDArray[np.uint8]:
-    """The bytes of a message that begins at `start` in the endless repetition of the payload."""
+    """Return the bytes of a message that begins at `start` in the repeated payload."""
     at = start % len(payload)
     if at + length <= len(payload):
         return payload[at : at + length]
@@ -79,7 +81,7 @@ def _source(seed: int, traffic_id: str) -> Any:
 
 
 def _octave(length: int) -> float:
-    """The base-2 logarithm, straightened within each doubling so that it is exact."""
+    """Return the base-2 logarithm, linear within each doubling so that it is exact."""
     whole = length.bit_length() - 1
     return whole + (length - (1 << whole)) / (1 << whole)
 

@@ -1,17 +1,11 @@
-"""suite.json: the runs of one invocation and how each of them ended."""
+"""suite.json: the runs of one suite and their outcomes."""
 
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-from windtunnel.harness.artifact.documents import (
-    DocumentError,
-    check_name,
-    read_document,
-    write_document,
-)
+from windtunnel.harness.artifact.documents import check_name, read_as, write_document
 
 SCHEMA = "windtunnel-suite/1"
 
@@ -27,41 +21,37 @@ class SuiteRun:
     outcome: str
     "FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS, or CANCELLED."
     reason: str
-    "One line: the first finding that decided."
+    "One line: the first finding that determined the outcome."
     started_ns: int
     ended_ns: int
 
-    @classmethod
-    def from_document(cls, plain: dict[str, Any]) -> SuiteRun:
-        """The run of a document; TypeError if it cannot be one."""
-        made = cls(**plain)
-        check_name(made.folder, "folder")
-        return made
+    def __post_init__(self) -> None:
+        check_name(self.folder, "folder")
 
 
 @dataclass
 class ScenarioResult:
-    """All runs of one scenario taken together."""
+    """The combined result of all runs of one scenario."""
 
     scenario: str
     outcome: str
     text: str
-    "How many runs failed, and what that shows."
+    "How many runs failed, and the resulting failure rate."
     runs: int
     "Runs that passed or failed."
     failures: int
     known: int
-    "Runs that failed by known failures only; they are in neither of the above."
+    "Runs with known failures only; not included in the two above."
     low: float
     high: float
-    "Between these the true rate of failures lies with 95 % confidence."
+    "`low` and `high` are the 95 % confidence interval of the failure rate."
     limit: float | None
-    "The rate that the scenario tolerates; None when one failing run is too many."
+    "The failure rate that the scenario tolerates; None if it tolerates no failure."
 
 
 @dataclass
 class Suite:
-    """All runs of one invocation, in the order in which they were made."""
+    """All runs of one suite, in order of execution."""
 
     suite_id: str
     fidelity: str
@@ -69,11 +59,11 @@ class Suite:
     started_ns: int
     ended_ns: int = 0
     exit_code: int | None = None
-    "None as long as the suite has not come to its end."
+    "None until the suite has completed."
     runs: list[SuiteRun] = field(default_factory=list)
     scenarios: list[ScenarioResult] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    "What should be known of the file of known failures."
+    "Remarks on the file of known failures."
     publisher: str = "ours"
     "The peer on the publisher's host."
     subscriber: str = "ours"
@@ -84,15 +74,5 @@ class Suite:
 
     @classmethod
     def read(cls, path: Path) -> Suite | None:
-        """The suite, or None when there is none; DocumentError when it cannot be understood."""
-        document = read_document(path, SCHEMA)
-        if document is None:
-            return None
-        plain = {key: value for key, value in document.items() if key != "schema"}
-        try:
-            plain["runs"] = [SuiteRun.from_document(each) for each in plain.get("runs", [])]
-            scenarios = plain.get("scenarios", [])
-            plain["scenarios"] = [ScenarioResult(**each) for each in scenarios]
-            return cls(**plain)
-        except TypeError as error:
-            raise DocumentError(f"{path.name}: {error}") from error
+        """Return the suite, or None if the file is missing; raise DocumentError if damaged."""
+        return read_as(cls, path, SCHEMA)

@@ -1,1 +1,1 @@
-"""`windtunnel bench` and how its results are shown."""
+"""`windtunnel bench` and the output of its results."""

@@ -1,4 +1,4 @@
-"""`windtunnel bench`: our driver and archive and the real ones by turns, and how they compare."""
+"""`windtunnel bench`: benchmarks our driver and archive against Aeron's."""
 
 import json
 from collections.abc import Mapping
@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from windtunnel.harness.bench.subject import DriverSubject
 
 HEADLINES = ("record-messages", "replay-messages")
-"""What is told of a reading with more than one value that matters; else it is the first."""
+"""The values that are printed for a reading, if it has them; else the first value is printed."""
 
 
 def _pairs(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str]:
-    """NAME=VALUE options as a mapping."""
+    """Parse NAME=VALUE options into a dictionary; a click callback."""
     found = {}
     for text in texts:
         name, mark, value = text.partition("=")
@@ -39,75 +39,102 @@ def _pairs(
 def _names(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> tuple[str, ...] | None:
-    """A list with commas; what may stand in it is looked at later."""
+    """Split a list at commas; a click callback. The names are validated later."""
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
 @click.command(
-    short_help="Measure our driver and archive beside the real ones.",
+    short_help="Benchmark our driver and archive against Aeron's.",
     epilog="\b\nExit codes: 0 measured; 1 a floor was missed (--enforce); 2 a reading is void;\n"
-    "3 a driver cannot be started; 64 wrong command line.\n",
+    "3 a driver cannot be started; 64 invalid command line.\n",
 )
-@click.option("--rounds", type=click.IntRange(1, 1000), default=3, show_default=True)
+@click.option(
+    "--rounds",
+    type=click.IntRange(1, 1000),
+    default=3,
+    show_default=True,
+    help="Number of rounds; the median of all rounds counts.",
+)
 @click.option(
     "--seconds",
     type=click.FloatRange(0.1, 600.0),
     default=2.0,
     show_default=True,
-    help="How long each reading is, after a first second that does not count.",
+    help="Duration of each reading, after one second of warm-up.",
 )
-@click.option("--only", callback=_names, metavar="CASE,...", help="[default: all cases]")
-@click.option("--drivers", callback=_names, metavar="ours,c,java", help="[default: all]")
-@click.option("--window", default="2m", show_default=True, help="rcv-wnd and socket buffers.")
-@click.option("--term-length", default="16m", show_default=True)
-@click.option("--mtu", default="", help="[default: the driver's own]")
+@click.option(
+    "--only", callback=_names, metavar="CASE,...", help="Cases to measure.  [default: all]"
+)
+@click.option(
+    "--drivers",
+    callback=_names,
+    metavar="ours,c,java",
+    help="Drivers and archives to measure.  [default: all]",
+)
+@click.option(
+    "--window",
+    default="2m",
+    show_default=True,
+    help="Receiver window (rcv-wnd) and socket buffers.",
+)
+@click.option("--term-length", default="16m", show_default=True, help="Term length.")
+@click.option("--mtu", default="", help="MTU.  [default: the driver's]")
 @click.option(
     "--threading-mode",
     type=click.Choice(["DEDICATED", "SHARED_NETWORK", "SHARED"], case_sensitive=False),
     default="DEDICATED",
     show_default=True,
-    help="Of both drivers.",
+    help="Threading mode of both drivers.",
 )
 @click.option(
     "--client-idle",
     type=click.Choice(["yield", "spin", "sleep"]),
     default="yield",
     show_default=True,
-    help="What a client does when it can do nothing.",
+    help="Idle strategy of the clients.",
 )
 @click.option(
-    "--set", "both_set", multiple=True, callback=_pairs, metavar="AERON_X=...", help="For both."
+    "--set",
+    "both_set",
+    multiple=True,
+    callback=_pairs,
+    metavar="AERON_X=...",
+    help="Set for both drivers.",
 )
 @click.option(
-    "--ours-set", multiple=True, callback=_pairs, metavar="AERON_X=...", help="For ours alone."
+    "--ours-set",
+    multiple=True,
+    callback=_pairs,
+    metavar="AERON_X=...",
+    help="Set for our driver only.",
 )
 @click.option(
     "--floor",
     "floors",
     multiple=True,
     metavar="FIGURE=RATIO|FILE",
-    help="Least ratio of a figure (most, where less is better); a FILE is JSON of such pairs.",
+    help="Minimum ratio of a figure (maximum, if less is better); FILE is JSON of such pairs.",
 )
 @click.option(
     "--frames",
     type=click.IntRange(1_000, 1_000_000_000),
     default=1_000_000,
     show_default=True,
-    help="Of the case analyze: in the capture that our engines read.",
+    help="Case analyze: number of frames in the generated capture.",
 )
 @click.option(
     "--frame-length",
     type=click.Choice(["64", "128", "256", "512", "1024"]),
     default="1024",
     show_default=True,
-    help="Of the case analyze: bytes of each.",
+    help="Case analyze: bytes in each frame.",
 )
-@click.option("--enforce", is_flag=True, help="Exit 1 where a floor is missed.")
+@click.option("--enforce", is_flag=True, help="Exit with 1 if a floor is missed.")
 @click.option(
     "--json",
     "json_file",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write everything into a file, - for stdout in place of the table.",
+    help="Write the results as JSON; - prints them on stdout instead of the table.",
 )
 def bench(
     rounds: int,
@@ -127,23 +154,23 @@ def bench(
     enforce: bool,
     json_file: Path | None,
 ) -> int:
-    """Measure our driver and the real Aeron C driver by turns, under the same loads.
+    """Measure our driver and the Aeron C driver alternately, under the same loads.
 
-    Cases: startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc, and swarm: how many simulated
-    trials one core makes. Both drivers serve the same client, ours. A reading in which a message
-    was lost or came out of order, or in which a trial found anything wrong, is void. Two cases
-    stand alone and measure no driver: analyze, the analysis of captures by our engines, and by
-    tshark if it is there; lab, how many datagrams a second the relay passes on, and how many runs
-    a minute namespaces and containers make.
+    The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc, and swarm, the number of
+    simulated trials per minute on one core. Both drivers serve the same client, ours. A reading is
+    void if a message was lost or reordered, or if a trial found a violation. Two more cases compare
+    no drivers and must be selected alone: analyze, the analysis of captures by our engines and, if
+    it is installed, by tshark; and lab, the relay's datagrams per second and the runs per minute
+    in namespaces and containers.
 
-    The cases archive-1344 and archive-64, together archive, measure our archive and Java's by
-    turns, with the same client and settings: messages of that many bytes are recorded over IPC as
-    fast as it goes, then replayed over IPC. Every message that comes out again is checked, and
-    where the recording ends. Java's is the one in the jar that AERON_ALL_JAR names, and is left
-    out where there is none.
+    The cases archive-1344 and archive-64, together archive, measure our archive and Aeron's Java
+    archive alternately, with the same client and settings: messages of that many bytes are
+    recorded over IPC at the maximum rate, then replayed over IPC. Every replayed message is
+    checked, and so is the end of the recording. The Java archive comes from the jar that
+    AERON_ALL_JAR names, and is left out if there is none.
 
     \b
-      windtunnel bench                                 everything, some three minutes
+      windtunnel bench                                 all cases, about three minutes
       windtunnel bench --only udp-1344 --rounds 5 --json bench.json
       windtunnel bench --only archive --rounds 5
       windtunnel bench --only rtt-udp --client-idle spin --set AERON_SENDER_IDLE_STRATEGY=noop
@@ -181,12 +208,12 @@ def _known(
 ) -> tuple[str, ...]:
     if chosen is None:
         return known
-    meant = {each for name in chosen for each in groups.get(name, (name,))}
-    for name in meant:
+    selected = {each for name in chosen for each in groups.get(name, (name,))}
+    for name in selected:
         if name not in known:
-            options = ", ".join((*known, *groups))
-            raise click.UsageError(f"{option}: {name!r} is not one of {options}")
-    return tuple(name for name in known if name in meant)
+            choices = ", ".join((*known, *groups))
+            raise click.UsageError(f"{option}: expected one of {choices}, found {name!r}")
+    return tuple(name for name in known if name in selected)
 
 
 def _run(
@@ -201,19 +228,19 @@ def _run(
         floors = read_floors(floor_texts)
     except (ValueError, OSError) as error:
         raise click.UsageError(f"--floor: {error}") from error
-    seen = machine.look()
+    seen = machine.read_machine()
     if seen.warning:
         bench_alone.note(seen.warning)
-    for name, why in archive_host.archives(settings)[1].items():
-        bench_alone.note(f"left out: {archive_host.ARCHIVES[name].title}: {why}")
+    for name, reason in archive_host.archives(settings)[1].items():
+        bench_alone.note(f"left out: {archive_host.ARCHIVES[name].title}: {reason}")
     try:
         with one_line(), Cancellation():
-            readings = rounds.run_rounds(settings, _tell_start, _tell_reading)
+            readings = rounds.run_rounds(settings, _print_start, _print_reading)
     except Cancelled as cancelled:
         raise Failure(str(cancelled), cancelled.exit_code) from cancelled
     comparisons = compare(readings, floors)
     document = bench_document(seen, settings, readings, comparisons)
-    bench_alone.keep(document, json_file)
+    bench_alone.write_json(document, json_file)
     if str(json_file) == "-":
         click.echo(json.dumps(document))
     else:
@@ -223,16 +250,16 @@ def _run(
     return exit_code.INCONCLUSIVE if any(each.void for each in readings) else exit_code.OK
 
 
-def _tell_start(round_index: int, subject: "DriverSubject | ArchiveSubject") -> None:
-    which = "unmeasured" if round_index < 0 else f"round {round_index + 1}"
-    bench_alone.note(f"{which}: {subject.title}")
+def _print_start(round_index: int, subject: "DriverSubject | ArchiveSubject") -> None:
+    label = "warm-up" if round_index < 0 else f"round {round_index + 1}"
+    bench_alone.note(f"{label}: {subject.title}")
 
 
-def _tell_reading(reading: "Reading") -> None:
+def _print_reading(reading: "Reading") -> None:
     if reading.void:
         bench_alone.note(f"  {reading.case}: VOID: {reading.void}")
     else:
         shown = [name for name in reading.values if name in HEADLINES]
         shown = shown or list(reading.values)[:1]
-        told = ", ".join(f"{name} {number(reading.values[name])}" for name in shown)
-        bench_alone.note(f"  {reading.case}: {told}")
+        text = ", ".join(f"{name} {number(reading.values[name])}" for name in shown)
+        bench_alone.note(f"  {reading.case}: {text}")

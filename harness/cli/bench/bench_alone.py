@@ -1,7 +1,7 @@
-"""The cases of `windtunnel bench` that stand alone: no driver is held against another.
+"""The cases of `windtunnel bench` that compare no drivers.
 
-analyze    captures by our engines and by tshark
-lab        the relay's datagrams a second, and runs a minute of each fidelity with real sockets
+analyze    analysis of captures by our engines and by tshark
+lab        datagrams per second of the relay; runs per minute of each fidelity with real sockets
 """
 
 import json
@@ -17,24 +17,24 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure, one_line
 
 if TYPE_CHECKING:
-    from windtunnel.harness.orchestrate.run.run_spec import Fidelity
+    from windtunnel.harness.orchestrate.fidelity import Fidelity
 
 ANALYSIS, LAB = "analyze", "lab"
 TSHARK_LIMIT_S = 600.0
 FLOOR_MISSED = 1
 FLOORS = {"relay": 50_000.0, "netns": 20.0, "compose": 6.0}
-"""Of a quiet machine with two cores."""
+"""Minimum values, for an idle machine with two cores."""
 UNITS = {"relay": "datagrams/s of 1 kB", "netns": "runs/min", "compose": "runs/min"}
 SEEDS: "dict[Fidelity, int]" = {"netns": 4, "compose": 2}
 
 
 @dataclass(frozen=True)
 class LabFigure:
-    """One figure of the lab."""
+    """One figure of the case lab."""
 
     name: str
     value: float | None
-    """None where it could not be measured."""
+    """None if it could not be measured."""
     remark: str = ""
     is_void: bool = False
 
@@ -44,11 +44,11 @@ class LabFigure:
 
 
 def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
-    """Measure our engines and tshark on made captures."""
+    """Measure our engines and tshark on generated captures."""
     try:
         from windtunnel.reports.analysis import benchmark
     except ImportError as error:
-        text = f"{error}; the analysis needs Arrow: install windtunnel[spark]"
+        text = f"{error}: the analysis needs Arrow: install windtunnel[spark]"
         raise Failure(text, exit_code.HARNESS) from error
     try:
         rows = benchmark.measure(
@@ -56,18 +56,18 @@ def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
         )
     except OSError as error:
         raise Failure(str(error), exit_code.HARNESS) from error
-    _tell("windtunnel-bench-analysis/1", rows, benchmark.lines(rows), json_file)
+    _print("windtunnel-bench-analysis/1", rows, benchmark.lines(rows), json_file)
     return exit_code.OK
 
 
 def _read_by_tshark(capture: Path) -> None:
-    """With its whole Aeron analysis, and a line for each NAK."""
+    """Run tshark with its full Aeron analysis; it prints a line for each NAK."""
     from windtunnel.harness.orchestrate.processes import process
-    from windtunnel.reports.analysis.benchmark import PORT, MissingReader
+    from windtunnel.reports.analysis.benchmark import PORT, ReaderUnavailable
 
     program = shutil.which("tshark")
     if program is None:
-        raise MissingReader("no tshark on this machine")
+        raise ReaderUnavailable("tshark is not on PATH")
     command = [program, "-n", "-2", "-r", str(capture), "-d", f"udp.port=={PORT},aeron"]
     for name in ("sequence_analysis", "stream_analysis"):
         command += ["-o", f"aeron.{name}:TRUE"]
@@ -76,11 +76,11 @@ def _read_by_tshark(capture: Path) -> None:
 
 
 def lab(seconds: float, enforce: bool, json_file: Path | None) -> int:
-    """Measure the relay and the labs that this machine can have."""
+    """Measure the relay, and the labs that this machine can create."""
     from windtunnel.harness.bench import machine
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 
-    seen = machine.look()
+    seen = machine.read_machine()
     try:
         with one_line(), Cancellation():
             figures = [_relay(seconds), *(_runs(name) for name in SEEDS)]
@@ -89,7 +89,7 @@ def lab(seconds: float, enforce: bool, json_file: Path | None) -> int:
     lines = [*map(_line, figures), f"machine  {seen.line}"]
     lines += [f"WARNING  {seen.warning}"] if seen.warning else []
     rows = [{**asdict(each), "floor": FLOORS[each.name]} for each in figures]
-    _tell("windtunnel-bench-lab/1", rows, lines, json_file)
+    _print("windtunnel-bench-lab/1", rows, lines, json_file)
     if enforce and any(each.is_missed for each in figures):
         return FLOOR_MISSED
     return exit_code.INCONCLUSIVE if any(each.is_void for each in figures) else exit_code.OK
@@ -98,19 +98,20 @@ def lab(seconds: float, enforce: bool, json_file: Path | None) -> int:
 def _relay(seconds: float) -> LabFigure:
     from windtunnel.harness.calibration.rounds import Void
     from windtunnel.harness.calibration.throughput import relay_steps
+    from windtunnel.harness.orchestrate.fidelity import NETNS
     from windtunnel.harness.orchestrate.lab import LabError
     from windtunnel.harness.orchestrate.labs import labs
     from windtunnel.harness.orchestrate.processes.watch import RunFailed
 
     try:
-        labs.require(labs.NETNS)
+        labs.require(NETNS)
         steps = relay_steps(seconds, note)
     except LabError as error:
         return LabFigure("relay", None, f"left out: {error}")
     except (Void, RunFailed) as error:
         return LabFigure("relay", None, str(error), is_void=True)
     held = [each for each in steps if not each.trouble]
-    trouble = f"then {steps[-1].trouble}" if steps[-1].trouble else "none of it too much"
+    trouble = f"then {steps[-1].trouble}" if steps[-1].trouble else "all rates were sustained"
     return LabFigure("relay", held[-1].sent_per_s if held else 0.0, trouble)
 
 
@@ -121,12 +122,12 @@ def _runs(fidelity: "Fidelity") -> LabFigure:
     with tempfile.TemporaryDirectory(prefix="windtunnel-bench-") as folder:
         note(f"{fidelity}: runs")
         try:
-            made = measure_runs(fidelity, SEEDS[fidelity], Path(folder))
+            result = measure_runs(fidelity, SEEDS[fidelity], Path(folder))
         except LabError as error:
             return LabFigure(fidelity, None, f"left out: {error}")
-    if made.void:
-        return LabFigure(fidelity, None, made.void, is_void=True)
-    return LabFigure(fidelity, made.per_minute, f"{made.runs} runs in {made.took_s:.1f} s")
+    if result.void:
+        return LabFigure(fidelity, None, result.void, is_void=True)
+    return LabFigure(fidelity, result.per_minute, f"{result.runs} runs in {result.took_s:.1f} s")
 
 
 def _line(figure: LabFigure) -> str:
@@ -138,21 +139,21 @@ def _line(figure: LabFigure) -> str:
 
 
 def note(text: str) -> None:
-    """Say on stderr how far a benchmark is."""
+    """Print the progress of a benchmark on stderr."""
     click.echo(f"windtunnel bench: {text}", err=True)
 
 
-def _tell(
+def _print(
     schema: str, rows: list[dict[str, Any]], lines: list[str], json_file: Path | None
 ) -> None:
-    """Show the lines, or the document in their place, and write it where it is wanted."""
+    """Print the lines or, with `--json -`, the document; write the document to the given file."""
     document = {"schema": schema, "rows": rows}
-    keep(document, json_file)
-    is_asked_for = str(json_file) == "-"
-    click.echo(json.dumps(document, indent=1) if is_asked_for else "\n".join(lines))
+    write_json(document, json_file)
+    is_stdout = str(json_file) == "-"
+    click.echo(json.dumps(document, indent=1) if is_stdout else "\n".join(lines))
 
 
-def keep(document: dict[str, Any], json_file: Path | None) -> None:
-    """Write a document into the file that was named, unless that is stdout."""
+def write_json(document: dict[str, Any], json_file: Path | None) -> None:
+    """Write a document to a file; does nothing without a file or for stdout (`-`)."""
     if json_file is not None and str(json_file) != "-":
         json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

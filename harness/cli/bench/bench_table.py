@@ -1,4 +1,4 @@
-"""How a benchmark is shown: a row a figure, then what it depends on and what went wrong."""
+"""The output of a benchmark: a row for each figure, then the conditions and the void readings."""
 
 import sys
 from dataclasses import replace
@@ -24,11 +24,11 @@ COLUMNS = (
     Column("floor", True),
 )
 LINES_MAX = 1000
-"""The table is shown whole, however low the window."""
+"""The table is printed completely, whatever the height of the terminal."""
 
 
 def number(value: float) -> str:
-    """Three digits that say something, or all before the point."""
+    """Format with three significant digits, or as an integer from 100 on."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -40,20 +40,20 @@ def view(
     readings: list["Reading"],
     comparisons: list["Comparison"],
 ) -> View:
-    """The table of a benchmark."""
+    """Return the table of a benchmark."""
     from windtunnel.harness.bench.archive_host import ARCHIVES, archives
     from windtunnel.harness.bench.document import CLIENT
 
     lines = [
         f"machine  {machine.line}",
         f"client   {CLIENT}, idle {settings.client_idle}",
-        "drivers  both live in a Python process, whose start and memory are in the figures",
-        "peer     the real C driver",
+        "drivers  each runs in a Python process, whose startup and memory are included",
+        "peer     the Aeron C driver",
     ]
-    keepers, missing = archives(settings)
-    if keepers:
-        lines.append("archive  the peer is Java's; each with a driver of its own")
-    lines += [f"LEFT OUT {ARCHIVES[name].title}: {why}" for name, why in missing.items()]
+    available, missing = archives(settings)
+    if available:
+        lines.append("archive  the peer is Aeron's Java archive; each has a driver of its own")
+    lines += [f"LEFT OUT {ARCHIVES[name].title}: {reason}" for name, reason in missing.items()]
     voids = [each for each in readings if each.void]
     lines += [
         f"VOID     {each.case} of {each.driver}, round {each.round_index + 1}: {each.void}"
@@ -101,7 +101,7 @@ def _spread_cells(spread: "Spread | None") -> tuple[str, str]:
 
 
 def show(table: View) -> None:
-    """Print it, in colour on a terminal."""
+    """Print the table, in colour if stdout is a terminal."""
     if not sys.stdout.isatty():
         echo_plain(table)
         return

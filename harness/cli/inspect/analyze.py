@@ -1,4 +1,4 @@
-"""`windtunnel analyze`: captures of Aeron traffic, and what they tell of loss and repair."""
+"""`windtunnel analyze`: analyses loss and recovery in captures of Aeron traffic."""
 
 import json
 import sys
@@ -14,48 +14,54 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 
 if TYPE_CHECKING:
-    from windtunnel.reports.analysis.analyze import AnalysisOptions
+    from windtunnel.reports.analysis.options import AnalysisOptions
     from windtunnel.reports.analysis.output.tables import Tables
 
 EXIT_CODES = (
-    "\b\nExit codes: 0 everything was read; 1 no Aeron frame was found; 2 a partial answer, or\n"
-    "none that is sound; 3 the engine cannot run; 64 wrong command line.\n"
+    "\b\nExit codes: 0 all captures were read; 1 no Aeron frame was found; 2 the result is\n"
+    "partial or unreliable; 3 the engine cannot run; 64 invalid command line.\n"
 )
 
 
-@click.command(
-    short_help="Tell from captures what was lost, and how it was repaired.", epilog=EXIT_CODES
-)
+@click.command(short_help="Analyse loss and recovery in captures.", epilog=EXIT_CODES)
 @click.argument("captures", nargs=-1, required=True, metavar="CAPTURE...")
 @click.option(
-    "--port", "ports", multiple=True, type=click.IntRange(1, 65_535), help="Read no other UDP port."
+    "--port",
+    "ports",
+    multiple=True,
+    type=click.IntRange(1, 65_535),
+    help="Read only this UDP port; can be repeated.",
 )
 @click.option(
     "--spark",
     "on_spark",
     is_flag=True,
-    help="On Spark: all cores here, or what spark-submit chose.",
+    help="Use Spark: all local cores, or the master that spark-submit sets.",
 )
-@click.option("--master", metavar="URL", help="On this Spark: local[4], spark://host:7077, ...")
+@click.option(
+    "--master", metavar="URL", help="Use Spark with this master: local[4], spark://host:7077, ..."
+)
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the tables there as Parquet, in place of those of an earlier run.",
+    help="Write the tables as Parquet to this folder; replaces existing tables.",
 )
 @click.option(
     "--html",
     type=click.Path(dir_okay=False, path_type=Path),
-    help="Write a page with charts there, which opens anywhere, offline.",
+    help="Write a self-contained HTML page with charts.",
 )
 @click.option(
     "--report",
     "into_report",
     is_flag=True,
-    help="Of one run folder: put the page into it, and what it says into the suite's report.",
+    help="If CAPTURE is one run folder: write the page into it, and a summary into its report.",
 )
-@click.option("--fates", is_flag=True, help="With --out: also a row for each frame.")
-@click.option("--messages", is_flag=True, help="Also a row for each message, with its CRC-32.")
-@click.option("--json", "as_json", is_flag=True, help="All tables as one JSON document.")
+@click.option("--fates", is_flag=True, help="With --out: also write a row for each frame.")
+@click.option(
+    "--messages", is_flag=True, help="Also write a row for each message, with its CRC-32."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print all tables as one JSON document.")
 def analyze(
     captures: tuple[str, ...],
     ports: tuple[int, ...],
@@ -68,10 +74,11 @@ def analyze(
     messages: bool,
     as_json: bool,
 ) -> int:
-    """Tell from captures what was lost, who asked for it, and how long the repair took.
+    """Analyse captures: which frames were lost, which NAKs followed, how long recovery took.
 
-    CAPTURE is a file, a pattern, a folder, a run folder, or NAME=PATTERN, which names where all
-    these were captured; pcap and pcapng, plain or gz, xz, zst. Without --spark one core reads.
+    CAPTURE is a file, a pattern, a folder, a run folder, or NAME=PATTERN, where NAME is the point
+    of capture. Reads pcap and pcapng, plain or compressed (gz, xz, zst), on one core or, with
+    --spark, on several.
 
     \b
       windtunnel analyze runs/<suite>/<run> --report
@@ -79,22 +86,22 @@ def analyze(
       windtunnel analyze big.pcap --spark --out tables --html report.html
     """
     if fates and out is None:
-        raise click.UsageError("--fates needs --out: the table is as long as the captures")
+        raise click.UsageError("--fates needs --out: the table has a row for each frame")
     if into_report and not (len(captures) == 1 and RunDir(Path(captures[0])).manifest.is_file()):
-        raise click.UsageError("--report needs one run folder, and nothing else to read")
+        raise click.UsageError("--report needs exactly one CAPTURE, a run folder")
     with _failures():
         from windtunnel.harness.artifact.regular_file import real_path
-        from windtunnel.reports.analysis.analyze import AnalysisOptions
+        from windtunnel.reports.analysis.options import AnalysisOptions
 
-        wanted = AnalysisOptions(
-            messages=messages, fates_to=out / "fates" if fates and out else None
+        options = AnalysisOptions(
+            messages=messages, outcomes_dir=out / "fates" if fates and out else None
         )
-        tables = _analyze(captures, ports, wanted, on_spark or master is not None, master)
+        tables = _analyze(captures, ports, options, on_spark or master is not None, master)
         _write(tables, out, html, RunDir(real_path(Path(captures[0]))) if into_report else None)
     if as_json:
         click.echo(json.dumps(_document(tables)))
     else:
-        _tell(tables)
+        _print(tables)
     if tables.is_partial:
         return exit_code.INCONCLUSIVE
     return exit_code.OK if sum(tables.captures["frames"].to_pylist()) else exit_code.NOTHING
@@ -121,7 +128,7 @@ def _write(tables: "Tables", out: Path | None, html: Path | None, run: RunDir | 
 def _analyze(
     captures: tuple[str, ...],
     ports: tuple[int, ...],
-    wanted: "AnalysisOptions",
+    options: "AnalysisOptions",
     on_spark: bool,
     master: str | None,
 ) -> "Tables":
@@ -134,22 +141,22 @@ def _analyze(
         find_captures(list(captures))
         session = start_session(master, {"spark.log.level": "ERROR", "spark.ui.enabled": "false"})
         try:
-            return analyze(captures, ports=ports, wanted=wanted, spark=session)
+            return analyze(captures, ports=ports, options=options, spark=session)
         finally:
             session.stop()
     total = READINGS * sum(each.length for each in find_captures(list(captures)))
     with _progress(total) as advance:
-        return analyze(captures, ports=ports, wanted=wanted, on_progress=advance)
+        return analyze(captures, ports=ports, options=options, on_progress=advance)
 
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """What a user or a machine does wrong becomes one line."""
+    """Convert expected errors of the analysis to Failure."""
     try:
         from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError
         from windtunnel.reports.analysis.reading.capture_files import CapturePathError
     except ImportError as error:
-        text = f"{error}; the analysis needs Arrow: install windtunnel[spark]"
+        text = f"{error}: the analysis needs Arrow: install windtunnel[spark]"
         raise Failure(text, exit_code.HARNESS) from error
     try:
         yield
@@ -161,7 +168,10 @@ def _failures() -> Iterator[None]:
 
 @contextmanager
 def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
-    """A bar on stderr where a person looks on; compressed files are longer than it knows."""
+    """Show a progress bar on stderr if it is a terminal.
+
+    The total of compressed files is too small, because their uncompressed length is unknown.
+    """
     if not sys.stderr.isatty():
         yield lambda _: None
         return
@@ -173,7 +183,7 @@ def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
         yield lambda count: progress.update(task, advance=count)
 
 
-def _tell(tables: "Tables") -> None:
+def _print(tables: "Tables") -> None:
     from windtunnel.harness.cli.render.table import echo
     from windtunnel.reports.analysis.output.summary import summary_lines
 

@@ -1,4 +1,4 @@
-"""`windtunnel backlog`: how far each end of a stream is behind, as Aeron's BacklogStat shows it."""
+"""`windtunnel backlog`: shows the backlog of each end of a stream, like Aeron's BacklogStat."""
 
 import time
 from dataclasses import asdict
@@ -8,7 +8,7 @@ import click
 
 from windtunnel.harness.cli.inspect.look import (
     EXIT_CODES,
-    How,
+    OutputOptions,
     directory_or_default,
     driver_document,
     heading,
@@ -29,30 +29,30 @@ COLUMNS = (
 )
 
 
-@click.command(short_help="Show how far each end of a stream is behind, live.", epilog=EXIT_CODES)
+@click.command(short_help="Show the backlog of each end of each stream, live.", epilog=EXIT_CODES)
 @live_options
 def backlog(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
-    """Show how far each end of each stream is behind, in bytes.
+    """Show the backlog of each end of each stream, in bytes.
 
     \b
-      end         backlog: still to do              window: may do before it waits
-      publisher   -                                 to publish before back pressure
-      sender      published and not sent            to send before flow control
-      receiver    seen behind a gap                 -
-      subscriber  received and not read             -
+      end         backlog                           window
+      publisher   -                                 left until back pressure
+      sender      published but not sent            left until flow control stops it
+      receiver    received after a gap              -
+      subscriber  received but not consumed         -
 
-    Counters move while they are read, so figures of a running stream may be a little wrong, even
-    negative.
+    Counters change while they are read, so the figures of an active stream may be slightly off,
+    or even negative.
 
     \b
       windtunnel backlog
       windtunnel backlog --json | jq '.streams[].ends[] | select(.kind == "subscriber")'
     """
     where = directory_or_default(directory)
-    return show(lambda: _look(where), How(as_json, once, interval_s))
+    return show(lambda: _view(where), OutputOptions(as_json, once, interval_s))
 
 
-def _look(directory: Path) -> View:
+def _view(directory: Path) -> View:
     from windtunnel.harness.inspect.aeron_dir import read_driver
     from windtunnel.harness.inspect.backlog import backlogs
     from windtunnel.harness.inspect.driver_state import driver_state

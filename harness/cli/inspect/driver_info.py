@@ -1,4 +1,4 @@
-"""`windtunnel driver-info`: who a driver is, and whether it lives, as in Aeron's DriverTool."""
+"""`windtunnel driver-info`: shows a driver's process and state, like Aeron's DriverTool."""
 
 import json
 import time
@@ -20,22 +20,26 @@ from windtunnel.harness.cli.render.table import printable
 from windtunnel.harness.cli.render.time_text import time_text
 
 EPILOG = """\b
-Exit codes: 0 the driver is alive; 1 it is not, or there is none; 2 its file cannot be read;
-64 wrong command line.
+Exit codes: 0 the driver is alive; 1 it is not alive or does not exist; 2 its cnc.dat cannot be
+read; 64 invalid command line.
 """
 
 
-@click.command("driver-info", short_help="Tell who a driver is; ask it to end.", epilog=EPILOG)
+@click.command(
+    "driver-info",
+    short_help="Show a driver's process, version and state; request termination.",
+    epilog=EPILOG,
+)
 @aeron_dir_option
 @json_option
-@click.option("--pid", "pid_only", is_flag=True, help="Print the process id alone.")
-@click.option("--version", "version_only", is_flag=True, help="Print the driver's version alone.")
+@click.option("--pid", "pid_only", is_flag=True, help="Print only the process id.")
+@click.option("--version", "version_only", is_flag=True, help="Print only the driver's version.")
 @click.option(
     "--terminate",
     is_flag=True,
-    help="Ask the driver to end. It obeys when its termination validator accepts the token.",
+    help="Request termination; obeyed if the driver's termination validator accepts the token.",
 )
-@click.option("--token", default="", help="What --terminate sends along; text, sent as UTF-8.")
+@click.option("--token", default="", help="Token for --terminate; sent as UTF-8.")
 def driver_info(
     directory: Path | None,
     as_json: bool,
@@ -44,10 +48,10 @@ def driver_info(
     terminate: bool,
     token: str,
 ) -> int:
-    """Tell who the driver is: process, version, start, and how old its heartbeat is.
+    """Show the driver's process id, version, start time and heartbeat age.
 
-    A driver whose heartbeat is older than 10 s is not alive, and is not asked to terminate. The
-    request is answered by nobody: look again to see whether the driver has closed.
+    A driver whose heartbeat is older than 10 s is considered dead, and --terminate fails. Drivers
+    do not respond to the request: run driver-info again to see whether the driver has closed.
 
     \b
       windtunnel driver-info
@@ -55,9 +59,9 @@ def driver_info(
       windtunnel driver-info --terminate --token open-sesame
     """
     if sum((pid_only, version_only, terminate)) > 1:
-        raise click.UsageError("--pid, --version and --terminate exclude each other")
+        raise click.UsageError("--pid, --version and --terminate are mutually exclusive")
     if token and not terminate:
-        raise click.UsageError("--token goes with --terminate")
+        raise click.UsageError("--token needs --terminate")
     from windtunnel.harness.inspect.aeron_dir import read_driver
     from windtunnel.harness.inspect.driver_state import driver_state
 
@@ -80,7 +84,7 @@ def driver_info(
             ("directory", str(where)),
             ("state", state.state),
             ("pid", str(state.pid)),
-            ("software", state.software or "not told"),
+            ("software", state.software or "unknown"),
             ("cnc version", state.cnc_version),
             ("started", time_text(state.start_ms)),
             ("heartbeat", age),
@@ -102,5 +106,5 @@ def _terminate(directory: Path, token: str, state: str, is_alive: bool) -> int:
             request_termination(directory, token.encode("utf-8", "surrogateescape"))
     except RequestError as error:
         raise Failure(f"{directory}: {error}", exit_code.INCONCLUSIVE) from error
-    click.echo(f"asked the driver in {directory} to terminate")
+    click.echo(f"requested termination of the driver in {directory}")
     return exit_code.OK

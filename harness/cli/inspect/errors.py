@@ -1,4 +1,4 @@
-"""`windtunnel errors`: a driver's distinct error log, as Aeron's ErrorStat shows it."""
+"""`windtunnel errors`: shows a driver's distinct error log, like Aeron's ErrorStat."""
 
 import time
 from dataclasses import asdict
@@ -8,7 +8,7 @@ import click
 
 from windtunnel.harness.cli.inspect.look import (
     EXIT_CODES,
-    How,
+    OutputOptions,
     directory_or_default,
     driver_document,
     heading,
@@ -24,17 +24,17 @@ COLUMNS = (Column("count", True), Column("first"), Column("last"), Column("error
 @click.command(short_help="Show a driver's distinct errors, live.", epilog=EXIT_CODES)
 @live_options
 def errors(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
-    """Show each distinct error that the driver has observed: how often, first and last when.
+    """Show each distinct error of the driver: count, time of first and last observation, text.
 
     \b
       windtunnel errors
       windtunnel errors --dir /dev/shm/aeron-prod --json | jq -r '.errors[].text'
     """
     where = directory_or_default(directory)
-    return show(lambda: _look(where), How(as_json, once, interval_s))
+    return show(lambda: _view(where), OutputOptions(as_json, once, interval_s))
 
 
-def _look(directory: Path) -> View:
+def _view(directory: Path) -> View:
     from windtunnel.harness.inspect.aeron_dir import CNC_FILE, read_driver
     from windtunnel.harness.inspect.driver_state import driver_state
 

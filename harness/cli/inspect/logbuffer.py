@@ -1,4 +1,4 @@
-"""`windtunnel logbuffer FILE`: metadata and frames of a log, as Aeron's LogInspector shows them."""
+"""`windtunnel logbuffer FILE`: shows metadata and frames of a log, like Aeron's LogInspector."""
 
 import json
 import re
@@ -17,37 +17,41 @@ from windtunnel.harness.cli.inspect.look import EXIT_CODES, echo_line, json_opti
 if TYPE_CHECKING:
     from windtunnel.harness.dissect.driver_files.log_buffer import LogBuffer, LogFrame, TermWalk
 
-PLACE = re.compile(r"([0-2]):(\d{1,10})")
-LIMITED = "more frames follow: --limit"
+FRAME_OFFSET = re.compile(r"([0-2]):(\d{1,10})")
+LIMITED = "stopped at --limit: more frames follow"
 TITLES = (
     f"{'offset':>10}  {'position':>14}  {'type':<4}  {'flags':<8}  {'length':>10}  "
     f"{'term offset':>11}  {'session':>11}  {'stream':>11}  {'term id':>11}  reserved value"
 )
 
 
-class Place(click.ParamType):  # type: ignore[type-arg]  # generic in some versions of click only
-    """Where a frame begins: the index of its term and the offset within it."""
+class FrameOffset(click.ParamType):  # type: ignore[type-arg]  # generic in newer click
+    """A parameter type for the start of a frame: term index and offset within the term."""
 
     name = "TERM:OFFSET"
 
     def convert(
         self, value: Any, parameter: click.Parameter | None, context: click.Context | None
     ) -> tuple[int, int]:
-        found = PLACE.fullmatch(str(value))
+        found = FRAME_OFFSET.fullmatch(str(value))
         if found is None:
-            self.fail(f"expected a term index and an offset such as 0:1408, found {value!r}")
+            self.fail(f"expected TERM:OFFSET such as 0:1408, found {value!r}")
         return int(found[1]), int(found[2])
 
 
 @click.command(short_help="Show the metadata and frames of a log buffer file.", epilog=EXIT_CODES)
 @click.argument("file", type=click.Path(path_type=Path))
 @json_option
-@click.option("--term", type=click.IntRange(0, 2), help="Only the frames of this term, 0 to 2.")
-@click.option("--limit", type=click.IntRange(min=0), help="At most so many frames of each term.")
+@click.option("--term", type=click.IntRange(0, 2), help="Show only this term, 0 to 2.")
 @click.option(
-    "--over-zeroes", is_flag=True, help="Go on behind zeros: frames of an image behind a gap."
+    "--limit", type=click.IntRange(min=0), help="Maximum number of frames to show for each term."
 )
-@click.option("--hexdump", type=Place(), help="Only the bytes of the frame that begins here.")
+@click.option(
+    "--over-zeroes", is_flag=True, help="Skip zeros, to show frames after a gap in an image."
+)
+@click.option(
+    "--hexdump", type=FrameOffset(), help="Show only the bytes of the frame at this offset."
+)
 def logbuffer(
     file: Path,
     as_json: bool,
@@ -58,9 +62,9 @@ def logbuffer(
 ) -> int:
     """Show the log buffer FILE: metadata, tails, and the frames of its three terms.
 
-    Log buffers lie under publications/ and images/ in a driver's directory, and may be read while
-    they are in use. Frames are read from each term's start to its end or its first zeros, so a
-    term that is used again shows what is left of the old one behind the new.
+    Log buffers are in publications/ and images/ of a driver's directory, and can be read while in
+    use. Frames are shown from the start of each term to the first zeros or the term's end, so the
+    active term may show frames of an older term after the newest frame.
 
     \b
       windtunnel logbuffer /dev/shm/aeron-me/publications/4.logbuffer
@@ -77,7 +81,7 @@ def logbuffer(
         walks = _walks(log, term, over_zeroes)
         show = _show_json if as_json else _show_text
         show(log, file, walks, limit)
-    _refuse_a_cut(file, walks)
+    _check_not_truncated(file, walks)
     return exit_code.OK
 
 
@@ -88,15 +92,15 @@ def _walks(log: "LogBuffer", term: int | None, over_zeroes: bool) -> "dict[int, 
     return {index: TermWalk(log, index, over_zeroes=over_zeroes) for index in indices}
 
 
-def _refuse_a_cut(file: Path, walks: "dict[int, TermWalk]") -> None:
+def _check_not_truncated(file: Path, walks: "dict[int, TermWalk]") -> None:
     from windtunnel.harness.dissect.driver_files.log_buffer import CUT_SHORT
 
     if any(walk.ended_because == CUT_SHORT for walk in walks.values()):
-        raise Failure(f"{file}: it was cut short while it was read", exit_code.INCONCLUSIVE)
+        raise Failure(f"{file}: was truncated while it was read", exit_code.INCONCLUSIVE)
 
 
 def _frames(walk: "TermWalk", limit: int | None) -> "Iterator[LogFrame]":
-    """The frames of a term up to the limit, which then is why the walk ended."""
+    """Yield the frames of a term up to the limit, which is then recorded as the walk's end."""
     for count, frame in enumerate(walk):
         if count == limit:
             walk.ended_at, walk.ended_because = frame.offset, LIMITED
@@ -158,7 +162,7 @@ def _show_text(
 def _show_json(
     log: "LogBuffer", file: Path, walks: "dict[int, TermWalk]", limit: int | None
 ) -> None:
-    """One document, written as the frames are read: a log may hold a hundred million."""
+    """Write one JSON document incrementally: a log may have a hundred million frames."""
     from windtunnel.harness.dissect.driver_files.log_buffer import LOG_TYPES
 
     head = {
@@ -181,7 +185,7 @@ def _show_json(
 
 
 def _show_one(log: "LogBuffer", file: Path, index: int, offset: int, as_json: bool) -> None:
-    """One frame in full; its payload is not that of a PAD, which has none."""
+    """Show the header and all bytes of one frame; of a PAD, only the header exists."""
     frame = _frame_at(log, file, index, offset)
     start, end = _bytes_of(log, frame)
     if as_json:
@@ -204,7 +208,7 @@ def _bytes_of(log: "LogBuffer", frame: "LogFrame") -> tuple[int, int]:
 
 
 def _frame_at(log: "LogBuffer", file: Path, index: int, offset: int) -> "LogFrame":
-    """The frame that begins here, found from the start of its term; else the nearest are named."""
+    """Return the frame at an offset, by a walk from the term's start; Failure names the nearest."""
     from windtunnel.harness.dissect.driver_files.log_buffer import TermWalk
 
     walk = TermWalk(log, index, over_zeroes=True)
@@ -215,14 +219,14 @@ def _frame_at(log: "LogBuffer", file: Path, index: int, offset: int) -> "LogFram
         if frame.offset > offset:
             break
         before = frame
-    nearest = f"; one begins at {index}:{before.offset}" if before else ""
+    nearest = f"; the frame before begins at {index}:{before.offset}" if before else ""
     if walk.ended_at and walk.ended_at <= offset:
-        nearest += f", and at {index}:{walk.ended_at} the term ends: {walk.ended_because}"
+        nearest += f", and the frames end at {index}:{walk.ended_at}: {walk.ended_because}"
     raise Failure(f"{file}: no frame begins at {index}:{offset}{nearest}", exit_code.NOTHING)
 
 
 def hexdump_lines(log: "LogBuffer", start: int, end: int) -> Iterator[str]:
-    """Bytes of the file as hexadecimal and as text, 16 a line; `*` stands for more of the same."""
+    """Yield bytes as hexadecimal and text, 16 for each line; `*` replaces repeated lines."""
     previous = b""
     is_repeating = False
     for at in range(start, end, 16):

@@ -1,11 +1,11 @@
-"""How the tools look: where at, how often, and in which form.
+"""Options and output loop shared by the inspection tools.
 
     --json                   one document
     --once, or in a pipe     one plain table
-    on a terminal            a table that is drawn again and again until Ctrl-C
+    on a terminal            a table that is redrawn until Ctrl-C
 
-Exit codes: 0 shown; 1 nothing is there: no driver, no file; 2 it cannot be read: damaged, cut
-short, another version, no permission; 64 wrong command line.
+Exit codes: 0 shown; 1 not found: no driver, no file; 2 not readable: damaged, truncated, an
+unsupported version, no permission; 64 invalid command line.
 """
 
 import json
@@ -32,18 +32,17 @@ if TYPE_CHECKING:
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 INTERVAL_S = 1.0
-NOTICE_S = 0.05
-"""Longest time until Ctrl-C is noticed."""
+INTERRUPT_LATENCY_S = 0.05
+"""Maximum delay between Ctrl-C and the end of the live view."""
 
 EXIT_CODES = """\b
-Exit codes: 0 shown; 1 nothing is there; 2 it is there and cannot be read;
-64 wrong command line.
+Exit codes: 0 shown; 1 not found; 2 not readable; 64 invalid command line.
 """
 
 
 @dataclass(frozen=True)
-class How:
-    """In which form to show, and how often."""
+class OutputOptions:
+    """The output format, and how often a live view is refreshed."""
 
     as_json: bool
     once: bool
@@ -51,7 +50,7 @@ class How:
 
 
 def aeron_dir_option(command: _Command) -> _Command:
-    """The driver's directory."""
+    """Add the option for the driver's directory to a command."""
     return click.option(
         "--dir",
         "directory",
@@ -62,16 +61,14 @@ def aeron_dir_option(command: _Command) -> _Command:
 
 
 def json_option(command: _Command) -> _Command:
-    """One document instead of a table."""
-    return click.option("--json", "as_json", is_flag=True, help="One JSON document for machines.")(
-        command
-    )
+    """Add --json to a command."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")(command)
 
 
 def live_options(command: _Command) -> _Command:
-    """Where to look, in which form, how often."""
+    """Add the options of a live view to a command: --dir, --json, --once, --interval."""
     once = click.option(
-        "--once", is_flag=True, help="Show it once, on a terminal too; a pipe gets it once anyway."
+        "--once", is_flag=True, help="Print once and exit; the default if stdout is not a terminal."
     )
     interval = click.option(
         "--interval",
@@ -79,13 +76,13 @@ def live_options(command: _Command) -> _Command:
         type=click.FloatRange(min=0.05, max=3600.0),
         default=INTERVAL_S,
         show_default=True,
-        help="Seconds between two looks of the live view.",
+        help="Seconds between two updates of the live view.",
     )
     return aeron_dir_option(json_option(once(interval(command))))
 
 
 def directory_or_default(directory: Path | None) -> Path:
-    """The directory that was named, or where a driver of this user would be."""
+    """Return the given directory, or the default driver directory of this user."""
     from windtunnel.harness.inspect.aeron_dir import default_directory
 
     return directory if directory is not None else default_directory()
@@ -94,16 +91,16 @@ def directory_or_default(directory: Path | None) -> Path:
 def pattern(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> re.Pattern[str] | None:
-    """A regular expression of the command line."""
+    """Compile a regular expression of the command line; a click callback."""
     try:
         return None if text is None else re.compile(text)
     except re.error as error:
-        raise click.BadParameter(f"{text!r} is no regular expression: {error}") from error
+        raise click.BadParameter(f"{text!r} is not a regular expression: {error}") from error
 
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Errors of reading a driver's files become one line and an exit code."""
+    """Convert errors from reading a driver's files to Failure."""
     from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
     from windtunnel.harness.dissect.driver_files.log_buffer import LogBufferError
     from windtunnel.harness.inspect.aeron_dir import NothingThereError
@@ -120,72 +117,72 @@ def reading() -> Iterator[None]:
 
 
 def heading(directory: Path, state: "DriverState") -> str:
-    """The first line: when, where, who, and how alive."""
+    """Return the first line of a view: time, directory, cnc version, process id, liveness."""
     now = time.strftime("%H:%M:%S")
     age = f"heartbeat {state.heartbeat_age_ms} ms ago"
-    how = age if state.is_alive else f"{state.state}, {age}" if state.heartbeat_ms > 0 else ""
+    liveness = age if state.is_alive else f"{state.state}, {age}" if state.heartbeat_ms > 0 else ""
     cnc = f"cnc {state.cnc_version}, pid {state.pid}"
-    return f"{now}  {directory}  {cnc}, {how or state.state}"
+    return f"{now}  {directory}  {cnc}, {liveness or state.state}"
 
 
 def driver_document(directory: Path, state: "DriverState") -> dict[str, Any]:
-    """The driver's part of a JSON document."""
+    """Return the driver's part of a JSON document."""
     from dataclasses import asdict
 
     return {"directory": str(directory), **asdict(state)}
 
 
-def show(look: Callable[[], View], how: How) -> int:
-    """Show a view once, or until Ctrl-C."""
+def show(read: Callable[[], View], output: OutputOptions) -> int:
+    """Show the view that `read` returns once, or live until Ctrl-C."""
     with reading():
-        first = look()
-    if how.as_json or how.once or not _can_draw():
-        if how.as_json:
+        first = read()
+    if output.as_json or output.once or not _can_draw():
+        if output.as_json:
             click.echo(json.dumps(first.document))
         else:
             echo_plain(first)
         if first.problem:
             raise Failure(first.problem, exit_code.INCONCLUSIVE)
         return exit_code.OK
-    _watch(first, look, how.interval_s)
+    _watch(first, read, output.interval_s)
     return exit_code.OK
 
 
 def _can_draw() -> bool:
-    """Whether the output is a window that can be drawn over."""
+    """Return whether stdout is a terminal that supports a live view."""
     return sys.stdout.isatty() and os.environ.get("TERM", "dumb") not in ("dumb", "unknown")
 
 
 def echo_plain(view: View) -> None:
-    """Print a view as text, in whatever characters the reader can take."""
+    """Print a view as text, in the encoding of stdout."""
     for line in plain_lines(view):
         echo_line(line)
 
 
 def echo_line(line: str) -> None:
-    """Print a line; characters that the output's encoding lacks become escapes."""
+    """Print a line; characters that the encoding of stdout lacks become escapes."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
-def _watch(first: View, look: Callable[[], View], interval_s: float) -> None:
-    """Draw the view again and again; a driver that goes away is waited for."""
+def _watch(first: View, read: Callable[[], View], interval_s: float) -> None:
+    """Redraw the view until Ctrl-C; while the driver is not readable, show the error and retry."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
 
     console = Console()
     before = _contents(first)
-    picture = drawn(first, set(), console.height)
+    rendered = drawn(first, set(), console.height)
     with (
-        _interruption() as came_within,
-        Live(picture, console=console, screen=True, auto_refresh=False) as live,
+        _interruption() as interrupted_within,
+        Live(rendered, console=console, screen=True, auto_refresh=False) as live,
     ):
         live.refresh()
-        while not came_within(interval_s):
+        while not interrupted_within(interval_s):
             try:
                 with reading():
-                    view = look()
+                    view = read()
             except Failure as failure:
                 live.update(Text(printable(failure.format_message()), style="red"), refresh=True)
                 continue
@@ -197,27 +194,27 @@ def _watch(first: View, look: Callable[[], View], interval_s: float) -> None:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[float], bool]]:
-    """Whether Ctrl-C came, or comes within so many seconds.
+    """Yield a function that waits up to a number of seconds and returns whether Ctrl-C was pressed.
 
-    The handler only leaves a note: an exception may come where Python drops it, and one that sets
-    an event may wait for a lock that the thread it has interrupted holds. Keeping the signal back
-    would not do, since any other thread of the process takes it then.
+    The signal handler only sets a flag. An exception could be raised where Python discards it, and
+    setting a threading.Event could deadlock on a lock that the interrupted thread holds. Blocking
+    the signal does not work, because another thread of the process would then receive it.
     """
-    came = False
+    is_interrupted = False
 
-    def note(number: int, frame: FrameType | None) -> None:
-        nonlocal came
-        came = True
+    def on_signal(number: int, frame: FrameType | None) -> None:
+        nonlocal is_interrupted
+        is_interrupted = True
 
-    def came_within(within_s: float) -> bool:
-        end_s = time.monotonic() + within_s
-        while not came and (left_s := end_s - time.monotonic()) > 0:
-            time.sleep(min(left_s, NOTICE_S))
-        return came
+    def interrupted_within(timeout_s: float) -> bool:
+        end_s = time.monotonic() + timeout_s
+        while not is_interrupted and (left_s := end_s - time.monotonic()) > 0:
+            time.sleep(min(left_s, INTERRUPT_LATENCY_S))
+        return is_interrupted
 
-    before = signal.signal(signal.SIGINT, note)
+    before = signal.signal(signal.SIGINT, on_signal)
     try:
-        yield came_within
+        yield interrupted_within
     finally:
         signal.signal(signal.SIGINT, before)
 

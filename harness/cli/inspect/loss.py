@@ -1,4 +1,4 @@
-"""`windtunnel loss`: a driver's loss report, as Aeron's LossStat shows it."""
+"""`windtunnel loss`: shows a driver's loss report, like Aeron's LossStat."""
 
 import time
 from dataclasses import asdict
@@ -8,7 +8,7 @@ import click
 
 from windtunnel.harness.cli.inspect.look import (
     EXIT_CODES,
-    How,
+    OutputOptions,
     directory_or_default,
     live_options,
     show,
@@ -28,22 +28,22 @@ COLUMNS = (
 )
 
 
-@click.command(short_help="Show what each image of a driver lost, live.", epilog=EXIT_CODES)
+@click.command(short_help="Show the loss of each image of a driver, live.", epilog=EXIT_CODES)
 @live_options
 def loss(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
-    """Show what the driver's loss report says: an entry for each image that ever lost anything.
+    """Show the driver's loss report: an entry for each image that has lost data.
 
-    Bytes are counted as gaps when they are first noticed, whether or not they were repaired later.
+    Lost bytes are counted when a gap is detected, whether or not they are retransmitted later.
 
     \b
       windtunnel loss
       windtunnel loss --json | jq '[.losses[].bytes_lost] | add'
     """
     where = directory_or_default(directory)
-    return show(lambda: _look(where), How(as_json, once, interval_s))
+    return show(lambda: _view(where), OutputOptions(as_json, once, interval_s))
 
 
-def _look(directory: Path) -> View:
+def _view(directory: Path) -> View:
     from windtunnel.harness.inspect.aeron_dir import LOSS_REPORT_FILE, read_losses
 
     path = directory / LOSS_REPORT_FILE

@@ -1,4 +1,4 @@
-"""`windtunnel stat`: all counters of a driver, as Aeron's AeronStat shows them."""
+"""`windtunnel stat`: shows all counters of a driver, like Aeron's AeronStat."""
 
 import re
 import time
@@ -10,7 +10,7 @@ import click
 
 from windtunnel.harness.cli.inspect.look import (
     EXIT_CODES,
-    How,
+    OutputOptions,
     directory_or_default,
     driver_document,
     heading,
@@ -29,19 +29,26 @@ COLUMNS = (Column("id", True), Column("value", True), Column("label"))
 
 @click.command(short_help="Show a driver's counters, live.", epilog=EXIT_CODES)
 @live_options
-@click.option("--type", "type_", callback=pattern, metavar="REGEX", help="Type id of a counter.")
+@click.option(
+    "--type", "type_", callback=pattern, metavar="REGEX", help="Match the type id of a counter."
+)
 @click.option(
     "--identity",
     callback=pattern,
     metavar="REGEX",
-    help="Id of a system counter, registration id of a stream's counter.",
+    help="Match the id of a system counter, or the registration id of a stream's counter.",
 )
-@click.option("--session", callback=pattern, metavar="REGEX", help="Session id of a stream.")
-@click.option("--stream", callback=pattern, metavar="REGEX", help="Stream id of a stream.")
 @click.option(
-    "--channel", callback=pattern, metavar="REGEX", help="Channel of a stream or an endpoint."
+    "--session", callback=pattern, metavar="REGEX", help="Match the session id of a stream."
 )
-@click.option("--nonzero", is_flag=True, help="Leave out counters that are 0.")
+@click.option("--stream", callback=pattern, metavar="REGEX", help="Match the stream id.")
+@click.option(
+    "--channel",
+    callback=pattern,
+    metavar="REGEX",
+    help="Match the channel of a stream or an endpoint.",
+)
+@click.option("--nonzero", is_flag=True, help="Omit counters whose value is 0.")
 def stat(
     directory: Path | None,
     as_json: bool,
@@ -54,33 +61,35 @@ def stat(
     channel: re.Pattern[str] | None,
     nonzero: bool,
 ) -> int:
-    """Show the counters of the driver, of real Aeron or ours.
+    """Show the counters of a driver, real Aeron's or ours.
 
-    A REGEX need only be found somewhere in the number or text; put ^ and $ around it for all of
-    it. As with Aeron's AeronStat a filter says nothing about counters that have no such thing:
-    --session leaves the system counters in, and --type '[1-9]' takes them out.
+    A REGEX matches anywhere in the number or text; anchor it with ^ and $ to match all of it. As
+    in Aeron's AeronStat, a filter does not apply to counters that lack the attribute: --session
+    keeps the system counters, and --type '[1-9]' excludes them.
 
     \b
-      windtunnel stat                                    live, until Ctrl-C
-      windtunnel stat --type '^[1-9]' --session '^77$'   one session's positions
+      windtunnel stat                                    show counters live, until Ctrl-C
+      windtunnel stat --type '^[1-9]' --session '^77$'   show the counters of one session
       windtunnel stat --json | jq '.counters[] | select(.type_id == 5) | .value'
     """
     from windtunnel.harness.inspect.counter_filter import CounterFilter
 
     where = directory_or_default(directory)
-    wanted = CounterFilter(type_, identity, session, stream, channel)
-    how = How(as_json, once, interval_s)
-    return show(lambda: _look(where, wanted, nonzero), how)
+    counter_filter = CounterFilter(type_, identity, session, stream, channel)
+    output = OutputOptions(as_json, once, interval_s)
+    return show(lambda: _view(where, counter_filter, nonzero), output)
 
 
-def _look(directory: Path, wanted: "CounterFilter", nonzero: bool) -> View:
+def _view(directory: Path, counter_filter: "CounterFilter", nonzero: bool) -> View:
     from windtunnel.harness.inspect.aeron_dir import read_driver
     from windtunnel.harness.inspect.driver_state import driver_state
 
     cnc = read_driver(directory)
     state = driver_state(cnc, time.time_ns() // 1_000_000)
     counters = [
-        each for each in cnc.counters() if wanted.passes(each) and (each.final_value or not nonzero)
+        each
+        for each in cnc.counters()
+        if counter_filter.passes(each) and (each.final_value or not nonzero)
     ]
     return View(
         heading=heading(directory, state),
@@ -100,9 +109,9 @@ def _document(counter: "CounterFacts") -> dict[str, Any]:
 
     document = asdict(counter)
     document["value"] = document.pop("final_value")
-    if counter.type_id in counter_key.OF_A_STREAM:
+    if counter.type_id in counter_key.STREAM_TYPES:
         session_id, stream_id = counter_key.session_and_stream(counter)
         document |= {"session_id": session_id, "stream_id": stream_id}
-    if counter.type_id in counter_key.OF_A_STREAM | counter_key.OF_AN_ENDPOINT:
+    if counter.type_id in counter_key.STREAM_TYPES | counter_key.ENDPOINT_TYPES:
         document["channel"] = counter_key.channel(counter)
     return document

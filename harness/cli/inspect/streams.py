@@ -1,4 +1,4 @@
-"""`windtunnel streams`: the positions of each stream, as Aeron's StreamStat shows them."""
+"""`windtunnel streams`: shows the positions of each stream, like Aeron's StreamStat."""
 
 import time
 from dataclasses import asdict
@@ -8,7 +8,7 @@ import click
 
 from windtunnel.harness.cli.inspect.look import (
     EXIT_CODES,
-    How,
+    OutputOptions,
     directory_or_default,
     driver_document,
     heading,
@@ -30,9 +30,9 @@ COLUMNS = (
 @click.command(short_help="Show the positions of each stream, live.", epilog=EXIT_CODES)
 @live_options
 def streams(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
-    """Show each stream of the driver with its counters: pub-pos, snd-pos, rcv-hwm and the others.
+    """Show each stream of the driver with its counters: pub-pos, snd-pos, rcv-hwm and so on.
 
-    A driver that sends and receives the same stream shows both ends, by their channels.
+    If the driver sends and receives the same stream, each end is shown with its channel.
 
     \b
       windtunnel streams
@@ -40,10 +40,10 @@ def streams(directory: Path | None, as_json: bool, once: bool, interval_s: float
       windtunnel streams --json | jq '.streams[] | {session_id, counters}'
     """
     where = directory_or_default(directory)
-    return show(lambda: _look(where), How(as_json, once, interval_s))
+    return show(lambda: _view(where), OutputOptions(as_json, once, interval_s))
 
 
-def _look(directory: Path) -> View:
+def _view(directory: Path) -> View:
     from windtunnel.harness.inspect.aeron_dir import read_driver
     from windtunnel.harness.inspect.driver_state import driver_state
     from windtunnel.harness.inspect.streams import streams as grouped

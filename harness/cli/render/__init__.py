@@ -1,1 +1,1 @@
-"""How results are shown: verdict lines, tables, live displays."""
+"""Output formats: verdict lines, tables, and live progress displays."""

@@ -1,9 +1,9 @@
-"""What a person sees while a suite works.
+"""Progress displays of a running suite.
 
-    terminal    a live line a run: phase, bar, percent, MB/s, faults and NAKs so far
-    pipe        a plain line a phase on stderr; verdicts alone on stdout
+    terminal    a live line for each run: phase, bar, percent, MB/s, drops and NAKs so far
+    pipe        a plain line for each phase on stderr; only verdicts on stdout
 
-The display draws what the runner tells it; it never looks at a process or a packet itself.
+Displays are driven by the runner's events alone; they read neither processes nor packets.
 """
 
 import json
@@ -23,7 +23,7 @@ MEGABYTE = 1e6
 
 
 class Display(Protocol):
-    """Takes the runner's events; used as a context around the suite."""
+    """A receiver of the runner's events; used as a context manager around the suite."""
 
     def __enter__(self) -> "Display": ...
     def __exit__(self, *_: object) -> None: ...
@@ -31,7 +31,7 @@ class Display(Protocol):
 
 
 class Verdicts:
-    """Writes the line of each run that has ended to stdout, as text or as JSON."""
+    """Formats the verdict line of each finished run, as text or as JSON."""
 
     def __init__(self, as_json: bool) -> None:
         self.as_json = as_json
@@ -41,16 +41,16 @@ class Verdicts:
         self._started_s[event.run_index] = time.monotonic()
 
     def line(self, event: "RunEvent") -> str:
-        """The line of a run's verdict."""
+        """Return the line for a run's verdict."""
         if self.as_json:
             return json.dumps(run_document(event.outcome, event.scenario, event.seed, event.text))
         now_s = time.monotonic()
-        lasted_s = now_s - self._started_s.pop(event.run_index, now_s)
-        return run_line(event.outcome, event.scenario, event.seed, event.text, lasted_s)
+        duration_s = now_s - self._started_s.pop(event.run_index, now_s)
+        return run_line(event.outcome, event.scenario, event.seed, event.text, duration_s)
 
 
 class PlainDisplay:
-    """Plain lines: phases and notes on stderr, verdicts on stdout."""
+    """A display of plain lines: phases and notes on stderr, verdicts on stdout."""
 
     def __init__(self, verdicts: Verdicts) -> None:
         self.verdicts = verdicts
@@ -63,25 +63,25 @@ class PlainDisplay:
         pass
 
     def on_event(self, event: "RunEvent") -> None:
-        place = f"[{event.run_index + 1}/{event.run_count}] {event.scenario} seed {event.seed}"
+        run = f"[{event.run_index + 1}/{event.run_count}] {event.scenario} seed {event.seed}"
         if event.kind == "run":
             self.verdicts.on_start(event)
         elif event.kind == "phase":
-            echo(f"{place}: {event.phase}{f' ({event.text})' if event.text else ''}", err=True)
+            echo(f"{run}: {event.phase}{f' ({event.text})' if event.text else ''}", err=True)
         elif event.kind == "note":
-            echo(f"{place}: {event.text}", err=True)
+            echo(f"{run}: {event.text}", err=True)
         elif event.kind == "progress" and event.fraction is not None:
             quarter = int(event.fraction * 4)
             if quarter > self._quarters.get(event.run_index, 0):
                 self._quarters[event.run_index] = quarter
-                click.echo(f"{place}: {quarter * 25} %", err=True)
+                click.echo(f"{run}: {quarter * 25} %", err=True)
         elif event.kind == "verdict":
             click.echo(self.verdicts.line(event))
             sys.stdout.flush()
 
 
 class LiveDisplay:
-    """A live line on the terminal; verdict lines scroll away above it."""
+    """A display with live lines at the bottom of the terminal; verdict lines scroll above them."""
 
     def __init__(self, verdicts: Verdicts, on_stderr: bool) -> None:
         from rich.console import Console
@@ -92,12 +92,12 @@ class LiveDisplay:
         self._console = Console(stderr=on_stderr, highlight=False)
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("{task.fields[place]}"),
+            TextColumn("{task.fields[run]}"),
             TextColumn("[bold]{task.description}"),
             BarColumn(bar_width=28),
             TextColumn("{task.percentage:>3.0f}%"),
             TextColumn("[cyan]{task.fields[rate]}"),
-            TextColumn("[dim]{task.fields[weather]}"),
+            TextColumn("[dim]{task.fields[faults]}"),
             TimeElapsedColumn(),
             console=self._console,
             transient=True,
@@ -127,19 +127,19 @@ class LiveDisplay:
     def _start(self, event: "RunEvent") -> None:
         self.verdicts.on_start(event)
         self._rates[event.run_index] = Rate()
-        place = f"{event.run_index + 1}/{event.run_count} {event.scenario}"
+        run = f"{event.run_index + 1}/{event.run_count} {event.scenario}"
         self._tasks[event.run_index] = self._progress.add_task(
-            "start", total=1.0, place=place, rate="", weather=""
+            "start", total=1.0, run=run, rate="", faults=""
         )
 
     def _advance(self, event: "RunEvent") -> None:
-        measured = self._rates[event.run_index]
-        rate = measured.megabytes_per_s(event.delivered_bytes, time.monotonic())
+        meter = self._rates[event.run_index]
+        rate = meter.megabytes_per_s(event.delivered_bytes, time.monotonic())
         self._progress.update(
             self._tasks[event.run_index],
             completed=event.fraction or 0.0,
             rate="" if rate is None else f"{rate:.1f} MB/s",
-            weather=weather(event),
+            faults=fault_counts(event),
         )
 
     def _end(self, event: "RunEvent") -> None:
@@ -156,29 +156,29 @@ class LiveDisplay:
 
 
 class Rate:
-    """Delivered bytes a second, over the time since the first of them was seen."""
+    """The average delivery rate since the first delivered bytes were reported."""
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
 
     def megabytes_per_s(self, delivered_bytes: int, now_s: float) -> float | None:
-        """The rate up to now, or None before it can be told."""
+        """Return the average rate, or None until it can be computed."""
         if self._first is None:
             self._first = (delivered_bytes, now_s) if delivered_bytes else None
             return None
         first_bytes, first_s = self._first
-        lasted_s = now_s - first_s
-        return (delivered_bytes - first_bytes) / lasted_s / MEGABYTE if lasted_s > 0 else None
+        elapsed_s = now_s - first_s
+        return (delivered_bytes - first_bytes) / elapsed_s / MEGABYTE if elapsed_s > 0 else None
 
 
-def weather(event: "RunEvent") -> str:
-    """Faults and NAKs so far, where the runner tells them."""
-    told = (("drops", getattr(event, "drop_count", 0)), ("NAKs", getattr(event, "nak_count", 0)))
-    return "  ".join(f"{count} {name}" for name, count in told if count)
+def fault_counts(event: "RunEvent") -> str:
+    """Return the counts of drops and NAKs so far; empty if the event has none."""
+    counts = (("drops", getattr(event, "drop_count", 0)), ("NAKs", getattr(event, "nak_count", 0)))
+    return "  ".join(f"{count} {name}" for name, count in counts if count)
 
 
 def choose(as_json: bool) -> Display:
-    """A live display where a person looks on, plain lines elsewhere."""
+    """Return a live display if stdout or stderr is a terminal, else a plain one."""
     verdicts = Verdicts(as_json)
     if sys.stdout.isatty() and not as_json:
         return LiveDisplay(verdicts, on_stderr=False)

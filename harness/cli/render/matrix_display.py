@@ -1,7 +1,7 @@
-"""What a person sees while a matrix is made: a line a cell, and on a terminal one live line.
+"""The progress display of a matrix: a line for each finished cell and, on a terminal, a live line.
 
 terminal    4/12 cells  1 failing  17/60 runs  loss/x, ours to pyaeron, seed 3    (live)
-pipe        a line for each cell that is done
+pipe        a line for each finished cell
 """
 
 import sys
@@ -20,15 +20,15 @@ NOT_FAILING = ("PASS", "UNSUPPORTED", "CANCELLED")
 
 
 def cell_line(cell: "MatrixCell") -> str:
-    """One cell in one line: verdict, scenario, pair, passes of runs, why."""
+    """Return a cell as one line: outcome, scenario, pair of drivers, passed runs, reason."""
     passes = f"  {cell.pass_count}/{len(cell.runs)}" if cell.outcome != "UNSUPPORTED" else ""
-    why = " ".join(cell.reason.split())
-    told = f"{cell.scenario}  {cell.publisher} to {cell.subscriber}{passes}  {why}"
-    return f"{outcome_mark(cell.outcome)}  {printable(told)}"
+    reason = " ".join(cell.reason.split())
+    text = f"{cell.scenario}  {cell.publisher} to {cell.subscriber}{passes}  {reason}"
+    return f"{outcome_mark(cell.outcome)}  {printable(text)}"
 
 
 class MatrixDisplay:
-    """Writes the lines of cells; with a terminal on stderr or stdout, also the live line."""
+    """Prints a line for each finished cell and, if stderr is a terminal, a live line."""
 
     def __init__(self, *, lines_on_stderr: bool) -> None:
         self._lines_on_stderr = lines_on_stderr
@@ -77,8 +77,8 @@ class MatrixDisplay:
         if self._live is None:
             click.echo(cell_line(cell), err=self._lines_on_stderr)
             return
-        # The live line stands on the last row of the same terminal: it makes room by itself only
-        # for what passes through it.
+        # The live line occupies the last row of the terminal. rich moves it out of the way only for
+        # text that is printed through its own console.
         from rich.text import Text
 
         self._live.console.print(Text.from_ansi(cell_line(cell)), soft_wrap=True)
@@ -92,7 +92,7 @@ class MatrixDisplay:
             )
 
     def text(self) -> str:
-        """The live line."""
+        """Return the live line."""
         return (
             f"{self._cells_done}/{self._cells or '?'} cells  {self._failing} failing  "
             f"{self._runs_done}/{self._runs} runs  {self._now}"

@@ -1,11 +1,11 @@
-"""What a tool shows, before anybody has decided how: a heading, rows, a closing line, a document.
+"""The output of an inspection tool, independent of its format: heading, table, footer, document.
 
-    pipe        columns padded to their widest cell, two spaces between; no escape sequence
-    terminal    the same, cut to the window; what has changed is bold
-    machine     the document, as JSON
+    pipe        columns padded to their widest cell, two spaces between; no escape sequences
+    terminal    the same, cut to the window; changed rows are bold
+    --json      the document
 
-Texts come from files of others: what is not printable is written as an escape before it is shown.
-All commands print such texts through `echo`, or `printable` where a text gets colours.
+Texts come from untrusted files, so unprintable characters are replaced by escapes. All commands
+print such texts through `echo`, or pass them through `printable` before they add colours.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,12 @@ if TYPE_CHECKING:
 
 GAP = "  "
 FRAME_LINES = 4
-"""Of a picture, beside the table: heading, what is hidden, closing line, problem."""
+"""Lines of a live view beside the table: heading, count of hidden lines, footer, problem."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A title, and whether its cells are numbers."""
+    """A column's title, and whether its cells are numbers, which are aligned to the right."""
 
     title: str
     is_number: bool = False
@@ -32,27 +32,27 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """One look at something."""
+    """The output of one reading, in all formats."""
 
     heading: str
     columns: tuple[Column, ...]
     rows: list[tuple[str, ...]]
-    "As many cells as columns; a cell of several lines makes a row of several lines."
+    "One cell for each column; a cell may contain several lines."
     document: dict[str, Any]
     closing: str = ""
     problem: str = ""
-    "What could not be read; shown on stderr, and makes the command exit 2."
+    "What could not be read; printed on stderr, and the exit code is 2."
     keys: list[object] = field(default_factory=list)
-    "One a row, where a live view shall show what has changed: equal from look to look."
+    "One for each row, to recognize the row in the next reading and highlight changes."
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a text that scenarios, run folders, captures or drivers had a part in."""
+    """Print a text that may contain data of scenarios, run folders, captures or drivers."""
     click.echo(printable(text), err=err)
 
 
 def printable(text: str) -> str:
-    """The text with escapes in place of what a terminal would obey; line ends and all else stay."""
+    """Replace unprintable characters by escapes; line ends are kept, tabs become spaces."""
     kept = (
         each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
         for each in text.replace("\r\n", "\n").expandtabs(4)
@@ -61,7 +61,7 @@ def printable(text: str) -> str:
 
 
 def plain_lines(view: View) -> Iterator[str]:
-    """The view as lines of text."""
+    """Return the view as lines of text."""
     yield printable(view.heading)
     for _, line in _table_lines(view):
         yield line
@@ -70,7 +70,7 @@ def plain_lines(view: View) -> Iterator[str]:
 
 
 def _table_lines(view: View) -> Iterator[tuple[int | None, str]]:
-    """Each line of the table with the index of its row; the titles' is None. Empty without rows."""
+    """Yield each line with the index of its row, None for the titles; nothing without rows."""
     if not view.rows:
         return
     rows = [[printable(cell).rstrip("\n").split("\n") for cell in row] for row in view.rows]
@@ -98,7 +98,7 @@ def _line(columns: tuple[Column, ...], widths: list[int], cells: list[str]) -> s
 
 
 def drawn(view: View, changed: set[object], lines_max: int) -> "RenderableType":
-    """The view for a window of so many lines; rows of `changed` keys stand out."""
+    """Return the view for a window of `lines_max` lines; rows with a key in `changed` are bold."""
     from rich.console import Group
     from rich.text import Text
 

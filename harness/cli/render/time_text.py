@@ -1,4 +1,4 @@
-"""Epoch milliseconds as a person reads them, in local time with its offset, as Aeron's tools do."""
+"""Formatting of epoch milliseconds as local time with its UTC offset, as in Aeron's tools."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_text(epoch_ms: int) -> str:
-    """A time such as `2026-01-31 23:41:08.599+0000`; what no calendar holds stays a number."""
+    """Return a time such as `2026-01-31 23:41:08.599+0000`; the number if it is out of range."""
     try:
         local = (_EPOCH + timedelta(milliseconds=epoch_ms)).astimezone()
     except (OverflowError, ValueError, OSError):

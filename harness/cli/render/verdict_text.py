@@ -1,4 +1,4 @@
-"""A verdict in one line, for people and for machines; colour is added only for a terminal."""
+"""Formatting of verdicts and findings as single lines and as JSON documents."""
 
 from typing import Any
 
@@ -15,30 +15,30 @@ COLOURS = {
     "UNSUPPORTED": "blue",
     "CANCELLED": "yellow",
 }
-ABSENT = "?"
+NO_SEED = "?"
 WIDTH = max(len(name) for name in COLOURS)
 
 
 def outcome_mark(outcome: str) -> str:
-    """The outcome in its colour, padded so that lines align; click strips colour in a pipe."""
+    """Return the padded outcome in its colour; click strips colours if stdout is not a terminal."""
     return click.style(f"{outcome:<{WIDTH}}", fg=COLOURS.get(outcome, "red"), bold=True)
 
 
 def run_line(
     outcome: str, scenario: str, seed: int | None, reason: str, duration_s: float | None
 ) -> str:
-    """One run in one line: verdict, name, seed, how long, why."""
-    lasted = "" if duration_s is None else f"  {duration_s:.1f} s"
-    why = f"  {' '.join(reason.split())}" if reason else ""
-    told = f"{scenario}  seed {ABSENT if seed is None else seed}{lasted}{why}"
-    return f"{outcome_mark(outcome)}  {printable(told)}"
+    """Return a run as one line: outcome, scenario, seed, duration, reason."""
+    duration = "" if duration_s is None else f"  {duration_s:.1f} s"
+    suffix = f"  {' '.join(reason.split())}" if reason else ""
+    text = f"{scenario}  seed {NO_SEED if seed is None else seed}{duration}{suffix}"
+    return f"{outcome_mark(outcome)}  {printable(text)}"
 
 
 def run_document(outcome: str, scenario: str, seed: int, reason: str) -> dict[str, Any]:
-    """The same for machines."""
+    """Return a run as a JSON document."""
     return {"kind": "run", "scenario": scenario, "seed": seed, "outcome": outcome, "reason": reason}
 
 
 def finding_line(outcome: str, name: str, text: str) -> str:
-    """One gate or check, indented below its run."""
+    """Return a gate or check as one line, indented below its run."""
     return f"    {outcome_mark(outcome)}  {printable(f'{name:<28}  {text}')}"

@@ -1,4 +1,4 @@
-"""`windtunnel calibrate`: what was asked of relay or netem, and what they deliver."""
+"""`windtunnel calibrate`: measures how exactly relay or netem apply impairments."""
 
 import json
 import secrets
@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure, one_line
 
@@ -17,41 +18,49 @@ if TYPE_CHECKING:
 
 FLOOR_MISSED = 1
 SEED_BITS = 32
-INSIDE_S = 1_800.0
-"""For all rounds together, in a kernel with one slow processor."""
+UML_BUDGET_S = 1_800.0
+"""Time for all rounds together in User Mode Linux, which has one slow processor."""
 
 
 @click.command(
-    short_help="Measure what relay or netem deliver, beside what they were asked for.",
-    epilog="\b\nExit codes: 0 all floors hold; 1 one is missed; 2 a round is void;\n"
-    "3 this machine cannot make the lab; 64 wrong command line.\n",
+    short_help="Measure how exactly relay or netem apply impairments.",
+    epilog="\b\nExit codes: 0 all limits hold; 1 a limit is missed; 2 a round is void;\n"
+    "3 this machine cannot create the lab; 64 invalid command line.\n",
 )
 @click.option(
-    "--backend", type=click.Choice(["relay", "netem"]), default="relay", show_default=True
+    "--backend",
+    type=click.Choice(["relay", "netem"]),
+    default="relay",
+    show_default=True,
+    help="What applies the impairments.",
 )
 @click.option(
     "--kernel",
     type=click.Choice(["host", "uml"]),
     default="host",
-    help="This machine's kernel, or User Mode Linux, which has netem.  [default: host]",
+    help="Kernel: this machine's, or User Mode Linux, which has netem.  [default: host]",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="[default: by chance]")
+@click.option("--seed", type=click.IntRange(min=0), help="Random seed.  [default: random]")
 @click.option(
     "--scale",
     type=click.FloatRange(0.01, 100.0),
     default=1.0,
     show_default=True,
-    help="Packets a round, times this; the intervals of bursts want 1 or more.",
+    help="Factor for the number of packets in each round; burst lengths need at least 1.",
 )
 @click.option(
-    "--packets-per-s", type=click.IntRange(100, 50_000), default=10_000, show_default=True
+    "--packets-per-s",
+    type=click.IntRange(100, 50_000),
+    default=10_000,
+    show_default=True,
+    help="Maximum sending rate.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write calibration.json and calibration.html there.",
+    help="Write calibration.json and calibration.html to this folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="The document as JSON on stdout.")
+@click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def calibrate(
     backend: "Backend",
     kernel: str,
@@ -61,10 +70,10 @@ def calibrate(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Send known traffic through each impairment, and hold what arrives against what was asked.
+    """Send known traffic through each impairment, and compare the measured effect with the request.
 
-    Loss rate, burst length, delay quantiles, reorder distance and more, each with its 99.9 %
-    interval, as a table and, with --out, as a chart.
+    Prints a table of loss rates, burst lengths, delay quantiles, reorder distances and more, each
+    with its 99.9 % confidence interval; --out also writes a chart.
     """
     chosen = secrets.randbits(SEED_BITS) if seed is None else seed
     if kernel == "uml":
@@ -72,9 +81,9 @@ def calibrate(
 
         options: dict[str, object] = {"backend": backend, "seed": chosen, "scale": scale}
         options |= {"packets-per-s": packets_per_s, "out": out}
-        words = ["calibrate", *(["--json"] if as_json else [])]
-        return in_kernel.command(words, options, INSIDE_S * max(scale, 1.0))
-    found = _measured(backend, chosen, scale, packets_per_s)
+        arguments = ["calibrate", *(["--json"] if as_json else [])]
+        return in_kernel.command(arguments, options, UML_BUDGET_S * max(scale, 1.0))
+    found = _measure(backend, chosen, scale, packets_per_s)
     if out is not None:
         _write(found, out)
     if as_json:
@@ -88,15 +97,16 @@ def calibrate(
     return exit_code.INCONCLUSIVE if found.voids else exit_code.OK
 
 
-def _measured(backend: "Backend", seed: int, scale: float, packets_per_s: int) -> "Calibration":
+def _measure(backend: "Backend", seed: int, scale: float, packets_per_s: int) -> "Calibration":
     from windtunnel.harness.calibration.plan import impairments
     from windtunnel.harness.calibration.rounds import calibrate as measure
+    from windtunnel.harness.orchestrate.fidelity import NETNS
+    from windtunnel.harness.orchestrate.lab import Unsupported
     from windtunnel.harness.orchestrate.labs import labs, privileges
-    from windtunnel.harness.orchestrate.run.traffic import Unsupported
 
     with one_line():
         privileges.acquire()
-        labs.require(labs.NETNS)
+        labs.require(NETNS)
         click.echo(f"seed {seed}", err=True)
         try:
             return measure(
@@ -121,11 +131,11 @@ def _write(found: "Calibration", out: Path) -> None:
 
 
 def view(found: "Calibration") -> "View":
-    """The table of a calibration."""
+    """Return the table of a calibration."""
     from windtunnel.harness.cli.render.table import Column, View
 
-    names = ("impairment", "quantity", "unit", "asked", "delivered", "99.9 % interval", "floor", "")
-    numbers = {"asked", "delivered", "99.9 % interval"}
+    names = ("impairment", "quantity", "unit", "requested", "measured", "99.9 % interval", "limit", "")
+    numbers = {"requested", "measured", "99.9 % interval"}
     return View(
         heading=f"backend {found.backend}, kernel {found.kernel}, "
         f"at most {found.packets_per_s} packets/s, seed {found.seed}",

@@ -1,4 +1,4 @@
-"""`--junit FILE` and `--markdown FILE`: what a CI system reads of a suite or a matrix."""
+"""`--junit FILE` and `--markdown FILE`: the results of a suite or matrix in formats of CI systems."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -13,18 +13,18 @@ _Command = TypeVar("_Command", bound=Callable[..., object])
 
 
 def ci_options(command: _Command) -> _Command:
-    """Add both options to a command."""
-    for name, what in (
-        ("--markdown", "Also write a summary in markdown to FILE; a summary of a job appends."),
+    """Add --junit and --markdown to a command."""
+    for name, text in (
+        ("--markdown", "Also append a summary in markdown to FILE."),
         ("--junit", "Also write JUnit XML to FILE."),
     ):
         kind = click.Path(dir_okay=False, writable=True, path_type=Path)
-        command = click.option(name, type=kind, metavar="FILE", help=what)(command)
+        command = click.option(name, type=kind, metavar="FILE", help=text)(command)
     return command
 
 
 def write_ci_files(outcomes: "Outcomes", junit: Path | None, markdown: Path | None) -> None:
-    """Write what was asked for; the summary goes behind what is in its file, as CI systems want."""
+    """Write the requested files; the summary is appended, as job summaries of CI systems need."""
     from windtunnel.reports.junit import junit_xml
     from windtunnel.reports.markdown import summary
 

@@ -1,9 +1,9 @@
-"""`windtunnel decisions`: the middlebox's decision log as JSON lines.
+"""`windtunnel decisions`: prints the middlebox's decision log as JSON lines.
 
     {"time_ns": 17..., "action": "drop", "link": "a->b", "frame_type": "DATA", "attempt": 1, ...}
 
-One line a decision, in the order they were taken. Two runs with the same seed are compared with
-`--key`, which leaves out what depends on time and on a driver's random choices.
+One line for each decision, in order. To compare two runs with the same seed use `--key`, which
+omits everything that depends on time and on a driver's random choices.
 """
 
 import json
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from windtunnel.harness.artifact.records import Records
 
 KEY_FIELDS = ("action", "link", "frame_type", "stream_id", "position", "attempt", "rule")
-"""Fields that the seed alone decides, for the first passage of frames that have a position."""
+"""Fields that the seed alone determines, for the first transmission of frames with a position."""
 
 
 @click.command(short_help="Print the middlebox's decision log as JSON lines.")
@@ -26,13 +26,13 @@ KEY_FIELDS = ("action", "link", "frame_type", "stream_id", "position", "attempt"
 @click.option(
     "--key",
     is_flag=True,
-    help="Only what the seed alone decides, sorted: equal for two runs with equal seeds.",
+    help="Print only what the seed determines, sorted: equal for two runs with equal seeds.",
 )
 def decisions(run_dir: Path, key: bool) -> None:
     """Print the decision log of RUN_DIR as JSON lines.
 
-    One line for each frame that the middlebox did not simply pass on: action, link, frame type,
-    rule, session, stream, term id, term offset, position, attempt. Counting them:
+    One line for each frame that the middlebox did not forward unchanged: action, link, frame type,
+    rule, session, stream, term id, term offset, position, attempt.
 
     \b
       windtunnel decisions RUN_DIR | jq -r .action | sort | uniq -c
@@ -45,18 +45,17 @@ def decisions(run_dir: Path, key: bool) -> None:
     run = RunDir(untrusted_folder(run_dir))
     records = read_decisions(run.decisions)
     if records is None:
-        text = f"{run.decisions}: there is no decision log in this folder"
-        raise Failure(text, exit_code.INCONCLUSIVE)
+        raise Failure(f"{run.decisions}: no decision log", exit_code.INCONCLUSIVE)
     try:
         rules, links = rule_ids(run.case), link_names(run.case)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise Failure(
-            f"{run.case}: cannot be understood: {error}", exit_code.INCONCLUSIVE
+            f"{run.case}: cannot be parsed: {error}", exit_code.INCONCLUSIVE
         ) from error
     rows = [as_row(record, rules, links) for record in records]
     if key:
-        # Time decides how often a position is sent again, and in which order frames without a
-        # position appear; what happens to a frame's first passage is the seed's alone.
+        # The number of retransmissions, and the order of frames without a position, depend on
+        # timing; the decision about the first transmission of a frame depends only on the seed.
         exact = [row for row in rows if not row["timing_sensitive"] and row["attempt"] == 1]
         rows = [{name: row[name] for name in KEY_FIELDS} for row in exact]
         rows.sort(key=_by_frame)
@@ -69,7 +68,7 @@ def _by_frame(row: dict[str, Any]) -> tuple[str, int, int, int]:
 
 
 def rule_ids(case: Path) -> list[str]:
-    """Ids of the case's fault rules in order; empty when there is no case to read."""
+    """Return the ids of the case's fault rules in order; empty if there is no case file."""
     from windtunnel.harness.artifact.documents import read_document
 
     document = read_document(case) or {}
@@ -77,7 +76,7 @@ def rule_ids(case: Path) -> list[str]:
 
 
 def link_names(case: Path) -> list[str]:
-    """Names of the case's link directions by code."""
+    """Return the names of the case's link directions by code."""
     from windtunnel.harness.artifact.middlebox.decision import LINKS
     from windtunnel.harness.artifact.documents import read_document
 
@@ -88,7 +87,7 @@ def link_names(case: Path) -> list[str]:
 
 
 def as_row(record: "Records", rules: list[str], links: list[str]) -> dict[str, Any]:
-    """One decision in words and plain numbers."""
+    """Return a decision as a JSON-serializable dictionary with symbolic names."""
     from windtunnel.harness.artifact.middlebox.decision import ACTIONS
     from windtunnel.harness.artifact.middlebox.frame_class import NAMES
 

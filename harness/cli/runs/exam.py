@@ -1,4 +1,4 @@
-"""`windtunnel exam`: run drivers with planted defects, and see whether the judge finds them out."""
+"""`windtunnel exam`: mutation testing of the judge with drivers that have planted defects."""
 
 import json
 import sys
@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from windtunnel.harness.cli import exit_code
 
 if TYPE_CHECKING:
@@ -17,36 +18,36 @@ if TYPE_CHECKING:
 COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
 
 
-@click.command(short_help="Plant defects in the driver, and see whether the judge finds them.")
+@click.command(short_help="Plant defects in the driver and test whether the judge detects them.")
 @click.option(
     "--mutants",
     "patterns",
     metavar="PATTERN",
     multiple=True,
-    help="Only those whose name matches, such as `nak-*`; may be given more than once.",
+    help="Only mutants whose name matches, such as `nak-*`; can be repeated.",
 )
 @click.option(
     "--fidelity",
     type=click.Choice(["netns", "sim"]),
-    help="Where all mutants run.  [default: each where it is to be examined]",
+    help="Fidelity of all runs.  [default: as each mutant specifies]",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1, max=64),
     default=1,
     show_default=True,
-    help="How many runs at a time.",
+    help="Number of parallel runs.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Where the exam's folder is made.",
+    help="Parent folder of the exam's folder.",
 )
-@click.option("--keep", is_flag=True, help="Keep the run folders of killed mutants, too.")
-@click.option("--list", "only_list", is_flag=True, help="List the mutants, and run nothing.")
-@click.option("--json", "as_json", is_flag=True, help="The whole exam as JSON on stdout.")
+@click.option("--keep", is_flag=True, help="Also keep the run folders of killed mutants.")
+@click.option("--list", "only_list", is_flag=True, help="List the mutants and exit.")
+@click.option("--json", "as_json", is_flag=True, help="Print the whole exam as JSON.")
 def exam(
     patterns: tuple[str, ...],
     fidelity: str | None,
@@ -56,13 +57,13 @@ def exam(
     only_list: bool,
     as_json: bool,
 ) -> int:
-    """Examine the judge: plant one defect after the other in the driver, and let it be judged.
+    """Test the judge: plant defects in the driver, one at a time, and check that runs FAIL.
 
-    First the sound driver must pass every scenario that is needed; if it does not, the exam is
-    void. Then each mutant is run in its scenarios until one is judged FAIL, which kills it. Exits
-    with 0 when at least 98 % were killed and each other one's survival is explained, else with 1;
-    a void exam exits with 2, or 3 where the harness failed. A run that the machine was too slow for
-    is made once more, alone.
+    First the unmodified driver must pass all scenarios that are needed, or the exam is void. Then
+    each mutant runs in its scenarios until a run is judged FAIL, which kills the mutant. Exits with
+    0 if at least 98 % of the mutants were killed and each survivor is explained, else with 1; a
+    void exam exits with 2, or with 3 if the harness failed. A run for which the machine was too
+    slow is repeated once, on its own.
 
     \b
       windtunnel exam
@@ -72,17 +73,17 @@ def exam(
     from windtunnel.harness.exam import mutant
 
     try:
-        chosen = mutant.chosen(mutant.load_all(), patterns)
+        selected = mutant.chosen(mutant.load_all(), patterns)
     except mutant.MutantError as error:
         raise click.UsageError(str(error)) from error
     if only_list:
-        _list(chosen, as_json)
+        _list(selected, as_json)
         return exit_code.OK
-    return _examine(chosen, fidelity, jobs, out, keep, as_json)
+    return _examine(selected, fidelity, jobs, out, keep, as_json)
 
 
 def _examine(
-    chosen: "Sequence[Mutant]",
+    mutants: "Sequence[Mutant]",
     fidelity: str | None,
     jobs: int,
     out: Path,
@@ -93,51 +94,52 @@ def _examine(
     from windtunnel.harness.exam import mutated_driver
     from windtunnel.harness.exam.examine import DOCUMENT, MutationRun, examine
     from windtunnel.harness.exam.markdown import exam_markdown
+    from windtunnel.harness.orchestrate.fidelity import NETNS
     from windtunnel.harness.orchestrate.labs import labs, privileges
 
     folder = out.resolve() / f"exam-{datetime.now(UTC):%Y%m%dT%H%M%SZ}"
-    progress = Progress(len(chosen))
+    progress = Progress(len(mutants))
     with one_line():
-        sitting = MutationRun(chosen, folder, fidelity, jobs, keep)
-        for place in sorted({sitting.place(each) for each in chosen}):
-            if place == labs.NETNS:
+        mutation_run = MutationRun(mutants, folder, fidelity, jobs, keep)
+        for needed in sorted({mutation_run.fidelity_of(each) for each in mutants}):
+            if needed == NETNS:
                 privileges.acquire()
-            labs.require(place)
-            mutated_driver.prepare(None, place, lambda text: click.echo(text, err=True))
-        found, asked = examine(sitting, progress)
+            labs.require(needed)
+            mutated_driver.prepare(None, needed, lambda text: click.echo(text, err=True))
+        found, signal_code = examine(mutation_run, progress)
     markdown = folder / "exam.md"
     markdown.write_text(exam_markdown(found), encoding="utf-8")
     if as_json:
         click.echo((folder / DOCUMENT).read_text(encoding="utf-8").rstrip())
     else:
-        _tell(found)
+        _print_table(found)
         click.echo(f"report: {markdown}")
-    if asked is not None:
-        click.echo(f"windtunnel: interrupted; what there is lies in {folder}", err=True)
-        return asked
+    if signal_code is not None:
+        click.echo(f"windtunnel: interrupted; partial results are in {folder}", err=True)
+        return signal_code
     return code_of(found)
 
 
 def code_of(found: "Exam") -> int:
-    """The exit code of an exam that came to its end."""
+    """Return the exit code of a complete exam."""
     if found.is_void:
-        is_ours = any(run.outcome == "HARNESS" for run in found.sound)
-        return exit_code.HARNESS if is_ours else exit_code.INCONCLUSIVE
+        has_harness_failure = any(run.outcome == "HARNESS" for run in found.sound)
+        return exit_code.HARNESS if has_harness_failure else exit_code.INCONCLUSIVE
     return exit_code.OK if found.is_passed else 1
 
 
 class Progress:
-    """A line on stderr as each run of the sound driver, and each mutant, ends."""
+    """Prints a line on stderr after each run of the unmodified driver, and after each mutant."""
 
     def __init__(self, total: int) -> None:
         self._total = total
         self._count = 0
 
-    def on_sound(self, run: "ExamRun") -> None:
-        click.echo(f"sound driver  {run.scenario}: {run.outcome}  {run.seconds:g} s", err=True)
+    def on_driver_without_defect(self, run: "ExamRun") -> None:
+        click.echo(f"unmodified driver  {run.scenario}: {run.outcome}  {run.seconds:g} s", err=True)
 
-    def on_again(self, name: str, run: "ExamRun") -> None:
-        text = f"once more, alone: {name}  {run.scenario}: {run.outcome}: {run.reason}"
+    def on_repeat(self, name: str, run: "ExamRun") -> None:
+        text = f"repeated on its own: {name}  {run.scenario}: {run.outcome}: {run.reason}"
         click.echo(text, err=True)
 
     def on_mutant(self, row: "MutantRow") -> None:
@@ -145,28 +147,29 @@ class Progress:
 
         self._count += 1
         state = click.style(f"{row.state:<9}", fg=COLOURS[row.state], bold=True)
-        lasted_s = sum(run.seconds for run in row.runs)
-        place = f"[{self._count}/{self._total}]"
-        text = f"{place} {state} {row.name}  {where(row)}: {by(row)}  {lasted_s:.0f} s"
+        duration_s = sum(run.seconds for run in row.runs)
+        count = f"[{self._count}/{self._total}]"
+        text = f"{count} {state} {row.name}  {where(row)}: {by(row)}  {duration_s:.0f} s"
         click.echo(text, err=True)
 
 
-def _list(chosen: "Sequence[Mutant]", as_json: bool) -> None:
+def _list(mutants: "Sequence[Mutant]", as_json: bool) -> None:
     if as_json:
-        click.echo(json.dumps([each.model_dump() for each in chosen], indent=1))
+        click.echo(json.dumps([each.model_dump() for each in mutants], indent=1))
         return
-    for each in chosen:
+    for each in mutants:
         click.echo(f"{each.name:<40} {each.about}")
 
 
-def _tell(found: "Exam") -> None:
+def _print_table(found: "Exam") -> None:
     from rich.console import Console
     from rich.markup import escape
     from rich.table import Table
+
     from windtunnel.harness.exam.markdown import because, by, verdict_line, where
 
     table = Table(box=None, header_style="dim")
-    for heading in ("mutant", "state", "in", "by", "because"):
+    for heading in ("mutant", "state", "scenario", "check", "explanation"):
         table.add_column(heading, overflow="fold")
     for row in found.mutants:
         colour = COLOURS[row.state]

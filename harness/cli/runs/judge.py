@@ -1,17 +1,20 @@
-"""`windtunnel judge`: judge stored runs again; needs nothing but the run folder."""
+"""`windtunnel judge`: judges stored runs again; needs nothing but the run folder."""
 
 import json
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.failure import Failure
 
 if TYPE_CHECKING:
     from windtunnel.harness.verdict.judge import Verdict
 
 
-@click.command(short_help="Judge stored runs again: offline, same evidence, same verdict.")
+@click.command(short_help="Judge stored runs again, offline.")
 @click.argument(
     "run_dirs",
     nargs=-1,
@@ -19,18 +22,21 @@ if TYPE_CHECKING:
     metavar="RUN_DIR...",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.option("--json", "as_json", is_flag=True, help="One whole verdict a line, as JSON.")
-@click.option("--verbose", "-v", is_flag=True, help="Every gate and check, not only the bad ones.")
+@click.option("--json", "as_json", is_flag=True, help="Print each verdict as one line of JSON.")
+@click.option(
+    "--verbose", "-v", is_flag=True, help="Print every gate and check, not only the failed ones."
+)
 def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
-    """Judge stored runs again: offline, same evidence, same verdict.
+    """Judge stored runs again, offline; the same evidence leads to the same verdict.
 
-    RUN_DIR is a run folder, or a suite folder, which stands for all of its runs. Writes
-    verdict.json and exits with the worst verdict's code.
+    RUN_DIR is a run folder, or a suite folder with several runs. Writes verdict.json into each run
+    folder. The exit code is that of the worst verdict. If one of the folders is neither, nothing is
+    judged or written, and the exit code is 2.
     """
     from windtunnel.harness.cli.failure import one_line
-    from windtunnel.harness.verdict.judge import judge as judge_run
     from windtunnel.harness.verdict.core.outcome import exit_code as code_of
     from windtunnel.harness.verdict.core.outcome import merge
+    from windtunnel.harness.verdict.judge import judge as judge_run
 
     outcomes = []
     with one_line():
@@ -40,23 +46,32 @@ def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
             if as_json:
                 click.echo(json.dumps({"run_dir": str(run_dir), **verdict.as_document()}))
             else:
-                _tell(run_dir, verdict, verbose)
+                _print_verdict(run_dir, verdict, verbose)
     return code_of(merge(outcomes)) if outcomes else exit_code.INCONCLUSIVE
 
 
 def _runs(folders: tuple[Path, ...]) -> list[Path]:
-    """The run folders meant: a suite stands for its runs, anything else for itself."""
+    """Return the run folders: the runs of each suite, and all other folders unchanged.
+
+    Raises Failure if a folder is neither: a verdict.json in it would make it look like a run.
+    """
     from windtunnel.harness.artifact.regular_file import untrusted_folder
-    from windtunnel.harness.artifact.run_dir import SuiteDir
+    from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 
     runs = []
     for folder in map(untrusted_folder, folders):
         inside = [run.path for run in SuiteDir(folder).runs()]
+        # A run that ended early may lack one of the two.
+        evidence = RunDir(folder).manifest, RunDir(folder).case
+        if not inside and not any(map(os.path.lexists, evidence)):
+            names = " or ".join(each.name for each in evidence)
+            text = f"expected a run folder, with {names}, or a suite of them, found neither"
+            raise Failure(f"{folder}: {text}", exit_code.INCONCLUSIVE)
         runs += inside or [folder]
     return runs
 
 
-def _tell(run_dir: Path, verdict: "Verdict", verbose: bool) -> None:
+def _print_verdict(run_dir: Path, verdict: "Verdict", verbose: bool) -> None:
     from windtunnel.harness.cli.render.verdict_text import finding_line, run_line
 
     name = verdict.scenario or run_dir.name

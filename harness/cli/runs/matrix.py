@@ -1,10 +1,11 @@
-"""`windtunnel matrix`: every publisher against every subscriber, and a page of all cells."""
+"""`windtunnel matrix`: runs every publisher against every subscriber, and writes a page of cells."""
 
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from windtunnel.harness.cli import exit_code, scenarios
 from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
 
@@ -12,18 +13,18 @@ if TYPE_CHECKING:
     from windtunnel.harness.orchestrate.suite.matrix import MatrixResult
 
 SUITE = "matrix"
-"""The folder of scenarios that is run when none is named."""
+"""The folder of scenarios that is run by default."""
 
 
 def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-    """Names with commas between them."""
+    """Split a list of names at commas; a click callback."""
     names = tuple(each.strip() for each in value.split(",") if each.strip())
     if not names:
-        raise click.BadParameter("expected at least one peer")
+        raise click.BadParameter(f"expected at least one peer, found {value!r}")
     return names
 
 
-@click.command(short_help="Make runs of every publisher against every subscriber, and a page.")
+@click.command(short_help="Run every publisher against every subscriber, and write a page.")
 @click.argument("scenario", nargs=-1, shell_complete=scenarios.complete)
 @click.option(
     "--publishers",
@@ -42,35 +43,38 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
 @click.option(
     "--fidelity",
     type=click.Choice(["netns", "compose"]),
-    help="Namespaces or containers as hosts.  [default: compose if a Docker engine answers]",
+    help="Network namespaces or containers.  "
+    "[default: compose if a Docker engine responds, else netns]",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
-    help="Seed of the first run of a cell.  [default: the scenario's own]",
+    help="Seed of the first run in each cell.  [default: from the scenario]",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help="How many runs each cell has, with consecutive seeds.  [default: the scenario's own]",
+    help="Number of runs in each cell, with consecutive seeds.  [default: from the scenario]",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1, max=64),
-    help="How many runs are made at once.  [default: half of the processors]",
+    help="Number of parallel runs.  [default: half of the processors]",
 )
 @click.option(
     "--payload",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File whose bytes are sent.  [default: an archive of Python's standard library]",
+    help="File to send.  [default: an archive of Python's standard library]",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
-    help="Where the matrix folder is made.  [default: runs]",
+    help="Parent folder of the matrix folder.  [default: runs]",
 )
-@click.option("--json", "as_json", is_flag=True, help="The whole matrix as one JSON document.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print the whole matrix as one JSON document."
+)
 @ci_options
 def matrix(
     scenario: tuple[str, ...],
@@ -86,13 +90,12 @@ def matrix(
     junit: Path | None,
     markdown: Path | None,
 ) -> int:
-    """Make runs of every publisher against every subscriber under SCENARIO..., judge them, and
-    write a page with a cell for each.
+    """Run every publisher against every subscriber in each SCENARIO, and write a page of the cells.
 
-    A PEER is ours, pyaeron (the real C driver in the Python package of that name), java (out of
-    the jar in $AERON_ALL_JAR), or aeronmd:/path/to/aeronmd. One that this machine cannot start is
-    UNSUPPORTED. A SCENARIO is a name from `windtunnel list`, a folder of them, or a YAML file;
-    without any, the folder `matrix`. The exit code is the worst verdict's.
+    A PEER is ours, pyaeron (the Aeron C driver in the Python package of that name), java (from the
+    jar in $AERON_ALL_JAR), or aeronmd:/path/to/aeronmd. A peer that this machine cannot start is
+    UNSUPPORTED. A SCENARIO is a name from `windtunnel list`, a folder of scenarios, or a YAML file;
+    the default is the folder `matrix`. The exit code is that of the worst verdict.
 
     \b
       windtunnel matrix --seeds 5
@@ -104,32 +107,36 @@ def matrix(
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.cli.machine import default_fidelity
     from windtunnel.harness.cli.render.matrix_display import MatrixDisplay
-    from windtunnel.harness.orchestrate.suite import pool
     from windtunnel.harness.orchestrate.labs import privileges
-    from windtunnel.harness.orchestrate.suite.matrix import Question, run_matrix
+    from windtunnel.harness.orchestrate.scenario_file import require_runnable
+    from windtunnel.harness.orchestrate.suite import pool
+    from windtunnel.harness.orchestrate.suite.matrix import MatrixSpec, run_matrix
 
-    chosen = fidelity or default_fidelity()
+    chosen_fidelity = fidelity or default_fidelity()
     with one_line():
-        if chosen == "netns":
+        require_runnable(files)
+        if chosen_fidelity == "netns":
             privileges.acquire()
-        question = Question(
+        question = MatrixSpec(
             scenarios=files,
             publishers=publishers,
             subscribers=subscribers,
-            fidelity="compose" if chosen == "compose" else "netns",
+            fidelity="compose" if chosen_fidelity == "compose" else "netns",
             seed=seed,
             seeds=seeds,
             payload_file=payload,
             out=out,
-            jobs=jobs or pool.jobs_by_default(),
+            jobs=jobs or pool.default_jobs(),
         )
         with MatrixDisplay(lines_on_stderr=as_json) as display:
             result = run_matrix(question, display.on_event, display.on_cell)
-        _tell(result, as_json, junit, markdown)
+        _print_result(result, as_json, junit, markdown)
     return result.document.exit_code or exit_code.OK
 
 
-def _tell(result: "MatrixResult", as_json: bool, junit: Path | None, markdown: Path | None) -> None:
+def _print_result(
+    result: "MatrixResult", as_json: bool, junit: Path | None, markdown: Path | None
+) -> None:
     from windtunnel.reports.matrix_page import write_matrix_page
     from windtunnel.reports.outcomes import of_matrix
 
@@ -141,4 +148,5 @@ def _tell(result: "MatrixResult", as_json: bool, junit: Path | None, markdown: P
     except OSError as error:
         click.echo(f"windtunnel: the page could not be written: {error}", err=True)
     if result.document.exit_code == exit_code.INTERRUPTED:
-        click.echo(f"windtunnel: interrupted; what there is lies in {result.matrix_dir}", err=True)
+        text = f"interrupted; partial results are in {result.matrix_dir}"
+        click.echo(f"windtunnel: {text}", err=True)

@@ -1,8 +1,8 @@
-"""Replaying what `windtunnel swarm --keep` left: the seed makes the trial again, bit for bit.
+"""Replay of a trial that `windtunnel swarm --keep` stored: its seed reproduces it bit for bit.
 
-A trial has no scenario: its seed chooses streams, configuration and faults, and its traffic and its
-audit live in the simulator. So it is made again whole, and compared by the digest of everything
-that happened in it.
+A trial has no scenario file: its seed determines streams, configuration and faults, and the
+simulator generates and checks its traffic. So the whole trial is simulated again, and the digests of
+all events are compared.
 """
 
 import json
@@ -22,24 +22,24 @@ if TYPE_CHECKING:
     from windtunnel.harness.artifact.run_dir import RunDir
 
 OPTIONS = ("--frames", "--sabotage")
-"""Those of `windtunnel swarm` that change a trial beside its seed."""
+"""Options of `windtunnel swarm` that change a trial, apart from the seed."""
 
 
 def replay_trial(
     folder: "RunDir", manifest: "Manifest", is_changed: bool, out: Path, as_json: bool
 ) -> int:
-    """Make a trial again and compare. Returns its exit code, or HARNESS where it differs."""
+    """Simulate a trial again and compare; returns its exit code. Raises Failure if it differs."""
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.artifact.run_dir import RunDir
     from windtunnel.harness.artifact.run.simulation import Simulation
     from windtunnel.harness.orchestrate.swarm import run_swarm
 
     if is_changed:
-        text = "a trial of the swarm is its seed's, on virtual time: it has no other peer or place"
+        text = "a trial of the swarm can be replayed with its own drivers and fidelity only"
         raise Failure(f"{folder.path}: {text}", exit_code.USAGE)
     first = Simulation.read(folder.simulation)
     if first is None:
-        text = f"{folder.simulation}: this file is missing, so there is nothing to compare with"
+        text = f"{folder.simulation}: this file is missing: there is no digest to compare with"
         raise Failure(text, exit_code.INCONCLUSIVE)
     options = _options(folder, manifest.command)
     out = real_path(out)
@@ -53,17 +53,19 @@ def replay_trial(
         facts = {"seed": manifest.seed, "digest": first.digest, "run": str(again.path)}
         click.echo(json.dumps({"kind": "replay", "whole": is_same, **facts}))
     if not is_same:
-        what = "left nothing" if second is None else f"has events {second.digest}"
-        text = f"seed {manifest.seed} {what}, the trial that is replayed has {first.digest}"
-        raise Failure(f"{text}: another version of driver or simulator made it", exit_code.HARNESS)
+        text = "the replay wrote no digest" if second is None else f"found digest {second.digest}"
+        text = f"seed {manifest.seed}: expected digest {first.digest}, {text}"
+        hint = "the trial was made by another version of driver or simulator"
+        raise Failure(f"{text}: {hint}", exit_code.HARNESS)
     if not as_json:
-        click.echo(f"replay: the same {second.datagrams if second else 0} datagrams, bit for bit")
+        count = second.datagrams if second else 0
+        click.echo(f"replay: all {count} datagrams are identical")
     shutil.rmtree(again.path, ignore_errors=True)
     return code
 
 
 def _options(folder: "RunDir", command: list[str]) -> list[str]:
-    """What of a trial's command changes it, beside the seed; Failure if a value cannot be."""
+    """Return the options in a trial's command that change it; Failure if a value is invalid."""
     types = {name: each.type for each in swarm.params for name in each.opts}
     found: list[str] = []
     for name, value in pairwise(command):

@@ -1,4 +1,4 @@
-"""`windtunnel report`: draw a suite's report again."""
+"""`windtunnel report`: regenerates the HTML report of a suite, run or matrix."""
 
 import os
 from collections.abc import Callable
@@ -7,13 +7,13 @@ from pathlib import Path
 import click
 
 
-@click.command(short_help="Write a suite's HTML report again.")
+@click.command(short_help="Regenerate the HTML report of a suite, run or matrix.")
 @click.argument("suite_dir", type=click.Path(exists=True, file_okay=False, path_type=Path))
 def report(suite_dir: Path) -> None:
-    """Write the HTML report of SUITE_DIR again, from what its run folders hold.
+    """Regenerate the HTML report of SUITE_DIR from its run folders.
 
-    SUITE_DIR may also be a single run folder: then a page of that run alone is written into it; or
-    a matrix folder: then its page, and the reports of its pairs.
+    SUITE_DIR can also be a run folder, for a page about this run only, or a matrix folder, for its
+    page and the reports of all pairs.
     """
     from windtunnel.harness.artifact.regular_file import untrusted_folder
     from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir

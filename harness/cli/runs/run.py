@@ -1,4 +1,4 @@
-"""`windtunnel run`: make runs, show them, judge them, write the report."""
+"""`windtunnel run`: executes scenarios, judges the runs, and writes the report."""
 
 import json
 from collections.abc import Sequence
@@ -8,68 +8,71 @@ from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import click
+
 from windtunnel.harness.cli import exit_code, scenarios
-from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
 from windtunnel.harness.cli.render.table import echo, printable
 from windtunnel.harness.cli.render.verdict_text import outcome_mark
+from windtunnel.harness.cli.runs.ci_files import ci_options, write_ci_files
 
 if TYPE_CHECKING:
     from windtunnel.harness.artifact.run.suite import ScenarioResult
-    from windtunnel.harness.orchestrate.run.run_spec import Fidelity
-    from windtunnel.harness.orchestrate.suite.runner import SuiteResult
+    from windtunnel.harness.orchestrate.fidelity import Fidelity
     from windtunnel.harness.orchestrate.subjects.subject import Pair
+    from windtunnel.harness.orchestrate.suite.runner import SuiteResult
     from windtunnel.harness.scenario.known import KnownFailure
     from windtunnel.harness.scenario.resolved.link_case import Backend
 
 
-@click.command(short_help="Make runs, judge them, and write an HTML report.")
+@click.command(short_help="Run scenarios, judge the runs, and write an HTML report.")
 @click.argument("scenario", nargs=-1, shell_complete=scenarios.complete)
 @click.option(
     "--fidelity",
     type=click.Choice(["netns", "compose", "sim"]),
-    help="Namespaces, containers or simulation.  [default: compose if a Docker engine answers]",
+    help="Network namespaces, containers or simulation.  "
+    "[default: compose if a Docker engine responds, else netns]",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
-    help="Seed of the first run.  [default: the scenario's own]",
+    help="Seed of the first run.  [default: from the scenario]",
 )
 @click.option(
     "--seeds",
     type=click.IntRange(min=1),
-    help="How many runs of each scenario, with consecutive seeds.  [default: the scenario's own]",
+    help="Number of runs of each scenario, with consecutive seeds.  [default: from the scenario]",
 )
 @click.option(
     "--payload",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="File whose bytes are sent.  [default: an archive of Python's standard library]",
+    help="File to send.  [default: an archive of Python's standard library]",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
-    help="Where the suite folder is made.  [default: runs]",
+    help="Parent folder of the suite folder.  [default: runs]",
 )
 @click.option(
     "--sabotage",
     metavar="NAME",
-    help="Make the subject misbehave on purpose, to see that the judge notices.",
+    help="Make the driver under test misbehave, to verify that the judge detects it.",
 )
 @click.option(
     "--mutant",
     metavar="NAME",
-    help="Run a driver with this planted defect, to see that the judge notices: see `exam --list`.",
+    help="Run a driver with this planted defect, to verify that the judge detects it; "
+    "`windtunnel exam --list` lists them.",
 )
 @click.option(
     "--backend",
     type=click.Choice(["relay", "netem"]),
-    help="Who delivers the weather of scenarios that have any.  [default: the scenario's own]",
+    help="What applies the impairments of links.  [default: from the scenario]",
 )
 @click.option(
     "--kernel",
     type=click.Choice(["host", "uml"]),
     default="host",
-    help="This machine's kernel, or User Mode Linux, which has netem.  [default: host]",
+    help="Kernel: this machine's, or User Mode Linux, which has netem.  [default: host]",
 )
 @click.option(
     "--publisher",
@@ -81,21 +84,21 @@ if TYPE_CHECKING:
     "--subscriber",
     metavar="PEER",
     default="ours",
-    help="Driver on the subscriber's host, likewise.  [default: ours]",
+    help="Driver on the subscriber's host; the same choices.  [default: ours]",
 )
 @click.option(
     "--jobs",
     type=click.IntRange(min=1, max=64),
     default=1,
-    help="How many runs are made at once.  [default: 1]",
+    help="Number of parallel runs.  [default: 1]",
 )
 @click.option(
     "--known",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Known failures (YAML): told, but without effect on the exit code.",
+    help="YAML file of known failures, which are reported but do not affect the exit code.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="JSON lines on stdout: one a run, one at the end."
+    "--json", "as_json", is_flag=True, help="Print JSON lines: one for each run, one at the end."
 )
 @ci_options
 def run(
@@ -117,11 +120,11 @@ def run(
     junit: Path | None,
     markdown: Path | None,
 ) -> int:
-    """Make runs of SCENARIO..., judge them, and write an HTML report.
+    """Run each SCENARIO, judge the runs, and write an HTML report.
 
-    A SCENARIO is a name from `windtunnel list` or a YAML file; without any, the three main ones
-    are run. Prints one line a run with its verdict and the reason. The exit code is the worst
-    verdict's.
+    A SCENARIO is a name from `windtunnel list`, a folder of scenarios, or a YAML file; the default
+    is the three main scenarios. Prints one line for each run with its verdict and the reason. The
+    exit code is that of the worst verdict.
 
     \b
       windtunnel run loss/reliable-2pct --seed 7
@@ -132,21 +135,24 @@ def run(
     files = scenarios.find_all(scenario)
 
     from windtunnel.harness.cli import failure, in_kernel
-    from windtunnel.harness.cli.render.display import choose
     from windtunnel.harness.cli.machine import default_fidelity
+    from windtunnel.harness.cli.render.display import choose
+    from windtunnel.harness.orchestrate.scenario_file import require_runnable
     from windtunnel.harness.orchestrate.suite.runner import run_suite
 
     _check_defects(sabotage, mutant, kernel)
+    with failure.one_line():
+        require_runnable(files)
     if kernel == "uml":
         return in_kernel.run(files, click.get_current_context().params)
-    chosen = fidelity or default_fidelity()
+    chosen_fidelity = fidelity or default_fidelity()
     with failure.one_line():
-        entries = _known(known)
-        pair = tested(publisher, subscriber, mutant, chosen, out)
+        known_failures = _load_known(known)
+        pair = prepare_drivers(publisher, subscriber, mutant, chosen_fidelity, out)
         with choose(as_json) as display:
             result = run_suite(
                 files,
-                fidelity=cast("Fidelity", chosen),
+                fidelity=cast("Fidelity", chosen_fidelity),
                 seed=seed,
                 seeds=seeds,
                 payload_file=payload,
@@ -156,64 +162,68 @@ def run(
                 backend=backend,
                 tested=pair,
                 jobs=jobs,
-                known=entries,
+                known=known_failures,
             )
         report = write_report(result.suite_dir)
         _write_ci_files(result.suite_dir, junit, markdown)
-    tell_runs(result, report, as_json)
+    print_suite(result, report, as_json)
     return result.exit_code
 
 
 def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> None:
-    """Refuse a sabotage that nobody knows, and a mutant where none can be planted."""
+    """Raise UsageError for an unknown sabotage, or a mutant where none can be planted."""
     from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
 
     if sabotage is not None and sabotage not in SABOTAGES:
-        raise click.UsageError(f"--sabotage is one of {', '.join(SABOTAGES)}")
+        raise click.UsageError(
+            f"--sabotage: expected one of {', '.join(SABOTAGES)}, found {sabotage!r}"
+        )
     if mutant is not None and kernel != "host":
         raise click.UsageError("--mutant needs --kernel host")
 
 
-def _known(file: Path | None) -> "tuple[KnownFailure, ...]":
-    """The failures that are known until a day; none without a file."""
+def _load_known(file: Path | None) -> "tuple[KnownFailure, ...]":
+    """Load the file of known failures; empty without a file."""
     from windtunnel.harness.scenario.known import load_known
+    from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
     from windtunnel.harness.verdict.registry import CHECKS
-    from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_LIVED
 
-    return load_known(file, {*CHECKS, SUBJECT_LIVED}) if file is not None else ()
+    return load_known(file, {*CHECKS, SUBJECT_CHECK}) if file is not None else ()
 
 
-def tested(publisher: str, subscriber: str, mutant: str | None, fidelity: str, out: Path) -> "Pair":
-    """The drivers under test, and the right to make a lab for them."""
-    from windtunnel.harness.orchestrate.subjects import peers
+def prepare_drivers(
+    publisher: str, subscriber: str, mutant: str | None, fidelity: str, out: Path
+) -> "Pair":
+    """Acquire the privileges that the fidelity needs, and return the drivers under test."""
     from windtunnel.harness.orchestrate.labs import privileges
+    from windtunnel.harness.orchestrate.subjects import peers
 
     if fidelity == "netns":
         privileges.acquire()
     pair = peers.pair(publisher, subscriber, fidelity, out.resolve() / peers.STORE)
-    return pair if mutant is None else _planted(mutant, pair, fidelity, out)
+    return pair if mutant is None else _with_mutant(mutant, pair, fidelity)
 
 
-def _planted(name: str, tested: "Pair", fidelity: str, out: Path) -> "Pair":
-    """The pair with a defect planted in our driver, made and compiled."""
+def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
+    """Return the pair with a defect planted in our driver, compiled and ready to start."""
     from windtunnel.harness.exam import mutant, mutated_driver
 
     if fidelity == "compose":
         raise click.UsageError(
-            "--mutant needs --fidelity netns or sim: an image holds one driver only"
+            "--mutant needs --fidelity netns or sim: the container image has one driver only"
         )
     try:
         chosen = None if name == mutant.NONE else mutant.by_name(name)
         environment = mutated_driver.prepare(
             chosen, fidelity, lambda text: click.echo(text, err=True)
         )
-        return mutated_driver.plant(tested, chosen, environment)
+        return mutated_driver.with_mutant(pair, chosen, environment)
     except mutant.MutantError as error:
         raise click.UsageError(str(error)) from error
 
 
 def write_report(suite_dir: Path) -> Path | None:
-    """The suite's report; None, and a line on stderr, when it cannot be written."""
+    """Write the suite's report; on an error, print it on stderr and return None."""
     from windtunnel.reports.page import write_suite_report
 
     try:
@@ -224,8 +234,8 @@ def write_report(suite_dir: Path) -> Path | None:
 
 
 def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) -> None:
-    from windtunnel.harness.artifact.run_dir import SuiteDir
     from windtunnel.harness.artifact.run.suite import Suite
+    from windtunnel.harness.artifact.run_dir import SuiteDir
     from windtunnel.reports.outcomes import of_suite
 
     suite = Suite.read(SuiteDir(suite_dir).document)
@@ -234,17 +244,17 @@ def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) 
 
 
 def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -> list[str]:
-    """What is to be said of scenarios that were run more than once, and of known failures."""
+    """Return the lines about scenarios with several runs or known failures, and the remarks."""
     lines = []
     for each in scenarios:
         if each.runs > 1 or each.limit is not None or each.known:
-            told = f"{each.scenario}  {each.text}"
-            lines.append(f"{outcome_mark(each.outcome)}  {printable(told)}")
+            text = f"{each.scenario}  {each.text}"
+            lines.append(f"{outcome_mark(each.outcome)}  {printable(text)}")
     return [*lines, *(click.style(f"NOTE: {printable(remark)}", bold=True) for remark in remarks)]
 
 
-def commands_again(result: "SuiteResult") -> list[str]:
-    """The one line that makes each run that failed again, as its folder has it."""
+def repeat_commands(result: "SuiteResult") -> list[str]:
+    """Return the command that repeats each failed run, as stored in its run folder."""
     from windtunnel.harness.artifact.run_dir import RunDir
 
     lines = []
@@ -255,8 +265,8 @@ def commands_again(result: "SuiteResult") -> list[str]:
     return lines
 
 
-def tell_runs(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
-    """What is to be said when all runs are made."""
+def print_suite(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
+    """Print the summary after all runs."""
     if as_json:
         document = {
             "kind": "suite",
@@ -266,15 +276,16 @@ def tell_runs(result: "SuiteResult", report: Path | None, as_json: bool) -> None
             "runs": [str(each.run_dir) for each in result.runs],
             "scenarios": [asdict(each) for each in result.scenarios],
             "remarks": result.remarks,
-            "again": commands_again(result),
+            "again": repeat_commands(result),
         }
         click.echo(json.dumps(document))
     else:
         for line in suite_lines(result.scenarios, result.remarks):
             click.echo(line)
-        for again in commands_again(result):
-            echo(f"again: {again}")
+        for command in repeat_commands(result):
+            echo(f"reproduce: {command}")
         if report is not None:
             echo(f"report: {report}")
     if result.exit_code == exit_code.INTERRUPTED:
-        click.echo(f"windtunnel: interrupted; what there is lies in {result.suite_dir}", err=True)
+        text = f"interrupted; partial results are in {result.suite_dir}"
+        click.echo(f"windtunnel: {text}", err=True)

@@ -1,4 +1,4 @@
-"""`windtunnel swarm`: trials on virtual time, each with a configuration that its seed chooses."""
+"""`windtunnel swarm`: simulated trials with random configurations, one for each seed."""
 
 from pathlib import Path
 
@@ -7,35 +7,35 @@ import click
 SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
 
 
-@click.command(short_help="Make many simulated trials, each chosen by its seed.")
-@click.option("--seed", type=click.IntRange(min=0), default=0, help="Of the first trial.")
+@click.command(short_help="Run random simulated trials, one for each seed.")
+@click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the first trial.")
 @click.option(
-    "--seeds", type=click.IntRange(min=1), default=1_000, show_default=True, help="How many trials."
+    "--seeds", type=click.IntRange(min=1), default=1_000, show_default=True, help="Number of trials."
 )
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    help="Begin no trial after this time.",
+    help="Start no trial after this time.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1, max=256), default=1, show_default=True, help="Processes."
+    "--jobs", type=click.IntRange(min=1, max=256), default=1, show_default=True, help="Number of processes."
 )
 @click.option(
     "--frames",
     type=click.IntRange(min=20, max=20_000),
-    help="About how many frames a trial has.  [default: the seed's choice]",
+    help="Approximate number of frames in a trial.  [default: random]",
 )
 @click.option(
     "--sabotage",
     type=click.Choice(SABOTAGES),
-    help="Do this harm in every trial, to see that it is noticed.",
+    help="Plant this defect in every trial, to verify that it is detected.",
 )
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Make the first bad trial again, or the only one there is, as a run folder.",
+    help="Repeat the first failed trial, or the only one, and store it as a run folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="JSON lines: one a trial, one at the end.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines: one for each trial, one at the end.")
 def swarm(
     seed: int,
     seeds: int,
@@ -46,18 +46,18 @@ def swarm(
     keep: Path | None,
     as_json: bool,
 ) -> int:
-    """Make trials with the seeds from SEED on, on virtual time.
+    """Run simulated trials on virtual time with consecutive seeds, starting with --seed.
 
-    Each seed chooses streams, configuration, traffic and faults. First the faults are at work and
-    nothing wrong may happen; then all is healed and every stream must come to its end. A trial in
-    which anything is wrong is printed with the command that makes it again. A stall that is the
-    protocol's own is counted by itself and is no violation.
+    Each seed determines streams, configuration, traffic and faults. While faults are active, no
+    check may be violated; after the faults end, every stream must complete. A failed trial is
+    printed with the command that repeats it. Stalls that the protocol itself permits are counted
+    separately and are no violations.
 
     \b
       windtunnel swarm --seeds 2000 --jobs 2
       windtunnel swarm --seed 4711 --seeds 1 --keep runs/4711
 
-    Exit codes: 0 nothing wrong, 1 something is, 3 a defect of the simulator.
+    Exit codes: 0 no violation; 1 a violation; 3 a defect of the simulator.
     """
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.cli.failure import one_line

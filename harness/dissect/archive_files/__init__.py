@@ -1,1 +1,1 @@
-"""The files of an Aeron archive: catalog, segment files."""
+"""Parsers of the files of an Aeron archive: catalog and segment files."""

@@ -1,10 +1,10 @@
-"""A recording's segment file beside the log that was to be recorded: the first byte that is wrong.
+"""Comparison of a segment file with the expected log: the first byte that differs.
 
-    expected  | DATA | DATA | DATA | PAD - - - - |        every frame, computed from the plan
-    file      | DATA | DATA | DATA | PAD 0 0 0 0 | ...    its bytes, at position minus base
+    expected  | DATA | DATA | DATA | PAD - - - - |        all frames, computed from the plan
+    file      | DATA | DATA | DATA | PAD 0 0 0 0 | ...    bytes, at position minus base
 
-Headers are compared whole, payload byte by byte; what lies behind the header of a PAD, and between
-the end of a frame and the next, belongs to nobody. Refuses to know files and recordings.
+All header fields and payload bytes are compared. Bytes after the header of a PAD, and between the
+end of a frame and the next frame, are undefined and not compared.
 """
 
 from typing import Any
@@ -15,7 +15,7 @@ from windtunnel.harness.dissect.frames.bytes_at import i32_le, i64_le, u16_le
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
 
 SESSION_ID, STREAM_ID, INITIAL_TERM_ID, TERM_LENGTH = range(4)
-"""What one stream's headers have in common, by place in an array."""
+"""Indices into the array of header values that all frames of a stream share."""
 IDENTITY_LENGTH = 4
 
 _PAD, _HEADER = PAD, DATA_HEADER_LENGTH
@@ -24,7 +24,7 @@ _TERM_MASK = 0xFFFFFFFF
 
 @allocating_kernel
 def _wrong_in_header(buf: Any, at: int, frame: Any, identity: Any) -> int:
-    """Offset of the first field of a header that is wrong, or -1."""
+    """Return the offset of the first header field that differs, or -1."""
     position = frame["position"]
     term_id = identity[INITIAL_TERM_ID] + position // identity[TERM_LENGTH]
     if i32_le(buf, at) != frame["frame_length"]:
@@ -50,11 +50,11 @@ def _wrong_in_header(buf: Any, at: int, frame: Any, identity: Any) -> int:
 def first_wrong_frame(
     buf: Any, base: int, frames: Any, payload: Any, identity: Any
 ) -> tuple[int, int]:
-    """The first of some frames that a segment file does not hold as it should.
+    """Return the first expected frame that differs in a segment file.
 
     Shapes:  buf uint8[n], from position `base` on; frames EXPECTED_FRAME[m], all of them at or
-             behind `base`; payload uint8[p], repeated; identity int64[4]
-    Returns: (frame, byte within it), or (-1, -1); of a frame that the file cuts off, where it ends
+             after `base`; payload uint8[p], repeated; identity int64[4]
+    Returns: (frame, byte within it), or (-1, -1); for a truncated frame, the end of the file
     """
     period = len(payload)
     for index in range(len(frames)):

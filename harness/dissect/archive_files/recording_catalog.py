@@ -1,4 +1,4 @@
-"""An archive's catalog, read for itself: which recordings there are, and which files they need.
+"""Parser of an archive's catalog: the recordings, and the segment files that they need.
 
     0         8                 16          32
     +---------+-----------------+-----------+-------+-------+-- - -
@@ -6,10 +6,10 @@
     +---------+-----------------+-----------+-------+-------+-- - -
                        entry:  | length | state | checksum | 0 | descriptor, texts | padding |
 
-An archive may be at work on it, or have been killed: an entry that cannot be read is told with its
-fault, and one whose length cannot be ends the walk. Whether checksums are right is left to the
-archive's own tools, for Aeron leaves them stale where it recovers. Source: specification of the
-archive, 4.2 and 4.3.
+The archive may be running, or may have been killed: an invalid entry is returned with its error,
+and an entry with an invalid length ends the list. Checksums are not verified here, because Aeron
+does not update them when it recovers; the archive's own tools verify them. Source: specification of
+the archive, 4.2 and 4.3.
 """
 
 import re
@@ -26,7 +26,7 @@ MAJOR_VERSION = 3
 VALID = 1
 STATE_NAMES = {0: "INVALID", VALID: "VALID", 2: "DELETED"}
 ENTRY_LENGTH_MAX = 1 << 20
-"""Of its three texts the longest are channels, which have at most some thousand characters."""
+"""An entry has three texts; channels are the longest, with at most some thousand characters."""
 TERM_LENGTH_MIN, TERM_LENGTH_MAX = 1 << 16, 1 << 30
 _MTU_MAX = 65_504
 
@@ -37,12 +37,12 @@ _SEGMENT_NAME = re.compile(r"(\d{1,18})-(\d{1,18})\.rec")
 
 
 class CatalogError(ValueError):
-    """There is no catalog, or none that can be read; the text names the file and the fault."""
+    """The catalog does not exist or is invalid; the text has the file and the error."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One entry of the catalog; without a fault its lengths are possible."""
+    """One entry of the catalog; its values are plausible unless `fault` is set."""
 
     state: int
     control_session_id: int
@@ -50,10 +50,10 @@ class Recording:
     recording_id: int
     start_timestamp_ms: int
     stop_timestamp_ms: int
-    "-1 while it is recorded."
+    "-1 while the recording is active."
     start_position: int
     stop_position: int
-    "-1 while it is recorded, and after the archive was killed."
+    "-1 while the recording is active, and after the archive was killed."
     initial_term_id: int
     segment_length: int
     term_length: int
@@ -71,17 +71,17 @@ class Recording:
 
     @property
     def first_base(self) -> int:
-        """The position at which its first file begins."""
+        """The base position of the first segment file."""
         return self.start_position - self.start_position % self.term_length
 
     def has_segment(self, base: int) -> bool:
-        """Whether a file of this base is the recording's; others were detached from it."""
+        """Return whether a file of this base belongs to the recording; others were detached."""
         behind = base - self.first_base
         is_within = self.stop_position < 0 or base <= self.stop_position
         return behind >= 0 and behind % self.segment_length == 0 and is_within
 
     def missing_base(self, bases: Collection[int]) -> int | None:
-        """The first position at which a file should begin and none does, as far as is told."""
+        """Return the base of the first missing segment file, or None."""
         end = self.stop_position
         if end < 0:
             end = max(bases, default=self.start_position)
@@ -91,30 +91,30 @@ class Recording:
         return base if base < end else None
 
     def data_start(self, base: int) -> int:
-        """The position of the first frame in the file of this base."""
+        """Return the position of the first frame in the file of this base."""
         return max(base, self.start_position)
 
     def data_end(self, base: int) -> int:
-        """Up to where frames may lie in that file."""
+        """Return the maximum end position of frames in the file of this base."""
         end = base + self.segment_length
         return end if self.stop_position < 0 else min(end, max(base, self.stop_position))
 
 
 _FIELDS = [each.name for each in fields(Recording) if each.name not in ("state", "fault")]
-"""In the order of the descriptor."""
+"""Field names in the order of the descriptor."""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """All entries that could be reached, in the order of the file."""
+    """All entries before the first invalid length, in file order."""
 
     recordings: tuple[Recording, ...]
     damage: str = ""
-    "Why there may be more of them."
+    "Error that ended the list; empty if there is none."
 
 
 def read_catalog(archive: Path) -> Catalog:
-    """The catalog in an archive's directory. Raises CatalogError."""
+    """Read the catalog in an archive's directory. Raises CatalogError."""
     path = archive / CATALOG_NAME
     try:
         with open_regular(path) as file:
@@ -124,18 +124,19 @@ def read_catalog(archive: Path) -> Catalog:
 
 
 def _alignment(header: bytes, path: Path) -> int:
-    """What entries are aligned to, by the file's header. Raises CatalogError."""
+    """Return the alignment of entries in the catalog's header. Raises CatalogError."""
     if len(header) < _HEADER.size:
-        raise CatalogError(f"{path}: {len(header)} bytes: too short for a catalog")
+        text = f"expected at least {_HEADER.size} bytes, found {len(header)}"
+        raise CatalogError(f"{path}: {text}")
     version, _, _, alignment = _HEADER.unpack(header)
     if version >> 16 != MAJOR_VERSION:
         raise CatalogError(
-            f"{path}: storage version {version >> 16}: expected {MAJOR_VERSION}; this is no "
-            "catalog, or its archive is of another age"
+            f"{path}: storage version: expected {MAJOR_VERSION}, found {version >> 16}; this is no "
+            "catalog, or one of another version of Aeron"
         )
     if not _ENTRY.size <= alignment <= ENTRY_LENGTH_MAX or alignment & (alignment - 1):
         raise CatalogError(
-            f"{path}: alignment {alignment}: expected 64; older catalogs have to be migrated first"
+            f"{path}: alignment: expected 64, found {alignment}; migrate older catalogs first"
         )
     return int(alignment)
 
@@ -151,7 +152,7 @@ def _entries(file: BinaryIO, path: Path, alignment: int) -> Catalog:
             return Catalog(tuple(found))
         content = file.read(min(length, ENTRY_LENGTH_MAX))
         if len(content) < length or length < _DESCRIPTOR.size:
-            damage = f"{path}: the entry at {at} has length {length}, which cannot be"
+            damage = f"{path}: the entry at {at} has the invalid length {length}"
             return Catalog(tuple(found), damage)
         found.append(_recording(state, content, last_id))
         last_id = max(last_id, found[-1].recording_id)
@@ -159,7 +160,7 @@ def _entries(file: BinaryIO, path: Path, alignment: int) -> Catalog:
 
 
 def segment_files(archive: Path) -> dict[int, dict[int, Path]]:
-    """By recording id and base position, the segment files of an archive's directory."""
+    """Return the segment files in an archive's directory by recording id and base position."""
     found: dict[int, dict[int, Path]] = {}
     for path in archive.iterdir():
         name = _SEGMENT_NAME.fullmatch(path.name)
@@ -174,31 +175,32 @@ def _recording(state: int, content: bytes, last_id: int) -> Recording:
         length = int.from_bytes(content[at : at + 4], "little")
         at += 4
         if at + length > len(content):
-            fault = "its texts are longer than its entry"
+            fault = "its texts exceed the entry"
             break
         texts[index] = content[at : at + length].decode("ascii", "replace")
         at += length
     numbers = _DESCRIPTOR.unpack_from(content)
     values: dict[str, Any] = dict(zip(_FIELDS, (*numbers, *texts), strict=True))
-    made = Recording(state=state, **values)
-    return replace(made, fault=fault or _impossible(made, last_id))
+    recording = Recording(state=state, **values)
+    return replace(recording, fault=fault or _error(recording, last_id))
 
 
-def _impossible(made: Recording, last_id: int) -> str:
-    """What no recording can say of itself; empty if it says nothing of the kind."""
-    if made.state not in STATE_NAMES:
-        return f"its state is {made.state}"
-    if made.recording_id <= last_id:
-        return f"recording {made.recording_id} comes after recording {last_id}"
-    for name, value in (("term", made.term_length), ("segment", made.segment_length)):
+def _error(recording: Recording, last_id: int) -> str:
+    """Return the first invalid value of a recording; empty if there is none."""
+    if recording.state not in STATE_NAMES:
+        return f"its state is {recording.state}"
+    if recording.recording_id <= last_id:
+        return f"recording {recording.recording_id} comes after recording {last_id}"
+    lengths = (("term", recording.term_length), ("segment", recording.segment_length))
+    for name, value in lengths:
         if not TERM_LENGTH_MIN <= value <= TERM_LENGTH_MAX or value & (value - 1):
             return f"its {name} length is {value}"
-    if made.segment_length < made.term_length:
-        return f"its segments of {made.segment_length} are shorter than its terms"
-    if not 32 < made.mtu <= _MTU_MAX:
-        return f"its mtu is {made.mtu}"
-    if made.start_position < 0 or made.start_position % 32:
-        return f"its start position is {made.start_position}"
-    if made.stop_position != -1 and made.stop_position < made.start_position:
-        return f"its stop position {made.stop_position} is before its start"
+    if recording.segment_length < recording.term_length:
+        return f"its segments of {recording.segment_length} are shorter than its terms"
+    if not 32 < recording.mtu <= _MTU_MAX:
+        return f"its mtu is {recording.mtu}"
+    if recording.start_position < 0 or recording.start_position % 32:
+        return f"its start position is {recording.start_position}"
+    if recording.stop_position != -1 and recording.stop_position < recording.start_position:
+        return f"its stop position {recording.stop_position} is before its start"
     return ""

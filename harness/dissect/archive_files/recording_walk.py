@@ -1,13 +1,12 @@
-"""The frames of a recording's segment file, window by window, as rows.
+"""Parser of segment files, window by window: rows of the recorded frames.
 
     file      | 0 0 0 | DATA | DATA | PAD (header) 0 0 0 0 | DATA | 0 0 0 0 0
-    position          ^ start                                     ^ end: no length, or the stop
+    position          ^ start                                     ^ end: length 0, or stop position
     window              [ - - - - - - - - ] [ - - - - - - - - ]
 
-A frame's term and offset follow from its position, and must be what it says. The field of the
-session may hold the frame's checksum instead, as an archive that keeps checksums writes it: it is
-taken for one if the bytes prove it. Of padding only the header is there. Knows nothing of messages.
-Source: specification of the archive, 4.3 and 4.4.
+The term id and offset in each header must match the frame's position. An archive with checksums
+stores them in the session id field; the field is taken for a checksum if it matches the frame's
+bytes. Of a PAD only the header is recorded. Source: specification of the archive, 4.3 and 4.4.
 """
 
 from typing import Any
@@ -51,10 +50,10 @@ CHECKSUM_NAMES = (None, "CRC-32", "CRC-32C")
 
 MORE, ENDED, IMPOSSIBLE_LENGTH, NO_FRAME_TYPE, WRONG_PLACE, OTHER_STREAM = range(6)
 PROBLEMS = {
-    IMPOSSIBLE_LENGTH: "a frame has an impossible length",
-    NO_FRAME_TYPE: "what should be a frame is neither DATA nor PAD",
-    WRONG_PLACE: "a frame belongs elsewhere, by its own term and offset",
-    OTHER_STREAM: "a frame is another stream's",
+    IMPOSSIBLE_LENGTH: "a frame has an invalid length",
+    NO_FRAME_TYPE: "a frame is neither DATA nor PAD",
+    WRONG_PLACE: "a frame has the term id and offset of another position",
+    OTHER_STREAM: "a frame has another stream id",
 }
 _HEADER = 32
 _FIELD = 0xFFFFFFFF
@@ -83,7 +82,7 @@ def _crc32c(buf: Any, at: int, end: int) -> int:
 
 @allocating_kernel
 def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
-    """Which checksum of the frame's bytes behind its header the field is."""
+    """Return the kind of checksum of the frame that the field is, or NO_CHECKSUM."""
     if crc32(buf, at + _HEADER, end - at - _HEADER) == field:
         return CRC32
     return CRC32C if _crc32c(buf, at + _HEADER, end) == field else NO_CHECKSUM
@@ -91,7 +90,7 @@ def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
 
 @allocating_kernel
 def _fault(buf: Any, at: int, segment: Any) -> int:
-    """What forbids to take this header for that of the next frame, or MORE."""
+    """Return the error in this frame header, or MORE if there is none."""
     length, position = i32_le(buf, at), segment["position"]
     is_data = u16_le(buf, at + 6) == DATA
     if not is_data and u16_le(buf, at + 6) != PAD:
@@ -109,11 +108,11 @@ def _fault(buf: Any, at: int, segment: Any) -> int:
 
 @allocating_kernel
 def walk_segment(buf: Any, segment: Any, rows: Any) -> int:
-    """Read the frames that lie whole in a window, until rows or the recording end.
+    """Read the frames that are complete in a window, until the rows are full or the recording ends.
 
-    Shapes:  buf uint8[n], from `segment["position"]` on; segment a SEGMENT record, moved on; rows
-             RECORDED[m]
-    Returns: MORE if the next window begins at the new position, ENDED, or what is wrong there
+    Shapes:  buf uint8[n], from `segment["position"]` on; segment a SEGMENT record, which is
+             updated; rows RECORDED[m]
+    Returns: MORE if the next window starts at the new position, ENDED, or the error there
     """
     start = segment["position"]
     segment["count"] = 0

@@ -1,1 +1,1 @@
-"""Capture files of any size: pcap and pcapng, link layers, IP, UDP, reassembly."""
+"""Parsers of capture files of any size: pcap and pcapng, link layers, IP, UDP, reassembly."""

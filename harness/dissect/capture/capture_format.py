@@ -1,10 +1,10 @@
-"""What the head of a capture file says: pcap or pcapng, byte order, unit of time, link layer.
+"""Detection of a capture file's format: pcap or pcapng, byte order, unit of time, link layer.
 
     pcap     magic 4 | version 4 | zone 4 | sigfigs 4 | snap length 4 | link type 4 | records
     pcapng   section header block | interface blocks and packet blocks, in any order
 
-Reads a head of bytes, never a file. What pcapng says of its interfaces stands in blocks, which the
-kernels of `capture_records` follow. Sources: the file format drafts of the tcpdump group.
+Parses the first bytes of a file. The interface blocks of pcapng are parsed by the kernels of
+`capture_records`. Sources: the file format drafts of the tcpdump group.
 """
 
 from dataclasses import dataclass
@@ -20,14 +20,14 @@ SECTION_HEADER = 0x0A0D0D0A
 SECTION_HEADER_LENGTH_MIN = 28
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 HEAD_LENGTH = 28
-"""Bytes of a file that are enough to tell what it is."""
+"""Bytes of a file that are sufficient to detect its format."""
 
 RECORD_LENGTH_MAX = 1 << 20
-"""Captured bytes of a packet; four times tcpdump's longest. A longer one is a damaged header."""
+"""Maximum captured bytes of a packet, four times tcpdump's maximum; a greater length is damage."""
 BLOCK_LENGTH_MAX = 1 << 22
-"""Of a pcapng block."""
+"""Maximum length of a pcapng block."""
 INTERFACES_MAX = 64
-"""Interfaces of a pcapng section; packets of further ones are counted and not read."""
+"""Maximum interfaces of a pcapng section; packets of further interfaces are only counted."""
 
 _NANOSECONDS_A_UNIT = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
 
@@ -42,32 +42,32 @@ INTERFACE = np.dtype(
 
 
 class CaptureFormatError(ValueError):
-    """The bytes are not the head of a capture; the text says what was expected and found."""
+    """The bytes are not the start of a capture; the text has the expected and the found value."""
 
 
 @dataclass(frozen=True)
 class CaptureFormat:
-    """How the records of a file are written."""
+    """The format of a capture file."""
 
     kind: int
     "PCAP or PCAPNG."
     is_big_endian: bool
-    "Of pcapng, of its first section."
+    "For pcapng, that of the first section."
     fraction_ns: int
-    "Nanoseconds in a unit of a pcap record's fraction of a second; 0 of pcapng."
+    "Nanoseconds in one unit of a pcap timestamp's fraction; 0 for pcapng."
     link_type: int
-    "Of pcapng 0: its interfaces say theirs."
+    "0 for pcapng, whose interfaces have their own."
 
     @property
     def first_record(self) -> int:
-        """Offset of the first record; the section header is a record like any other block."""
+        """Offset of the first record; the pcapng section header counts as a record."""
         return PCAP_HEADER_LENGTH if self.kind == PCAP else 0
 
 
 def read_format(head: bytes) -> CaptureFormat:
-    """The format of a file that begins with these HEAD_LENGTH bytes, fewer if it is shorter.
+    """Return the format of a file that begins with these HEAD_LENGTH bytes, or fewer if shorter.
 
-    Raises CaptureFormatError when it is none that can be read.
+    Raises CaptureFormatError if the format is not supported.
     """
     if not head:
         raise CaptureFormatError("is empty: expected a pcap or pcapng file")
@@ -83,7 +83,7 @@ def read_format(head: bytes) -> CaptureFormat:
             f"ends after {len(head)} bytes, within its file header of {PCAP_HEADER_LENGTH}"
         )
     is_big = big in _NANOSECONDS_A_UNIT
-    # The upper half tells of checksums behind the packets; no writer of ours has any.
+    # The upper half specifies frame check sequences, which our capture programs do not write.
     link_type = int.from_bytes(head[20:24], "big" if is_big else "little") & 0xFFFF
     if link_type not in LINK_TYPES:
         known = ", ".join(str(each) for each in LINK_TYPES)
@@ -96,5 +96,8 @@ def _pcapng(head: bytes) -> CaptureFormat:
         raise CaptureFormatError(f"ends after {len(head)} bytes, within its section header")
     is_big = head[8:12] == BYTE_ORDER_MAGIC.to_bytes(4, "big")
     if not is_big and head[8:12] != BYTE_ORDER_MAGIC.to_bytes(4, "little"):
-        raise CaptureFormatError(f"has byte order mark {head[8:12].hex()}: not that of pcapng")
+        magic = f"{BYTE_ORDER_MAGIC:08x}"
+        raise CaptureFormatError(
+            f"has byte order magic {head[8:12].hex()}: expected {magic} in either byte order"
+        )
     return CaptureFormat(PCAPNG, is_big, 0, 0)

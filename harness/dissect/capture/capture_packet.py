@@ -1,10 +1,10 @@
-"""One packet of a capture, down to the datagram in it, whole or in pieces.
+"""Parsing of one captured packet down to its UDP datagram, with IP reassembly.
 
-    packet -> link layer -> IP --whole--> datagram -> rows
-                             |                ^
-                             +--piece--> the pieces before it
+    packet -> link layer -> IP --complete--> datagram -> rows
+                             |                   ^
+                             +--fragment--> reassembly
 
-Of pieces that a capture cut off the first still tells the frames at its start.
+If the capture truncated IP fragments, the frames at the start of the first fragment are still read.
 """
 
 from typing import Any
@@ -12,20 +12,20 @@ from typing import Any
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.dissect.capture.capture_rows import (
     CUT_COUNT,
+    FRAGMENTS,
+    FRAGMENTS_INCOMPLETE,
     NOT_UDP_COUNT,
-    PIECES,
-    PIECES_INCOMPLETE,
     read_datagram,
 )
-from windtunnel.harness.dissect.capture.datagram import PIECE, ip_payload
+from windtunnel.harness.dissect.capture.datagram import FRAGMENT, ip_payload
 from windtunnel.harness.dissect.capture.packet import CUT, NOT_UDP, address_v4, address_v6, ip_start
 from windtunnel.harness.dissect.capture.reassembly import (
     IGNORED,
     INCOMPLETE,
-    begin,
+    append_fragment,
     expire,
-    go_on,
     slot_of,
+    store_first,
 )
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 
@@ -41,7 +41,7 @@ def _read_addresses(buf: Any, ip_at: int, addresses: Any) -> None:
 
 
 @kernel
-def _is_slots(slot: Any, addresses: Any, identification: int) -> bool:
+def _matches_slot(slot: Any, addresses: Any, identification: int) -> bool:
     return bool(
         slot["have"] > 0
         and slot["identification"] == identification
@@ -57,7 +57,7 @@ def _read_piece(
     buf: Any, at: int, length: int, offset: int, more: int, identification: int, record_at: int,
     addresses: Any, walk: Any, counts: Any, pending: Any, store: Any,
 ) -> tuple[int, int]:  # fmt: skip
-    """Take in a piece; returns the slot and the length of the IP payload that it made whole."""
+    """Add an IP fragment; returns the slot, and the length of the IP payload if it is complete."""
     index = slot_of(addresses[1], addresses[3], identification)
     slot = pending[index]
     lost = expire(slot, record_at)
@@ -70,12 +70,12 @@ def _read_piece(
         slot["record_at"] = record_at
         slot["counts"] = 0 if walk["is_tail"] else 1
         walk["pending"] += slot["counts"]
-        begin(slot, store[index], buf, at, length)
-    counts[PIECES_INCOMPLETE] += lost
+        store_first(slot, store[index], buf, at, length)
+    counts[FRAGMENTS_INCOMPLETE] += lost
     walk["pending"] -= lost
-    if offset == 0 or not _is_slots(slot, addresses, identification):
+    if offset == 0 or not _matches_slot(slot, addresses, identification):
         return index, INCOMPLETE
-    whole = go_on(slot, store[index], buf, at, length, offset, more)
+    whole = append_fragment(slot, store[index], buf, at, length, offset, more)
     if whole in (INCOMPLETE, IGNORED):
         return index, INCOMPLETE
     slot["have"] = 0
@@ -89,7 +89,7 @@ def read_packet(
     ports: Any, walk: Any, counts: Any, rows: Any, table: Any, texts: Any, pending: Any,
     store: Any, addresses: Any,
 ) -> None:  # fmt: skip
-    """Read the packet between `at` and `end`; shapes as of `capture_walk.walk_records`."""
+    """Read the packet between `at` and `end`; shapes as in `capture_walk.walk_records`."""
     counted = 0 if walk["is_tail"] else 1
     ip_at = ip_start(buf, at, end, link_type)
     status, payload_at, length, offset, more, identification = ip_at, 0, 0, 0, 0, 0
@@ -102,9 +102,9 @@ def read_packet(
         counts[CUT_COUNT] += counted
         return
     _read_addresses(buf, ip_at, addresses)
-    # Whole packets of IPv6 have none, so that those in pieces could not be put in order with them.
+    # Only fragmented IPv6 packets have an identification, so it cannot order all packets.
     named = identification if int(buf[ip_at]) >> 4 == 4 else NO_IDENTIFICATION
-    if status != PIECE:
+    if status != FRAGMENT:
         if counted:
             last = min(end, payload_at + length)
             read_datagram(
@@ -112,9 +112,9 @@ def read_packet(
                 ports, walk, counts, rows, table, texts,
             )  # fmt: skip
         return
-    counts[PIECES] += counted
+    counts[FRAGMENTS] += counted
     if payload_at + length > end:
-        # Of a datagram whose pieces are cut, the frames at its start can still be read.
+        # The frames at the start of a truncated first fragment can still be read.
         if offset == 0 and counted:
             read_datagram(
                 buf, payload_at, end, 1 << 16, addresses, time_ns, record_at, interface, named,

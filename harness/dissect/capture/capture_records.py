@@ -1,14 +1,11 @@
-"""Where the records of a capture begin and end, in a window of its bytes, for kernels.
+"""Record boundaries in a window of a capture file, and recovery after damage; kernels.
 
-    window   ...| header | packet | header | packet | header | pack      `limit`: more to be read
-                ^ at                                                     or the end of the file
+    window   ...| header | packet | header | packet | header | pack      `limit`: end of the bytes
+                ^ at                                                     read so far, or of the file
 
-A record is believed by its header alone while one follows the other. Where the chain is broken, or
-where reading begins in the middle of a file, a record is believed only if a chain of plausible
-headers leads away from it that is longer than any packet, and if it does not lie within a packet:
-somebody may send a capture over Aeron.
-
-Knows nothing of what packets hold.
+In a sequence of records each header is trusted. After damage, or if reading starts in the middle of
+a file, a record is accepted only if it starts a chain of plausible headers that is longer than any
+packet, and if it is not inside a packet: the payload may itself be a capture file.
 """
 
 from typing import Any
@@ -51,19 +48,19 @@ WINDOW = np.dtype(
         ("steps", "<i8"),  # headers that a search may still look at
     ]
 )
-"""What a reader knows between two calls."""
+"""The state of a reader between two calls."""
 
 SHORT = -1
-"""Fewer bytes than a record's header."""
+"""There are fewer bytes than a record header."""
 IMPLAUSIBLE = -2
 NOT_FOUND, FOUND, MORE = 0, 1, 2
 
 CHAIN_LENGTH = 66_560
-"""Longer than any IP packet with its headers, hence than any chain within one."""
+"""Longer than any IP packet with its headers, hence longer than any chain within a packet."""
 TORN_CHAIN_COUNT = 2
-"""Headers that are believed at the end of a file which ends within a record."""
+"""Minimum number of headers in a chain at the end of a file that ends within a record."""
 DISTANCE_MAX_S = 100_000_000
-"""Three years; records of a pcap file whose times are further apart are damaged."""
+"""Three years; a pcap record whose time differs more from the others is damaged."""
 
 INTERFACE_BLOCK, PACKET_BLOCK, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
 BLOCK_LENGTH_MIN = 12
@@ -109,7 +106,7 @@ def _pcap_length(buf: Any, at: int, limit: int, window: Any) -> int:
 
 @allocating_kernel
 def section_is_big_endian(buf: Any, at: int) -> int:
-    """1 or 0 for the byte order of the section header block at `at`; negative if it has none."""
+    """Return 1 or 0 for the byte order of a section header block; negative if it is invalid."""
     if u32_be(buf, at + 8) == BYTE_ORDER_MAGIC:
         return 1
     return 0 if u32_le(buf, at + 8) == BYTE_ORDER_MAGIC else IMPLAUSIBLE
@@ -143,9 +140,9 @@ def _pcapng_length(buf: Any, at: int, limit: int, big_endian: int, known_only: b
 
 @allocating_kernel
 def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) -> int:
-    """Length of the record at `at`, header included, or SHORT or IMPLAUSIBLE.
+    """Return the length of the record at `at`, header included, or SHORT or IMPLAUSIBLE.
 
-    The record may end beyond `limit`. `known_only` refuses pcapng blocks of unknown type.
+    The record may end beyond `limit`. `known_only` rejects pcapng blocks of unknown type.
     """
     if window["kind"] == PCAP:
         return _pcap_length(buf, at, limit, window)
@@ -153,8 +150,8 @@ def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) 
 
 
 @allocating_kernel
-def _leads_away(buf: Any, start: int, limit: int, window: Any) -> int:
-    """FOUND if a chain of records begins at `start`, NOT_FOUND, or MORE if the window is short."""
+def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
+    """Return FOUND if a chain of records starts at `start`, NOT_FOUND, or MORE to be refilled."""
     at = start
     count = 0
     while at - start < CHAIN_LENGTH:
@@ -175,7 +172,7 @@ def _leads_away(buf: Any, start: int, limit: int, window: Any) -> int:
 
 @allocating_kernel
 def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
-    """Whether one of the records that follow the one at `at` begins at `end`."""
+    """Return whether one of the records after the one at `at` starts at `end`."""
     while at < end:
         length = record_length(buf, at, limit, window, True)
         window["steps"] -= 1
@@ -187,7 +184,7 @@ def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
-    """Whether a record at `at` might end behind `to`: of most bytes the length alone says no."""
+    """Return whether a record at `at` could end after `to`; a fast check of the length only."""
     if window["kind"] != PCAP or limit - at < PCAP_RECORD_HEADER_LENGTH:
         return True
     captured = u32(buf, at + 8, window["big_endian"])
@@ -196,10 +193,10 @@ def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
-    """Where the record ends whose packet holds the one at `inner`; negative if there is none.
+    """Return the end of the record whose packet contains the one at `inner`; negative if none.
 
-    A capture within a packet leads away to the records of the file if it ends where the packet
-    does. Then a record before it ends there as well.
+    If a capture inside a packet ends where the packet ends, its chain continues with the records of
+    the file. In this case an earlier record ends at one of the chain's boundaries as well.
     """
     first = max(inner - CHAIN_LENGTH, window["first"] - window["base"], 0)
     for at in range(first, inner):
@@ -214,21 +211,21 @@ def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
 
 @allocating_kernel
 def find_record(buf: Any, window: Any) -> int:
-    """Move `window.at` to the next record before `window.until` that a chain of records follows.
+    """Move `window.at` to the next record before `window.until` that starts a chain of records.
 
     Shapes:  buf uint8[n], n >= limit; window a WINDOW record
-    Returns: FOUND; MORE, when the window must be refilled from `at` on; NOT_FOUND, when there is
-             none, or `window.steps` are used up, which bounds what crafted bytes may cost
+    Returns: FOUND; MORE, if the window must be refilled from `at` on; NOT_FOUND, if there is none
+             or `window.steps` are used up, which limits the cost of crafted files
     """
     limit = window["limit"]
     at = window["at"]
     end = min(limit, window["until"] - window["base"])
     while at < end and window["steps"] > 0:
-        answer = _leads_away(buf, at, limit, window)
-        if answer == MORE:
+        status = _chain_status(buf, at, limit, window)
+        if status == MORE:
             window["at"] = at
             return MORE
-        if answer == FOUND:
+        if status == FOUND:
             outer_end = at
             while outer_end >= 0 and window["steps"] > 0:
                 at = outer_end
@@ -242,7 +239,7 @@ def find_record(buf: Any, window: Any) -> int:
 
 @allocating_kernel
 def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: Any) -> None:
-    """Write what the interface block at `at` says into an INTERFACE record."""
+    """Write the interface block at `at` into an INTERFACE record."""
     interface["link_type"] = u16(buf, at + 8, big_endian)
     interface["exponent"] = 6
     interface["is_binary"] = 0
@@ -264,7 +261,7 @@ def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: An
 
 @allocating_kernel
 def ticks_to_ns(ticks: int, interface: Any) -> int:
-    """Epoch nanoseconds of a pcapng time; finer units are cut, not rounded."""
+    """Convert a pcapng time to epoch nanoseconds; finer units are truncated."""
     exponent = int(interface["exponent"])
     start_ns = int(interface["offset_s"]) * 1_000_000_000
     if interface["is_binary"]:

@@ -1,10 +1,10 @@
-"""Rows of Aeron frames made of a datagram, and what became of everything else, by count.
+"""Conversion of datagrams to rows of Aeron frames, and counters of everything else.
 
     datagram --> frames --> rows, a table of addresses, texts
            |
-           +--> other ports, not Aeron, cut off: counted
+           +--> other ports, not Aeron, truncated: counted
 
-There is room for a whole datagram when one is read: whoever calls has asked `is_full`.
+The caller checks `is_full` first, so there is always space for a whole datagram.
 """
 
 from typing import Any
@@ -14,14 +14,14 @@ import numpy as np
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.middlebox.frame_class import ERR, RES
 from windtunnel.harness.dissect.capture.datagram import UDP_HEADER_LENGTH, udp_length
-from windtunnel.harness.dissect.capture.packet import CUT, is_wanted
+from windtunnel.harness.dissect.capture.packet import CUT, matches_ports
 from windtunnel.harness.dissect.frames.bytes_at import u16_be
 from windtunnel.harness.dissect.frames.wire_frame import (
     HEADER_CUT,
     NOT_AERON,
+    count_frames,
     read_control,
     read_data,
-    recognise,
 )
 
 COUNT_NAMES = (
@@ -44,8 +44,8 @@ COUNT_NAMES = (
     "torn_bytes",
 )
 (
-    PACKETS, DATAGRAMS, FRAMES, OTHER_PORTS, UNRECOGNISED, NOT_UDP_COUNT, PIECES,
-    PIECES_INCOMPLETE, CUT_COUNT, CUT_DATAGRAMS, UNSEEN_BYTES, EMPTY, UNKNOWN_LINK, UNTIMED,
+    PACKETS, DATAGRAMS, FRAMES, OTHER_PORTS, UNRECOGNISED, NOT_UDP_COUNT, FRAGMENTS,
+    FRAGMENTS_INCOMPLETE, CUT_COUNT, CUT_DATAGRAMS, UNSEEN_BYTES, EMPTY, UNKNOWN_LINK, UNTIMED,
     DAMAGED_PLACES, DAMAGED_BYTES, TORN_BYTES,
 ) = range(len(COUNT_NAMES))  # fmt: skip
 
@@ -54,7 +54,7 @@ ADDRESS_SLOTS = 4_096
 ADDRESSES_MAX = ADDRESS_SLOTS // 2
 TEXTS_LENGTH = 1 << 20
 FRAMES_A_DATAGRAM_MAX = 2_048
-"""Of 32 bytes each in the longest datagram; so many rows must be free before one is read."""
+"""Frames of 32 bytes in the longest datagram; as many rows must be free before one is read."""
 
 WALK = np.dtype(
     [
@@ -86,7 +86,7 @@ def _address_slot(table: Any, walk: Any, high: int, low: int) -> int:
 
 @kernel
 def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, texts: Any) -> int:
-    """Write the frames of a datagram; returns the bytes of it that they take."""
+    """Write the frames of a datagram; returns the number of its bytes that they occupy."""
     done = 0
     for index in range(found):
         row = rows[walk["count"] + index]
@@ -114,18 +114,18 @@ def read_datagram(
     interface: int, identification: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any,
     texts: Any,
 ) -> None:  # fmt: skip
-    """Read the datagram whose UDP header is at `udp_at`; `addresses` is int64[4], both ends."""
+    """Read the datagram with its UDP header at `udp_at`; `addresses` is int64[4], both ends."""
     length = udp_length(buf, udp_at, end, room)
     if length == CUT:
         counts[CUT_COUNT] += 1
         return
     source_port, destination_port = u16_be(buf, udp_at), u16_be(buf, udp_at + 2)
-    if not is_wanted(ports, source_port, destination_port):
+    if not matches_ports(ports, source_port, destination_port):
         counts[OTHER_PORTS] += 1
         return
     at = udp_at + UDP_HEADER_LENGTH
     have = min(length, end - at)
-    found = recognise(buf, at, length, have)
+    found = count_frames(buf, at, length, have)
     if found == NOT_AERON:
         counts[UNRECOGNISED] += 1
         return
@@ -156,7 +156,7 @@ def read_datagram(
 
 @kernel
 def is_full(walk: Any, rows: Any) -> bool:
-    """Whether rows, addresses or texts might not do for one more datagram."""
+    """Return whether rows, addresses or texts may lack space for one more datagram."""
     return bool(
         walk["count"] + FRAMES_A_DATAGRAM_MAX > len(rows)
         or walk["address_count"] + 2 > ADDRESSES_MAX

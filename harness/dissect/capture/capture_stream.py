@@ -1,12 +1,12 @@
-"""A capture of any size, a window at a time: batches of rows, and counts of all that gave none.
+"""Streaming reader of captures of any size: batches of rows, and counters of everything else.
 
     file    |....cell 0....|....cell 1....|....cell 2....|.... 500 GB
-                 ^ a reader begins where a cell does       ^ and stops where another does
-    window       [====]    8 MiB of it, moved on
+                 ^ a reader starts at a cell boundary      ^ and stops at another
+    window       [====]    8 MiB, moved through the file
 
-At the start of each cell the next record is looked for as if nothing were known of what came
-before. So it does not matter who reads which cells: rows and counts are the same, sound file or
-damaged. Memory is bounded whatever the file is.
+At the start of each cell the next record is searched without knowledge of the bytes before. So rows
+and counts do not depend on how cells are distributed to readers, even for damaged files. Memory use
+is bounded for any file.
 """
 
 import lzma
@@ -41,24 +41,27 @@ from windtunnel.harness.dissect.frames.wire_frame import KEEPS_CRC32, KEEPS_HASH
 
 CELL_LENGTH = 1 << 24
 CELL_LENGTH_MIN = 1 << 17
-"""Longer than any IP packet: no cell may lie within one record."""
+"""Longer than any IP packet, so that no cell is inside one record."""
 WINDOW_LENGTH = 1 << 23
-"""Twice the longest record, so that a whole one and the proof of the next always fit."""
+"""Twice the longest record, so that a complete one and the chain after it always fit."""
 READ_LENGTH = 1 << 20
-"""Bytes asked for at once."""
+"""Bytes in one read call."""
 ROWS_A_BATCH = 1 << 16
 SEARCH_STEPS = 1 << 26
-"""Headers looked at in searches of one cell; crafted bytes can cost no more, and lose the rest."""
+"""Maximum headers that searches examine in one cell, to limit the cost of crafted files."""
 NO_STOP = 1 << 62
+GAP_BYTES_MAX = 1 << 26
+"""For compressed files: bytes without a packet after which reading ends. A few megabytes of
+compressed data can be many gigabytes of zeros, which no damage of a capture is."""
 UNREADABLE = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 class SplitError(ValueError):
-    """A pcapng file has a section or interface in its middle: only one reader can read it."""
+    """A pcapng file has a section or interface block in its middle, so it cannot be split."""
 
 
 class Readable(Protocol):
-    """What a stream needs of a file; `seek` only where reading begins in the middle."""
+    """The required methods of a file; `seek` is needed only if reading starts in the middle."""
 
     def readinto(self, buffer: memoryview, /) -> int | None: ...
     def seek(self, offset: int, /) -> int: ...
@@ -66,42 +69,44 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class FrameRows:
-    """A batch; its arrays are used again for the next one."""
+    """A batch of rows; its arrays are reused for the next batch."""
 
     rows: NDArray[Any]
-    "WIRE_FRAME, in the order of the file."
+    "WIRE_FRAME, in file order."
     addresses: NDArray[Any]
-    "ADDRESS slots, which rows' `source` and `destination` point to."
+    "ADDRESS slots, indexed by `source` and `destination` of rows."
     texts: NDArray[np.uint8]
-    "What rows' `text_at` points into."
+    "Texts, indexed by `text_at` of rows."
 
 
 @dataclass(frozen=True)
 class Reading:
-    """What to read of a file."""
+    """The part of a file to read, and options."""
 
     start: int = 0
     "Offset of the first cell's start."
     stop: int = NO_STOP
-    "Offset of a cell's start: records that begin there or later are not read."
+    "Offset of a cell's start: records that start there or later are not read."
     cell_length: int = CELL_LENGTH
     ports: tuple[int, ...] = ()
-    "UDP ports, either end; none for all."
+    "UDP ports, at either end; empty for all."
     keeps_hash: bool = True
     keeps_crc32: bool = False
+    gap_bytes_max: int = NO_STOP
+    "Bytes without a packet, in whole cells, after which the rest of the file is not read."
     is_split: bool = False
-    "Others read other parts: pcapng sections in the middle raise SplitError."
+    "Whether other readers read other parts: pcapng sections in the middle raise SplitError."
 
 
 class CaptureStream:
     """Reads one file once; `counts` and `problem` are final after the last batch."""
 
     def __init__(self, file: Readable, reading: Reading) -> None:
-        """Read the file's head. Raises CaptureFormatError, or one of UNREADABLE."""
+        """Read the start of the file. Raises CaptureFormatError, or one of UNREADABLE."""
         assert reading.start % reading.cell_length == 0
         assert reading.stop == NO_STOP or reading.stop % reading.cell_length == 0
         self.problem = ""
-        "Why the file could not be read to its end; empty when it could."
+        "The error that prevented reading to the end; empty if there was none."
         self.format: CaptureFormat
         self._file, self._reading = file, reading
         self._counts = np.zeros(len(COUNT_NAMES), dtype=np.int64)
@@ -123,18 +128,19 @@ class CaptureStream:
 
     @property
     def counts(self) -> dict[str, int]:
-        """Packets by what became of them, by COUNT_NAMES."""
+        """The counters by their names in COUNT_NAMES."""
         return dict(zip(COUNT_NAMES, (int(each) for each in self._counts), strict=True))
 
     @property
     def position(self) -> int:
-        """Offset in the file up to which was read."""
+        """Offset in the file of the next byte to read."""
         return int(self._window["base"]) + int(self._window["at"])
 
     def batches(self) -> Iterator[FrameRows]:
-        """All frames of this reading, in batches."""
+        """Yield all frames of this reading, in batches."""
         reading, window = self._reading, self._window
         cell = reading.start
+        packet_count, gap_start = 0, cell
         if reading.start > self.position:
             self._go_to(reading.start)
             window["steps"] = SEARCH_STEPS
@@ -145,14 +151,20 @@ class CaptureStream:
             yield from self._read_cell()
             if self._is_at_end():
                 break
-            self._settle(cell)
+            self._resynchronize(cell)
+            if self._counts[capture_rows.PACKETS] != packet_count:
+                packet_count, gap_start = int(self._counts[capture_rows.PACKETS]), cell
+            elif cell - gap_start >= reading.gap_bytes_max:
+                gap = f"no packet in {cell - gap_start} bytes: expected a capture"
+                self.problem = f"was read up to byte {cell} only: {gap}"
+                break
             if cell >= reading.stop:
                 self._walk["is_tail"] = 1
                 if not self._walk["pending"] or cell >= reading.stop + REACH:
                     break
             if self._is_at_end():
                 break
-        self._counts[capture_rows.PIECES_INCOMPLETE] += self._walk["pending"]
+        self._counts[capture_rows.FRAGMENTS_INCOMPLETE] += self._walk["pending"]
         if self._walk["count"]:
             yield self._batch()
 
@@ -175,7 +187,7 @@ class CaptureStream:
         window["steps"] = SEARCH_STEPS
         window["at"] = window["first"] = self.format.first_record
         if self.format.kind != PCAP:
-            while walking.learn_head(self._buf, window, self._interfaces) == walking.MORE:
+            while walking.read_head_blocks(self._buf, window, self._interfaces) == walking.MORE:
                 self._refill()
             return
         if find_record(self._buf, window) == FOUND:
@@ -188,9 +200,9 @@ class CaptureStream:
         window["steps"] = SEARCH_STEPS
 
     def _refill(self) -> None:
-        """Move what is not read yet to the front of the window, and fill up behind it.
+        """Move the unread bytes to the front of the window, and fill the rest from the file.
 
-        A packet's length of what was read stays before it: a search looks back that far.
+        CHAIN_LENGTH bytes before them are kept, because a search looks back that far.
         """
         window = self._window
         limit = int(window["limit"])
@@ -210,7 +222,7 @@ class CaptureStream:
         window["limit"] = limit
 
     def _go_to(self, offset: int) -> None:
-        """Go on at an offset that the window does not hold, with what lies before it."""
+        """Continue at an offset outside the window, with CHAIN_LENGTH bytes before it."""
         window = self._window
         before = max(0, offset - CHAIN_LENGTH)
         self._file.seek(before)
@@ -219,10 +231,10 @@ class CaptureStream:
         window["at"] = min(offset - before, int(window["limit"]))
 
     def _read_cell(self) -> Iterator[FrameRows]:
-        """Read the records that begin before `window.stop`."""
+        """Read the records that start before `window.stop`."""
         walk, window = self._walk, self._window
         while True:
-            # The arithmetic of hashes wraps by intent; only plain Python would warn of it.
+            # The hashes use wrapping arithmetic, for which numpy warns if the JIT is disabled.
             with np.errstate(over="ignore"):
                 status = walking.walk_records(
                     self._buf, window, self._interfaces, walk, self._counts, self._ports,
@@ -235,7 +247,7 @@ class CaptureStream:
                 yield self._batch()
             elif status == walking.MORE:
                 self._refill()
-            elif status == walking.SECTION_MET:
+            elif status == walking.UNEXPECTED_SECTION:
                 raise SplitError(
                     f"has a pcapng section or interface block in its middle, at {self.position}"
                 )
@@ -243,7 +255,7 @@ class CaptureStream:
                 self._skip_damage(is_torn=status == walking.TORN)
 
     def _batch(self) -> FrameRows:
-        """The rows so far; the next call of the kernel begins anew."""
+        """Return the rows so far, and reset the buffers."""
         batch = FrameRows(
             self._rows[: int(self._walk["count"])], self._addresses.copy(), self._texts
         )
@@ -252,16 +264,16 @@ class CaptureStream:
         return batch
 
     def _search(self, start: int) -> bool:
-        """Look for the next record from `start` on, which the window holds, to its cell's end.
+        """Search the next record from `start`, which is in the window, to the end of its cell.
 
-        Returns False when there is none: then reading goes on at the end of the cell or file.
+        Returns False if there is none; reading then continues at the end of the cell or file.
         """
         window, length = self._window, self._reading.cell_length
         window["at"] = start - int(window["base"])
         window["until"] = (start // length + 1) * length
-        while (answer := find_record(self._buf, window)) == MORE:
+        while (status := find_record(self._buf, window)) == MORE:
             self._refill()
-        if answer == FOUND:
+        if status == FOUND:
             return True
         while self.position < window["until"] and not self._is_at_end():
             window["at"] = min(int(window["until"] - window["base"]), int(window["limit"]))
@@ -270,7 +282,7 @@ class CaptureStream:
         return False
 
     def _skip_damage(self, is_torn: bool) -> None:
-        """Go on with the next record behind one that is none."""
+        """Continue with the next record after damage."""
         damaged_at = self.position
         found = self._search(damaged_at + 1)
         skipped = self.position - damaged_at
@@ -282,8 +294,8 @@ class CaptureStream:
             self._counts[capture_rows.DAMAGED_PLACES] += 1
             self._counts[capture_rows.DAMAGED_BYTES] += skipped
 
-    def _settle(self, cell: int) -> None:
-        """Begin a cell: its first record is looked for, and should be the one that comes next."""
+    def _resynchronize(self, cell: int) -> None:
+        """Search the first record of a cell, which is the next one unless there is damage."""
         expected = self.position
         self._window["steps"] = SEARCH_STEPS
         found = self._search(cell)

@@ -1,12 +1,12 @@
-"""The walk through a window of a capture: record after record, down to rows of Aeron frames.
+"""The loop over the records in a window of a capture, down to rows of Aeron frames.
 
     window -> record -> packet -> rows, addresses, texts
                 |
-                +-> section, interface: learnt; torn, damaged, full: told to the caller
+                +-> section, interface: stored; truncated, damaged, full: returned to the caller
 
-One call goes on until the window, the rows or the records of this reader are used up. Whatever the
-bytes are, each record is counted in exactly one way. A dozen arrays go from call to call for each
-packet: counting who holds them took longer than all the reading.
+One call runs until the window, the rows or the records of this reader are exhausted. Each record is
+counted in exactly one counter. The kernels here pass a dozen arrays for each packet without
+reference counting, which would take longer than the parsing itself.
 """
 
 from typing import Any
@@ -42,14 +42,14 @@ from windtunnel.harness.dissect.capture.capture_rows import (
 )
 from windtunnel.harness.dissect.capture.packet import LINK_TYPES
 
-STOPPED, MORE, FULL, DAMAGED, TORN, SECTION_MET = range(6)
+STOPPED, MORE, FULL, DAMAGED, TORN, UNEXPECTED_SECTION = range(6)
 
 
 @kernel
 def _pcapng_packet(
     buf: Any, at: int, total: int, window: Any, interfaces: Any, counts: Any
 ) -> tuple[int, int, int, int, int]:
-    """Offset, captured length, link type, time and interface of a block's packet; or offset -1."""
+    """Return offset, captured length, link type, time and interface of a packet; or offset -1."""
     big_endian = window["big_endian"]
     kind = u32(buf, at, big_endian)
     if kind == SIMPLE_PACKET:
@@ -72,8 +72,8 @@ def _pcapng_packet(
 
 
 @kernel
-def _meet_block(buf: Any, at: int, total: int, window: Any, interfaces: Any) -> bool:
-    """Learn from a section header or interface block; returns whether it was one."""
+def _read_metadata_block(buf: Any, at: int, total: int, window: Any, interfaces: Any) -> bool:
+    """Store a section header or interface block; returns whether the block is one of these."""
     kind = u32(buf, at, window["big_endian"])
     if kind == SECTION_BLOCK:
         window["big_endian"] = section_is_big_endian(buf, at)
@@ -88,10 +88,10 @@ def _meet_block(buf: Any, at: int, total: int, window: Any, interfaces: Any) -> 
 
 
 @kernel
-def learn_head(buf: Any, window: Any, interfaces: Any) -> int:
-    """Move `window.at` over the section and interface blocks that a pcapng file begins with.
+def read_head_blocks(buf: Any, window: Any, interfaces: Any) -> int:
+    """Move `window.at` over the section and interface blocks at the start of a pcapng file.
 
-    Returns: STOPPED behind the last of them; MORE, when the window ends before that
+    Returns: STOPPED after the last of them; MORE, if the window ends before that
     """
     while True:
         at = window["at"]
@@ -100,7 +100,7 @@ def learn_head(buf: Any, window: Any, interfaces: Any) -> int:
             return STOPPED
         if length == SHORT or at + length > window["limit"]:
             return STOPPED if window["is_eof"] else MORE
-        if not _meet_block(buf, at, length, window, interfaces):
+        if not _read_metadata_block(buf, at, length, window, interfaces):
             return STOPPED
         window["at"] = at + length
 
@@ -116,10 +116,10 @@ def walk_records(
              ports int64[p], none for all; rows WIRE_FRAME[m], m > FRAMES_A_DATAGRAM_MAX;
              table ADDRESS[ADDRESS_SLOTS]; texts uint8[TEXTS_LENGTH]; pending PENDING[SLOTS];
              store uint8[SLOTS, SLOT_LENGTH]; addresses int64[4]
-    Returns: STOPPED at `window.stop` or the end; MORE, to be called again with the window refilled
-             from `at`; FULL, with room for rows made; DAMAGED, with no record at `at`;
-             TORN, with one that ends beyond the file; SECTION_MET, at a block that changes what
-             is behind it, where none was expected
+    Returns: STOPPED at `window.stop` or the end of the file; MORE, if the window must be refilled
+             from `at`; FULL, if the rows must be taken first; DAMAGED, if there is no record at
+             `at`; TORN, if the record ends beyond the file; UNEXPECTED_SECTION, at a section or
+             interface block in the middle of a split file
     """
     while True:
         at = window["at"]
@@ -144,9 +144,9 @@ def walk_records(
             time_ns = seconds * 1_000_000_000 + fraction * window["fraction_ns"]
             packet_at, captured = at + PCAP_RECORD_HEADER_LENGTH, length - PCAP_RECORD_HEADER_LENGTH
             counts[PACKETS] += 1 - walk["is_tail"]
-        elif _meet_block(buf, at, length, window, interfaces):
+        elif _read_metadata_block(buf, at, length, window, interfaces):
             if walk["may_meet_section"] == 0:
-                return SECTION_MET
+                return UNEXPECTED_SECTION
         else:
             before = counts[PACKETS], counts[UNTIMED], counts[UNKNOWN_LINK]
             packet_at, captured, link_type, time_ns, index = _pcapng_packet(

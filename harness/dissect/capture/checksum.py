@@ -1,8 +1,8 @@
-"""Whether a packet still is what its sender made it: the checksums of its IP and UDP headers.
+"""Verification of the checksums in IP and UDP headers.
 
-A packet that was captured where it was sent often holds only the sum of its pseudo-header, since a
-network card was expected to do the rest; such a packet is taken to be whole. So is a UDP datagram
-over IPv4 without a checksum. What a receiver refuses for another reason is not seen here.
+A packet that was captured at its sender often has only the sum of the pseudo-header, because the
+network card completes the checksum (offload); such a packet is accepted. So is a UDP datagram over
+IPv4 without a checksum.
 """
 
 from typing import Any
@@ -15,8 +15,8 @@ _ALL_ONES = 0xFFFF
 
 
 @allocating_kernel
-def is_whole(buf: Any, ip_at: int, udp_at: int) -> bool:
-    """Whether the checksums of a UDP packet hold; its lengths were checked before.
+def has_valid_checksums(buf: Any, ip_at: int, udp_at: int) -> bool:
+    """Return whether the checksums of a UDP packet are valid; its lengths must be valid.
 
     Shapes: buf uint8[n]: an IP header at `ip_at`, a UDP header at `udp_at`
     """
@@ -36,7 +36,7 @@ def is_whole(buf: Any, ip_at: int, udp_at: int) -> bool:
 
 @allocating_kernel
 def _sum(buf: Any, at: int, end: int) -> int:
-    """The sum of big-endian 16-bit words; an odd last byte is the high half of one."""
+    """Return the sum of big-endian 16-bit words; an odd last byte is the high half of a word."""
     high = 0
     low = 0
     for index in range(at, end - 1, 2):

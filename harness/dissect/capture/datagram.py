@@ -1,10 +1,10 @@
-"""The UDP datagram in a captured IP packet, whole, cut by the capture, or a piece of one.
+"""Location of the UDP datagram in a captured IP packet: complete, truncated, or an IP fragment.
 
-    IP header | UDP header | payload         whole: all captured     cut: the end was not captured
-    IP header | some bytes of the above      a piece: IP fragmented the datagram
+    IP header | UDP header | payload         whole                   truncated: end not captured
+    IP header | some bytes of the above      IP fragment
 
-Unlike `packet`, which asks for whole packets, this tells of each how much is there. Any bytes may
-come in; nothing beyond `end` is read. Sources: RFC 791, RFC 8200.
+Unlike `packet`, which accepts only complete packets, these functions return how much is available.
+The input may be arbitrary bytes; nothing beyond `end` is read. Sources: RFC 791, RFC 8200.
 """
 
 from typing import Any
@@ -13,7 +13,7 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.dissect.capture.packet import CUT, NOT_UDP
 from windtunnel.harness.dissect.frames.bytes_at import u16_be, u32_be
 
-WHOLE, PIECE = 0, 1
+WHOLE, FRAGMENT = 0, 1
 
 UDP = 17
 UDP_HEADER_LENGTH = 8
@@ -23,11 +23,11 @@ _HEADERS_BETWEEN = (0, 43, 60)
 
 @allocating_kernel
 def ip_payload(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, int]:
-    """Where the payload of the IP packet at `at` lies.
+    """Locate the payload of the IP packet at `at`.
 
-    Returns: status WHOLE, PIECE, CUT or NOT_UDP; offset of the payload; its length as the headers
-             say, which may reach beyond `end`; and of a PIECE: its offset in the IP payload, 1 if
-             more pieces follow, the packet's identification
+    Returns: status WHOLE, FRAGMENT, CUT or NOT_UDP; offset of the payload; its length according to
+             the headers, which may exceed `end`; and for a FRAGMENT: its offset in the IP payload,
+             1 if more fragments follow, the packet's identification
     """
     if end - at < 20:
         return CUT, 0, 0, 0, 0, 0
@@ -46,12 +46,12 @@ def _payload_v4(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
         return CUT, 0, 0, 0, 0, 0
     if int(buf[at + 9]) != UDP:
         return NOT_UDP, 0, 0, 0, 0, 0
-    # A length of 0 stands for one that does not fit, of a packet cut up by the network card.
+    # A length of 0 means that it exceeds the field: the network card segments the packet later.
     total = u16_be(buf, at + 2) or end - at
     if total < header_length:
         return CUT, 0, 0, 0, 0, 0
     word = u16_be(buf, at + 6)
-    status = PIECE if word & 0x3FFF else WHOLE
+    status = FRAGMENT if word & 0x3FFF else WHOLE
     fragment = (word & 0x1FFF) * 8
     more = word >> 13 & 1
     return (
@@ -71,10 +71,10 @@ def _payload_v6(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
         if end - at < 8 or packet_end - at < 8:
             return CUT, 0, 0, 0, 0, 0
         if protocol == _FRAGMENT_HEADER:
-            if status == PIECE:
+            if status == FRAGMENT:
                 return NOT_UDP, 0, 0, 0, 0, 0
             word = u16_be(buf, at + 2)
-            status, fragment, more = PIECE, word & 0xFFF8, word & 1
+            status, fragment, more = FRAGMENT, word & 0xFFF8, word & 1
             identification = u32_be(buf, at + 4)
             protocol = int(buf[at])
             at += 8
@@ -87,17 +87,17 @@ def _payload_v6(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
         return NOT_UDP, 0, 0, 0, 0, 0
     if at > packet_end:
         return CUT, 0, 0, 0, 0, 0
-    if status == PIECE and fragment == 0 and more == 0:
+    if status == FRAGMENT and fragment == 0 and more == 0:
         status = WHOLE
     return status, at, packet_end - at, fragment, more, identification
 
 
 @allocating_kernel
 def udp_length(buf: Any, at: int, end: int, room: int) -> int:
-    """Length of the UDP payload whose header is at `at`, or CUT.
+    """Return the length of the UDP payload whose header is at `at`, or CUT.
 
-    `end` bounds what was captured, `room` is what the IP header has for UDP; a datagram that IP
-    fragmented has more room than its first piece, so the caller passes what fits in any packet.
+    `end` is the end of the captured bytes, `room` the length of the IP payload. The payload of a
+    fragmented datagram is longer than its first fragment; the caller then passes the maximum.
     """
     if end - at < UDP_HEADER_LENGTH:
         return CUT

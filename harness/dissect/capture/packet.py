@@ -1,8 +1,8 @@
-"""From a captured packet down to its UDP payload: link layer, VLAN tags, IPv4 or IPv6, UDP.
+"""Location of the UDP payload in a captured packet: link layer, VLAN tags, IPv4 or IPv6, UDP.
 
     Ethernet 14 | cooked v1 16 | cooked v2 20 | loopback 4 | raw IP 0     then tags, IP, UDP
 
-Any bytes may come in; each function answers with a status and never reads past `end`.
+The input may be arbitrary bytes; each function returns a status and never reads beyond `end`.
 """
 
 from typing import Any
@@ -34,11 +34,11 @@ LINK_TYPES = (
 )
 
 NOT_UDP = -1
-"""A whole packet that carries something else."""
+"""A complete packet with another protocol."""
 IP_FRAGMENT = -2
-"""A piece of an IP packet; captures are not reassembled."""
+"""A fragment of an IP packet; these functions do not reassemble."""
 CUT = -3
-"""Too few bytes for what the headers say: a short capture length or a damaged packet."""
+"""Fewer bytes than the headers specify: a truncated capture or a damaged packet."""
 
 _ETHERTYPE_IPV4 = 0x0800
 _ETHERTYPE_IPV6 = 0x86DD
@@ -51,7 +51,7 @@ _IPV4_MAPPED = 0xFFFF << 32
 
 @allocating_kernel
 def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
-    """Where the IP header begins, or NOT_UDP or CUT."""
+    """Return the offset of the IP header, or NOT_UDP or CUT."""
     if link_type in (LINK_RAW, LINK_RAW_OLD, LINK_RAW_BSD, LINK_IPV4, LINK_IPV6):
         return at
     if link_type in (LINK_NULL, LINK_LOOP):
@@ -79,7 +79,7 @@ def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
 
 @allocating_kernel
 def udp_start(buf: Any, at: int, end: int) -> tuple[int, int]:
-    """Where the UDP header and the IP packet's end are; the first is a status if negative."""
+    """Return the offset of the UDP header, or a negative status, and of the IP packet's end."""
     if end - at < 1:
         return CUT, end
     version = int(buf[at]) >> 4
@@ -130,7 +130,7 @@ def _udp_start_v6(buf: Any, at: int, end: int) -> tuple[int, int]:
 
 @allocating_kernel
 def udp_payload_length(buf: Any, at: int, packet_end: int) -> int:
-    """Length of the UDP payload behind the UDP header at `at`, or CUT."""
+    """Return the length of the UDP payload after the UDP header at `at`, or CUT."""
     if packet_end - at < _UDP_HEADER_LENGTH:
         return CUT
     length = u16_be(buf, at + 4)
@@ -141,21 +141,21 @@ def udp_payload_length(buf: Any, at: int, packet_end: int) -> int:
 
 @allocating_kernel
 def address_v4(buf: Any, at: int) -> tuple[int, int]:
-    """An IPv4 address as the two halves of its IPv6 form."""
+    """Return an IPv4 address as the two halves of its IPv6-mapped form."""
     return 0, _IPV4_MAPPED | u32_be(buf, at)
 
 
 @allocating_kernel
 def address_v6(buf: Any, at: int) -> tuple[int, int]:
-    """An IPv6 address as two halves."""
+    """Return an IPv6 address as two halves."""
     return i64_be(buf, at), i64_be(buf, at + 8)
 
 
 @allocating_kernel
-def is_wanted(ports: Any, source_port: int, destination_port: int) -> bool:
-    """Whether a datagram is to or from one of these ports; of none, whether it is at all."""
-    wanted = len(ports) == 0
+def matches_ports(ports: Any, source_port: int, destination_port: int) -> bool:
+    """Return whether a datagram is to or from one of these ports; True for an empty list."""
+    is_match = len(ports) == 0
     for port in ports:
         if port in (source_port, destination_port):
-            wanted = True
-    return wanted
+            is_match = True
+    return is_match

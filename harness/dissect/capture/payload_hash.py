@@ -1,9 +1,9 @@
-"""XXH64 of a frame's payload: whether two captures saw the same bytes, without keeping the bytes.
+"""XXH64 of a frame's payload, to compare payloads in two captures without storing them.
 
-    32 bytes a turn, 8 into each of four lanes  ->  lanes merged  ->  rest by 8, 4, 1  ->  avalanche
+    32 bytes a round, 8 for each of four lanes  ->  lanes merged  ->  rest by 8, 4, 1  ->  avalanche
 
-The seed is 0, so any other implementation of XXH64 gives the same numbers. Source: the published
-description of XXH64. Arithmetic is unsigned and wraps, which is what the algorithm means.
+The seed is 0, so any other implementation of XXH64 returns the same values. Source: the published
+description of XXH64. The arithmetic is unsigned and wraps, as the algorithm requires.
 """
 
 from typing import Any
@@ -18,7 +18,7 @@ _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _LANE_1 = np.uint64(0x60EA27EEADC0B5D6)
-"""_P1 + _P2, wrapped; computed here because a wrapping addition of scalars warns."""
+"""_P1 + _P2, wrapped; a constant because numpy warns of wrapping additions of scalars."""
 _LANE_4 = np.uint64(0x61C8864E7A143579)
 """0 - _P1, wrapped."""
 _64 = np.uint64(64)
@@ -84,7 +84,7 @@ def _rest(total: Any, buf: Any, at: int, end: int) -> Any:
 
 @allocating_kernel
 def payload_hash(buf: Any, at: int, length: int) -> int:
-    """XXH64 with seed 0 of `length` bytes at `at`, as the signed integer with the same bits."""
+    """Return the XXH64 with seed 0 of `length` bytes at `at`, as a signed integer."""
     end = at + length
     total = _P5
     if length >= 32:

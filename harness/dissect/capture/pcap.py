@@ -1,9 +1,9 @@
-"""Reading a capture file into rows of Aeron frames.
+"""Parser of pcap files: rows of all Aeron frames.
 
     file header 24 | packet header 16 | packet | packet header 16 | packet | ...
 
-Microsecond and nanosecond files of either byte order. Any bytes may come in: what cannot be read is
-counted and described, never raised. Captures are read whole, by memory mapping.
+Supports microsecond and nanosecond files of either byte order. The input may be arbitrary bytes:
+errors are counted and described, not raised. Captures are mapped into memory as a whole.
 """
 
 import ipaddress
@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.artifact.regular_file import map_bytes
-from windtunnel.harness.dissect.capture.checksum import is_whole
+from windtunnel.harness.dissect.capture.checksum import has_valid_checksums
 from windtunnel.harness.dissect.capture.packet import (
     CUT,
     IP_FRAGMENT,
@@ -26,7 +26,7 @@ from windtunnel.harness.dissect.capture.packet import (
     address_v4,
     address_v6,
     ip_start,
-    is_wanted,
+    matches_ports,
     udp_payload_length,
     udp_start,
 )
@@ -36,15 +36,15 @@ from windtunnel.harness.dissect.frames.frames import FRAME, Frames, walk
 FILE_HEADER_LENGTH = 24
 PACKET_HEADER_LENGTH = 16
 PACKET_LENGTH_MAX = 1 << 26
-"""A longer packet is a damaged header, not a packet."""
+"""A greater length is a damaged header."""
 
 _MAGICS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
-"""Nanoseconds in one unit of a packet header's fraction."""
+"""Nanoseconds in one unit of a packet header's fraction, by magic number."""
 
 PACKETS, DATAGRAMS, OTHER_PORTS, NOT_UDP_COUNT, FRAGMENTS, CUT_COUNT, TORN, DAMAGED = range(8)
 _STATISTICS = 8
 _GROUP_BIT = 1 << 40
-"""Of a MAC address: a packet for a group is taken by everyone."""
+"""Group bit of a MAC address: all hosts receive such a packet."""
 
 
 @allocating_kernel
@@ -83,9 +83,9 @@ def _address(rows: Any, first: int, count: int, buf: Any, ip_at: int, udp_at: in
 
 @allocating_kernel
 def _is_for_its_host(buf: Any, at: int, ip_at: int, macs: Any) -> bool:
-    """Whether a packet has the same destination below IP as the first one to its address.
+    """Return whether a packet has the same MAC address as the first packet to its IP address.
 
-    Shapes: macs int64[2, 2]: for each host seen the low half of its address, and its MAC address
+    Shapes: macs int64[2, 2]: for each host the low half of its IP address, and its MAC address
     """
     if int(buf[ip_at]) >> 4 == 4:
         _, low = address_v4(buf, ip_at + 16)
@@ -114,7 +114,7 @@ def _read_packet(
     statistics: Any,
     macs: Any,
 ) -> int:
-    """Read one packet; returns count + the frames it held."""
+    """Read one packet; returns count + the number of its frames."""
     ip_at = ip_start(buf, at, end, link_type)
     status = ip_at
     if ip_at >= 0:
@@ -130,11 +130,11 @@ def _read_packet(
         else:
             statistics[NOT_UDP_COUNT] += 1
         return count
-    if not is_wanted(ports, u16_be(buf, udp_at), u16_be(buf, udp_at + 2)):
+    if not matches_ports(ports, u16_be(buf, udp_at), u16_be(buf, udp_at + 2)):
         statistics[OTHER_PORTS] += 1
         return count
     if len(macs) and not (
-        is_whole(buf, ip_at, udp_at)
+        has_valid_checksums(buf, ip_at, udp_at)
         and (link_type != LINK_ETHERNET or _is_for_its_host(buf, at, ip_at, macs))
     ):
         statistics[DAMAGED] += 1
@@ -159,8 +159,8 @@ def read_packets(
 ) -> int:
     """Read all packets of a capture file.
 
-    Shapes:  buf uint8[n], whole file; ports int64[p], none for all; rows FRAME[m]; macs int64[2, 2]
-             of zeros to pass over damaged packets, int64[0, 2] to take all
+    Shapes:  buf uint8[n], whole file; ports int64[p], empty for all; rows FRAME[m]; macs
+             int64[2, 2] to skip damaged packets, int64[0, 2] to read all
     Returns: the number of frames; rows beyond m are counted but not written
     """
     at = FILE_HEADER_LENGTH
@@ -195,58 +195,58 @@ class Capture:
     frames: Frames
     packets: int
     datagrams: int
-    "UDP datagrams to or from one of the ports asked for."
+    "UDP datagrams to or from one of the requested ports."
     other_ports: int
     not_udp: int
     ip_fragments: int
     cut: int
-    "Packets with fewer bytes than their headers say."
+    "Packets with fewer bytes than their headers specify."
     damaged: int
-    "Datagrams that their receiver will have refused; 0 where this was not asked for."
+    "Datagrams that the receiver discards; 0 without `skip_damaged`."
     torn: bool
-    "The file ends inside a packet: its writer was stopped hard."
+    "Whether the file ends inside a packet: the capture program was killed."
     problem: str
-    "Why the file could not be read at all; empty when it could."
+    "The error that prevented reading; empty if there was none."
 
 
 def read_capture(
-    path: Path, ports: Iterable[int] = (), *, whole_only: bool = False
+    path: Path, ports: Iterable[int] = (), *, skip_damaged: bool = False
 ) -> Capture | None:
-    """The frames of a capture file, or None when there is no such file.
+    """Read the frames of a capture file; None if it does not exist.
 
-    Only datagrams to or from one of `ports` count; without any, all do. `whole_only` passes over
-    those whose checksums or destination below IP tell that their receiver refuses them. Raises
-    UnsafeFileError for anything but a regular file.
+    Only datagrams to or from one of `ports` are read, or all if it is empty. `skip_damaged` skips
+    datagrams that the receiver discards because of their checksums or MAC address. Raises
+    UnsafeFileError if the path is not a regular file.
     """
     try:
         mapped = map_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
-    return read_capture_bytes(mapped, ports, whole_only=whole_only)
+    return read_capture_bytes(mapped, ports, skip_damaged=skip_damaged)
 
 
 def read_capture_bytes(
-    buf: NDArray[np.uint8], ports: Iterable[int] = (), *, whole_only: bool = False
+    buf: NDArray[np.uint8], ports: Iterable[int] = (), *, skip_damaged: bool = False
 ) -> Capture:
-    """The frames of a capture that is already in memory."""
+    """Read the frames of a capture in memory."""
     head = bytes(buf[:FILE_HEADER_LENGTH])
     if len(head) < FILE_HEADER_LENGTH:
-        return _unreadable(buf, f"{len(head)} bytes: too short for a capture file")
+        return _unreadable(buf, f"expected at least {FILE_HEADER_LENGTH} bytes, found {len(head)}")
     little, big = int.from_bytes(head[:4], "little"), int.from_bytes(head[:4], "big")
     if little not in _MAGICS and big not in _MAGICS:
         return _unreadable(buf, f"begins with {head[:4].hex()}: not a pcap file")
     big_endian = big in _MAGICS
     link_type = int.from_bytes(head[20:24], "big" if big_endian else "little") & 0xFFFF
     if link_type not in LINK_TYPES:
-        return _unreadable(buf, f"link type {link_type}: not known")
+        return _unreadable(buf, f"link type {link_type}: not supported")
     fraction_ns = _MAGICS[big if big_endian else little]
-    wanted = np.array(sorted(ports), dtype=np.int64)
+    selected = np.array(sorted(ports), dtype=np.int64)
     statistics = np.zeros(_STATISTICS, dtype=np.int64)
-    macs = np.zeros((2 if whole_only else 0, 2), dtype=np.int64)
+    macs = np.zeros((2 if skip_damaged else 0, 2), dtype=np.int64)
     rows = np.zeros(0, dtype=FRAME)
     for _ in ("count", "fill"):
         count = read_packets(
-            buf, big_endian, fraction_ns, link_type, wanted, rows, statistics, macs
+            buf, big_endian, fraction_ns, link_type, selected, rows, statistics, macs
         )
         if count == len(rows):
             break
@@ -255,7 +255,7 @@ def read_capture_bytes(
 
 
 def address_halves(text: str) -> tuple[int, int]:
-    """An address in the form in which frames hold it."""
+    """Return an address as the two halves that are stored in frames."""
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv4Address):
         return 0, 0xFFFF << 32 | int(address)
@@ -265,19 +265,19 @@ def address_halves(text: str) -> tuple[int, int]:
 
 
 def sent_by(frames: Frames, address: str) -> NDArray[np.bool_]:
-    """Which frames came from this address."""
+    """Return which frames were sent from this address."""
     high, low = address_halves(address)
-    came: NDArray[np.bool_] = (frames["source_low"] == low) & (frames["source_high"] == high)
-    return came
+    found: NDArray[np.bool_] = (frames["source_low"] == low) & (frames["source_high"] == high)
+    return found
 
 
 def sent_to(frames: Frames, address: str) -> NDArray[np.bool_]:
-    """Which frames went to this address."""
+    """Return which frames were sent to this address."""
     high, low = address_halves(address)
-    went: NDArray[np.bool_] = (frames["destination_low"] == low) & (
+    found: NDArray[np.bool_] = (frames["destination_low"] == low) & (
         frames["destination_high"] == high
     )
-    return went
+    return found
 
 
 def _unreadable(buf: NDArray[np.uint8], problem: str) -> Capture:

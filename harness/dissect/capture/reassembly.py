@@ -1,11 +1,10 @@
-"""Datagrams that IP fragmented, put together again.
+"""Reassembly of IP fragments.
 
-    slot  | who, which packet | first piece's record | bytes so far | ......payload...... |
+    slot  | addresses, identification | record of the first fragment | length | ....payload.... |
 
-A datagram belongs to the record of its first piece. Its further pieces must come in their order
-and within REACH bytes of the file behind it; one that does not become whole is counted. A slot is
-chosen by what the packet says of itself alone, so that it never matters for one datagram whether
-others were seen, and a file gives the same datagrams however it is split among readers.
+A datagram belongs to the record of its first fragment. Further fragments must follow in order
+within REACH bytes of the file; an incomplete datagram is counted. The slot depends only on the
+packet's own header, so that the datagrams of a file do not depend on how it is split among readers.
 """
 
 from typing import Any
@@ -29,7 +28,7 @@ PENDING = np.dtype(
 SLOTS = 256
 SLOT_LENGTH = 1 << 16
 REACH = 1 << 20
-"""Bytes of the file within which all pieces must lie."""
+"""Bytes of the file within which all fragments must follow."""
 
 IGNORED = -1
 INCOMPLETE = 0
@@ -37,14 +36,14 @@ INCOMPLETE = 0
 
 @allocating_kernel
 def slot_of(source_low: int, destination_low: int, identification: int) -> int:
-    """The only slot that this packet may use."""
+    """Return the slot of this packet."""
     mixed = (source_low * 31 + destination_low) * 31 + identification
     return int((mixed ^ mixed >> 8 ^ mixed >> 16 ^ mixed >> 24) & (SLOTS - 1))
 
 
 @allocating_kernel
 def expire(slot: Any, record_at: int) -> int:
-    """Free a slot whose datagram can no longer become whole; returns 1 if one is lost by that."""
+    """Free a slot whose datagram can no longer be completed; returns 1 if it is counted as lost."""
     if slot["have"] == 0 or record_at - slot["record_at"] <= REACH:
         return 0
     slot["have"] = 0
@@ -52,19 +51,21 @@ def expire(slot: Any, record_at: int) -> int:
 
 
 @allocating_kernel
-def begin(slot: Any, store: Any, buf: Any, at: int, length: int) -> None:
-    """Keep the first piece; the caller writes who it is from into the slot."""
+def store_first(slot: Any, store: Any, buf: Any, at: int, length: int) -> None:
+    """Store the first fragment; the caller writes the addresses into the slot."""
     slot["have"] = length
     for index in range(length):
         store[index] = buf[at + index]
 
 
 @allocating_kernel
-def go_on(slot: Any, store: Any, buf: Any, at: int, length: int, offset: int, more: int) -> int:
-    """Add a further piece.
+def append_fragment(
+    slot: Any, store: Any, buf: Any, at: int, length: int, offset: int, more: int
+) -> int:
+    """Append a further fragment.
 
-    Returns: length of the whole IP payload when this was the last piece, INCOMPLETE when more are
-             awaited, IGNORED when it does not follow what is there
+    Returns: length of the whole IP payload after the last fragment, INCOMPLETE before, IGNORED if
+             the fragment does not follow the stored bytes
     """
     if offset < slot["have"]:
         return INCOMPLETE

@@ -1,11 +1,11 @@
-"""The driver's cnc.dat, read independently: header, counters, distinct error log.
+"""Parser of a driver's cnc.dat: header, counters, distinct error log.
 
     0        128            ring             broadcast        metadata          values       errors
     +--------+--------------+----------------+----------------+-----------------+------------+
-    | header | to driver    | to clients     | 512 a counter  | 128 a counter   | error log  |
+    | header | to driver    | to clients     | 512 / counter  | 128 / counter   | error log  |
     +--------+--------------+----------------+----------------+-----------------+------------+
 
-Works on a live mapping (values change under the reader) and on a saved file alike; never writes.
+Works on a live mapping, whose values may change at any time, and on a saved file; never writes.
 Source: specification section 6.
 """
 
@@ -26,7 +26,7 @@ LABEL_LENGTH_MAX = 380
 ERROR_HEADER_LENGTH = 24
 UNUSED, ALLOCATED, RECLAIMED = 0, 1, -1
 _COUNTERS_A_LOOK = 256
-"""So that a search for the first unused id does not touch every page of the file."""
+"""Counters in one step of the search for the first unused id, to avoid reading the whole file."""
 
 HEADER = np.dtype(
     [
@@ -66,7 +66,7 @@ assert VALUE.itemsize == 128
 
 
 class CncFileError(ValueError):
-    """The bytes cannot be a cnc file; the text says what was expected and what was found."""
+    """The bytes are not a valid cnc file; the text has the expected and the found value."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,15 @@ class CncFile:
     start_timestamp_ms: int
     client_liveness_timeout_ns: int
     heartbeat: NDArray[np.int64]
-    "One element: when the driver's conductor last ran, epoch milliseconds; -1 once closed."
+    "One element: the conductor's last heartbeat, epoch milliseconds; -1 after it has closed."
     metadata: NDArray[Any]
-    "METADATA, one a counter id."
+    "METADATA, one for each counter id."
     values: NDArray[Any]
-    "VALUE, one a counter id."
+    "VALUE, one for each counter id."
     error_log: NDArray[np.uint8]
 
     def counter_count(self) -> int:
-        """Counter ids ever taken: allocation is dense, so the first unused one ends the list."""
+        """Return the number of counter ids ever used; ids are allocated densely."""
         states = self.metadata["state"]
         for start in range(0, len(states), _COUNTERS_A_LOOK):
             unused = np.flatnonzero(states[start : start + _COUNTERS_A_LOOK] == UNUSED)
@@ -95,7 +95,7 @@ class CncFile:
         return len(states)
 
     def counter(self, counter_id: int) -> CounterFacts | None:
-        """What a counter is now, or None when it is not allocated."""
+        """Return the current values of a counter, or None if it is not allocated."""
         meta, value = self.metadata[counter_id], self.values[counter_id]
         if meta["state"] != ALLOCATED:
             return None
@@ -112,18 +112,18 @@ class CncFile:
         )
 
     def counters(self) -> list[CounterFacts]:
-        """All allocated counters, by id."""
+        """Return all allocated counters, sorted by id."""
         found = (self.counter(counter_id) for counter_id in range(self.counter_count()))
         return [counter for counter in found if counter is not None]
 
     def errors(self) -> list[ErrorObservation]:
-        """The distinct error log, oldest entry first."""
+        """Return the entries of the distinct error log, oldest first."""
         return self.read_error_log()[0]
 
     def read_error_log(self) -> tuple[list[ErrorObservation], str]:
-        """The distinct error log, and what is wrong behind its last entry; empty when nothing is.
+        """Return the entries of the distinct error log, and the error after them, if any.
 
-        An entry's length is written last, so one that a driver is just making is no damage.
+        The length of an entry is written last, so an incomplete entry is not an error.
         """
         entries: list[ErrorObservation] = []
         at = 0
@@ -133,7 +133,7 @@ class CncFile:
             if length == 0:
                 break
             if length < ERROR_HEADER_LENGTH or at + length > len(log):
-                return entries, f"entry {len(entries)} at {at}: its length is {length}"
+                return entries, f"entry {len(entries)} at {at}: invalid length {length}"
             last_ms, first_ms = (int(each) for each in log[at + 8 : at + 24].view("<i8"))
             text = log[at + ERROR_HEADER_LENGTH : at + length].tobytes()
             entries.append(
@@ -144,9 +144,9 @@ class CncFile:
 
 
 def section_ends(buf: NDArray[np.uint8]) -> list[int] | None:
-    """Where each section ends, in the order of the file; None while the header is not finished.
+    """Return the end offsets of all sections in file order; None if the header is incomplete.
 
-    Raises CncFileError when no driver writes such a header. The file may be shorter than it says.
+    Raises CncFileError if the header is invalid. The file may be shorter than these offsets.
     """
     if len(buf) < HEADER_LENGTH:
         return None
@@ -155,17 +155,18 @@ def section_ends(buf: NDArray[np.uint8]) -> list[int] | None:
     if version == 0:
         return None
     if version >> 16 != 0:
-        raise CncFileError(f"cnc version {version:#x}: expected major version 0")
+        raise CncFileError(f"cnc version: expected major version 0, found {version:#x}")
     names = ("to_driver", "to_clients", "metadata", "values", "error_log")
     lengths = [int(header[f"{name}_length"]) for name in names]
     if min(lengths) < 0 or lengths[0] < RING_TRAILER_LENGTH:
-        raise CncFileError(f"section lengths {lengths}: not those of a cnc file")
+        text = f"expected at least 0, and {RING_TRAILER_LENGTH} for the first"
+        raise CncFileError(f"section lengths: {text}; found {lengths}")
     ends: list[int] = (HEADER_LENGTH + np.cumsum(lengths)).tolist()
     return ends
 
 
 def read_cnc(buf: NDArray[np.uint8]) -> CncFile | None:
-    """Views of the sections, or None while the driver has not finished making the file."""
+    """Return views of the sections; None if the driver has not initialized the file yet."""
     ends = section_ends(buf)
     if ends is None or ends[-1] > len(buf):
         return None
@@ -189,9 +190,9 @@ def read_cnc(buf: NDArray[np.uint8]) -> CncFile | None:
 
 
 def map_cnc(path: Path) -> CncFile | None:
-    """A cnc file mapped read-only, or None while it is missing or the driver has not finished it.
+    """Map a cnc file read-only; None if it is missing or not initialized yet.
 
-    The views hold the mapping, and stay valid after the driver has removed the file.
+    The views keep the mapping alive, even after the driver has removed the file.
     """
     try:
         if path.stat().st_size < HEADER_LENGTH:

@@ -1,4 +1,4 @@
-"""Which counter is which: type ids, system counter ids, and the key of a stream counter.
+"""Counter type ids, system counter ids, and the layout of counter keys.
 
     0                    8          12         16               20
     +--------------------+----------+----------+----------------+---------
@@ -7,7 +7,7 @@
     | channel length | channel                                                    of an endpoint
     +----------------+---------
 
-A channel is cut to what the key holds. Source: specification section 8.
+A channel is truncated to the length of the key. Source: specification section 8.
 """
 
 from collections.abc import Iterable
@@ -78,34 +78,34 @@ SYSTEM_NAMES = {
 }
 
 
-OF_A_STREAM = frozenset(
+STREAM_TYPES = frozenset(
     {*STREAM_NAMES, PER_IMAGE, SENDER_BACK_PRESSURE_EVENTS, FLOW_CONTROL_RECEIVERS}
 )
-"""Types with the key of a stream."""
-OF_AN_ENDPOINT = frozenset({SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATIONS})
-"""Types with the key of a channel endpoint."""
+"""Counter types whose key is that of a stream."""
+ENDPOINT_TYPES = frozenset({SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATIONS})
+"""Counter types whose key is that of a channel endpoint."""
 
 STREAM_CHANNEL_AT = 16
 ENDPOINT_CHANNEL_AT = 0
 
 
 def identity(counter: CounterFacts) -> int:
-    """A system counter's id, or the registration id in the key of a stream counter."""
+    """Return the id of a system counter, or the registration id in the key of another counter."""
     key = bytes.fromhex(counter.key_hex)
     length = 4 if counter.type_id == SYSTEM else 8
     return int.from_bytes(key[:length], "little", signed=True)
 
 
 def channel(counter: CounterFacts) -> str:
-    """The channel in the key of a stream's or an endpoint's counter."""
+    """Return the channel in the key of a stream or endpoint counter."""
     key = bytes.fromhex(counter.key_hex)
-    at = ENDPOINT_CHANNEL_AT if counter.type_id in OF_AN_ENDPOINT else STREAM_CHANNEL_AT
+    at = ENDPOINT_CHANNEL_AT if counter.type_id in ENDPOINT_TYPES else STREAM_CHANNEL_AT
     length = int.from_bytes(key[at : at + 4], "little", signed=True)
     return key[at + 4 : at + 4 + max(0, length)].decode("utf-8", "replace")
 
 
 def session_and_stream(counter: CounterFacts) -> tuple[int, int]:
-    """Session id and stream id in the key of a stream counter."""
+    """Return session id and stream id in the key of a stream counter."""
     key = bytes.fromhex(counter.key_hex)
     session, stream = (int.from_bytes(key[at : at + 4], "little", signed=True) for at in (8, 12))
     return session, stream
@@ -114,14 +114,14 @@ def session_and_stream(counter: CounterFacts) -> tuple[int, int]:
 def of_stream(
     counters: Iterable[CounterFacts], type_id: int, session_id: int, stream_id: int
 ) -> list[CounterFacts]:
-    """The counters of this type that belong to a stream of a session."""
-    wanted = (session_id, stream_id)
+    """Return the counters of a type that belong to a stream of a session."""
+    key = (session_id, stream_id)
     typed = (counter for counter in counters if counter.type_id == type_id)
-    return [counter for counter in typed if session_and_stream(counter) == wanted]
+    return [counter for counter in typed if session_and_stream(counter) == key]
 
 
 def system_counter(counters: Iterable[CounterFacts], counter_id: int) -> CounterFacts | None:
-    """One of the driver's own counters, whose id is its place in the list."""
+    """Return a system counter of the driver by its id, or None."""
     for counter in counters:
         if counter.type_id == SYSTEM and counter.counter_id == counter_id:
             return counter

@@ -1,12 +1,13 @@
-"""The log that a single publisher must write: every frame, computed from the plan alone.
+"""The expected log of a single publisher: every frame, computed from the traffic plan alone.
 
     term 0                                                              term 1
     | B--- m0 ---E | BE m1 | B--- m2 ---| ---- | --- m2 --E | PAD      | BE m3 | ...
-                                                              m3 did not fit in what was left
+                                                              m3 did not fit in the rest of term 0
 
-A message is cut into fragments of at most mtu - 32 payload bytes, its frames lie next to each other
-in one term, and a message that does not fit is preceded by a PAD to the term's end. Concurrent and
-exclusive publications write the same log when one thread offers. Source: specification section 2.6.
+A message is split into fragments of at most mtu - 32 payload bytes. The frames of a message are
+contiguous within one term; if it does not fit, a PAD fills the rest of the term. Concurrent and
+exclusive publications write the same log if only one thread offers. Source: specification section
+2.6.
 """
 
 from dataclasses import dataclass
@@ -39,18 +40,18 @@ _BEGIN, _END, _UNFRAGMENTED = FLAG_BEGIN, FLAG_END, FLAG_UNFRAGMENTED
 
 @dataclass(frozen=True)
 class ExpectedLog:
-    """All frames in order of position, and where each message ends."""
+    """All frames in order of position, and the end of each message."""
 
     frames: NDArray[Any]
     message_ends: NDArray[np.int64]
-    "Position just after each message, which is also what its offer returns."
+    "Position after each message, which is also the result of its offer."
     start_position: int
     end_position: int
 
 
 @allocating_kernel
 def framed_length(length: int, payload_max: int) -> int:
-    """The bytes that a message occupies in a term."""
+    """Return the bytes that a message occupies in a term."""
     rest = length % payload_max
     framed = length // payload_max * aligned(payload_max + _HEADER)
     return framed + aligned(rest + _HEADER) if rest or length == 0 else framed
@@ -82,7 +83,7 @@ def _put(
 def lay_out(
     lengths: Any, mtu: int, term_length: int, start_position: int, ends: Any, rows: Any
 ) -> int:
-    """Place all messages from `start_position` on.
+    """Lay out all messages from `start_position` on.
 
     Shapes:  lengths, ends int64[m]; rows EXPECTED_FRAME[n]
     Returns: the number of frames; rows beyond n are counted but not written
@@ -116,12 +117,13 @@ def lay_out(
 def expected_log(
     lengths: NDArray[np.int64], mtu: int, term_length: int, start_position: int = 0
 ) -> ExpectedLog:
-    """The log of messages of these lengths, whose payloads lie end to end.
+    """Return the log of messages of these lengths, whose payloads are consecutive.
 
-    Raises ValueError when no publication could have written it.
+    Raises ValueError if no publication could write it.
     """
     if mtu <= DATA_HEADER_LENGTH or mtu % 32 or term_length % 32:
-        raise ValueError(f"mtu {mtu} and term length {term_length}: not those of a publication")
+        text = "expected an mtu above 32 and multiples of 32"
+        raise ValueError(f"{text}, found mtu {mtu} and term length {term_length}")
     longest = int(lengths.max(initial=0))
     if framed_length(longest, mtu - DATA_HEADER_LENGTH) > term_length:
         raise ValueError(f"a message of {longest} bytes does not fit in a term of {term_length}")

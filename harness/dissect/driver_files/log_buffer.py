@@ -1,12 +1,12 @@
-"""A log buffer file: its metadata, and the frames of a term one after the other.
+"""Parser of log buffer files: metadata, and iteration over the frames of a term.
 
     0            term length                                    length - 4096
     +------------+------------+------------+------- - - -------+----------+
-    | term 0     | term 1     | term 2     | slack of big pages| metadata |
+    | term 0     | term 1     | term 2     | page alignment    | metadata |
     +------------+------------+------------+------- - - -------+----------+
 
-Bytes come from a function, so that a file of gigabytes is read as it is walked. Everything is taken
-as it lies there: a file may be written to at the same time, cut short, or not be a log at all.
+Bytes are read through a function, so that a file of gigabytes is read incrementally. All values are
+reported as found: the file may be written to at the same time, truncated, or not a log at all.
 Source: specification section 2.
 """
 
@@ -25,7 +25,7 @@ TERM_LENGTH_MIN, TERM_LENGTH_MAX = 1 << 16, 1 << 30
 DEFAULT_HEADER_AT = 320
 
 ReadAt = Callable[[int, int], bytes]
-"""Bytes at an offset of the file, by offset and length; fewer at its end."""
+"""A function that returns bytes of the file by offset and length; fewer at the end of the file."""
 
 _FIELDS = (
     ("tail_0", 0, "<i8"),
@@ -80,25 +80,25 @@ LOG_TYPES = {0: "concurrent publication", 1: "exclusive publication", 2: "image"
 _HEADER = struct.Struct("<iBBHiiiiq")
 assert _HEADER.size == DATA_HEADER_LENGTH
 
-END_OF_TERM = "the term is full"
-NOTHING_YET = "nothing is written from here on"
-CLAIMED = "claimed, and not committed"
-MALFORMED = "no frame: the header is impossible"
-OVERRUN = "no frame: it would reach beyond the term"
-CUT_SHORT = "the file ends here"
+END_OF_TERM = "end of term"
+NOTHING_YET = "end of data: zeros from here on"
+CLAIMED = "claimed but not committed"
+MALFORMED = "not a frame: invalid header"
+OVERRUN = "not a frame: exceeds the term"
+CUT_SHORT = "end of file"
 
 
 class LogBufferError(ValueError):
-    """The bytes cannot be a log buffer; the text says what was expected and what was found."""
+    """The bytes are not a valid log buffer; the text has the expected and the found value."""
 
 
 @dataclass(frozen=True)
 class LogFrame:
-    """A frame as its header says, and where it lies."""
+    """The header of a frame, and the frame's location."""
 
     term_index: int
     offset: int
-    "Within its term, where it lies; the header's own is `term_offset`."
+    "Actual offset within the term; the one in the header is `term_offset`."
     frame_length: int
     version: int
     flags: int
@@ -111,25 +111,25 @@ class LogFrame:
 
     @property
     def aligned_length(self) -> int:
-        """The bytes that it occupies."""
+        """The bytes that the frame occupies."""
         return (self.frame_length + FRAME_ALIGNMENT - 1) // FRAME_ALIGNMENT * FRAME_ALIGNMENT
 
 
 @dataclass(frozen=True)
 class Tail:
-    """Where the writer of a term is; an image's are never used."""
+    """The tail counter of a term; unused in images."""
 
     term_index: int
     raw_tail: int
     term_id: int
     term_offset: int
-    "May be beyond the term's end: writers that found no room pushed it there."
+    "Can exceed the term length: a failed claim at the end of the term increments it as well."
     position: int
 
 
 @dataclass(frozen=True)
 class LogBuffer:
-    """The metadata of a log, and a way to its bytes."""
+    """The metadata of a log, and access to its bytes."""
 
     metadata: dict[str, int]
     default_header: LogFrame
@@ -144,12 +144,12 @@ class LogBuffer:
         return self.metadata["active_term_count"] % TERM_COUNT
 
     def position(self, term_id: int, term_offset: int) -> int:
-        """The position of an offset within a term."""
+        """Return the stream position of a term offset."""
         count = _wrapped(term_id - self.metadata["initial_term_id"])
         return count * self.term_length + term_offset
 
     def tails(self) -> list[Tail]:
-        """The three tails."""
+        """Return the three tails."""
         found = []
         for index in range(TERM_COUNT):
             raw = self.metadata[f"tail_{index}"]
@@ -160,7 +160,7 @@ class LogBuffer:
 
 
 class TermWalk:
-    """The frames of one term in order; afterwards, where and why the walk ended."""
+    """Iterates over the frames of a term; then has the offset and reason of the end."""
 
     def __init__(self, log: LogBuffer, term_index: int, *, over_zeroes: bool = False) -> None:
         self._log = log
@@ -177,9 +177,9 @@ class TermWalk:
             if frame is not None and frame.frame_length == 0 and self._over_zeroes:
                 offset += FRAME_ALIGNMENT
                 continue
-            because = _why_not(frame, term_length - offset)
-            if because or frame is None:
-                self.ended_at, self.ended_because = offset, because
+            reason = _end_reason(frame, term_length - offset)
+            if reason or frame is None:
+                self.ended_at, self.ended_because = offset, reason
                 return
             yield frame
             offset += frame.aligned_length
@@ -187,38 +187,40 @@ class TermWalk:
 
 
 def read_log_buffer(read_at: ReadAt, length: int) -> LogBuffer:
-    """The metadata of a log file of this length; raises LogBufferError."""
-    if length < TERM_COUNT * TERM_LENGTH_MIN + METADATA_LENGTH:
-        raise LogBufferError(f"{length} bytes: too short for a log buffer")
+    """Read the metadata of a log file of this length; raises LogBufferError."""
+    shortest = TERM_COUNT * TERM_LENGTH_MIN + METADATA_LENGTH
+    if length < shortest:
+        raise LogBufferError(f"expected at least {shortest} bytes, found {length}")
     content = read_at(length - METADATA_LENGTH, METADATA_LENGTH)
     if len(content) < METADATA_LENGTH:
-        raise LogBufferError("the file was cut short while it was read")
+        raise LogBufferError("truncated while it was read")
     record: Any = np.frombuffer(content, dtype=METADATA)[0]
     metadata = {name: int(record[name]) for name, _, _ in _FIELDS}
     term_length = metadata["term_length"]
     if not TERM_LENGTH_MIN <= term_length <= TERM_LENGTH_MAX or term_length & (term_length - 1):
         raise LogBufferError(
-            f"term length {term_length}: expected a power of two from 64 KiB to 1 GiB; "
-            "this is no log buffer, or its driver has not finished making it"
+            f"term length: expected a power of two from 64 KiB to 1 GiB, found {term_length}; "
+            "the file is not a log buffer, or not initialized yet"
         )
     if TERM_COUNT * term_length + METADATA_LENGTH > length:
         raise LogBufferError(
-            f"{length} bytes: too short for three terms of {term_length}; it was cut short"
+            f"truncated: expected three terms of {term_length} bytes and {METADATA_LENGTH} of "
+            f"metadata, found {length} bytes"
         )
     header = LogFrame(0, 0, *_HEADER.unpack_from(content, DEFAULT_HEADER_AT))
     return LogBuffer(metadata, header, read_at)
 
 
 def read_frame(log: LogBuffer, term_index: int, offset: int) -> LogFrame | None:
-    """What lies at an offset of a term, taken for a header; None where the file ends."""
+    """Read the bytes at a term offset as a frame header; None at the end of the file."""
     content = log.read_at(term_index * log.term_length + offset, DATA_HEADER_LENGTH)
     if len(content) < DATA_HEADER_LENGTH:
         return None
     return LogFrame(term_index, offset, *_HEADER.unpack(content))
 
 
-def _why_not(frame: LogFrame | None, left: int) -> str:
-    """Why this is no frame to go on from; empty when it is one."""
+def _end_reason(frame: LogFrame | None, left: int) -> str:
+    """Return why the iteration ends at this frame; empty if the frame is valid."""
     if frame is None:
         return CUT_SHORT
     if frame.frame_length == 0:

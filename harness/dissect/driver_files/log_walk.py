@@ -1,11 +1,11 @@
-"""Two logs of one stream, frame beside frame: where they part, and which gaps one has filled.
+"""Comparison of a publication's log with an image's, frame by frame, with filled gaps.
 
     publication  | DATA | DATA | DATA | DATA | PAD - - - - |
     image        | DATA | PAD - - - - | DATA | PAD - - - - |
                           a filled gap
 
-Both are given as the same stretch of positions, beginning with a frame. What lies behind the header
-of a PAD belongs to nobody and is not compared. Refuses to know why a gap was filled.
+Both logs cover the same range of positions, which starts with a frame. Bytes after the header of a
+PAD are undefined and not compared.
 """
 
 from typing import Any
@@ -15,13 +15,13 @@ from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.dissect.frames.bytes_at import i32_le, u16_le
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, FRAME_ALIGNMENT, aligned
 
-ALIKE = 0
-"""Both have the same frames up to the end."""
+IDENTICAL = 0
+"""Both logs have the same frames up to the end."""
 DIFFERENT = 1
 PUBLICATION_ENDS = 2
-"""No frame of the publication lies where one should."""
+"""The publication has no valid frame at the expected offset."""
 IMAGE_ENDS = 3
-"""The publication goes on where the image has nothing."""
+"""The publication has a frame where the image has none."""
 
 STATUS, AT, BYTE, FRAMES, FILLED = range(5)
 RESULT_LENGTH = 5
@@ -33,12 +33,12 @@ _PAD, _HEADER, _ALIGNMENT = PAD, DATA_HEADER_LENGTH, FRAME_ALIGNMENT
 def compare_logs(
     publication: Any, image: Any, start: int, end: int, fills: Any, result: Any
 ) -> None:
-    """Walk both from `start` to `end`.
+    """Compare both logs from `start` to `end`.
 
     Shapes:  publication, image uint8[n], end <= n; fills int64[f, 2]; result int64[5]
-    Returns: in `result` a status, where the walk ended, the first byte of that frame that differs,
-             how many frames of the publication were passed, and how many gaps the image has filled;
-             in `fills` the first f of them, as starts and ends
+    Returns: in `result` the status, the offset where the comparison ended, the first differing byte
+             of that frame, the number of frames of the publication, and the number of gaps that the
+             image has filled; in `fills` start and end of the first f of these gaps
     """
     result[:] = 0
     at = start
@@ -72,7 +72,7 @@ def compare_logs(
 
 @allocating_kernel
 def _first_difference(publication: Any, image: Any, at: int, length: int) -> int:
-    """The first byte in which the frames differ, header or payload; -1 if none does."""
+    """Return the first byte, of header or payload, in which the frames differ; -1 if none."""
     compared = _HEADER if u16_le(publication, at + 6) == _PAD else length
     for byte in range(compared):
         if publication[at + byte] != image[at + byte]:
@@ -82,7 +82,7 @@ def _first_difference(publication: Any, image: Any, at: int, length: int) -> int
 
 @allocating_kernel
 def _filled(publication: Any, image: Any, at: int, end: int) -> int:
-    """How many frames of the publication a PAD of the image covers, if it covers whole ones."""
+    """Return how many whole frames of the publication a PAD of the image covers, else 0."""
     length = i32_le(image, at)
     if u16_le(image, at + 6) != _PAD or length < _HEADER or length % _ALIGNMENT:
         return 0

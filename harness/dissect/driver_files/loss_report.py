@@ -1,4 +1,4 @@
-"""The driver's loss-report.dat: what each image lost.
+"""Parser of a driver's loss-report.dat: the loss of each image.
 
     0       8       16        24       32       36      40        44
     +-------+-------+---------+--------+--------+-------+---------+---------+--------+---------+---
@@ -6,8 +6,8 @@
     +-------+-------+---------+--------+--------+-------+---------+---------+--------+---------+---
                                                                    aligned to 4       to 64, next
 
-A count of zero ends the list, and is written last when an entry is made. Works on a live file and a
-saved one alike. Source: specification section 10.6.
+A count of zero ends the list; the count of an entry is written last. Works on a live file and on a
+saved one. Source: specification section 10.6.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ ENTRY = np.dtype(
 
 @dataclass(frozen=True)
 class Loss:
-    """What one image lost since it began."""
+    """The loss of one image since it was created."""
 
     observation_count: int
     bytes_lost: int
@@ -46,15 +46,15 @@ class Loss:
 
 @dataclass(frozen=True)
 class LossReport:
-    """All entries in the order in which images first lost something."""
+    """All entries, in the order of the first loss of each image."""
 
     losses: list[Loss]
     problem: str
-    "What is wrong with the bytes behind the last entry; empty when nothing is."
+    "The error after the last entry; empty if there is none."
 
 
 def read_loss_report(buf: NDArray[np.uint8]) -> LossReport:
-    """All entries up to the end of the list, or up to the first that cannot be one."""
+    """Return all entries up to the end of the list, or up to the first invalid entry."""
     losses: list[Loss] = []
     at = 0
     while at + ENTRY.itemsize <= len(buf):
@@ -64,7 +64,8 @@ def read_loss_report(buf: NDArray[np.uint8]) -> LossReport:
         channel = _text(buf, at + ENTRY.itemsize)
         source = _text(buf, channel[1]) if channel else None
         if channel is None or source is None:
-            return LossReport(losses, f"entry {len(losses)} at {at}: a text runs past the end")
+            text = f"entry {len(losses)} at {at}: a text exceeds the end of the file"
+            return LossReport(losses, text)
         numbers = {name: int(entry[name]) for name in ENTRY.names or ()}
         losses.append(Loss(channel=channel[0], source=source[0], **numbers))
         at = _aligned(source[1], ENTRY_ALIGNMENT)
@@ -72,7 +73,7 @@ def read_loss_report(buf: NDArray[np.uint8]) -> LossReport:
 
 
 def _text(buf: NDArray[np.uint8], at: int) -> tuple[str, int] | None:
-    """A text behind its length, and where what follows it begins; None when it does not fit."""
+    """Return a length-prefixed text and the offset after it; None if it exceeds the buffer."""
     start = at + 4
     if start > len(buf):
         return None

@@ -1,1 +1,1 @@
-"""Aeron frames: layout tables, splitting datagrams, positions, strict validation."""
+"""Aeron frames: layout tables, splitting of datagrams, positions, strict validation."""

@@ -1,6 +1,7 @@
-"""Integers at any offset of a byte array, for kernels; the caller has checked the bounds.
+"""Integers at any offset of a byte array, for kernels; the caller checks the bounds.
 
-All are signed 64-bit: numba makes a float of a signed and an unsigned integer that meet.
+All results are signed 64-bit integers, because numba converts operations on a signed and an
+unsigned integer to floating point.
 """
 
 from typing import Any

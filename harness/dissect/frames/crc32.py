@@ -1,9 +1,9 @@
-"""CRC-32 as of zlib, of bytes in a buffer, and of two stretches from the CRC of each.
+"""CRC-32 as in zlib, and the combination of the CRCs of two consecutive blocks.
 
-    crc(a + b) = crc(a) moved on by the length of b  xor  crc(b)
+    crc(a + b) = crc(a) shifted by the length of b  xor  crc(b)
 
-So the checksum of a message, or of a whole stream, follows from those of its fragments without
-their bytes, in whatever order they came.
+So the checksum of a message, or of a whole stream, can be computed from those of its fragments
+without their bytes, in any order of arrival.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def _tables() -> Any:
 
 
 def _powers() -> Any:
-    """x to the power of 2**n for n from 0 on, modulo the polynomial."""
+    """Return x to the power of 2**n for n from 0 to 63, modulo the polynomial."""
     found = np.zeros(64, dtype=np.int64)
     found[0] = _TOP >> 1
     for index in range(1, 64):
@@ -54,7 +54,7 @@ _POWERS = _powers()
 
 @allocating_kernel
 def crc32(buf: Any, at: int, length: int) -> int:
-    """CRC-32 of `length` bytes from `at` on.
+    """Return the CRC-32 of `length` bytes at `at`.
 
     Shapes:  buf uint8[n], at + length <= n
     """
@@ -92,8 +92,8 @@ def _times(a: int, b: int) -> int:
 
 
 @allocating_kernel
-def joined_crc32(first: int, second: int, second_length: int) -> int:
-    """CRC-32 of two stretches one behind the other, from the CRC of each and the second's bytes."""
+def combined_crc32(first: int, second: int, second_length: int) -> int:
+    """Return the CRC-32 of two consecutive blocks, from their CRCs and the length of the second."""
     shift = _TOP
     bits = second_length * 8
     index = 0

@@ -1,8 +1,8 @@
-"""From term ids and offsets to positions, and which stream a frame belongs to.
+"""Positions of frames, and selection of frames by stream.
 
     position = (term_id - initial_term_id, wrapped to 32 bits) * term_length + term_offset
 
-What a stream's initial term id and term length are is learnt from its SETUP frames only.
+The initial term id and term length of a stream are taken only from its SETUP frames.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT, Frames
 
 @dataclass(frozen=True)
 class StreamFacts:
-    """What a SETUP frame says of its stream."""
+    """The parameters of a stream in its SETUP frame."""
 
     session_id: int
     stream_id: int
@@ -27,7 +27,7 @@ class StreamFacts:
 
 
 def learn_streams(frames: Frames) -> dict[tuple[int, int], StreamFacts]:
-    """Facts of each (session id, stream id) that sent a SETUP; the last one counts."""
+    """Return the parameters of each (session id, stream id) from its last SETUP frame."""
     streams = {}
     for row in frames[frames["frame_type"] == SETUP]:
         facts = StreamFacts(
@@ -42,41 +42,41 @@ def learn_streams(frames: Frames) -> dict[tuple[int, int], StreamFacts]:
 
 
 def wrap_i32(values: NDArray[Any]) -> NDArray[np.int64]:
-    """Reduce to signed 32 bits."""
+    """Wrap integers to signed 32 bits."""
     wide = values.astype(np.int64)
     wrapped: NDArray[np.int64] = ((wide + 0x80000000) & 0xFFFFFFFF) - 0x80000000
     return wrapped
 
 
 def positions(frames: Frames, initial_term_id: int, term_length: int) -> NDArray[np.int64]:
-    """Position of each frame's first byte; of a NAK, of the first missing byte."""
+    """Return the position of each frame's first byte; of a NAK, of the first missing byte."""
     terms = wrap_i32(frames["term_id"].astype(np.int64) - initial_term_id)
     found: NDArray[np.int64] = terms * term_length + frames["term_offset"]
     return found
 
 
 def aligned_lengths(frame_lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """The bytes that each frame occupies in its term, given frame_length."""
+    """Return the bytes that frames of these lengths occupy in their terms."""
     wide = frame_lengths.astype(np.int64)
     aligned: NDArray[np.int64] = (wide + FRAME_ALIGNMENT - 1) & -FRAME_ALIGNMENT
     return aligned
 
 
 def of_stream(frames: Frames, session_id: int, stream_id: int) -> Frames:
-    """The frames of one stream of one session, in either direction."""
+    """Return the frames of one stream of one session, in both directions."""
     chosen = (frames["stream_id"] == stream_id) & (frames["session_id"] == session_id)
     picked: Frames = frames[chosen]
     return picked
 
 
 def positional(frames: Frames) -> Frames:
-    """The frames that occupy bytes of a stream: DATA and PAD."""
+    """Return the frames that occupy bytes of a stream: DATA and PAD."""
     kinds = frames["frame_type"]
     picked: Frames = frames[(kinds == DATA) | (kinds == PAD)]
     return picked
 
 
 def heartbeats(frames: Frames) -> Frames:
-    """The frames that tell a position without occupying any bytes."""
+    """Return the heartbeats, which have a position but occupy no bytes."""
     picked: Frames = frames[frames["frame_type"] == HEARTBEAT]
     return picked

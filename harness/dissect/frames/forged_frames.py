@@ -1,11 +1,11 @@
-"""Forged frames as scapy writes them, and what of them is only known when they are sent.
+"""Forged frames, built with scapy, and the fields that are filled in when they are sent.
 
-    ForgedCase --scapy--> bytes, with zeros where the stream will say:
+    ForgedCase --scapy--> bytes, with zeros in the fields that depend on the stream:
                           session id, stream id, term id, term offset, receiver id
 
-    Patch(offset, source)    four or eight bytes to be filled in from the frame that it follows
+    Patch(offset, source)    four or eight bytes to be copied from the frame that it follows
 
-scapy is asked once, before the first datagram comes; the relay then copies bytes.
+The bytes are built before the first datagram arrives, because scapy is slow.
 """
 
 from dataclasses import dataclass
@@ -34,12 +34,12 @@ _SOURCES: dict[str, Source] = {
     "initial_term_id": "initial_term_id",
     "term_length": "term_length",
 }
-"""Where the value of a field comes from, by its name in `layout`."""
+"""The source of a field's value, by the field's name in `layout`."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """A field that is filled in when the frame is sent."""
+    """A field to be filled in when the frame is sent."""
 
     offset: int
     width: int
@@ -47,15 +47,15 @@ class Patch:
 
 
 @dataclass(frozen=True)
-class Authored:
-    """A forged frame: its bytes in the datagram and what is filled in."""
+class ForgedFrame:
+    """A forged frame: its bytes, and the fields to be filled in."""
 
     raw: bytes
     patches: tuple[Patch, ...]
 
 
-def author(forged: ForgedCase, mtu: int) -> Authored:
-    """Write one forged frame; `mtu` is what a SETUP claims."""
+def build_frame(forged: ForgedCase, mtu: int) -> ForgedFrame:
+    """Build a forged frame; `mtu` is the value for a SETUP frame."""
     frame = _frame(forged, mtu)
     frame.version = forged.version
     if forged.flags is not None:
@@ -68,11 +68,11 @@ def author(forged: ForgedCase, mtu: int) -> Authored:
         for field in table.fields
         if field.name in _SOURCES
     ]
-    return Authored(bytes(frame), tuple(patches))
+    return ForgedFrame(bytes(frame), tuple(patches))
 
 
 def _payload(forged: ForgedCase) -> bytes:
-    """Filler, or empty frames end to end, each of which claims the start of a term."""
+    """Return filler bytes, or consecutive empty frames that claim the start of a term."""
     if not forged.holds_frames:
         return bytes([FILLER]) * forged.payload_length
     inner = bytes(layers.AeronData(data=b""))
@@ -80,7 +80,7 @@ def _payload(forged: ForgedCase) -> bytes:
 
 
 def _frame(forged: ForgedCase, mtu: int) -> Packet:
-    """The scapy layer of a kind of frame."""
+    """Return the scapy layer for a forged frame."""
     if forged.type == "DATA":
         return layers.AeronData(data=_payload(forged))
     if forged.type == "PAD":

@@ -1,8 +1,8 @@
-"""One row for each Aeron frame found in a capture, and the splitting of a datagram into frames.
+"""Rows of Aeron frames, and the splitting of datagrams into frames.
 
     datagram  | DATA 0..287 | DATA 288..575 | PAD 576..607 |     three rows, one datagram index
 
-A datagram is split as the table of `artifact.middlebox.frame_class` says; its codes are used here.
+The rules and codes are those of the table in `artifact.middlebox.frame_class`.
 """
 
 from typing import Any
@@ -60,12 +60,12 @@ NAK_LENGTH = 28
 SM_LENGTH = 36
 SETUP_LENGTH = 40
 _SHORTEST = np.array([32, 32, 28, 36, 40, 40, 40, 8, 0, 0, 0, 20], dtype=np.int64)
-"""Fixed length of each frame kind by its type code; 0 where no open driver has one."""
+"""Fixed length of each frame type by type code; 0 for codes that open-source drivers do not use."""
 
 
 @allocating_kernel
 def class_of_first(buf: Any, at: int, length: int) -> int:
-    """The frame class of a datagram's first frame; DATA and PAD are checked further by the walk."""
+    """Return the class of a datagram's first frame; `walk` checks DATA and PAD further."""
     if length < HEADER_LENGTH:
         return MALFORMED
     frame_length = i32_le(buf, at)
@@ -83,7 +83,7 @@ def class_of_first(buf: Any, at: int, length: int) -> int:
 
 @allocating_kernel
 def class_of_next(buf: Any, at: int, left: int) -> int:
-    """DATA or PAD if a whole such frame lies here, else MALFORMED."""
+    """Return DATA or PAD if a complete frame of this type is at `at`, else MALFORMED."""
     if left < DATA_HEADER_LENGTH:
         return MALFORMED
     frame_length = i32_le(buf, at)
@@ -99,13 +99,13 @@ def class_of_next(buf: Any, at: int, left: int) -> int:
 
 @allocating_kernel
 def aligned(frame_length: int) -> int:
-    """The bytes that a frame occupies in its term."""
+    """Return the bytes that a frame occupies in its term."""
     return (frame_length + FRAME_ALIGNMENT - 1) & ~(FRAME_ALIGNMENT - 1)
 
 
 @allocating_kernel
 def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
-    """Write what the frame at `at` says into a row; `length` bytes can be read."""
+    """Write the fields of the frame at `at` into a row; `length` bytes are available."""
     row["at"] = at
     row["frame_type"] = frame_class
     if length < HEADER_LENGTH:

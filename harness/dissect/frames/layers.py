@@ -1,11 +1,10 @@
-"""scapy layers for all Aeron frames, generated from the tables of `layout`.
+"""scapy layers for all Aeron frames, generated from the tables in `layout`.
 
     UDP / AeronData / AeronData / AeronPad          a batch: each DATA is followed by the next frame
     UDP / AeronStatusMessage                        anything else fills its datagram
 
-For writing frames by hand, for showing them to people, and as a reading of its own in tests.
-Lengths that are left out are filled in. Scapy dissects some thousand frames a second: captures are
-read by `pcap`.
+Used to build frames, to print them, and as an independent parser in tests. Omitted lengths are
+filled in. Scapy dissects only some thousand frames a second, so captures are read by `pcap`.
 """
 
 from collections.abc import Iterable
@@ -35,7 +34,7 @@ from scapy.packet import NoPayload, Packet, Raw, bind_layers, split_layers
 from windtunnel.harness.dissect.frames import layout
 
 _FILLED_IN: Any = None
-"""Default of a length that is computed when the frame is built."""
+"""Default value of a length that is computed when the frame is built."""
 
 TYPE_NAMES = {frame.type_code: frame.name for frame in layout.FRAMES}
 _FLAGS = {
@@ -69,10 +68,10 @@ def _flags(name: str) -> Field[Any, Any]:
 
 
 def _fields(frame: layout.Frame) -> list[Any]:
-    """The generic header and the fields of one kind, in the order of their offsets."""
+    """Return the generic header and the fields of a frame type, in order of offset."""
     at = 0
     for field in (*layout.HEADER, *frame.fields):
-        assert field.offset == at, f"{frame.name}.{field.name}: a hole in the table"
+        assert field.offset == at, f"{frame.name}.{field.name}: a gap in the table"
         at = field.end
     return [
         LESignedIntField("frame_length", _FILLED_IN),
@@ -84,7 +83,7 @@ def _fields(frame: layout.Frame) -> list[Any]:
 
 
 def _kind(raw: bytes) -> type[Packet]:
-    """The layer for the bytes of a frame; Raw if they are too few for any."""
+    """Return the layer for the bytes of a frame; Raw if there are too few bytes."""
     if len(raw) < layout.HEADER_LENGTH:
         return Raw
     frame_length = int.from_bytes(raw[:4], "little", signed=True)
@@ -97,7 +96,7 @@ def _kind(raw: bytes) -> type[Packet]:
 
 
 class AeronFrame(Packet):
-    """Any Aeron frame: chooses its kind by the type code."""
+    """Any Aeron frame; selects the layer by the type code."""
 
     name = "Aeron"
     fields_desc: ClassVar[list[Any]] = []
@@ -140,7 +139,7 @@ class AeronData(Packet):
 
 
 class AeronPad(Packet):
-    """A PAD frame: its header alone travels, frame_length tells how much it covers."""
+    """A PAD frame: only the header is sent; frame_length is the padded length."""
 
     name = "Aeron PAD"
     fields_desc = _fields(layout.PAD)
@@ -155,7 +154,7 @@ class AeronPad(Packet):
 
 
 class AeronHeartbeat(Packet):
-    """A DATA header of length 0: it tells the sender's position and that the sender lives."""
+    """A heartbeat: a DATA header with frame_length 0 at the sender's position."""
 
     name = "Aeron heartbeat"
     fields_desc = _fields(layout.DATA)
@@ -170,14 +169,14 @@ class AeronHeartbeat(Packet):
 
 
 class AeronSetup(_Sized):
-    """SETUP: what a receiver must know before it can make an image."""
+    """SETUP: the parameters that a receiver needs to create an image."""
 
     name = "Aeron SETUP"
     fields_desc = _fields(layout.SETUP)
 
 
 class AeronStatusMessage(_Sized):
-    """SM: how far a receiver has consumed, and how much more it takes."""
+    """SM: a receiver's consumed position and window."""
 
     name = "Aeron SM"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -197,14 +196,14 @@ class AeronNak(_Sized):
 
 
 class AeronRttMeasurement(_Sized):
-    """RTTM: a probe of the round trip, or its answer."""
+    """RTTM: a round-trip time measurement, or the reply to it."""
 
     name = "Aeron RTTM"
     fields_desc = _fields(layout.RTTM)
 
 
 class AeronError(_Sized):
-    """ERR: a receiver refuses an image."""
+    """ERR: a receiver rejects an image."""
 
     name = "Aeron ERR"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -214,14 +213,14 @@ class AeronError(_Sized):
 
 
 class AeronResponseSetup(_Sized):
-    """RSP_SETUP: which session answers on a response channel."""
+    """RSP_SETUP: the session id of a response channel."""
 
     name = "Aeron RSP_SETUP"
     fields_desc = _fields(layout.RSP_SETUP)
 
 
 class AeronResolutionEntry(Packet):
-    """One name of a resolution frame, aligned to 8 bytes."""
+    """One entry of a resolution frame, aligned to 8 bytes."""
 
     name = "Aeron resolution entry"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -246,7 +245,7 @@ class AeronResolutionEntry(Packet):
 
 
 class AeronResolution(_Sized):
-    """RES: the names that a driver knows."""
+    """RES: the names that a driver can resolve."""
 
     name = "Aeron RES"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -269,7 +268,7 @@ LAYERS: dict[int, type[Packet]] = {
 
 
 def bind_ports(ports: Iterable[int]) -> None:
-    """Let scapy read UDP to or from these ports as Aeron."""
+    """Make scapy parse UDP datagrams to or from these ports as Aeron."""
     for port in ports:
         bind_layers(UDP, AeronFrame, dport=port)
         bind_layers(UDP, AeronFrame, sport=port)
@@ -283,7 +282,7 @@ def unbind_ports(ports: Iterable[int]) -> None:
 
 
 def frames_in(datagram: bytes) -> list[Packet]:
-    """The frames of one UDP payload, in order; what is no frame is a Raw at the end."""
+    """Return the frames of a UDP payload in order; bytes that are no frame are a final Raw."""
     frames = []
     packet: Packet = AeronFrame(datagram)
     while packet and not isinstance(packet, NoPayload):

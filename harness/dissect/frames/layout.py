@@ -1,6 +1,6 @@
-"""Tables of all Aeron frames: name, offset, width and sign of each field.
+"""Layout tables of all Aeron frames: name, offset, width and sign of each field.
 
-All integers are little-endian and packed. Each kind's table begins after the generic header:
+All integers are little-endian and packed. The fields of each frame type follow the generic header:
 
     0               4       5       6       8
     +---------------+-------+-------+-------+----
@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Field:
-    """One integer of a frame, in bytes from the frame's start."""
+    """One integer field; offset and width are in bytes from the start of the frame."""
 
     name: str
     offset: int
@@ -29,7 +29,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Frame:
-    """One kind of frame: its type code, its fields after the generic header, its fixed length."""
+    """One frame type: its name, type code, and the fields after the generic header."""
 
     name: str
     type_code: int
@@ -37,11 +37,11 @@ class Frame:
 
     @property
     def length(self) -> int:
-        """Length of the fixed part; what follows is payload, text, entries or a group tag."""
+        """Length of the fixed part, without payload, text, entries or group tag."""
         return max(field.end for field in (*HEADER, *self.fields))
 
     def field(self, name: str) -> Field:
-        """A field by its name, generic header included."""
+        """Return a field by name, generic header included."""
         return next(field for field in (*HEADER, *self.fields) if field.name == name)
 
 
@@ -94,7 +94,7 @@ SM = Frame(
     ),
 )
 SM_GROUP_TAG = Field("group_tag", 36, 8)
-"""Follows an SM whose frame_length is 44."""
+"""Present in an SM if its frame_length is 44."""
 
 ERR = Frame(
     "ERR",
@@ -136,7 +136,7 @@ RES_ENTRY = (
     Field("udp_port", 2, 2, signed=False),
     Field("age_ms", 4, 4),
 )
-"""One name of a RES frame, in bytes from the entry's start; address and name follow."""
+"""One entry of a RES frame, in bytes from the start of the entry; address and name follow."""
 
 RES_ADDRESS_LENGTH = {1: 4, 2: 16}
 RES_FLAG_SELF = 0x80

@@ -1,13 +1,12 @@
-"""The strict reading of a datagram: every byte of it explains itself as Aeron frames, or none is.
+"""Strict parsing of datagrams: all bytes must form valid Aeron frames, or the datagram is rejected.
 
     datagram  | DATA 0..287 | DATA 288..575 | PAD 576.. |     three rows
-    datagram  | DATA 0..287 | DATA 288.|                      cut by the capture: two rows, the
-                                        ^ captured            second without payload and hash
-    datagram  | 28 00 00 00 00 00 02 00 ... | one more |      no Aeron: counted by the caller
+    datagram  | DATA 0..287 | DATA 288.|                      truncated by the capture: two rows,
+                                        ^ captured            the second without payload hash
+    datagram  | 28 00 00 00 00 00 02 00 ... | one more |      not Aeron: counted by the caller
 
-`frames.walk` splits what is known to come from an Aeron port; this room must say whether anything
-on any port is Aeron, so here each length, sign, alignment and neighbour has to fit.
-Source: specification section 1.
+`frames.walk` splits datagrams of known Aeron ports. This module detects Aeron on any port, so all
+lengths, signs, alignments and consecutive frames are validated. Source: specification section 1.
 """
 
 from typing import Any
@@ -74,16 +73,16 @@ WIRE_FRAME = np.dtype(
         ("has_group_tag", "u1"),
     ]
 )
-"""A row. What a frame's type does not have holds whatever was there before: ask the type first."""
+"""A row. Fields that a frame type lacks contain arbitrary values: check the type first."""
 
 NO_IDENTIFICATION = -1
 
 KEEPS_HASH, KEEPS_CRC32 = 1, 2
-"""What to work out of a payload; may be added up."""
+"""Checksums to compute of payloads; can be combined."""
 
 NOT_AERON = 0
 HEADER_CUT = -1
-"""Too little was captured to tell."""
+"""Too few bytes were captured to decide."""
 
 TERM_LENGTH_MIN, TERM_LENGTH_MAX = 1 << 16, 1 << 30
 MTU_MIN, MTU_MAX = 32, 65_504
@@ -97,12 +96,12 @@ _LENGTHS = np.array(
     [32, 32, layout.NAK.length, 36, 40, layout.SETUP.length, layout.RTTM.length, 8, 0, 0, 0, 20],
     dtype=np.int64,
 )
-"""Fixed length of each frame kind by its type code; 0 where no open driver has one."""
+"""Fixed length of each frame type by type code; 0 for codes that open-source drivers do not use."""
 
 
 @allocating_kernel
-def recognise(buf: Any, at: int, length: int, have: int) -> int:
-    """How many frames of a datagram can be read, or NOT_AERON, or HEADER_CUT.
+def count_frames(buf: Any, at: int, length: int, have: int) -> int:
+    """Return the number of frames in a datagram, or NOT_AERON, or HEADER_CUT.
 
     Shapes:  buf uint8[n], at + have <= n; have <= length, the bytes captured
     """
@@ -164,7 +163,7 @@ def _recognise_data(buf: Any, start: int, length: int, have: int) -> int:
 
 @allocating_kernel
 def _is_control(buf: Any, at: int, kind: int, length: int) -> bool:
-    """Whether the fields of a frame that fills its datagram are possible ones."""
+    """Return whether the fields of a control frame, which fills its datagram, are valid."""
     if kind == SETUP:
         term_length = i32_le(buf, at + 28)
         offset, mtu = i32_le(buf, at + 8), i32_le(buf, at + 32)
@@ -211,7 +210,7 @@ def _recognise_resolution(buf: Any, start: int, length: int, have: int) -> int:
 def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
     """Write a DATA, PAD or heartbeat frame into a row; returns the bytes that it takes on the wire.
 
-    `have` is what was captured from the frame's start on; its header is.
+    `have` is the number of captured bytes of the frame; the header is complete.
     """
     frame_length = i32_le(buf, at)
     kind = u16_le(buf, at + 6)
@@ -237,7 +236,7 @@ def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
 
 @allocating_kernel
 def read_control(row: Any, buf: Any, at: int) -> None:
-    """Write any other frame into a row, texts and resolution entries left out."""
+    """Write any other frame into a row, without texts and resolution entries."""
     kind = u16_le(buf, at + 6)
     row["frame_type"] = kind
     row["flags"] = int(buf[at + 5])

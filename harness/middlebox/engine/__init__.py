@@ -1,1 +1,3 @@
-"""The engine: applies fault rules to each frame of each datagram. Kernels only, no sockets."""
+"""The engine, which applies fault rules to each frame of each datagram; kernels only, no
+sockets.
+"""

@@ -1,13 +1,13 @@
-"""The fault rules at work: a datagram and its time of arrival in, datagrams out.
+"""Applies the fault rules to a datagram that arrived at a given time, and emits datagrams.
 
     datagram   | 1 | 2 | 3 | 4 | 5 |          2 dropped, 4 held, 5 duplicated
     leaves     | 1 |   | 3 |   | 5 | 5 |      each run of passing frames is one datagram
     later                              | 4 |
 
-The unit of a decision is the frame: of a datagram only the chosen frames are touched, and one that
-does not split cleanly into frames passes whole. Every datagram and every frame is accounted for:
-in + added - dropped == out, once nothing waits any more. Pure: no clock, no socket, and what lies
-around the frames is an opaque envelope.
+Decisions are made per frame: of a datagram only the matched frames are affected, and one that does
+not split cleanly into frames is forwarded whole. Every datagram and every frame is accounted for:
+in + added - dropped == out, once no frame is held any more. The engine has no clock and no socket,
+and treats the bytes around the frames as an opaque envelope.
 """
 
 from typing import Any
@@ -31,17 +31,17 @@ from windtunnel.harness.dissect.frames.frames import aligned, class_of_first
 from windtunnel.harness.middlebox.engine import holding
 from windtunnel.harness.middlebox.engine import outbox as out
 from windtunnel.harness.middlebox.engine.frame_match import (
-    Encounter,
-    meet,
+    FrameMatch,
+    match_frame,
     splits_cleanly,
     wire_length,
 )
 from windtunnel.harness.middlebox.engine.held_frames import ORDER
 from windtunnel.harness.middlebox.engine.mutation import (
     count_frames,
-    damage_detail,
-    send_damaged,
+    mutation_detail,
     send_forged,
+    send_mutated,
 )
 from windtunnel.harness.middlebox.engine.state import (
     DATAGRAMS_ADDED,
@@ -55,9 +55,9 @@ from windtunnel.harness.middlebox.engine.state import (
     FRAMES_IN,
     FRAMES_OUT,
     FRAMES_SWAPPED,
+    HELD_BYTES,
+    HELD_COUNT,
     HOLD_OVERFLOWS,
-    KEPT,
-    KEPT_BYTES,
     Engine,
     spread,
 )
@@ -70,13 +70,13 @@ _NONE = -1
 
 @allocating_kernel
 def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
-    """Whether all that `offer` of such a datagram can cause surely fits outbox and decision log."""
+    """Whether the results of `offer` of such a datagram surely fit outbox and decision log."""
     frames = 1 + length // _ALIGNMENT
     if engine.state[DECISIONS] + frames > len(engine.decisions):
         return False
     datagrams, most = spread(engine.state, frames, length, envelope_length)
     return out.has_room(
-        engine.outbox, datagrams + engine.state[KEPT], most + engine.state[KEPT_BYTES]
+        engine.outbox, datagrams + engine.state[HELD_COUNT], most + engine.state[HELD_BYTES]
     )
 
 
@@ -84,7 +84,7 @@ def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
 def offer(
     engine: Engine, buf: Any, at: int, envelope_length: int, length: int, link: int, now_ns: int
 ) -> None:
-    """Take one datagram from a link direction; the owner has seen that it `has_room`.
+    """Process one datagram of a link direction; the caller has checked `has_room`.
 
     Shapes: buf uint8[n]: the envelope lies at `at`, then `length` bytes of frames
     Units:  now_ns is the time of arrival, from which delays count
@@ -105,7 +105,8 @@ def offer(
 
 @allocating_kernel
 def release(engine: Engine, now_ns: int) -> bool:
-    """Send all that is due; False when the outbox is full and must be emptied first."""
+    """Send all held frames that are due; returns False if the outbox is full and must be emptied
+    first."""
     return holding.release(engine, now_ns)
 
 
@@ -113,21 +114,21 @@ def release(engine: Engine, now_ns: int) -> bool:
 def _take_frames(
     engine: Engine, buf: Any, envelope: int, start: int, end: int, link: int, now_ns: int
 ) -> int:
-    """Decide about each frame; returns the datagrams that this one becomes, now or later."""
+    """Decide about each frame. Returns the datagrams that this one becomes, now or later."""
     pieces = 0
     copied = 0
     run = at = start
     while at < end:
-        frame = meet(engine, buf, at, end, link, now_ns)
+        frame = match_frame(engine, buf, at, end, link, now_ns)
         at += frame.length
-        order = engine.waiting.counts[ORDER]
-        action, kept = _strike(engine, buf, envelope, start, link, now_ns, frame)
+        order = engine.held.counts[ORDER]
+        action, kept = _apply_rule(engine, buf, envelope, start, link, now_ns, frame)
         pieces += kept
         if action == DUPLICATE and kept == 0:
             engine.copies[copied, 0] = frame.at
             engine.copies[copied, 1] = engine.rules[frame.rule]["copies"]
             copied += 1
-        is_freeing = _tell(engine, frame, action, order)
+        is_freeing = _notify_held(engine, frame, action, order)
         if action in (_PASS, DUPLICATE, INJECT):
             engine.frames[link, frame.kind, FRAMES_OUT] += 1
             if action == INJECT or is_freeing:
@@ -139,44 +140,45 @@ def _take_frames(
             pieces += _send_run(engine, buf, envelope, start, run, frame.at, link, now_ns)
             run = at
             if action in (CORRUPT, TRUNCATE, READDRESS):
-                detail = damage_detail(engine, buf, link, frame)
-                send_damaged(engine, buf, envelope, start, link, now_ns, frame, detail)
+                detail = mutation_detail(engine, buf, link, frame)
+                send_mutated(engine, buf, envelope, start, link, now_ns, frame, detail)
                 pieces += 1
         if is_freeing:
-            holding.send_freed(engine, frame.session)
+            holding.send_released(engine, frame.session)
     pieces += _send_run(engine, buf, envelope, start, run, end, link, now_ns)
     return pieces + _send_copies(engine, buf, envelope, start, end, copied, link, now_ns)
 
 
 @allocating_kernel
-def _tell(engine: Engine, frame: Encounter, action: int, order: int) -> bool:
-    """Tell those that wait for an event of this frame's session; whether it frees any.
+def _notify_held(engine: Engine, frame: FrameMatch, action: int, order: int) -> bool:
+    """Update the held frames that wait for an event of this frame's session; whether any is
+    released.
 
-    `order` is that of the first one that came to wait with this frame, if any did.
+    `order` is that of the first frame that was held because of this frame, if any was.
     """
-    if frame.session == _NONE or engine.sessions[frame.session]["kept_head"] == _NONE:
+    if frame.session == _NONE or engine.sessions[frame.session]["held_head"] == _NONE:
         return False
     if frame.attempt != 0:
         is_absent = action in (DROP, HOLD, SWAP, DISPLACE)
-        return not is_absent and holding.note_passage(engine, frame, order)
+        return not is_absent and holding.note_transmission(engine, frame, order)
     if engine.row[0]["frame_type"] == SM and frame.place != NO_POSITION:
         return holding.note_consumption(engine, frame.session, frame.place)
     return False
 
 
 @allocating_kernel
-def _strike(
+def _apply_rule(
     engine: Engine,
     buf: Any,
     envelope: int,
     start: int,
     link: int,
     now_ns: int,
-    frame: Encounter,
+    frame: FrameMatch,
 ) -> tuple[int, int]:
-    """Do what the rule that struck wants done at once, and write it down.
+    """Apply the matching rule's action as far as it takes effect at once, and record it.
 
-    Returns: its action or _PASS, and how many datagrams were put among the waiting
+    Returns: its action or _PASS, and how many frames were added to the held frames
     """
     if frame.rule == NO_RULE:
         return _PASS, 0
@@ -191,7 +193,7 @@ def _strike(
         engine.state[HOLD_OVERFLOWS] += 1
         return _PASS, 0
     for _ in range(kept):
-        holding.keep(engine, buf, envelope, start, link, now_ns, frame)
+        holding.hold(engine, buf, envelope, start, link, now_ns, frame)
     if action == DROP:
         engine.frames[link, frame.kind, FRAMES_DROPPED] += 1
     elif action == DUPLICATE:
@@ -205,7 +207,7 @@ def _strike(
 
 
 @allocating_kernel
-def _log(engine: Engine, buf: Any, link: int, now_ns: int, frame: Encounter, action: int) -> None:
+def _log(engine: Engine, buf: Any, link: int, now_ns: int, frame: FrameMatch, action: int) -> None:
     assert engine.state[DECISIONS] < len(engine.decisions)
     row = engine.row[0]
     rule = engine.rules[frame.rule]
@@ -226,7 +228,7 @@ def _log(engine: Engine, buf: Any, link: int, now_ns: int, frame: Encounter, act
     entry["position"] = frame.position
     entry["attempt"] = frame.attempt
     entry["delay_ns"] = rule["delay_ns"]
-    entry["detail"] = damage_detail(engine, buf, link, frame)
+    entry["detail"] = mutation_detail(engine, buf, link, frame)
     entry["order"] = frame.order
     entry["session"] = engine.sessions[frame.session]["number"] if frame.attempt != 0 else 0
     engine.state[DECISIONS] += 1
@@ -243,7 +245,8 @@ def _send_copies(
     link: int,
     now_ns: int,
 ) -> int:
-    """Send the frames of a datagram that leave again at once; returns how many datagrams."""
+    """Send the frames of a datagram that are duplicated at once. Returns the number of
+    datagrams."""
     pieces = 0
     for index in range(copied):
         copy = engine.copies[index, 0]
@@ -266,7 +269,7 @@ def _send_run(
     link: int,
     now_ns: int,
 ) -> int:
-    """Send neighbouring frames, if there are any, as one datagram; returns how many datagrams."""
+    """Send adjacent frames, if any, as one datagram. Returns the number of datagrams."""
     if run == run_end:
         return 0
     return _send(engine, buf, envelope, start, run, run_end, link, now_ns)

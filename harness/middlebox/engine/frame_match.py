@@ -1,13 +1,14 @@
-"""One frame met on a link: what it is, where it lies in its stream, and which rule strikes it.
+"""Matches a frame against the rules: its class, its position in the stream, the first matching
+rule.
 
     DATA, PAD of a known session   keyed by position and attempt
     any other of a known stream    keyed by order of appearance, so sensitive to timing
-    SM of no stream at all         the same: a receiver asks whoever sends there to tell of itself
-    of no stream of the case       never chosen
+    SM of no stream                likewise: a receiver solicits a SETUP from any sender
+    of no stream of the case       never matched
 
-In a replay the table of fates is asked in place of the rules.
+In a replay the table of recorded decisions is searched instead of the rules.
 
-Meeting a frame counts it, so a frame must be met exactly once. Refuses to know what actions do.
+Matching a frame counts it, so a frame must be matched exactly once.
 """
 
 from typing import Any, NamedTuple
@@ -26,31 +27,31 @@ from windtunnel.harness.artifact.middlebox.frame_class import (
 from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.dissect.frames.bytes_at import i32_le
 from windtunnel.harness.dissect.frames.frames import aligned, class_of_first, class_of_next, fill
-from windtunnel.harness.middlebox.engine import replayed_decisions as told
+from windtunnel.harness.middlebox.engine import replayed_decisions
 from windtunnel.harness.middlebox.engine import sessions as known
 from windtunnel.harness.middlebox.engine.prf import subject
-from windtunnel.harness.middlebox.engine.selection import Met, looks_at
+from windtunnel.harness.middlebox.engine.rule_draw import matches
+from windtunnel.harness.middlebox.engine.selection import FrameProperties, selects
 from windtunnel.harness.middlebox.engine.state import (
     FIRST_DATA_NS,
     FRAMES_IN,
     IS_REPLAY,
+    MATCHED,
     SEED,
     SESSION_OVERFLOWS,
     SESSIONS,
     SLOTS,
-    STRUCK,
     TRIED,
     Engine,
 )
-from windtunnel.harness.middlebox.engine.strike import strikes
 from windtunnel.harness.middlebox.rules import NO_RULE, class_index
 
 _DATA_HEADER = layout.DATA_HEADER_LENGTH
 _NONE = known.NONE
 
 
-class Encounter(NamedTuple):
-    """A frame and its fate; what the frame says of itself is in the engine's `row`."""
+class FrameMatch(NamedTuple):
+    """A frame and the decision about it; its header fields are in the engine's `row`."""
 
     at: int
     length: int  # in the datagram
@@ -59,15 +60,15 @@ class Encounter(NamedTuple):
     position: int  # or NO_POSITION
     attempt: int  # 0 without a position
     order: int  # of appearance, 0 with a position
-    place: int  # first byte of what it is about: for SM and NAK too; or NO_POSITION
-    extent: int  # bytes that it is about, at least 1
-    rule: int  # that strikes, or NO_RULE
-    fate: int  # index of the fate that strikes in a replay, or -1
+    place: int  # first byte of the range that it refers to: for SM and NAK too; or NO_POSITION
+    extent: int  # length of that range, at least 1
+    rule: int  # that matches, or NO_RULE
+    replayed_index: int  # index of the recorded decision in a replay, or -1
 
 
 @allocating_kernel
 def splits_cleanly(buf: Any, at: int, length: int) -> bool:
-    """Whether a datagram is whole frames and nothing else."""
+    """Whether a datagram consists of whole frames only."""
     end = at + length
     code = class_of_first(buf, at, length)
     while code in (DATA, PAD) and at < end:
@@ -86,8 +87,8 @@ def wire_length(buf: Any, at: int, end: int, code: int) -> int:
 
 
 @allocating_kernel
-def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) -> Encounter:
-    """Count a frame of a clean datagram in, place it, and see which rule strikes it."""
+def match_frame(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) -> FrameMatch:
+    """Count a frame of a clean datagram, locate it, and find the rule that matches it."""
     code = class_of_first(buf, at, end - at)
     kind = class_index(code)
     length = wire_length(buf, at, end, code)
@@ -96,9 +97,11 @@ def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) ->
     _read(row, buf, at, length, code)
     ordinal = _stream_ordinal(engine.streams, row, code)
     if ordinal == _NONE:
-        return Encounter(at, length, kind, _NONE, NO_POSITION, 0, 0, NO_POSITION, 1, NO_RULE, _NONE)
+        return FrameMatch(
+            at, length, kind, _NONE, NO_POSITION, 0, 0, NO_POSITION, 1, NO_RULE, _NONE
+        )
     if code == SETUP:
-        _learn(engine, buf, at, link)
+        _learn_session(engine, buf, at, link)
     session = _session(engine, link, code)
     place = _place(engine, session, code)
     extent = _extent(row, code)
@@ -113,19 +116,23 @@ def meet(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) ->
         engine.orders[link, kind, ordinal] += 1
         order = int(engine.orders[link, kind, ordinal])
     flags = int(row["flags"])
-    met = Met(link, kind, ordinal, session, flags, length, place, extent, attempt, order, now_ns)
-    rule, fate = NO_RULE, _NONE
+    properties = FrameProperties(
+        link, kind, ordinal, session, flags, length, place, extent, attempt, order, now_ns
+    )
+    rule, replayed_index = NO_RULE, _NONE
     if engine.state[IS_REPLAY] != 0:
-        fate = _fate(engine, met)
-        if fate != _NONE:
-            rule = int(engine.fates[fate]["rule"])
+        replayed_index = _replayed_decision(engine, properties)
+        if replayed_index != _NONE:
+            rule = int(engine.replayed[replayed_index]["rule"])
     else:
-        rule = _first_that_strikes(engine, met)
+        rule = _first_match(engine, properties)
     position = NO_POSITION
     if attempt != 0:
         position = place
-        _reach(engine, ordinal, place + extent, now_ns)
-    return Encounter(at, length, kind, session, position, attempt, order, place, extent, rule, fate)
+        _note_progress(engine, ordinal, place + extent, now_ns)
+    return FrameMatch(
+        at, length, kind, session, position, attempt, order, place, extent, rule, replayed_index
+    )
 
 
 @allocating_kernel
@@ -141,9 +148,10 @@ def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
 
 
 @allocating_kernel
-def _reach(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
-    """Note how far a stream has come by, and since when the rules that wait for that are awake."""
-    # Nothing is reached before a first frame, not even the very beginning.
+def _note_progress(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
+    """Record the progress of a stream, and when the rules that wait for a position became
+    active."""
+    # Nothing is reached before the first frame, not even the initial position.
     if position <= engine.reached[ordinal]:
         return
     engine.reached[ordinal] = position
@@ -152,13 +160,13 @@ def _reach(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
         if (
             record["reached_ordinal"] == ordinal
             and record["reached_position"] <= position
-            and engine.awake_since_ns[rule] == 0
+            and engine.active_since_ns[rule] == 0
         ):
-            engine.awake_since_ns[rule] = now_ns
+            engine.active_since_ns[rule] = now_ns
 
 
 @allocating_kernel
-def _learn(engine: Engine, buf: Any, at: int, link: int) -> None:
+def _learn_session(engine: Engine, buf: Any, at: int, link: int) -> None:
     state = engine.state
     sessions, slots, had_room = known.learn(
         engine.sessions, state[SESSIONS], state[SLOTS], len(engine.attempts), buf, at, link
@@ -171,7 +179,7 @@ def _learn(engine: Engine, buf: Any, at: int, link: int) -> None:
 
 @allocating_kernel
 def _session(engine: Engine, link: int, code: int) -> int:
-    """The session of the frame in `row`, which sends on this link or hears back on it."""
+    """The session of the frame in `row`, which sends on this link or receives feedback on it."""
     row = engine.row[0]
     count = engine.state[SESSIONS]
     found = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
@@ -182,7 +190,7 @@ def _session(engine: Engine, link: int, code: int) -> int:
 
 @allocating_kernel
 def _place(engine: Engine, session: int, code: int) -> int:
-    """The position that the frame in `row` is about, or NO_POSITION."""
+    """The position that the frame in `row` refers to, or NO_POSITION."""
     if session == _NONE or code not in (DATA, PAD, HEARTBEAT, SETUP, SM, NAK):
         return NO_POSITION
     row = engine.row[0]
@@ -194,51 +202,59 @@ def _place(engine: Engine, session: int, code: int) -> int:
 
 @allocating_kernel
 def _extent(row: Any, code: int) -> int:
-    """The bytes of the stream that the frame in `row` is about."""
+    """The number of stream bytes that the frame in `row` refers to."""
     if code in (DATA, PAD):
         return aligned(row["frame_length"])
     return max(1, int(row["nak_length"])) if code == NAK else 1
 
 
 @allocating_kernel
-def _first_that_strikes(engine: Engine, met: Met) -> int:
+def _first_match(engine: Engine, properties: FrameProperties) -> int:
     seed = engine.state[SEED]
-    by_order = 1 if met.attempt == 0 else 0
-    what = subject(met.link, met.kind, met.ordinal, by_order)
-    place = met.order - 1 if by_order else met.place
-    chain = met.session
+    by_order = 1 if properties.attempt == 0 else 0
+    what = subject(properties.link, properties.kind, properties.ordinal, by_order)
+    place = properties.order - 1 if by_order else properties.place
+    chain = properties.session
     if by_order:
         streams = engine.orders.shape[2]
-        chain = len(engine.sessions) + (met.link * engine.frames.shape[1] + met.kind) * streams
-        chain += met.ordinal
+        chain = (
+            len(engine.sessions)
+            + (properties.link * engine.frames.shape[1] + properties.kind) * streams
+        )
+        chain += properties.ordinal
     for rule in range(len(engine.rules)):
-        if looks_at(engine, rule, met):
+        if selects(engine, rule, properties):
             engine.tallies[rule, TRIED] += 1
-            if strikes(engine.rules, engine.chains, rule, chain, seed, what, place, met.attempt):
-                engine.tallies[rule, STRUCK] += 1
+            if matches(
+                engine.rules, engine.chains, rule, chain, seed, what, place, properties.attempt
+            ):
+                engine.tallies[rule, MATCHED] += 1
                 return rule
     return NO_RULE
 
 
 @allocating_kernel
-def _fate(engine: Engine, met: Met) -> int:
-    """The fate of a frame that struck it in the run that is replayed, or -1."""
-    number, place = 0, met.order
-    if met.attempt != 0:
-        number, place = int(engine.sessions[met.session]["number"]), met.place
-    what = told.kind_of_frame(met.link, met.kind, met.ordinal, number)
-    found = told.find(engine.fates, what, place, met.attempt)
+def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
+    """The recorded decision about a frame in the run that is replayed, or -1."""
+    number, place = 0, properties.order
+    if properties.attempt != 0:
+        number, place = int(engine.sessions[properties.session]["number"]), properties.place
+    what = replayed_decisions.kind_of_frame(
+        properties.link, properties.kind, properties.ordinal, number
+    )
+    found = replayed_decisions.find(engine.replayed, what, place, properties.attempt)
     if found != _NONE:
-        fate = engine.fates[found]
-        fate["is_met"] = 1
-        engine.tallies[fate["rule"], TRIED] += 1
-        engine.tallies[fate["rule"], STRUCK] += 1
+        replayed_index = engine.replayed[found]
+        replayed_index["is_used"] = 1
+        engine.tallies[replayed_index["rule"], TRIED] += 1
+        engine.tallies[replayed_index["rule"], MATCHED] += 1
     return found
 
 
 @allocating_kernel
 def _stream_ordinal(streams: Any, row: Any, code: int) -> int:
-    """A place among the case's streams, the one behind them for an SM to anyone, or none."""
+    """The ordinal of the frame's stream, the one after the last for an SM to any sender, or
+    none."""
     for ordinal in range(len(streams)):
         if streams[ordinal] == row["stream_id"]:
             return ordinal

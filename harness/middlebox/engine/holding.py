@@ -1,26 +1,26 @@
-"""Frames that leave late: put among the waiting, and set free by time or by an event.
+"""Holds frames until their due time or an earlier event releases them.
 
-    session -> kept_head -> slot -> slot -> ... kept_tail        those that wait for an event
+    session -> held_head -> slot -> slot -> ... held_tail        those that wait for an event
 
-    frames       so many others of the session have passed
-    advance      the session has come by so far
-    repetition   the same position has passed again
-    consumption  the receiver has said that it needs no more of what lies before
+    frames       this many other frames of the session have passed
+    advance      the session has advanced this far
+    repetition   the same position was transmitted again
+    consumption  the receiver has consumed everything before the end of the frame
 
-Whatever they wait for, time sets them free at last.
+Whatever event a frame waits for, its due time releases it at the latest.
 """
 
 from typing import Any
 
 from windtunnel.driver.kernels.jit import allocating_kernel
-from windtunnel.harness.middlebox.engine import held_frames as wait
+from windtunnel.harness.middlebox.engine import held_frames
 from windtunnel.harness.middlebox.engine import outbox as out
-from windtunnel.harness.middlebox.engine.frame_match import Encounter
+from windtunnel.harness.middlebox.engine.frame_match import FrameMatch
 from windtunnel.harness.middlebox.engine.state import (
     DATAGRAMS_OUT,
     FRAMES_OUT,
-    KEPT,
-    KEPT_BYTES,
+    HELD_BYTES,
+    HELD_COUNT,
     Engine,
 )
 from windtunnel.harness.middlebox.rules import (
@@ -36,39 +36,39 @@ _NONE = -1
 
 @allocating_kernel
 def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> bool:
-    """Whether a frame of this length can wait so many times over."""
-    waiting = engine.waiting
-    is_fitting = envelope_length + length <= waiting.buf.shape[1]
-    return bool(is_fitting and waiting.counts[wait.FREE] >= count)
+    """Whether a frame of this length can be held `count` times."""
+    held = engine.held
+    is_fitting = envelope_length + length <= held.buf.shape[1]
+    return bool(is_fitting and held.counts[held_frames.FREE] >= count)
 
 
 @allocating_kernel
-def keep(
-    engine: Engine, buf: Any, envelope: int, start: int, link: int, now_ns: int, frame: Encounter
+def hold(
+    engine: Engine, buf: Any, envelope: int, start: int, link: int, now_ns: int, frame: FrameMatch
 ) -> None:
-    """Put a frame, or a copy of it, among the waiting, where it `has_room`."""
-    waiting = engine.waiting
+    """Hold a frame, or a copy of it; the caller has checked `has_room`."""
+    held = engine.held
     rule = engine.rules[frame.rule]
     envelope_length = start - envelope
-    slot = wait.take(waiting, now_ns + rule["delay_ns"])
-    assert slot != wait.NONE
-    waiter = waiting.waiters[slot]
-    waiter["link"] = link
-    waiter["index"] = frame.kind
-    waiter["envelope_length"] = envelope_length
-    waiter["frame_length"] = frame.length
-    kept = waiting.buf[slot]
+    slot = held_frames.allocate(held, now_ns + rule["delay_ns"])
+    assert slot != held_frames.NONE
+    record = held.records[slot]
+    record["link"] = link
+    record["index"] = frame.kind
+    record["envelope_length"] = envelope_length
+    record["frame_length"] = frame.length
+    kept = held.buf[slot]
     out.copy_bytes(kept, 0, buf, envelope, envelope_length)
     out.copy_bytes(kept, envelope_length, buf, frame.at, frame.length)
     if rule["ending"] != BY_TIME and frame.session != _NONE:
-        waiter["ending"] = rule["ending"]
-        waiter["value"] = _value(rule, frame)
+        record["ending"] = rule["ending"]
+        record["value"] = _value(rule, frame)
         _link(engine, slot, frame.session)
 
 
 @allocating_kernel
-def _value(rule: Any, frame: Encounter) -> int:
-    """What the event that ends a hold is measured by."""
+def _value(rule: Any, frame: FrameMatch) -> int:
+    """The value that the event of a hold is compared with."""
     ending = rule["ending"]
     if ending == BY_FRAMES:
         return int(rule["ending_value"])
@@ -78,121 +78,122 @@ def _value(rule: Any, frame: Encounter) -> int:
 
 
 @allocating_kernel
-def note_passage(engine: Engine, frame: Encounter, order: int) -> bool:
-    """Tell those that wait that a frame of their session passes; whether it frees any.
+def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
+    """Update the held frames of a session when one of its frames passes; whether any is released.
 
-    Only those that were there before it: of an `order` below the one that was the next then. Its
-    own copies wait for what comes behind it.
+    Only those held before that frame: with an `order` below the next one at that time. Its own
+    copies wait for the frames after it.
     """
-    waiters = engine.waiting.waiters
+    records = engine.held.records
     is_any_free = False
-    slot = engine.sessions[frame.session]["kept_head"]
+    slot = engine.sessions[frame.session]["held_head"]
     while slot != _NONE:
-        waiter = waiters[slot]
-        ending = waiter["ending"]
-        if waiter["order"] >= order:
+        record = records[slot]
+        ending = record["ending"]
+        if record["order"] >= order:
             break
         if ending == BY_FRAMES:
-            waiter["value"] -= 1
-            waiter["is_freed"] = 1 if waiter["value"] <= 0 else 0
+            record["value"] -= 1
+            record["is_released"] = 1 if record["value"] <= 0 else 0
         elif ending == BY_ADVANCE:
-            waiter["is_freed"] = 1 if frame.place + frame.extent >= waiter["value"] else 0
+            record["is_released"] = 1 if frame.place + frame.extent >= record["value"] else 0
         elif ending == BY_REPETITION:
-            waiter["is_freed"] = 1 if frame.place == waiter["value"] else 0
-        is_any_free |= waiter["is_freed"] != 0
-        slot = waiter["next"]
+            record["is_released"] = 1 if frame.place == record["value"] else 0
+        is_any_free |= record["is_released"] != 0
+        slot = record["next"]
     return bool(is_any_free)
 
 
 @allocating_kernel
 def note_consumption(engine: Engine, session: int, position: int) -> bool:
-    """Tell those that wait how far a receiver has consumed their session; whether it frees any."""
-    waiters = engine.waiting.waiters
+    """Update the held frames of a session with a receiver's consumption; whether any is
+    released."""
+    records = engine.held.records
     is_any_free = False
-    slot = engine.sessions[session]["kept_head"]
+    slot = engine.sessions[session]["held_head"]
     while slot != _NONE:
-        waiter = waiters[slot]
-        if waiter["ending"] == BY_CONSUMPTION and position >= waiter["value"]:
-            waiter["is_freed"] = 1
+        record = records[slot]
+        if record["ending"] == BY_CONSUMPTION and position >= record["value"]:
+            record["is_released"] = 1
             is_any_free = True
-        slot = waiter["next"]
+        slot = record["next"]
     return is_any_free
 
 
 @allocating_kernel
-def send_freed(engine: Engine, session: int) -> None:
-    """Send all frames of a session whose event has come, in the order in which they came."""
-    waiters = engine.waiting.waiters
-    slot = engine.sessions[session]["kept_head"]
+def send_released(engine: Engine, session: int) -> None:
+    """Send all frames of a session whose event has occurred, in order of arrival."""
+    records = engine.held.records
+    slot = engine.sessions[session]["held_head"]
     while slot != _NONE:
-        following = waiters[slot]["next"]
-        if waiters[slot]["is_freed"] != 0:
+        following = records[slot]["next"]
+        if records[slot]["is_released"] != 0:
             _unlink(engine, slot)
             _send(engine, slot)
-            wait.remove(engine.waiting, slot)
-            wait.give_back(engine.waiting, slot)
+            held_frames.remove(engine.held, slot)
+            held_frames.free_slot(engine.held, slot)
         slot = following
 
 
 @allocating_kernel
 def release(engine: Engine, now_ns: int) -> bool:
-    """Send all that is due; False when the outbox is full and must be emptied first."""
-    waiting = engine.waiting
-    while wait.next_due_ns(waiting) <= now_ns:
-        waiter = waiting.waiters[waiting.heap[0]]
-        if not out.has_room(engine.outbox, 1, waiter["envelope_length"] + waiter["frame_length"]):
+    """Send all that are due; returns False if the outbox is full and must be emptied first."""
+    held = engine.held
+    while held_frames.next_due_ns(held) <= now_ns:
+        record = held.records[held.heap[0]]
+        if not out.has_room(engine.outbox, 1, record["envelope_length"] + record["frame_length"]):
             return False
-        slot = wait.pop(waiting)
+        slot = held_frames.pop(held)
         _unlink(engine, slot)
         _send(engine, slot)
-        wait.give_back(waiting, slot)
+        held_frames.free_slot(held, slot)
     return True
 
 
 @allocating_kernel
 def _link(engine: Engine, slot: int, index: int) -> None:
-    waiters = engine.waiting.waiters
+    records = engine.held.records
     session = engine.sessions[index]
-    waiters[slot]["session"] = index
-    if session["kept_head"] == _NONE:
-        session["kept_head"] = slot
+    records[slot]["session"] = index
+    if session["held_head"] == _NONE:
+        session["held_head"] = slot
     else:
-        waiters[session["kept_tail"]]["next"] = slot
-    session["kept_tail"] = slot
-    engine.state[KEPT] += 1
-    length = waiters[slot]["envelope_length"] + waiters[slot]["frame_length"]
-    engine.state[KEPT_BYTES] += length
+        records[session["held_tail"]]["next"] = slot
+    session["held_tail"] = slot
+    engine.state[HELD_COUNT] += 1
+    length = records[slot]["envelope_length"] + records[slot]["frame_length"]
+    engine.state[HELD_BYTES] += length
 
 
 @allocating_kernel
 def _unlink(engine: Engine, slot: int) -> None:
-    """Take a frame out of its session's list, if it is on one."""
-    waiters = engine.waiting.waiters
-    if waiters[slot]["session"] == _NONE:
+    """Remove a frame from its session's list, if it is in one."""
+    records = engine.held.records
+    if records[slot]["session"] == _NONE:
         return
-    session = engine.sessions[waiters[slot]["session"]]
+    session = engine.sessions[records[slot]["session"]]
     before = _NONE
-    at = session["kept_head"]
+    at = session["held_head"]
     while at != slot:
         before = at
-        at = waiters[at]["next"]
+        at = records[at]["next"]
     if before == _NONE:
-        session["kept_head"] = waiters[slot]["next"]
+        session["held_head"] = records[slot]["next"]
     else:
-        waiters[before]["next"] = waiters[slot]["next"]
-    if session["kept_tail"] == slot:
-        session["kept_tail"] = before
-    engine.state[KEPT] -= 1
-    length = waiters[slot]["envelope_length"] + waiters[slot]["frame_length"]
-    engine.state[KEPT_BYTES] -= length
+        records[before]["next"] = records[slot]["next"]
+    if session["held_tail"] == slot:
+        session["held_tail"] = before
+    engine.state[HELD_COUNT] -= 1
+    length = records[slot]["envelope_length"] + records[slot]["frame_length"]
+    engine.state[HELD_BYTES] -= length
 
 
 @allocating_kernel
 def _send(engine: Engine, slot: int) -> None:
-    waiter = engine.waiting.waiters[slot]
-    link = waiter["link"]
-    middle = waiter["envelope_length"]
-    kept = engine.waiting.buf[slot]
-    out.put(engine.outbox, link, 0, kept, 0, middle, kept, middle, waiter["frame_length"])
+    record = engine.held.records[slot]
+    link = record["link"]
+    middle = record["envelope_length"]
+    kept = engine.held.buf[slot]
+    out.put(engine.outbox, link, 0, kept, 0, middle, kept, middle, record["frame_length"])
     engine.datagrams[link, DATAGRAMS_OUT] += 1
-    engine.frames[link, waiter["index"], FRAMES_OUT] += 1
+    engine.frames[link, record["index"], FRAMES_OUT] += 1

@@ -1,4 +1,4 @@
-"""What leaves otherwise than it came: damaged, cut off, forged, or from another port.
+"""Emits mutated frames: corrupted, truncated, forged, or from another port.
 
     original   | header | payload ............ |
     corrupt    | hea?er | payload ............ |    a bit flipped
@@ -6,8 +6,8 @@
     inject     | header | payload ............ |  | a forged frame |
     readdress  the same, with another source port
 
-Whoever sends the outbox makes lengths and checksums agree with the new bytes, so that what is wrong
-reaches the endpoint. What a damaged frame became is looked up anew, and counted as that.
+The sender of the outbox updates lengths and checksums for the new bytes, so that the mutation
+reaches the endpoint. A mutated frame is classified again and counted in its new class.
 """
 
 from typing import Any
@@ -19,13 +19,13 @@ from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.dissect.frames.bytes_at import i32_le
 from windtunnel.harness.dissect.frames.frames import class_of_first, class_of_next
 from windtunnel.harness.middlebox.engine import outbox as out
-from windtunnel.harness.middlebox.engine.frame_match import Encounter, wire_length
+from windtunnel.harness.middlebox.engine.frame_match import FrameMatch, wire_length
 from windtunnel.harness.middlebox.engine.prf import draws, subject
 from windtunnel.harness.middlebox.engine.state import (
     DATAGRAMS_OUT,
-    FRAMES_DAMAGED_FROM,
-    FRAMES_DAMAGED_INTO,
     FRAMES_FORGED,
+    FRAMES_MUTATED_FROM,
+    FRAMES_MUTATED_INTO,
     FRAMES_OUT,
     SEED,
     Engine,
@@ -38,19 +38,19 @@ _HEADER_BITS = 8 * layout.DATA_HEADER_LENGTH
 
 
 @allocating_kernel
-def send_damaged(
+def send_mutated(
     engine: Engine,
     buf: Any,
     envelope: int,
     start: int,
     link: int,
     now_ns: int,
-    frame: Encounter,
+    frame: FrameMatch,
     detail: int,
 ) -> None:
-    """Send a frame as the rule that struck it wants it, in a datagram of its own.
+    """Send a frame as changed by the matching rule, in a datagram of its own.
 
-    `detail` is the first bit to be flipped, or the bytes to be left.
+    `detail` is the first bit to flip, or the number of bytes to keep.
     """
     rule = engine.rules[frame.rule]
     action = rule["action"]
@@ -68,20 +68,20 @@ def send_damaged(
         for bit in range(detail, detail + rule["bits"]):
             if bit < 8 * length:
                 engine.outbox.buf[at + bit // 8] ^= 1 << bit % 8
-    engine.frames[link, frame.kind, FRAMES_DAMAGED_FROM] += 1
-    count_frames(engine, engine.outbox.buf, at, at + length, link, FRAMES_DAMAGED_INTO)
+    engine.frames[link, frame.kind, FRAMES_MUTATED_FROM] += 1
+    count_frames(engine, engine.outbox.buf, at, at + length, link, FRAMES_MUTATED_INTO)
 
 
 @allocating_kernel
-def damage_detail(engine: Engine, buf: Any, link: int, frame: Encounter) -> int:
-    """The first bit that is flipped in a frame, the bytes that are left of it, or 0.
+def mutation_detail(engine: Engine, buf: Any, link: int, frame: FrameMatch) -> int:
+    """The first bit that is flipped in a frame, the number of bytes that are kept, or 0.
 
-    The bit comes from the low end of a second draw, so it has nothing to do with the decision. In a
-    replay it is the bit that was flipped then.
+    The bit comes from the low end of a second draw, so it is independent of the decision. In a
+    replay it is the bit that was recorded.
     """
     rule = engine.rules[frame.rule]
-    if frame.fate >= 0:
-        detail = int(engine.fates[frame.fate]["detail"])
+    if frame.replayed_index >= 0:
+        detail = int(engine.replayed[frame.replayed_index]["detail"])
         return min(detail, frame.length) if rule["action"] == TRUNCATE else detail
     if rule["action"] == TRUNCATE:
         return int(rule["cut_to"])
@@ -100,9 +100,9 @@ def damage_detail(engine: Engine, buf: Any, link: int, frame: Encounter) -> int:
 
 @allocating_kernel
 def send_forged(
-    engine: Engine, buf: Any, envelope: int, start: int, link: int, frame: Encounter
+    engine: Engine, buf: Any, envelope: int, start: int, link: int, frame: FrameMatch
 ) -> int:
-    """Send the forged frames that follow a frame; returns how many datagrams that makes."""
+    """Send the forged frames that follow a frame. Returns the number of datagrams."""
     rule = engine.rules[frame.rule]
     for index in range(rule["first_forged"], rule["first_forged"] + rule["forged"]):
         template = engine.templates[index]
@@ -136,7 +136,7 @@ def send_forged(
 
 @allocating_kernel
 def count_frames(engine: Engine, buf: Any, at: int, end: int, link: int, column: int) -> None:
-    """Count the frames of a datagram that leaves as it is, in a column and as sent."""
+    """Count the frames of a datagram that is sent unchanged, in a column and as sent."""
     code = class_of_first(buf, at, end - at)
     walks = code in (DATA, PAD)
     while True:

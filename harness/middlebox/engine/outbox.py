@@ -1,9 +1,9 @@
-"""Datagrams on their way out: packed one behind the other, each with its envelope.
+"""Outgoing datagrams, packed in one buffer, each with its envelope.
 
     buf   | envelope | frames ... | envelope | frames ... |        OUT[i].at -> envelope
 
-An envelope is opaque here: bytes that came before the datagram's frames and that whoever sends it
-needs (for the relay its Ethernet, IP and UDP headers). The sender empties the whole box at once.
+An envelope is opaque here: bytes that preceded the datagram's frames and that the sender needs (for
+the relay its Ethernet, IP and UDP headers). The sender empties the whole outbox at once.
 """
 
 from typing import Any, NamedTuple
@@ -16,12 +16,12 @@ OUT = np.dtype(
     [
         ("at", "<i8"),  # of the envelope in `buf`
         ("envelope_length", "<i8"),
-        ("length", "<i8"),  # of the frames behind it
+        ("length", "<i8"),  # of the frames after it
         ("link", "<i8"),
-        ("arrived_ns", "<i8"),  # of the datagram it comes from; 0 if it was kept back on purpose
-        ("foreign", "<i8"),  # 1: a packet that is all envelope, to be sent as it is
-        ("is_changed", "<i8"),  # 1: its frames are not those that its checksum was made for
-        ("source_port", "<i8"),  # that it is to come from, or 0 to leave it alone
+        ("arrived_ns", "<i8"),  # of the datagram it comes from; 0 if it was held on purpose
+        ("foreign", "<i8"),  # 1: a packet that is all envelope, to be sent unchanged
+        ("is_changed", "<i8"),  # 1: its frames differ from those that its checksum covers
+        ("source_port", "<i8"),  # source port to set, or 0 to keep it
     ]
 )
 
@@ -31,7 +31,7 @@ _ALIGNMENT = 64
 
 
 class Outbox(NamedTuple):
-    """The box; `counts` holds the number of datagrams and the bytes used."""
+    """The outbox; `counts` holds the number of datagrams and the bytes used."""
 
     datagrams: Any
     buf: Any
@@ -39,7 +39,7 @@ class Outbox(NamedTuple):
 
 
 def make_outbox(datagrams: int, length: int) -> Outbox:
-    """An empty box for so many datagrams of so many bytes together."""
+    """Create an empty outbox for a number of datagrams and a total of bytes."""
     return Outbox(
         datagrams=np.zeros(datagrams, dtype=OUT),
         buf=np.zeros(length, dtype=np.uint8),
@@ -49,9 +49,9 @@ def make_outbox(datagrams: int, length: int) -> Outbox:
 
 @allocating_kernel
 def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length: int) -> None:
-    """Copy between two arrays; assigning a slice would allocate, lest the two be one.
+    """Copy between two arrays; assigning a slice would allocate, in case the two overlap.
 
-    In a view an index cannot be below zero, and the compiler sees that whole runs may be moved.
+    Indexes into a view cannot be negative, so the compiler can vectorize the copy.
     """
     to, came = target[target_at : target_at + length], source[source_at : source_at + length]
     for index in range(length):
@@ -60,7 +60,7 @@ def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length:
 
 @allocating_kernel
 def has_room(outbox: Outbox, datagrams: int, length: int) -> bool:
-    """Whether so many datagrams of so many bytes together surely fit."""
+    """Whether this many datagrams of this many bytes together surely fit."""
     if outbox.counts[COUNT] + datagrams > len(outbox.datagrams):
         return False
     return bool(outbox.counts[USED] + length + datagrams * _ALIGNMENT <= len(outbox.buf))
@@ -101,12 +101,12 @@ def put(
 
 @allocating_kernel
 def put_foreign(outbox: Outbox, link: int, arrived_ns: int, buf: Any, at: int, length: int) -> None:
-    """Add a packet that is no datagram of ours, to be sent as it is."""
+    """Add a packet that is not an Aeron datagram, to be sent unchanged."""
     put(outbox, link, arrived_ns, buf, at, length, buf, at, 0)
     outbox.datagrams[outbox.counts[COUNT] - 1]["foreign"] = 1
 
 
 @allocating_kernel
 def empty(outbox: Outbox) -> None:
-    """Forget all datagrams."""
+    """Remove all datagrams."""
     outbox.counts[:] = 0

@@ -1,12 +1,12 @@
-"""The headers around a datagram: whose it is, and what must change before it leaves again.
+"""The headers around a datagram: classifies packets, and updates headers before they are sent on.
 
     | Ethernet 14 | IPv4 20..60 or IPv6 40.. | UDP 8 | frames ...
     \\_______________ envelope _______________/
 
-A packet from a host of the same machine often has only the sum of its pseudo-header where the UDP
-checksum should be, since a network card was expected to finish it; it is finished here. A carved
-datagram gets new lengths and checksums. All else stays as the host wrote it, TTL included: the
-relay is not seen. Not covered: TCP, whose checksums stay unfinished.
+A packet from a host on the same machine often has only the sum of its pseudo-header as UDP
+checksum, since checksum offload would complete it; it is completed here. A split datagram gets new
+lengths and checksums. All other fields stay as the host wrote them, TTL included: the relay is
+transparent. Not supported: TCP, whose checksums stay incomplete.
 """
 
 from typing import Any
@@ -27,21 +27,23 @@ from windtunnel.harness.dissect.capture.packet import (
 from windtunnel.harness.dissect.frames.bytes_at import u16_be
 
 ENVELOPE_LENGTH_MAX = 192
-"""Longest run of headers before a datagram; those with more (IPv6 extensions) pass as other."""
+"""Longest headers before a datagram; packets with more (IPv6 extensions) are forwarded as OTHER."""
 
 AERON = 0
 """A datagram between two hosts, or from one to a group, to or from a port of the case."""
 OTHER = 1
-"""From anyone to another host, but not Aeron's."""
+"""From any address to another host, but not Aeron's."""
 FRAGMENT = 2
-"""A piece of an IP packet for another host: it could hold Aeron frames that nobody can see."""
+"""A fragment of an IP packet for another host: it could hold Aeron frames that cannot be seen."""
 STRAY = 3
 """For none of the hosts: ARP, broadcast, the relay's own."""
 
-NOBODY = -1
-"""In place of the port that a packet goes to."""
-EVERYBODY = -2
-"""The same for a multicast packet: whoever its sender has a link to."""
+NO_HOST = -1
+"""In place of a destination port: the packet has no destination."""
+ALL_HOSTS = -2
+"""In place of a destination port: a multicast packet goes to every host that its sender has a link
+to.
+"""
 
 _MAC_LENGTH = 6
 _UDP_HEADER = 8
@@ -55,7 +57,7 @@ _MULTICAST_V6 = 0xFF
 def classify(
     buf: Any, at: int, end: int, hosts: Any, near: int, ports: Any
 ) -> tuple[int, int, int, int]:
-    """What a packet that came in at the port of host `near` is, and which port it goes to.
+    """Classify a packet that came in at the port of host `near`, and find its destination port.
 
     Shapes:  buf uint8[n]; hosts int64[h, 2]: address halves; ports int64[p]
     Returns: class; port, NOBODY or EVERYBODY; and the lengths of envelope and payload of a UDP
@@ -63,16 +65,16 @@ def classify(
     """
     ip_at = ip_start(buf, at, end, LINK_ETHERNET)
     if ip_at < 0:
-        return STRAY, NOBODY, 0, 0
+        return STRAY, NO_HOST, 0, 0
     udp_at, packet_end = udp_start(buf, ip_at, end)
     if udp_at == CUT:
-        return STRAY, NOBODY, 0, 0
+        return STRAY, NO_HOST, 0, 0
     far = _host(buf, ip_at, hosts, near)
-    if far == NOBODY:
-        return STRAY, NOBODY, 0, 0
+    if far == NO_HOST:
+        return STRAY, NO_HOST, 0, 0
     is_known = _is_address(buf, ip_at, 0, hosts, near)
-    if far == EVERYBODY and not is_known:
-        return STRAY, NOBODY, 0, 0
+    if far == ALL_HOSTS and not is_known:
+        return STRAY, NO_HOST, 0, 0
     if udp_at == IP_FRAGMENT:
         return FRAGMENT, far, 0, 0
     length = udp_payload_length(buf, udp_at, packet_end) if udp_at >= 0 else CUT
@@ -85,9 +87,9 @@ def classify(
                     return AERON, far, envelope_length, length
     else:
         envelope_length, length = 0, 0
-    if far == EVERYBODY:
-        # What a host tells every router, such as which groups it joins.
-        return STRAY, NOBODY, 0, 0
+    if far == ALL_HOSTS:
+        # What a host sends to all routers, such as group memberships (IGMP, MLD).
+        return STRAY, NO_HOST, 0, 0
     return OTHER, far, envelope_length, length
 
 
@@ -98,13 +100,13 @@ def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
         if host != near and _is_address(buf, ip_at, 1, hosts, host):
             return host
     if buf[ip_at] >> 4 == 4:
-        return EVERYBODY if buf[ip_at + 16] >> 4 == _MULTICAST_V4 else NOBODY
-    return EVERYBODY if buf[ip_at + 24] == _MULTICAST_V6 else NOBODY
+        return ALL_HOSTS if buf[ip_at + 16] >> 4 == _MULTICAST_V4 else NO_HOST
+    return ALL_HOSTS if buf[ip_at + 24] == _MULTICAST_V6 else NO_HOST
 
 
 @allocating_kernel
 def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
-    """Address a packet to the host `far`, from the relay's port to it; a group stays addressed.
+    """Set the MAC addresses for host `far`, from the relay's port to it; keeps a group address.
 
     Shapes: macs uint8[h, 12]: for each port the host's address, then the relay's own
     """
@@ -116,10 +118,10 @@ def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
 
 @allocating_kernel
 def seal(buf: Any, at: int, envelope_length: int, length: int, is_changed: bool) -> None:
-    """Make lengths and checksums of a datagram's headers agree with its frames.
+    """Update lengths and checksums of a datagram's headers for its frames.
 
-    `is_changed` says that the headers or the frames are not those that the checksum was made for;
-    another length is seen here. An IPv4 datagram without a checksum stays without.
+    `is_changed` means that headers or frames differ from those that the checksum covers; a changed
+    length is detected here. An IPv4 datagram without a checksum stays without.
     """
     udp_at = at + envelope_length - _UDP_HEADER
     ip_at = ip_start(buf, at, udp_at, LINK_ETHERNET)
@@ -153,7 +155,7 @@ def port(buf: Any, at: int, envelope_length: int, which: int) -> int:
 
 @allocating_kernel
 def set_port(buf: Any, at: int, envelope_length: int, which: int, value: int) -> None:
-    """Change the source (0) or destination (1) port; the checksum is to be made anew."""
+    """Set the source (0) or destination (1) port; the caller must update the checksum."""
     _put_u16(buf, at + envelope_length - _UDP_HEADER + 2 * which, value)
 
 

@@ -2,11 +2,11 @@
 
     key      = seed, low and high 32 bits
     counter  = | position or order, low 32 | high 32 | attempt | what |
-    what     = rule 8 | stream ordinal 8 | class index 8 | pair of hosts 6 | by order 1 | way 1
+    what     = rule 8 | stream ordinal 8 | class index 8 | host pair 6 | by order 1 | direction 1
 
-A draw is a pure function of these, so a frame's fate does not depend on which other frames came
-before it: neither batching, nor timing, nor a control frame more or less can shift it. All
-arithmetic stays within signed 64 bits, so it is the same jitted and as plain Python.
+A draw is a pure function of these, so the decision about a frame does not depend on the frames that
+came before it: batching, timing, or additional control frames cannot change it. All arithmetic
+stays within signed 64 bits, so it is the same compiled and in plain Python.
 
 Source: Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (2011).
 """
@@ -14,7 +14,7 @@ Source: Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3
 from windtunnel.driver.kernels.jit import allocating_kernel
 
 DRAW_BITS = 62
-"""A draw is a whole number below 2 to this power, so it fits a signed 64-bit integer."""
+"""A draw is an integer below 2 to this power, so it fits a signed 64-bit integer."""
 
 ROUNDS = 10
 _LOW = 0xFFFFFFFF
@@ -28,7 +28,7 @@ _WEYL_1 = 0xBB67AE85
 def philox(
     counter_0: int, counter_1: int, counter_2: int, counter_3: int, key_0: int, key_1: int
 ) -> tuple[int, int, int, int]:
-    """Four words of 32 bits from a counter of four and a key of two.
+    """Compute four words of 32 bits from a counter of four and a key of two.
 
     Source: figure 3 of the paper; test vectors from its reference implementation.
     """
@@ -46,16 +46,16 @@ def philox(
 
 @allocating_kernel
 def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
-    """A number below 2 to the power DRAW_BITS for one frame and one rule.
+    """Draw a number below 2 to the power DRAW_BITS for one frame and one rule.
 
-    `what` is made by `subject`; `place` is a position or an order of appearance.
+    `what` comes from `subject`; `place` is a position or an order of appearance.
     """
     return draws(seed, rule, what, place, attempt)[0]
 
 
 @allocating_kernel
 def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[int, int]:
-    """Two such numbers that have nothing to do with each other; the first is `draw`'s."""
+    """Draw two independent numbers of this kind; the first is the one that `draw` returns."""
     first, second, third, fourth = philox(
         place & _LOW,
         (place >> 32) & _LOW,
@@ -69,7 +69,7 @@ def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[in
 
 @allocating_kernel
 def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
-    """The kind of frame that a draw is for, in 24 bits; the last bit of a link is its way."""
+    """Encode the kind of frame of a draw in 24 bits; the last bit of a link is its direction."""
     pair, way = link >> 1, link & 1
     return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
 
@@ -78,7 +78,7 @@ def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> 
 def _product(left: int, right: int) -> tuple[int, int]:
     """The low and the high word of a 64-bit product.
 
-    Halved, since the product of two 32-bit words does not fit a signed 64-bit integer.
+    Computed in halves, since the product of two 32-bit words does not fit a signed 64-bit integer.
     """
     low_part = left * (right & 0xFFFF)
     high_part = left * (right >> 16) + (low_part >> 16)

@@ -1,10 +1,10 @@
-"""Source ports that are rewritten on the way out, and back again on the way in.
+"""Rewrites source ports of outgoing datagrams, and the destination ports of their answers.
 
-    a:54321 -> b:24325    leaves as   a:40001 -> b:24325      remembered: 40001, 24325 -> 54321
+    a:54321 -> b:24325    leaves as   a:40001 -> b:24325      recorded: 40001, 24325 -> 54321
     a:40001 <- b:24325    arrives as  a:54321 <- b:24325
 
-So a receiver sees its sender move, as behind a router that has lost its table, and what it answers
-to either port finds the sender.
+So a receiver sees its sender change ports, as behind a NAT that has lost its table, and answers to
+either port reach the sender.
 """
 
 from typing import Any, NamedTuple
@@ -15,87 +15,87 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.middlebox.engine.packet import port, set_port
 from windtunnel.harness.scenario.resolved.case import Case
 
-WAYS_MIN = 64
-WAYS_MAX = 1 << 14
-"""Pairs of ports that one direction remembers; further ones are rewritten, but not back."""
+PAIRS_MIN = 64
+PAIRS_MAX = 1 << 14
+"""Maximum port pairs that one direction records; further ones are rewritten, but not back."""
 
 _SOURCE, _DESTINATION = 0, 1
 _NEW, _PEER, _ORIGINAL = range(3)
 
 
-class Readdressed(NamedTuple):
-    """What is remembered for each link direction whose sources were rewritten."""
+class RewrittenPorts(NamedTuple):
+    """The recorded port pairs of each link direction whose sources were rewritten."""
 
-    ways: Any  # int64[link, n, 3]: new port, the peer's port, original port
+    pairs: Any  # int64[link, n, 3]: new port, the peer's port, original port
     counts: Any  # int64[link]
-    overflows: Any  # int64[link]: datagrams whose way back found no room to be remembered
+    overflows: Any  # int64[link]: datagrams whose port pair could not be recorded
 
 
-def make_readdressed(case: Case) -> Readdressed:
-    """Nothing is remembered yet, of a case's link directions; room for all that it may have."""
+def make_rewritten_ports(case: Case) -> RewrittenPorts:
+    """Create an empty table with room for all pairs that a case's link directions may have."""
     links = len(case.link_names)
-    return Readdressed(
-        ways=np.zeros((links, _ways_of(case), 3), dtype=np.int64),
+    return RewrittenPorts(
+        pairs=np.zeros((links, _pairs_max(case), 3), dtype=np.int64),
         counts=np.zeros(links, dtype=np.int64),
         overflows=np.zeros(links, dtype=np.int64),
     )
 
 
-def _ways_of(case: Case) -> int:
-    """The pairs that a direction may have: each new port with each port that is sent to."""
+def _pairs_max(case: Case) -> int:
+    """The maximum number of pairs of a direction: each new port with each destination port."""
     new = {fault.source_port for fault in case.faults if fault.source_port}
-    # Receivers have the case's ports, and each publication one of its own that answers go to; a
-    # driver that is started again takes others.
+    # Receivers use the case's ports, and each publication a port of its own that answers go to; a
+    # restarted driver uses others.
     publications = sum(case.sessions_of(each) for each in case.traffic)
     peers = (1 + len(case.events)) * (len(case.ports) + publications)
-    return min(max(len(new) * peers, WAYS_MIN), WAYS_MAX)
+    return min(max(len(new) * peers, PAIRS_MIN), PAIRS_MAX)
 
 
 @allocating_kernel
 def set_ports(
-    known: Readdressed, buf: Any, at: int, envelope_length: int, link: int, source_port: int
+    table: RewrittenPorts, buf: Any, at: int, envelope_length: int, link: int, source_port: int
 ) -> bool:
-    """Give a datagram the ports that it is to have; whether its checksum must be made anew.
+    """Rewrite the ports of a datagram; returns whether its checksum must be updated.
 
-    `source_port` is the one it is to come from, or 0 to leave that alone.
+    `source_port` is the source port to set, or 0 to keep it.
     """
-    is_changed = _restore(known, buf, at, envelope_length, link ^ 1)
+    is_changed = _restore(table, buf, at, envelope_length, link ^ 1)
     if source_port == 0:
         return is_changed
     original = port(buf, at, envelope_length, _SOURCE)
     peer = port(buf, at, envelope_length, _DESTINATION)
-    _remember(known, link, source_port, peer, original)
+    _record(table, link, source_port, peer, original)
     set_port(buf, at, envelope_length, _SOURCE, source_port)
     return True
 
 
 @allocating_kernel
-def _remember(known: Readdressed, link: int, new: int, peer: int, original: int) -> None:
-    ways = known.ways[link]
-    for index in range(known.counts[link]):
-        if ways[index, _NEW] == new and ways[index, _PEER] == peer:
-            ways[index, _ORIGINAL] = original
+def _record(table: RewrittenPorts, link: int, new: int, peer: int, original: int) -> None:
+    pairs = table.pairs[link]
+    for index in range(table.counts[link]):
+        if pairs[index, _NEW] == new and pairs[index, _PEER] == peer:
+            pairs[index, _ORIGINAL] = original
             return
-    if known.counts[link] == len(ways):
-        known.overflows[link] += 1
+    if table.counts[link] == len(pairs):
+        table.overflows[link] += 1
         return
-    index = known.counts[link]
-    ways[index, _NEW] = new
-    ways[index, _PEER] = peer
-    ways[index, _ORIGINAL] = original
-    known.counts[link] += 1
+    index = table.counts[link]
+    pairs[index, _NEW] = new
+    pairs[index, _PEER] = peer
+    pairs[index, _ORIGINAL] = original
+    table.counts[link] += 1
 
 
 @allocating_kernel
-def _restore(known: Readdressed, buf: Any, at: int, envelope_length: int, link: int) -> bool:
-    """Send what answers to a rewritten port of a direction to the original one."""
-    if known.counts[link] == 0:
+def _restore(table: RewrittenPorts, buf: Any, at: int, envelope_length: int, link: int) -> bool:
+    """Readdress an answer to a rewritten port of a direction to the original port."""
+    if table.counts[link] == 0:
         return False
     destination = port(buf, at, envelope_length, _DESTINATION)
     source = port(buf, at, envelope_length, _SOURCE)
-    ways = known.ways[link]
-    for index in range(known.counts[link]):
-        if ways[index, _NEW] == destination and ways[index, _PEER] == source:
-            set_port(buf, at, envelope_length, _DESTINATION, ways[index, _ORIGINAL])
+    pairs = table.pairs[link]
+    for index in range(table.counts[link]):
+        if pairs[index, _NEW] == destination and pairs[index, _PEER] == source:
+            set_port(buf, at, envelope_length, _DESTINATION, pairs[index, _ORIGINAL])
             return True
     return False

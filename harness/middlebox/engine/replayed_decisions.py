@@ -1,14 +1,14 @@
-"""Decisions of another run as a table: for each frame that it struck, what became of it.
+"""The recorded decisions of another run as a table, for a replay.
 
-    decisions.bin  --compile_fates-->  FATE[n], sorted by frame
-    frame  --find-->  the rule whose act it suffered, and the detail of that
+    decisions.bin  --compile_decisions-->  REPLAYED_DECISION[n], sorted by frame
+    frame  --find-->  the rule that was applied to it, and the detail of its action
 
-A replay asks this table in place of the rules, so whatever they would have looked at does not
-matter. A rule still says how its act is done: how long a frame is held, which frame is forged. What
-happens to a struck frame is the engine's affair, the same in either case.
+A replay searches this table instead of the rules, so their conditions have no effect. A rule still
+determines how its action is done: how long a frame is held, which frame is forged. The engine
+applies the action in the same way in either case.
 
-Two passages of one place count as the same attempt when four terms lie between them; then the
-decisions are taken in their order.
+Two transmissions of one position count as the same attempt if four terms lie between them; then the
+decisions are applied in their order.
 """
 
 from typing import Any
@@ -23,104 +23,105 @@ from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.middlebox.rules import class_index
 from windtunnel.harness.scenario.resolved.case import Case
 
-FATE = np.dtype(
+REPLAYED_DECISION = np.dtype(
     [
         ("what", "<i8"),  # kind of frame, see `kind_of_frame`
         ("place", "<i8"),  # position, or order of appearance
-        ("attempt", "<i8"),  # 0 by order
+        ("attempt", "<i8"),  # 0 if keyed by order
         ("rule", "<i8"),
-        ("detail", "<i8"),  # first flipped bit, or bytes left
-        ("is_met", "<i8"),  # 1: its frame has come
+        ("detail", "<i8"),  # first flipped bit, or bytes kept
+        ("is_used", "<i8"),  # 1: its frame has been matched
     ]
 )
-Fates = NDArray[Any]
+ReplayedDecisions = NDArray[Any]
 NONE = -1
 
 
-class FateError(ValueError):
-    """A decision that cannot have been made in this case; the text says which, and why."""
+class ReplayError(ValueError):
+    """A decision that is impossible in this case; the text says which, and why."""
 
 
 @allocating_kernel
 def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
-    """Link, class index, stream ordinal and session number in one; no session by order."""
+    """Encode link, class index, stream ordinal and session number; no session if keyed by order."""
     return ((ordinal << 16 | session) << 8 | index) << 8 | link
 
 
 @allocating_kernel
-def find(fates: Any, what: int, place: int, attempt: int) -> int:
-    """The index of the first fate of a frame that is not met yet, or NONE.
+def find(replayed: Any, what: int, place: int, attempt: int) -> int:
+    """The index of the first decision about a frame that has not been matched yet, or NONE.
 
-    Shapes: fates FATE[n], sorted by what, place, attempt
+    Shapes: replayed REPLAYED_DECISION[n], sorted by what, place, attempt
     """
-    low, high = 0, len(fates)
+    low, high = 0, len(replayed)
     while low < high:
         middle = (low + high) // 2
-        fate = fates[middle]
-        is_before = fate["what"] < what
-        if fate["what"] == what:
-            is_before = fate["place"] < place
-            if fate["place"] == place:
-                is_before = fate["attempt"] < attempt
+        entry = replayed[middle]
+        is_before = entry["what"] < what
+        if entry["what"] == what:
+            is_before = entry["place"] < place
+            if entry["place"] == place:
+                is_before = entry["attempt"] < attempt
         if is_before:
             low = middle + 1
         else:
             high = middle
-    while low < len(fates):
-        fate = fates[low]
-        if fate["what"] != what or fate["place"] != place or fate["attempt"] != attempt:
+    while low < len(replayed):
+        entry = replayed[low]
+        if entry["what"] != what or entry["place"] != place or entry["attempt"] != attempt:
             return NONE
-        if fate["is_met"] == 0:
+        if entry["is_used"] == 0:
             return low
         low += 1
     return NONE
 
 
-def compile_fates(case: Case, decisions: Records) -> Fates:
-    """The table of a log of decisions that were made under this case's rules.
+def compile_decisions(case: Case, decisions: Records) -> ReplayedDecisions:
+    """Build the table from a log of decisions that were made under this case's rules.
 
-    Raises FateError for a decision that names what the case does not have.
+    Raises FateError for a decision that refers to anything that the case does not have.
     """
     stream_ids = sorted(traffic.stream_id for traffic in case.traffic)
     ordinals = {stream_id: ordinal for ordinal, stream_id in enumerate(stream_ids)}
-    # Behind the streams comes what is told to anyone, an SM that names none.
+    # The ordinal after the streams stands for an SM to any sender, which names no stream.
     ordinals.setdefault(0, len(stream_ids))
-    fates = np.zeros(len(decisions), dtype=FATE)
-    for index, (fate, decision) in enumerate(zip(fates, decisions, strict=True)):
+    replayed = np.zeros(len(decisions), dtype=REPLAYED_DECISION)
+    for index, (entry, decision) in enumerate(zip(replayed, decisions, strict=True)):
         fault = _fault(case, decision, ordinals)
         if fault:
-            raise FateError(f"decision {index + 1} of {len(decisions)}: {fault}")
+            raise ReplayError(f"decision {index + 1} of {len(decisions)}: {fault}")
         is_placed = decision["position"] != NO_POSITION
-        fate["what"] = kind_of_frame(
+        entry["what"] = kind_of_frame(
             int(decision["link"]),
             class_index(int(decision["frame_type"])),
             ordinals[int(decision["stream_id"])],
             int(decision["session"]) if is_placed else 0,
         )
-        fate["place"] = decision["position"] if is_placed else decision["order"]
-        fate["attempt"] = decision["attempt"] if is_placed else 0
-        fate["rule"] = decision["rule"]
-        fate["detail"] = decision["detail"]
-    return np.sort(fates, order=["what", "place", "attempt"], kind="stable")
+        entry["place"] = decision["position"] if is_placed else decision["order"]
+        entry["attempt"] = decision["attempt"] if is_placed else 0
+        entry["rule"] = decision["rule"]
+        entry["detail"] = decision["detail"]
+    return np.sort(replayed, order=["what", "place", "attempt"], kind="stable")
 
 
 def _fault(case: Case, decision: Any, ordinals: dict[int, int]) -> str:
-    """What a decision names that cannot be; nothing if all is well."""
+    """Describe why a decision is impossible; returns an empty text if it is valid."""
     rule, link, code = (int(decision[name]) for name in ("rule", "link", "frame_type"))
     stream_id, position = int(decision["stream_id"]), int(decision["position"])
     if rule >= len(case.faults):
         return f"expected one of {len(case.faults)} rules, found rule {rule}"
     action = ACTIONS.get(int(decision["action"]), str(decision["action"]))
     if action != case.faults[rule].action:
-        return f"expected {case.faults[rule].action}, as rule {rule} orders, found {action}"
+        return f"expected {case.faults[rule].action}, the action of rule {rule}, found {action}"
     if link >= len(case.directions):
         return f"expected one of {len(case.directions)} link directions, found {link}"
     if stream_id not in ordinals:
-        return f"no stream {stream_id}: the streams are {', '.join(map(str, ordinals))}"
+        return f"expected one of the streams {', '.join(map(str, ordinals))}, found {stream_id}"
     if code not in NAMES or (position != NO_POSITION and code not in POSITIONAL):
-        return f"no frame of class {code} has position {position}"
+        return f"frames of class {code} have no position, found position {position}"
     if position == NO_POSITION and int(decision["order"]) < 1:
-        return f"expected an order of appearance from 1 on, found {int(decision['order'])}"
-    if position != NO_POSITION and (position < 0 or int(decision["attempt"]) < 1):
-        return f"found position {position} in attempt {int(decision['attempt'])}"
-    return "" if int(decision["detail"]) >= 0 else f"found detail {int(decision['detail'])}"
+        return f"expected an order of appearance of at least 1, found {int(decision['order'])}"
+    attempt, detail = int(decision["attempt"]), int(decision["detail"])
+    if position != NO_POSITION and (position < 0 or attempt < 1):
+        return f"expected position >= 0 and attempt >= 1, found {position} and {attempt}"
+    return "" if detail >= 0 else f"expected a detail of at least 0, found {detail}"

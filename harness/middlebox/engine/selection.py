@@ -1,10 +1,10 @@
-"""Whether a rule looks at a frame: where, what, which transmission, and when.
+"""Evaluates the conditions of a rule for a frame: link, kind, position, transmission, and time.
 
-    links, classes, streams, session, flags       what the frame is
-    place, order, attempt                         which one of them
-    awake from `reached` or the first DATA ...    when
+    links, classes, streams, session, flags       the kind of frame
+    place, order, attempt                         the individual frame
+    active from `reached` or the first DATA ...   the time
 
-Everything but the last is a property of the frame, so it is the same in every run.
+All but the last depend on the frame alone, so the result is the same in every run.
 """
 
 from typing import Any, NamedTuple
@@ -27,11 +27,11 @@ from windtunnel.harness.scenario.resolved.fault_case import CountCase
 
 _DATA, _PAD = CLASSES.index(frame_class.DATA), CLASSES.index(frame_class.PAD)
 _COUNT_LAST = CountCase().last
-"""Where a rule that names no last passage ends."""
+"""The upper bound of a rule that specifies no last attempt."""
 
 
-class Met(NamedTuple):
-    """What a rule may ask of a frame."""
+class FrameProperties(NamedTuple):
+    """The properties of a frame that a rule's conditions refer to."""
 
     link: int
     kind: int  # class index
@@ -39,34 +39,37 @@ class Met(NamedTuple):
     session: int  # index, or -1
     flags: int
     length: int  # in its datagram
-    place: int  # first byte of what it is about, or NO_POSITION
-    extent: int  # bytes that it is about, at least 1
+    place: int  # first byte of the range that it refers to, or NO_POSITION
+    extent: int  # length of that range, at least 1
     attempt: int  # 0 if it has none
-    order: int  # counted from 1, 0 if it is chosen by position
+    order: int  # counted from 1, 0 if it is keyed by position
     now_ns: int
 
 
 @allocating_kernel
-def looks_at(engine: Engine, rule: int, met: Met) -> bool:
-    """Whether a rule has to decide about a frame."""
+def selects(engine: Engine, rule: int, properties: FrameProperties) -> bool:
+    """Whether a frame meets all conditions of a rule."""
     record = engine.rules[rule]
-    if record["links"] >> met.link & record["classes"] >> met.kind & 1 == 0:
+    if record["links"] >> properties.link & record["classes"] >> properties.kind & 1 == 0:
         return False
-    if engine.chosen_streams[rule, met.ordinal] == 0 or met.length <= record["longer_than"]:
-        return False
-    if met.flags & record["flags_mask"] != record["flags_value"]:
-        return False
-    if record["session"] != 0 and not _is_session(engine, met.session, record["session"]):
-        return False
-    if not _is_attempt(record, met):
-        return False
-    if met.order != 0 and not _is_counted(
-        met.order, record["order_first"], record["order_last"], record["order_every"]
+    if (
+        engine.selected_streams[rule, properties.ordinal] == 0
+        or properties.length <= record["longer_than"]
     ):
         return False
-    if record["place"] != ANYWHERE and not _is_in_place(engine, record, met):
+    if properties.flags & record["flags_mask"] != record["flags_value"]:
         return False
-    return record["is_timed"] == 0 or _is_awake(engine, rule, met.now_ns)
+    if record["session"] != 0 and not _is_session(engine, properties.session, record["session"]):
+        return False
+    if not _is_attempt(record, properties):
+        return False
+    if properties.order != 0 and not _is_counted(
+        properties.order, record["order_first"], record["order_last"], record["order_every"]
+    ):
+        return False
+    if record["place"] != ANYWHERE and not _is_in_place(engine, record, properties):
+        return False
+    return record["is_timed"] == 0 or _is_active(engine, rule, properties.now_ns)
 
 
 @allocating_kernel
@@ -75,14 +78,14 @@ def _is_session(engine: Engine, session: int, number: int) -> bool:
 
 
 @allocating_kernel
-def _is_attempt(record: Any, met: Met) -> bool:
-    """Whether it is one of the passages of its position that a rule looks at."""
+def _is_attempt(record: Any, properties: FrameProperties) -> bool:
+    """Whether the frame's attempt is one of those that a rule applies to."""
     first, every = record["attempt_first"], record["attempt_every"]
-    if met.attempt != 0:
-        return _is_counted(met.attempt, first, record["attempt_last"], every)
-    if met.kind not in (_DATA, _PAD):
+    if properties.attempt != 0:
+        return _is_counted(properties.attempt, first, record["attempt_last"], every)
+    if properties.kind not in (_DATA, _PAD):
         return True
-    # Of a session that is not known yet: no one can tell which passage this is.
+    # Of an unknown session: its attempt cannot be determined.
     return bool(first == 1 and every == 1 and record["attempt_last"] == _COUNT_LAST)
 
 
@@ -92,20 +95,22 @@ def _is_counted(count: int, first: int, last: int, every: int) -> bool:
 
 
 @allocating_kernel
-def _is_in_place(engine: Engine, record: Any, met: Met) -> bool:
-    if met.place == NO_POSITION or met.session < 0:
+def _is_in_place(engine: Engine, record: Any, properties: FrameProperties) -> bool:
+    if properties.place == NO_POSITION or properties.session < 0:
         return False
-    end = met.place + met.extent
+    end = properties.place + properties.extent
     kind = record["place"]
     if kind == RANGE:
-        return _overlaps(record, met.place, end)
+        return _overlaps(record, properties.place, end)
     if kind == RANGES:
-        return _overlaps_one(engine.ranges, record["first_range"], record["ranges"], met.place, end)
+        return _overlaps_one(
+            engine.ranges, record["first_range"], record["ranges"], properties.place, end
+        )
     if kind == STREAM_END:
-        return bool(end == engine.stream_ends[met.ordinal])
-    term_length = engine.sessions[met.session]["term_length"]
+        return bool(end == engine.stream_ends[properties.ordinal])
+    term_length = engine.sessions[properties.session]["term_length"]
     if kind == TERM_START:
-        return bool(met.place % term_length == 0)
+        return bool(properties.place % term_length == 0)
     assert kind == TERM_END
     return bool(end % term_length == 0)
 
@@ -120,14 +125,14 @@ def _overlaps(record: Any, begin: int, end: int) -> bool:
         return bool(begin < start + length and end > start)
     if end <= start:
         return False
-    # The first repetition that ends behind `begin`: it overlaps if it starts before `end`.
+    # The first repetition that ends after `begin`: it overlaps if it starts before `end`.
     turn = max(0, (begin - start - length) // every + 1)
     return bool(start + turn * every < end)
 
 
 @allocating_kernel
 def _overlaps_one(ranges: Any, first: int, count: int, begin: int, end: int) -> bool:
-    """Whether one of a list of ranges in order has a byte from `begin` up to `end`.
+    """Whether one of a sorted list of ranges has a byte from `begin` up to `end`.
 
     Shapes: ranges int64[n, 2]: begin and end
     """
@@ -142,11 +147,11 @@ def _overlaps_one(ranges: Any, first: int, count: int, begin: int, end: int) -> 
 
 
 @allocating_kernel
-def _is_awake(engine: Engine, rule: int, now_ns: int) -> bool:
+def _is_active(engine: Engine, rule: int, now_ns: int) -> bool:
     record = engine.rules[rule]
     since_ns = engine.state[FIRST_DATA_NS]
     if record["reached_ordinal"] != NOWHERE:
-        since_ns = engine.awake_since_ns[rule]
+        since_ns = engine.active_since_ns[rule]
     until = record["until_ordinal"]
     if until != NOWHERE and engine.reached[until] >= record["until_position"]:
         return False

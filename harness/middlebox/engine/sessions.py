@@ -1,12 +1,11 @@
-"""Where a frame lies in its stream, and how often that place has passed a link before.
+"""Computes the position of a frame in its stream, and counts its transmissions on a link.
 
     SETUP  ->  SESSION: initial term id, term length, a region of the attempts table
     DATA   ->  position = (term id - initial term id) * term length + term offset
                attempts[region + term count mod 4][offset / 32] = | term count + 1 | attempt |
 
-A slot of the table holds the term count it was last used for, so nothing is ever cleared: a slot
-of an older term counts as never used. Four terms are kept, one more than a log buffer has. Knows
-no rule.
+A slot of the table holds the term count that it was last used for, so nothing is ever cleared: a
+slot of an older term counts as unused. Four terms are kept, one more than a log buffer has.
 """
 
 from typing import Any
@@ -26,8 +25,8 @@ SESSION = np.dtype(
         ("term_length", "<i8"),
         ("region", "<i8"),  # first slot in the attempts table
         ("number", "<i8"),  # among the sessions of its stream between two hosts, from 1
-        ("kept_head", "<i8"),  # first of its frames that wait for an event, a slot of `waiting`
-        ("kept_tail", "<i8"),  # both NONE when there are none
+        ("held_head", "<i8"),  # first held frame that waits for an event, a slot of `held`
+        ("held_tail", "<i8"),  # the last; both are NONE if there are none
     ]
 )
 
@@ -46,13 +45,13 @@ _SETUP_LENGTH = layout.SETUP.field("term_length").offset
 
 @allocating_kernel
 def region_slots(term_length: int) -> int:
-    """The slots of the attempts table that one session takes."""
+    """The number of slots of the attempts table that one session takes."""
     return TERMS_KEPT * (term_length // _ALIGNMENT)
 
 
 @allocating_kernel
 def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) -> int:
-    """The index of a session that sends over a link, or NONE."""
+    """The index of a session that sends on a link, or NONE."""
     for index in range(count):
         if (
             sessions[index]["session_id"] == session_id
@@ -67,7 +66,7 @@ def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) 
 def learn(
     sessions: Any, count: int, slots_used: int, slots: int, buf: Any, at: int, link: int
 ) -> tuple[int, int, bool]:
-    """Take what a SETUP frame says of its stream; what it says anew starts new attempts.
+    """Record the stream parameters of a SETUP frame; changed parameters restart the attempts.
 
     Shapes:  buf uint8[n], a whole SETUP at `at`
     Returns: sessions and slots now used, and False if there was no room for a new session
@@ -86,8 +85,8 @@ def learn(
         and sessions[known]["term_length"] == term_length
     ):
         return count, slots_used, True
-    wanted = region_slots(term_length)
-    if (known == NONE and count == len(sessions)) or slots_used + wanted > slots:
+    slots_needed = region_slots(term_length)
+    if (known == NONE and count == len(sessions)) or slots_used + slots_needed > slots:
         return count, slots_used, False
     if known == NONE:
         known = count
@@ -95,12 +94,12 @@ def learn(
         sessions[known]["stream_id"] = stream_id
         sessions[known]["link"] = link
         sessions[known]["number"] = 1 + _sessions_of(sessions, count, stream_id, link)
-        sessions[known]["kept_head"] = NONE
-        sessions[known]["kept_tail"] = NONE
+        sessions[known]["held_head"] = NONE
+        sessions[known]["held_tail"] = NONE
     sessions[known]["initial_term_id"] = initial_term_id
     sessions[known]["term_length"] = term_length
     sessions[known]["region"] = slots_used
-    return max(count, known + 1), slots_used + wanted, True
+    return max(count, known + 1), slots_used + slots_needed, True
 
 
 @allocating_kernel
@@ -121,7 +120,7 @@ def term_count(session: Any, term_id: int) -> int:
 
 @allocating_kernel
 def has_place(session: Any, term_id: int, term_offset: int) -> bool:
-    """Whether a term id and offset can be a position of this stream."""
+    """Whether a term id and offset are a valid position of this stream."""
     if term_offset < 0 or term_offset >= session["term_length"] or term_offset % _ALIGNMENT:
         return False
     return term_count(session, term_id) < 1 << 31
@@ -129,13 +128,13 @@ def has_place(session: Any, term_id: int, term_offset: int) -> bool:
 
 @allocating_kernel
 def position(session: Any, term_id: int, term_offset: int) -> int:
-    """The stream position of a place."""
+    """The stream position of a term id and offset."""
     return int(term_count(session, term_id) * session["term_length"]) + term_offset
 
 
 @allocating_kernel
 def next_attempt(attempts: Any, session: Any, term_id: int, term_offset: int) -> int:
-    """Count one more passage of a place and return how many that makes."""
+    """Count one more transmission of a position. Returns its attempt number."""
     count = term_count(session, term_id)
     term_slots = session["term_length"] // _ALIGNMENT
     slot = session["region"] + count % TERMS_KEPT * term_slots + term_offset // _ALIGNMENT

@@ -1,7 +1,7 @@
-"""Everything that an engine knows, as arrays which kernels can share with the shell around them.
+"""The state of an engine, as arrays that kernels share with the Python around them.
 
-Sizes are bounds, chosen once from the case: nothing grows while frames flow. Memory for the
-attempts table is reserved, and costs nothing until a term is really used.
+Sizes are upper bounds derived from the case: nothing grows while frames flow. Memory for the
+attempts table is reserved, and is not allocated until a term is used.
 """
 
 from typing import Any, NamedTuple
@@ -11,9 +11,12 @@ import numpy as np
 from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.artifact.middlebox.decision import DECISION
 from windtunnel.harness.dissect.frames.frames import FRAME, FRAME_ALIGNMENT
-from windtunnel.harness.middlebox.engine.held_frames import Waiting, make_waiting
+from windtunnel.harness.middlebox.engine.held_frames import HeldFrames, make_held_frames
 from windtunnel.harness.middlebox.engine.outbox import Outbox, make_outbox
-from windtunnel.harness.middlebox.engine.replayed_decisions import FATE, Fates
+from windtunnel.harness.middlebox.engine.replayed_decisions import (
+    REPLAYED_DECISION,
+    ReplayedDecisions,
+)
 from windtunnel.harness.middlebox.engine.sessions import SESSION, region_slots
 from windtunnel.harness.middlebox.engine.templates import SOURCES
 from windtunnel.harness.middlebox.rule_compiler import (
@@ -29,30 +32,34 @@ from windtunnel.harness.scenario.resolved.case import Case
 DATAGRAMS_IN, DATAGRAMS_OUT, DATAGRAMS_DROPPED, DATAGRAMS_ADDED = range(4)
 # Columns of `frames`, by link direction and class index, in the order of FrameAccount's fields.
 FRAMES_IN, FRAMES_OUT, FRAMES_DROPPED, FRAMES_DUPLICATED, FRAMES_HELD, FRAMES_SWAPPED = range(6)
-FRAMES_FORGED, FRAMES_DAMAGED_FROM, FRAMES_DAMAGED_INTO = range(6, 9)
+FRAMES_FORGED, FRAMES_MUTATED_FROM, FRAMES_MUTATED_INTO = range(6, 9)
 FRAME_COLUMNS = 9
 # Columns of `tallies`, one row a rule.
-TRIED, STRUCK = range(2)
+TRIED, MATCHED = range(2)
 # Cells of `state`.
-SEED, SESSIONS, SLOTS, DECISIONS, KEPT, KEPT_BYTES, HOLD_OVERFLOWS, SESSION_OVERFLOWS = range(8)
+SEED, SESSIONS, SLOTS, DECISIONS, HELD_COUNT, HELD_BYTES, HOLD_OVERFLOWS, SESSION_OVERFLOWS = range(
+    8
+)
 FIRST_DATA_NS, COPIES_MAX, FORGED_MAX, FORGED_BYTES_MAX, IS_REPLAY = range(8, 13)
 STATE_CELLS = 13
 
 SESSIONS_PER_STREAM = 8
-"""Room for publications that come and go; each has a region of the attempts table."""
-WAITING_SLOTS = 8192
-WAITING_BYTES_MAX = 256 << 20
+"""Room for publications that are closed and added again; each has a region of the attempts
+table.
+"""
+HELD_SLOTS = 8192
+HELD_BYTES_MAX = 256 << 20
 OUTBOX_DATAGRAMS = 8192
 DECISIONS_KEPT_MIN = 1 << 16
 BATCH_MAX = 64
-"""Datagrams that an owner may offer on each link before it looks at the room for decisions."""
+"""Datagrams that a caller may offer on each link before it checks the room for decisions."""
 
 
 @allocating_kernel
 def spread(state: Any, frames: int, length: int, envelope_length: int) -> tuple[int, int]:
-    """The most datagrams, and bytes of them, that a datagram of so many frames can become at once.
+    """The most datagrams, and bytes, that a datagram of this many frames can become at once.
 
-    Forged frames are as long as those of all rules together, to be on the safe side.
+    Assumes the forged frames of all rules together for each frame, as an upper bound.
     """
     copies = 1 + state[COPIES_MAX]
     forged_bytes = state[FORGED_MAX] * envelope_length + state[FORGED_BYTES_MAX]
@@ -66,39 +73,43 @@ class Engine(NamedTuple):
     """The state of one middlebox, for both directions of all its links."""
 
     rules: Any  # RULE, in file order
-    chosen_streams: Any  # uint8[rule, stream ordinal]: 1 where a rule looks; last, at no stream's
-    spans: Any  # int64[rule, class index, 2]: first bit and count of the field that it damages
-    ranges: Any  # int64[n, 2]: begins and ends of all rules' lists of positions, one list a rule
-    fates: Any  # FATE, sorted by frame: what a replay does, whatever the rules look at
-    templates: Any  # TEMPLATE, of all rules one behind the other
-    patches: Any  # PATCH, of all templates one behind the other
+    selected_streams: Any  # uint8[rule, stream ordinal]: 1 if a rule applies; last: no stream
+    spans: Any  # int64[rule, class index, 2]: first bit and count of the field that it corrupts
+    ranges: Any  # int64[n, 2]: begins and ends of all rules' lists of positions, list after list
+    replayed: Any  # REPLAYED_DECISION, sorted by frame: the recorded decisions of a replay
+    templates: Any  # TEMPLATE, of all rules in sequence
+    patches: Any  # PATCH, of all templates in sequence
     template_buf: Any  # uint8, the bytes of all templates
     chains: Any  # uint8[rule, sessions, then order-keyed subjects]: states
     tallies: Any  # int64[rule, 2]
-    awake_since_ns: Any  # int64[rule], 0 while a rule waits for its point of a stream
-    streams: Any  # int64: the case's stream ids in order; a place here is a stream ordinal
-    stream_ends: Any  # int64[stream ordinal]: position behind the last planned frame
-    reached: Any  # int64[stream ordinal]: position behind the farthest frame so far
+    active_since_ns: Any  # int64[rule], 0 while a rule waits for its stream position
+    streams: Any  # int64: the case's stream ids in order; an index is a stream ordinal
+    stream_ends: Any  # int64[stream ordinal]: position after the last expected frame
+    reached: Any  # int64[stream ordinal]: position after the farthest frame so far
     sessions: Any  # SESSION
     attempts: Any  # int64, see `sessions`
-    orders: Any  # int64[link, class index, stream ordinal]: unplaced so far; last, of no stream
+    orders: Any  # int64[link, class index, stream ordinal]: frames keyed by order; last: no stream
     datagrams: Any  # int64[link, 4]
     frames: Any  # int64[link, class index, FRAME_COLUMNS]
-    decisions: Any  # DECISION, emptied by the owner
-    row: Any  # FRAME[1]: what the frame at hand says
-    values: Any  # int64[m]: what the fields of a forged frame hold, see `templates`
-    copies: Any  # int64[n, 2]: offset of a frame of one datagram, and how often it leaves again
-    waiting: Waiting
+    decisions: Any  # DECISION, drained by the caller
+    row: Any  # FRAME[1]: the fields of the current frame
+    values: Any  # int64[m]: values of the fields of a forged frame, see `templates`
+    copies: Any  # int64[n, 2]: offset of a frame of one datagram, and number of its copies
+    held: HeldFrames
     outbox: Outbox
     state: Any  # int64, one cell each
 
 
 def make_engine(
-    case: Case, *, datagram_length_max: int, envelope_length_max: int, fates: Fates | None = None
+    case: Case,
+    *,
+    datagram_length_max: int,
+    envelope_length_max: int,
+    replayed: ReplayedDecisions | None = None,
 ) -> Engine:
-    """An engine for a case, for datagrams and envelopes up to a length.
+    """Create an engine for a case, for datagrams and envelopes up to a length.
 
-    With `fates` it does to each frame what they say, and rules only say how that is done.
+    With `replayed` it replays these decisions, and rules only determine how their actions are done.
     """
     rules, chosen_streams, spans = compile_rules(case)
     templates, patches, template_buf = compile_templates(case)
@@ -107,9 +118,9 @@ def make_engine(
     state[COPIES_MAX] = max((fault.copies for fault in case.faults), default=1)
     state[FORGED_MAX] = max((len(fault.forged) for fault in case.faults), default=0)
     state[FORGED_BYTES_MAX] = len(template_buf)
-    state[IS_REPLAY] = 0 if fates is None else 1
+    state[IS_REPLAY] = 0 if replayed is None else 1
     slot_length = datagram_length_max + envelope_length_max
-    slots = max(64, min(WAITING_SLOTS, WAITING_BYTES_MAX // slot_length))
+    slots = max(64, min(HELD_SLOTS, HELD_BYTES_MAX // slot_length))
     frames_max = 1 + datagram_length_max // FRAME_ALIGNMENT
     stream_ids = sorted(traffic.stream_id for traffic in case.traffic)
     regions = sum(region_slots(traffic.term_length) for traffic in case.traffic)
@@ -121,16 +132,16 @@ def make_engine(
     )
     return Engine(
         rules=rules,
-        chosen_streams=chosen_streams,
+        selected_streams=chosen_streams,
         spans=spans,
         ranges=compile_ranges(case),
-        fates=np.zeros(0, dtype=FATE) if fates is None else fates,
+        replayed=np.zeros(0, dtype=REPLAYED_DECISION) if replayed is None else replayed,
         templates=templates,
         patches=patches,
         template_buf=template_buf,
         chains=np.zeros((len(rules), sessions + links * classes * (streams + 1)), dtype=np.uint8),
         tallies=np.zeros((len(rules), 2), dtype=np.int64),
-        awake_since_ns=np.zeros(len(rules), dtype=np.int64),
+        active_since_ns=np.zeros(len(rules), dtype=np.int64),
         streams=np.array(stream_ids, dtype=np.int64),
         stream_ends=stream_ends(case),
         reached=np.zeros(streams, dtype=np.int64),
@@ -145,7 +156,7 @@ def make_engine(
         row=np.zeros(1, dtype=FRAME),
         values=np.zeros(len(SOURCES), dtype=np.int64),
         copies=np.zeros((frames_max, 2), dtype=np.int64),
-        waiting=make_waiting(slots, slot_length),
+        held=make_held_frames(slots, slot_length),
         outbox=make_outbox(
             max(OUTBOX_DATAGRAMS, slots + 2 * one_datagrams),
             slots * (slot_length + 64) + 2 * one_bytes,

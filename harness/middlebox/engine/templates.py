@@ -1,9 +1,9 @@
-"""Forged frames on their way out: the bytes that scapy wrote, made to fit the live stream.
+"""Forged frames: bytes built by scapy, patched with the values of the live stream.
 
-TEMPLATE   where its bytes lie, what it claims about its place
-PATCH      a field whose value the stream gives: its session, its term id, ...
+TEMPLATE   where its bytes lie, and the position that it claims
+PATCH      a field whose value comes from the stream: its session, its term id, ...
 
-place claimed = the followed frame's position + advance, or the end of its term + term_end
+claimed position = the followed frame's position + advance, or the end of its term + term_end
 """
 
 from typing import Any
@@ -22,19 +22,19 @@ SOURCES: tuple[str, ...] = (
     "initial_term_id",
     "term_length",
 )
-"""What `PATCH.source` counts; the names of `windtunnel.harness.dissect.frames.forged_frames`."""
+"""Index is `PATCH.source`; the names of `windtunnel.harness.dissect.frames.forged_frames`."""
 
 _SESSION_ID, _STREAM_ID, _TERM_ID, _TERM_OFFSET, _RECEIVER_ID, _INITIAL, _LENGTH = range(7)
 
 OTHER = 0x2B5D_11F7
-"""Added to an id to make one that is nobody's."""
+"""Added to an id to make one that is not in use."""
 
 TEMPLATE = np.dtype(
     [
-        ("at", "<i8"),  # of its first byte among those of all templates
+        ("at", "<i8"),  # offset of its first byte among those of all templates
         ("length", "<i8"),
         ("advance", "<i8"),
-        ("from_term_end", "<i8"),  # 1: `term_end` counts instead of `advance`
+        ("from_term_end", "<i8"),  # 1: `term_end` applies instead of `advance`
         ("term_end", "<i8"),
         ("shift", "<i8"),
         ("term", "<i8"),
@@ -59,7 +59,7 @@ PATCH = np.dtype(
 def claimed_place(
     template: Any, place: int, term_id: int, term_offset: int, initial_term_id: int, length: int
 ) -> tuple[int, int]:
-    """Term id and offset that a forged frame claims.
+    """The term id and offset that a forged frame claims.
 
     `place` is the followed frame's position or NO_POSITION, `length` that of a term or 0.
     """
@@ -71,7 +71,7 @@ def claimed_place(
         term_id = initial_term_id + position // length
         term_offset = position % length
         if template["from_term_end"] != 0 and template["term_end"] >= 0:
-            # Beyond the end of its own term, which no position can say.
+            # Past the end of its own term, which no position can express.
             term_id = initial_term_id + place // length
             term_offset = length + template["term_end"]
     return term_id + template["term"], term_offset + template["shift"]
@@ -79,7 +79,7 @@ def claimed_place(
 
 @allocating_kernel
 def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None:
-    """Write what the stream says into a forged frame at `at`.
+    """Patch a forged frame at `at` with the stream's values.
 
     Shapes: buf uint8[n]; patches PATCH[m]; values int64[len(SOURCES)]
     """
@@ -94,7 +94,7 @@ def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None
 def set_values(
     values: Any, template: Any, row: Any, place: int, initial_term_id: int, length: int
 ) -> None:
-    """What the fields of a forged frame hold that follows the frame in `row`.
+    """Set the values of the fields of a forged frame that follows the frame in `row`.
 
     Shapes: values int64[len(SOURCES)]; row FRAME
     """

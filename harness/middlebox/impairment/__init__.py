@@ -1,1 +1,3 @@
-"""Impairments of whole packets, behind the fault rules: loss, delay, rate, copies, damage."""
+"""Impairments of whole packets, after the fault rules: loss, delay, rate, duplication,
+corruption.
+"""

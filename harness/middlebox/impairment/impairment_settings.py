@@ -1,4 +1,4 @@
-"""The weather of a case as tables that a kernel can walk.
+"""The impairments of a case as tables that a kernel can read.
 
 WeatherCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
             --> jitters[link]    the delay's deviation at each of 4096 quantiles
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.resolved.impairment_case import WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 from windtunnel.harness.scenario.schema.jitter import JITTERS, deviations
 from windtunnel.harness.scenario.schema.units import BILLION
 
@@ -34,14 +34,14 @@ _MODELS = {
 
 
 def threshold(share_ppb: int) -> int:
-    """The number below which a draw of 32 bits lies with this probability."""
+    """The threshold that a draw of 32 bits is below with this probability."""
     return (share_ppb << DRAW_BITS) // BILLION
 
 
-def settings(weather: Iterable[WeatherCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Everything but the jitter, int64[links, SETTINGS]."""
+def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
+    """Build the table of all settings but the jitter, int64[links, SETTINGS]."""
     table = np.zeros((len(link_names), SETTINGS), dtype=np.int64)
-    for each in weather:
+    for each in impairments:
         row = table[link_names.index(each.link)]
         row[ON] = 1
         row[DELAY_NS] = each.delay_ns
@@ -58,10 +58,10 @@ def settings(weather: Iterable[WeatherCase], link_names: tuple[str, ...]) -> NDA
     return table
 
 
-def jitters(weather: Iterable[WeatherCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """What a draw adds to the delay, int64[links, JITTERS], in nanoseconds."""
+def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
+    """Build the table of what a draw adds to the delay, int64[links, JITTERS], in nanoseconds."""
     table = np.zeros((len(link_names), JITTERS), dtype=np.int64)
-    for each in weather:
+    for each in impairments:
         if each.jitter_ns:
             shape = deviations(each.distribution)
             table[link_names.index(each.link)] = np.rint(shape * each.jitter_ns)
@@ -69,8 +69,10 @@ def jitters(weather: Iterable[WeatherCase], link_names: tuple[str, ...]) -> NDAr
 
 
 def behind_netem(case: Case) -> NDArray[np.int64]:
-    """By port, 1 where the kernel's queue is part of the weather: a full one is no failure."""
+    """By port, 1 if the kernel's queue is part of the impairments: dropping is then no failure."""
     found = np.zeros(len(case.hosts), dtype=np.int64)
-    if any(each.queue_packets and case.backend_of(each.link) == "netem" for each in case.weather):
+    if any(
+        each.queue_packets and case.backend_of(each.link) == "netem" for each in case.impairments
+    ):
         found[:] = 1
     return found

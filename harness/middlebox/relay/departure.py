@@ -1,19 +1,19 @@
-"""What leaves the middlebox: from the outbox, or from the weather behind it, to the sockets.
+"""Sends datagrams from the outbox, or from the impairments after it, to the sockets.
 
-    outbox --ports, checksums--> weather? --no---> sendmmsg, a batch for each port
-                                   `--yes--> wait --> sendmmsg when due
+    outbox --ports, checksums--> impaired? --no---> sendmmsg, a batch for each port
+                                    `--yes--> held --> sendmmsg when due
 
-Notes how long each datagram took from its arrival, and counts what an interface refuses.
+Records the latency of each datagram since its arrival, and counts those that an interface refuses.
 """
 
 from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.dissect.frames.bytes_at import u16_be
-from windtunnel.harness.middlebox.engine import held_frames as wait
+from windtunnel.harness.middlebox.engine import held_frames
 from windtunnel.harness.middlebox.engine import outbox as out
 from windtunnel.harness.middlebox.engine.packet import seal, set_macs
 from windtunnel.harness.middlebox.engine.readdress import set_ports
 from windtunnel.harness.middlebox.engine.state import Engine
-from windtunnel.harness.middlebox.impairment import impairment as skies
+from windtunnel.harness.middlebox.impairment import impairment
 from windtunnel.harness.middlebox.relay.libc import (
     EAGAIN,
     EINTR,
@@ -40,7 +40,7 @@ _HEADER_LENGTH = MMSGHDR.itemsize
 
 @allocating_kernel
 def flush(relay: Relay, engine: Engine) -> None:
-    """Send all datagrams of the outbox and note how long they took to get here."""
+    """Send all datagrams of the outbox and record their latency."""
     outbox = engine.outbox
     count = outbox.counts[out.COUNT]
     if count == 0:
@@ -57,7 +57,7 @@ def flush(relay: Relay, engine: Engine) -> None:
             if datagram["foreign"] == 0:
                 envelope_length, length = datagram["envelope_length"], datagram["length"]
                 is_changed = set_ports(
-                    relay.readdressed,
+                    relay.rewritten_ports,
                     outbox.buf,
                     at,
                     envelope_length,
@@ -66,8 +66,8 @@ def flush(relay: Relay, engine: Engine) -> None:
                 )
                 is_changed |= datagram["is_changed"] != 0
                 seal(outbox.buf, at, envelope_length, length, is_changed)
-            if skies.is_on(relay.weather, link):
-                _into_weather(relay, engine, index)
+            if impairment.is_on(relay.impairments, link):
+                _impair(relay, engine, index)
                 continue
             iovec = relay.sent_iovecs[batch]
             iovec["base"] = outbox.buf.ctypes.data + at
@@ -87,8 +87,8 @@ def flush(relay: Relay, engine: Engine) -> None:
 
 
 @allocating_kernel
-def _into_weather(relay: Relay, engine: Engine, index: int) -> None:
-    """Hand a sealed datagram of the outbox to the weather of its direction."""
+def _impair(relay: Relay, engine: Engine, index: int) -> None:
+    """Pass a sealed datagram of the outbox to the impairments of its direction."""
     buf = engine.outbox.buf
     datagram = engine.outbox.datagrams[index]
     at, link, came_ns = datagram["at"], datagram["link"], datagram["arrived_ns"]
@@ -100,50 +100,50 @@ def _into_weather(relay: Relay, engine: Engine, index: int) -> None:
         source, destination = u16_be(buf, ports_at), u16_be(buf, ports_at + 2)
         for port in relay.ports:
             if port in (source, destination):
-                skies.take(relay.weather, link, buf, at, envelope_length, length, came_ns)
+                impairment.apply(relay.impairments, link, buf, at, envelope_length, length, came_ns)
                 return
-    skies.take(relay.weather, link, buf, at, envelope_length + length, 0, came_ns)
+    impairment.apply(relay.impairments, link, buf, at, envelope_length + length, 0, came_ns)
 
 
 @allocating_kernel
-def send_weather(relay: Relay, now_ns: int) -> None:
-    """Send all that is due, in its order; neighbours of one direction leave in batches."""
-    waiting = relay.weather.waiting
-    while wait.next_due_ns(waiting) <= now_ns:
-        link = waiting.waiters[waiting.heap[0]]["link"]
-        first = waiting.counts[wait.FREE]
+def send_impaired(relay: Relay, now_ns: int) -> None:
+    """Send all that is due, in order; adjacent packets of one direction are sent in batches."""
+    held = relay.impairments.held
+    while held_frames.next_due_ns(held) <= now_ns:
+        link = held.records[held.heap[0]]["link"]
+        first = held.counts[held_frames.FREE]
         batch = 0
-        slot = skies.next_slot(relay.weather, link, now_ns)
-        while slot != wait.NONE:
+        slot = impairment.next_slot(relay.impairments, link, now_ns)
+        while slot != held_frames.NONE:
             iovec = relay.sent_iovecs[batch]
-            iovec["base"] = waiting.buf.ctypes.data + slot * waiting.buf.shape[1]
-            iovec["length"] = waiting.waiters[slot]["frame_length"]
-            waiting.free[first + batch] = slot
+            iovec["base"] = held.buf.ctypes.data + slot * held.buf.shape[1]
+            iovec["length"] = held.records[slot]["frame_length"]
+            held.free[first + batch] = slot
             relay.sent_links[batch] = link
             batch += 1
             if batch == SEND_BATCH:
                 break
-            slot = skies.next_slot(relay.weather, link, now_ns)
+            slot = impairment.next_slot(relay.impairments, link, now_ns)
         _send(relay, relay.targets[link], batch)
         # Their bytes were needed until here.
-        waiting.counts[wait.FREE] += batch
+        held.counts[held_frames.FREE] += batch
 
 
 @allocating_kernel
 def _send(relay: Relay, far: int, count: int) -> None:
-    """Send a batch; a busy interface is tried again, what it refuses is counted."""
+    """Send a batch; retries a busy interface, and counts what it refuses."""
     headers = relay.sent_headers.ctypes.data
     sent = 0
     retries = 0
     while sent < count:
-        # A batch that has sent something does not say why it stopped: what netem's full queue has
-        # taken would be sent again.
-        batch = 1 if relay.weather.netem[far] else count - sent
+        # A partially sent batch does not report why it stopped: a packet that netem's full queue
+        # has accepted would be sent again.
+        batch = 1 if relay.impairments.netem[far] else count - sent
         status = send_batch(relay.fds[far], headers + sent * _HEADER_LENGTH, batch)
         if status > 0:
             sent += status
-        elif status == -ENOBUFS and relay.weather.netem[far]:
-            # The packet has gone into netem, whose full queue took it: it counts it as dropped.
+        elif status == -ENOBUFS and relay.impairments.netem[far]:
+            # netem's full queue accepted the packet and counts it as dropped.
             sent += 1
         elif status in (-EAGAIN, -ENOBUFS) and retries < SEND_RETRIES_MAX:
             retries += 1

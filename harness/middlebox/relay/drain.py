@@ -1,6 +1,6 @@
-"""How long the last frames may stay in the relay once the end has been asked for.
+"""Computes how long the last frames may stay in the relay after a stop was requested.
 
-    arrival --hold--> --mean + tail of the jitter--> --line at the link's rate--> gone
+    arrival --hold--> --mean + tail of the jitter--> --queue at the link's rate--> sent
 
 A relay that is not empty by then is broken, not slow.
 """
@@ -11,21 +11,21 @@ from windtunnel.harness.scenario.schema.units import BILLION
 
 DRAIN_NS_MIN = 12 * BILLION
 DRAIN_NS_MAX = 50 * BILLION
-"""Below the time after which the relay is killed, so that it can still say what went wrong."""
+"""Below the time after which the relay is killed, so that it can still report its error."""
 _MARGIN_NS = 2 * BILLION
 
 
 def drain_ns(case: Case, packet_length_max: int) -> int:
-    """Longest time for the last frames to leave: above the longest that a frame may be ordered to
-    stay in this case."""
+    """Longest time for the last frames to leave: above the longest time that this case can hold or
+    delay a frame."""
     hold_ns = max((fault.hold_ns for fault in case.faults), default=0)
-    under_way_ns = 0
-    for weather in case.weather:
-        if case.backend_of(weather.link) != "relay":
+    in_flight_ns = 0
+    for impairment in case.impairments:
+        if case.backend_of(impairment.link) != "relay":
             continue
-        travel_ns = weather.delay_ns + TAIL * weather.jitter_ns
-        if weather.rate_bits_per_s:
-            bits = limit(weather) * packet_length_max * 8
-            travel_ns += bits * BILLION // weather.rate_bits_per_s
-        under_way_ns = max(under_way_ns, travel_ns)
-    return min(max(hold_ns + under_way_ns + _MARGIN_NS, DRAIN_NS_MIN), DRAIN_NS_MAX)
+        travel_ns = impairment.delay_ns + TAIL * impairment.jitter_ns
+        if impairment.rate_bits_per_s:
+            bits = limit(impairment) * packet_length_max * 8
+            travel_ns += bits * BILLION // impairment.rate_bits_per_s
+        in_flight_ns = max(in_flight_ns, travel_ns)
+    return min(max(hold_ns + in_flight_ns + _MARGIN_NS, DRAIN_NS_MIN), DRAIN_NS_MAX)

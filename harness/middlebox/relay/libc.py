@@ -1,8 +1,8 @@
-"""The system calls that the relay's kernel makes: datagrams in batches, waiting, the clock.
+"""The system calls of the relay's kernel: batched datagrams, polling, the clock.
 
-Kernels reach libc by symbol name, which keeps their builds cacheable. Pointers travel as whole
-numbers, and whoever calls keeps the memory alive. A call that fails returns the negative errno.
-With the JIT off the same names are bound through ctypes.
+Kernels reach libc by symbol name, which keeps their builds cacheable. Pointers are passed as
+integers, and the caller keeps the memory alive. A call that fails returns the negative errno.
+Without the JIT the same names are bound through ctypes.
 """
 
 import ctypes
@@ -85,19 +85,20 @@ else:
 
 @allocating_kernel
 def receive_batch(fd: int, headers_address: int, count: int) -> int:
-    """Receive up to `count` datagrams without waiting; how many, or a negative errno."""
+    """Receive up to `count` datagrams without blocking. Returns their number or a negative
+    errno."""
     return _result(_recvmmsg(fd, headers_address, count, MSG_DONTWAIT, 0))
 
 
 @allocating_kernel
 def send_batch(fd: int, headers_address: int, count: int) -> int:
-    """Send up to `count` datagrams without waiting; how many, or a negative errno."""
+    """Send up to `count` datagrams without blocking. Returns their number or a negative errno."""
     return _result(_sendmmsg(fd, headers_address, count, MSG_DONTWAIT))
 
 
 @allocating_kernel
 def wait_for(pollfds_address: int, count: int, timespec: Any, timeout_ns: int) -> int:
-    """Sleep until a socket is ready, a signal comes or the time is over.
+    """Sleep until a socket is ready, a signal arrives or the time is over.
 
     Shapes:  timespec int64[2], scratch
     Returns: sockets that are ready, 0, or a negative errno
@@ -109,6 +110,6 @@ def wait_for(pollfds_address: int, count: int, timespec: Any, timeout_ns: int) -
 
 @allocating_kernel
 def realtime_ns(timespec: Any) -> int:
-    """The time of day; `timespec` is scratch."""
+    """The wall-clock time; `timespec` is scratch."""
     _clock_gettime(CLOCK_REALTIME, timespec.ctypes.data)
     return int(timespec[0]) * NS_PER_SECOND + int(timespec[1])

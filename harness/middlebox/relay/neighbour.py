@@ -1,9 +1,9 @@
-"""Who answers behind an interface: the MAC address of a host, asked for by ARP.
+"""Resolves the MAC address of the host behind an interface by ARP.
 
-    relay -- who has 10.64.0.3? tell 10.64.0.2 --> everyone
+    relay -- who has 10.64.0.3? tell 10.64.0.2 --> broadcast
     relay <------- 10.64.0.3 is at aa:bb:... ----- host
 
-The kernel answers ARP for the relay's own addresses by itself. Not covered: IPv6 neighbours.
+The kernel answers ARP for the relay's own addresses itself. Not supported: IPv6 neighbours.
 """
 
 import socket
@@ -25,15 +25,15 @@ _REQUEST, _REPLY = 1, 2
 _ANY = "0.0.0.0"
 
 
-def arp_request(mac: bytes, address: str, wanted: str) -> bytes:
-    """An Ethernet frame that asks who has an address."""
+def arp_request(mac: bytes, address: str, target_address: str) -> bytes:
+    """Build an Ethernet frame with an ARP request for an address."""
     ethernet = _ETHERNET.pack(_BROADCAST, mac, _ETHERTYPE)
-    own, target = socket.inet_aton(address), socket.inet_aton(wanted)
+    own, target = socket.inet_aton(address), socket.inet_aton(target_address)
     return ethernet + _ARP.pack(1, 0x0800, 6, 4, _REQUEST, mac, own, bytes(6), target)
 
 
-def arp_answer(packet: bytes, wanted: str) -> bytes | None:
-    """The MAC address that a packet gives for an address, or None if it is about something else."""
+def arp_answer(packet: bytes, target_address: str) -> bytes | None:
+    """Return the MAC address that a packet gives for an address, or None for any other packet."""
     if len(packet) < _ETHERNET.size + _ARP.size:
         return None
     if _ETHERNET.unpack_from(packet)[2] != _ETHERTYPE:
@@ -41,44 +41,44 @@ def arp_answer(packet: bytes, wanted: str) -> bytes | None:
     hardware, protocol, _, _, code, mac, sender, _, _ = _ARP.unpack_from(packet, _ETHERNET.size)
     if (hardware, protocol) != (1, 0x0800) or code not in (_REQUEST, _REPLY):
         return None
-    return bytes(mac) if sender == socket.inet_aton(wanted) else None
+    return bytes(mac) if sender == socket.inet_aton(target_address) else None
 
 
-def find_neighbour(port: Port, wanted: str, timeout_s: float = TIMEOUT_S) -> bytes:
-    """Ask until the host answers; PortError when it does not in time."""
+def find_neighbour(port: Port, target_address: str, timeout_s: float = TIMEOUT_S) -> bytes:
+    """Send requests until the host answers. Raises PortError if it does not in time."""
     try:
-        IPv4Address(wanted)
+        IPv4Address(target_address)
     except AddressValueError as error:
-        text = f"{wanted} is not an IPv4 address, and IPv6 hosts are not supported"
+        text = f"expected an IPv4 address, found {target_address}: IPv6 hosts are not supported"
         raise PortError(f"interface {port.name}: {text}") from error
-    request = arp_request(port.mac, port.address or _ANY, wanted)
+    request = arp_request(port.mac, port.address or _ANY, target_address)
     deadline = time.monotonic() + timeout_s
     port.socket.settimeout(RETRY_S)
     try:
         while time.monotonic() < deadline:
             port.socket.send(request)
-            mac = _await_answer(port, wanted, min(deadline, time.monotonic() + RETRY_S))
+            mac = _await_answer(port, target_address, min(deadline, time.monotonic() + RETRY_S))
             if mac is not None:
                 return mac
-        # The time may have passed while this process stood still, and the answer be there.
-        mac = _await_answer(port, wanted, time.monotonic() + RETRY_S)
+        # The deadline may have passed while this process was not scheduled, with the answer queued.
+        mac = _await_answer(port, target_address, time.monotonic() + RETRY_S)
         if mac is not None:
             return mac
     except OSError as error:
         raise PortError(f"interface {port.name}: {error.strerror or error}") from error
     finally:
         port.socket.settimeout(None)
-    text = f"{wanted} did not answer ARP within {timeout_s:g} s"
+    text = f"{target_address} did not answer ARP within {timeout_s:g} s"
     raise PortError(f"interface {port.name}: {text}: is the host up, and on this side?")
 
 
-def _await_answer(port: Port, wanted: str, until: float) -> bytes | None:
+def _await_answer(port: Port, target_address: str, until: float) -> bytes | None:
     while time.monotonic() < until:
         try:
             packet = port.socket.recv(PACKET_LENGTH_MAX)
         except TimeoutError:
             return None
-        mac = arp_answer(packet, wanted)
+        mac = arp_answer(packet, target_address)
         if mac is not None:
             return mac
     return None

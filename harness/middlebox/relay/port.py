@@ -1,6 +1,6 @@
-"""A socket on one interface of the relay: every packet that arrives there, none that leaves.
+"""A raw socket on one interface of the relay, which receives every packet that arrives there.
 
-Needs CAP_NET_RAW; the large receive buffer needs CAP_NET_ADMIN. Knows nothing of what packets hold.
+Excludes outgoing packets. Needs CAP_NET_RAW; the large receive buffer needs CAP_NET_ADMIN.
 """
 
 import fcntl
@@ -20,7 +20,7 @@ SIOCGIFMTU = 0x8921
 SIOCGIFHWADDR = 0x8927
 
 RECEIVE_BUFFER_BYTES = 256 << 20
-"""A second of full load; the kernel takes memory only for what really waits."""
+"""One second at full load; the kernel allocates memory only for queued packets."""
 SEND_BUFFER_BYTES = 8 << 20
 ETHERNET_HEADER_LENGTH = 14
 
@@ -46,12 +46,12 @@ class Port:
         return self.mtu + ETHERNET_HEADER_LENGTH + 4
 
     def kernel_drops(self) -> int:
-        """Packets that found the receive buffer full since the last call."""
+        """Packets dropped because the receive buffer was full, since the last call."""
         raw = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", raw)[1])
 
     def discard(self) -> None:
-        """Forget everything received so far."""
+        """Discard everything received so far."""
         while True:
             try:
                 self.socket.recv(1, socket.MSG_DONTWAIT)
@@ -64,9 +64,10 @@ class Port:
 
 
 def open_port(name: str) -> Port:
-    """Open an interface; PortError when it does not exist or privileges are missing."""
+    """Open an interface. Raises PortError if it does not exist or privileges are missing."""
     try:
-        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)  # deaf until it is bound
+        # Protocol 0: it receives nothing until it is bound.
+        raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     except PermissionError as error:
         text = "raw sockets need CAP_NET_RAW: run as root, or in a namespace of your own"
         raise PortError(f"cannot open a packet socket: {text}") from error
@@ -89,7 +90,7 @@ def open_port(name: str) -> Port:
 
 
 def _enlarge(raw: socket.socket, forced: int, plain: int, length: int) -> None:
-    """Set a buffer's size, beyond the system's limit where privileges allow it."""
+    """Set a buffer's size, beyond the system's limit if privileges allow it."""
     try:
         raw.setsockopt(socket.SOL_SOCKET, forced, length)
     except PermissionError:

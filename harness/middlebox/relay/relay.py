@@ -3,11 +3,11 @@
     port 0 (host a) --recvmmsg--> [a->b] engine --outbox--> sendmmsg--> port 1 (host b)
                     `-----------> [a->c] engine --outbox--> sendmmsg--> port 2 (host c)
 
-A star: each host has a port of its own, and a packet from one host to another passes the engine
-with the code of that link direction. What goes to a multicast group passes once for each link of
-its sender. One thread serves all directions in batches and sleeps in ppoll when there is nothing to
-do; it never spins. Arrival times are the kernel's, so waiting in a receive buffer counts as lag and
-delays are counted from the true arrival.
+A star: each host has a port of its own, and a packet from one host to another passes through the
+engine with the code of that link direction. A multicast packet passes once for each link of its
+sender. One thread serves all directions in batches and sleeps in ppoll when idle; it never spins.
+Arrival times are the kernel's, so time in a receive buffer counts as lag and delays are counted
+from the true arrival.
 """
 
 from typing import Any
@@ -16,9 +16,9 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.middlebox.engine import engine as rules_engine
 from windtunnel.harness.middlebox.engine import outbox as out
 from windtunnel.harness.middlebox.engine.held_frames import next_due_ns
-from windtunnel.harness.middlebox.engine.packet import AERON, EVERYBODY, FRAGMENT, STRAY, classify
+from windtunnel.harness.middlebox.engine.packet import AERON, ALL_HOSTS, FRAGMENT, STRAY, classify
 from windtunnel.harness.middlebox.engine.state import BATCH_MAX, DECISIONS, Engine
-from windtunnel.harness.middlebox.relay.departure import flush, send_weather
+from windtunnel.harness.middlebox.relay.departure import flush, send_impaired
 from windtunnel.harness.middlebox.relay.libc import (
     EAGAIN,
     EINTR,
@@ -42,7 +42,7 @@ from windtunnel.harness.middlebox.relay.relay_state import (
     Relay,
 )
 
-# What `run` returns.
+# Results of `run`.
 TIME_OVER, DECISIONS_FULL, INTERRUPTED, DRAINED, FAILED = range(5)
 
 _TIMESTAMP_LENGTH = 32
@@ -50,9 +50,9 @@ _TIMESTAMP_LENGTH = 32
 
 @allocating_kernel
 def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
-    """Forward until a time, or until the shell is needed; says why it returned.
+    """Forward until a time, or until Python is needed. Returns the reason.
 
-    Units:   until_ns and all times are of the clock of day
+    Units:   until_ns and all times are wall-clock times
     Returns: TIME_OVER, DECISIONS_FULL, INTERRUPTED by a signal, FAILED with the errno in `counts`,
              or DRAINED when `draining` and nothing is left to receive or to send
     """
@@ -77,12 +77,12 @@ def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
         while not rules_engine.release(engine, now_ns):
             flush(relay, engine)
         flush(relay, engine)
-        send_weather(relay, now_ns)
+        send_impaired(relay, now_ns)
         if now_ns >= until_ns:
             return TIME_OVER
         if received == 0:
-            due_ns = min(next_due_ns(engine.waiting), next_due_ns(relay.weather.waiting))
-            if draining and engine.waiting.counts[0] + relay.weather.waiting.counts[0] == 0:
+            due_ns = min(next_due_ns(engine.held), next_due_ns(relay.impairments.held))
+            if draining and engine.held.counts[0] + relay.impairments.held.counts[0] == 0:
                 return DRAINED
             wait_ns = min(due_ns, until_ns) - now_ns
             status = wait_for(relay.pollfds.ctypes.data, ports, relay.timespec, max(wait_ns, 0))
@@ -92,7 +92,7 @@ def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
 
 @allocating_kernel
 def _take(relay: Relay, engine: Engine, near: int, index: int) -> None:
-    """Hand one received packet on, by what it is and where it goes."""
+    """Process one received packet according to its class and destination."""
     header = relay.received_headers[near, index]
     length = int(header["length"])
     arrived_ns = _arrival_ns(relay, near, index)
@@ -113,11 +113,11 @@ def _take(relay: Relay, engine: Engine, near: int, index: int) -> None:
         relay.counts[near, FRAGMENTS] += 1
     copies = 0
     for other in range(len(relay.fds)):
-        if far not in (EVERYBODY, other) or relay.routes[near, other] == NO_LINK:
+        if far not in (ALL_HOSTS, other) or relay.routes[near, other] == NO_LINK:
             continue
         copies += 1
         link = relay.routes[near, other]
-        _hand_on(
+        _forward(
             relay, engine, kind, link, packet, length, envelope_length, frames_length, arrived_ns
         )
     if copies == 0:
@@ -127,7 +127,7 @@ def _take(relay: Relay, engine: Engine, near: int, index: int) -> None:
 
 
 @allocating_kernel
-def _hand_on(
+def _forward(
     relay: Relay,
     engine: Engine,
     kind: int,
@@ -138,7 +138,7 @@ def _hand_on(
     frames_length: int,
     arrived_ns: int,
 ) -> None:
-    """Offer a packet to the engine on one link, or let it pass there if it is none of Aeron's."""
+    """Offer a packet to the engine on one link, or forward it unchanged if it is not Aeron's."""
     if kind == AERON:
         if not rules_engine.has_room(engine, envelope_length, frames_length):
             flush(relay, engine)
@@ -159,7 +159,7 @@ def _hand_on(
 
 @allocating_kernel
 def _arrival_ns(relay: Relay, near: int, index: int) -> int:
-    """When the kernel saw a packet; now if it does not say."""
+    """The kernel's timestamp of a packet, or the current time without one."""
     if relay.received_headers[near, index]["control_length"] < _TIMESTAMP_LENGTH:
         return realtime_ns(relay.timespec)
     control = relay.controls[near, index]

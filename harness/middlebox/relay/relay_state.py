@@ -1,10 +1,8 @@
 """The sockets' side of the middlebox: buffers, message headers that point to them, counts.
 
-    port 0   received[0], headers[0], controls[0]     a batch that recvmmsg fills
-    port 1   received[1], ...
-    all      sent_headers, sent_iovecs                a batch that sendmmsg takes, out of the outbox
-
-Knows no packet: what is received and sent with it is the loop's.
+port 0   received[0], headers[0], controls[0]     a batch that recvmmsg fills
+port 1   received[1], ...
+all      sent_headers, sent_iovecs                a batch that sendmmsg sends from the outbox
 """
 
 from collections.abc import Sequence
@@ -13,29 +11,29 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from windtunnel.harness.middlebox.engine.readdress import Readdressed
+from windtunnel.harness.middlebox.engine.readdress import RewrittenPorts
 from windtunnel.harness.middlebox.engine.state import BATCH_MAX
-from windtunnel.harness.middlebox.impairment.impairment import Weather
+from windtunnel.harness.middlebox.impairment.impairment import Impairments
 from windtunnel.harness.middlebox.relay.libc import IOVEC, MMSGHDR, POLLFD, POLLIN, POLLOUT
 
-# Columns of `counts`, one row a port; packets for a host without a link are UNLINKED, and those for
-# a group leave COPIES more than came.
+# Columns of `counts`, one row per port; packets for a host without a link are UNLINKED, and COPIES
+# counts the additional packets of those to a group.
 RECEIVED, STRAYS, UNLINKED, COPIES, FRAGMENTS, OVERSIZE, ERROR = range(7)
-# Columns of `link_counts`, one row a link direction.
+# Columns of `link_counts`, one row per link direction.
 FOREIGN, SEND_FAILURES, LAG_MAX = range(3)
 NO_LINK = -1
 
 SEND_BATCH = 128
 LAG_BUCKET_NS = 1_000
 LAG_BUCKETS = 20_000
-"""The last bucket takes all longer lags too."""
+"""The last bucket also counts all longer lags."""
 CONTROL_LENGTH = 64
-"""Of a packet's ancillary data, which is the time of its arrival."""
+"""Length of a packet's ancillary data, which is its arrival time."""
 _CONTROL_WORDS = CONTROL_LENGTH // 8
 
 
 class Relay(NamedTuple):
-    """All that the loop between the interfaces touches."""
+    """All state of the loop between the interfaces."""
 
     fds: Any  # int64[port]
     hosts: Any  # int64[port, 2]: halves of each host's address
@@ -46,17 +44,17 @@ class Relay(NamedTuple):
     received: Any  # uint8[port, batch, length]
     received_headers: Any  # MMSGHDR[port, batch]
     received_iovecs: Any  # IOVEC[port, batch]
-    controls: Any  # int64[port, batch, words]: ancillary data, which is the time of arrival
+    controls: Any  # int64[port, batch, words]: ancillary data, which is the arrival time
     sent_headers: Any  # MMSGHDR[batch]
     sent_iovecs: Any  # IOVEC[batch]
-    sent_links: Any  # int64[batch]: whose each of them is
-    pollfds: Any  # POLLFD[port + 1]: all to read, one to write
+    sent_links: Any  # int64[batch]: the link of each of them
+    pollfds: Any  # POLLFD[port + 1]: all for reading, one for writing
     timespec: Any  # int64[2], scratch
     lags: Any  # int64[link, buckets]
     counts: Any  # int64[port, 7]
     link_counts: Any  # int64[link, 3]
-    readdressed: Readdressed
-    weather: Weather
+    rewritten_ports: RewrittenPorts
+    impairments: Impairments
 
 
 def make_relay(
@@ -66,10 +64,10 @@ def make_relay(
     routes: NDArray[np.int64],
     ports: NDArray[np.int64],
     packet_length_max: int,
-    readdressed: Readdressed,
-    weather: Weather,
+    rewritten_ports: RewrittenPorts,
+    impairments: Impairments,
 ) -> Relay:
-    """A relay between open sockets; nothing is received yet.
+    """Create a relay between open sockets.
 
     Shapes: hosts int64[port, 2]; macs uint8[port, 12]; routes int64[port, port]; ports int64[p]
     """
@@ -114,12 +112,13 @@ def make_relay(
         lags=np.zeros((links, LAG_BUCKETS), dtype=np.int64),
         counts=np.zeros((count, 7), dtype=np.int64),
         link_counts=np.zeros((links, 3), dtype=np.int64),
-        readdressed=readdressed,
-        weather=weather,
+        rewritten_ports=rewritten_ports,
+        impairments=impairments,
     )
 
 
 def _addresses(array: NDArray[Any], stride: int) -> NDArray[Any]:
-    """Of each packet's part of an array whose first two sizes are ports and packets."""
+    """Addresses of each packet's part of an array whose first two dimensions are ports and
+    packets."""
     count = len(array) * BATCH_MAX
     return (array.ctypes.data + np.arange(count) * stride).reshape(len(array), BATCH_MAX)

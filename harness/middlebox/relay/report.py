@@ -1,6 +1,6 @@
-"""What a middlebox did, on its way to the run folder: the ledger, and the decision log.
+"""Writes the middlebox's accounts to the run folder: the ledger, and the decision log.
 
-Decisions are appended as they are drained, so that a killed relay leaves all but its last ones.
+Decisions are appended as they are drained, so that a killed relay loses only its last ones.
 """
 
 from collections.abc import Sequence
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.middlebox.frame_class import NAMES
-from windtunnel.harness.artifact.middlebox.impairment_account import WeatherAccount
+from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.artifact.middlebox.ledger import (
     FrameAccount,
     Ledger,
@@ -20,8 +20,8 @@ from windtunnel.harness.artifact.middlebox.ledger import (
     RuleAccount,
 )
 from windtunnel.harness.middlebox.engine.state import DATAGRAMS_IN, DECISIONS, Engine
-from windtunnel.harness.middlebox.impairment import impairment as skies
-from windtunnel.harness.middlebox.impairment.impairment import Weather, is_on
+from windtunnel.harness.middlebox.impairment import impairment
+from windtunnel.harness.middlebox.impairment.impairment import Impairments, is_on
 from windtunnel.harness.middlebox.relay.relay_state import (
     COPIES,
     FOREIGN,
@@ -38,16 +38,23 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 
 class DecisionLog:
-    """The file of decisions, grown from the engine's buffer."""
+    """The file of decisions, appended from the engine's buffer."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, clock_offset_ns: int = 0) -> None:
+        """`clock_offset_ns` is added to each time: the epoch time at which the engine's clock is 0.
+
+        The relay's engine runs on epoch time already.
+        """
         self._file: BinaryIO = path.open("wb")
+        self._clock_offset_ns = clock_offset_ns
 
     def drain(self, engine: Engine) -> None:
         """Move the engine's decisions to the file."""
         count = int(engine.state[DECISIONS])
         if count:
-            self._file.write(engine.decisions[:count].tobytes())
+            decisions = engine.decisions[:count].copy()
+            decisions["time_ns"] += self._clock_offset_ns
+            self._file.write(decisions.tobytes())
             self._file.flush()
             engine.state[DECISIONS] = 0
 
@@ -56,15 +63,15 @@ class DecisionLog:
 
 
 def link_account(engine: Engine, link: int) -> LinkAccount:
-    """The engine's account of a link direction."""
+    """Build the engine's account of a link direction."""
     received, sent, dropped, added = (int(each) for each in engine.datagrams[link, DATAGRAMS_IN:])
     frames = {
         NAMES[code]: FrameAccount(*(int(each) for each in engine.frames[link, index]))
         for index, code in enumerate(CLASSES)
         if engine.frames[link, index].any()
     }
-    waiters = engine.waiting.waiters[engine.waiting.heap[: engine.waiting.counts[0]]]
-    held = waiters["link"] == link
+    records = engine.held.records[engine.held.heap[: engine.held.counts[0]]]
+    held = records["link"] == link
     return LinkAccount(
         datagrams_in=received,
         datagrams_out=sent,
@@ -76,7 +83,7 @@ def link_account(engine: Engine, link: int) -> LinkAccount:
 
 
 def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
-    """How often each rule of the case had to decide, and how often it struck."""
+    """How often each rule of the case was evaluated, and how often it matched."""
     return {
         fault.id: RuleAccount(tried=int(tried), struck=int(struck))
         for fault, (tried, struck) in zip(case.faults, engine.tallies, strict=True)
@@ -84,7 +91,7 @@ def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
 
 
 def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: Sequence[int]) -> Ledger:
-    """The whole account of a relay; what an interface refused to send has not left."""
+    """Build the ledger of a relay; packets that an interface refused do not count as sent."""
     links = {}
     hosts = [host.name for host in case.hosts]
     for link, name in enumerate(case.link_names):
@@ -92,8 +99,8 @@ def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: Sequence[int]
         counts = relay.link_counts[link]
         near = hosts.index(case.directions[link][0])
         account.send_failures = int(counts[SEND_FAILURES])
-        if is_on(relay.weather, link):
-            account.weather = weather_account(relay.weather, link)
+        if is_on(relay.impairments, link):
+            account.weather = impairment_account(relay.impairments, link)
             account.weather.sent -= account.send_failures
         else:
             account.datagrams_out -= account.send_failures
@@ -117,23 +124,25 @@ def port_account(counts: NDArray[np.int64]) -> PortAccount:
     )
 
 
-def weather_account(weather: Weather, link: int) -> WeatherAccount:
-    """What the relay's weather did to the datagrams of a link direction."""
-    counts = weather.counts[link]
-    account = WeatherAccount(
-        received=int(counts[skies.RECEIVED]),
-        lost=int(counts[skies.LOST]),
-        overflowed=int(counts[skies.OVERFLOWED]),
-        duplicated=int(counts[skies.DUPLICATED]),
-        corrupted=int(counts[skies.CORRUPTED]),
-        reordered=int(counts[skies.REORDERED]),
-        sent=int(counts[skies.SENT]),
-        waiting_at_end=int(weather.state[link, skies.UNDER_WAY]),
-        no_room=int(counts[skies.NO_ROOM]),
-        late_ns=lag_quantiles(weather.lates[link], skies.LATE_BUCKETS * skies.LATE_BUCKET_NS),
+def impairment_account(impairments: Impairments, link: int) -> ImpairmentAccount:
+    """What the relay's impairments did to the datagrams of a link direction."""
+    counts = impairments.counts[link]
+    account = ImpairmentAccount(
+        received=int(counts[impairment.RECEIVED]),
+        lost=int(counts[impairment.LOST]),
+        overflowed=int(counts[impairment.OVERFLOWED]),
+        duplicated=int(counts[impairment.DUPLICATED]),
+        corrupted=int(counts[impairment.CORRUPTED]),
+        reordered=int(counts[impairment.REORDERED]),
+        sent=int(counts[impairment.SENT]),
+        waiting_at_end=int(impairments.state[link, impairment.IN_FLIGHT]),
+        no_room=int(counts[impairment.NO_ROOM]),
+        late_ns=lag_quantiles(
+            impairments.lates[link], impairment.LATE_BUCKETS * impairment.LATE_BUCKET_NS
+        ),
     )
-    for place, code in enumerate(skies.CLASSES):
-        lost, doubled, damaged = (int(each) for each in weather.frames[link, place])
+    for place, code in enumerate(impairment.CLASSES):
+        lost, doubled, damaged = (int(each) for each in impairments.frames[link, place])
         for found, count in (
             (account.frames_lost, lost),
             (account.frames_duplicated, doubled),
@@ -145,7 +154,7 @@ def weather_account(weather: Weather, link: int) -> WeatherAccount:
 
 
 def lag_quantiles(buckets: NDArray[Any], longest_ns: int) -> dict[str, int]:
-    """Median, 99th percentile and maximum of the lags; none if nothing was forwarded."""
+    """Median, 99th percentile and maximum of the lags; empty if nothing was forwarded."""
     total = int(buckets.sum())
     if total == 0:
         return {}

@@ -1,10 +1,10 @@
-"""The harness's end of the connection to an agent, and the processes seen through it.
+"""The harness's end of the connection to a host agent, and the processes started through it.
 
-An `AgentLink` is the lifeline of everything started through it: closing it, or the death of the
-harness, ends them all. Refuses to know how the container came to be.
+Closing an `AgentLink`, or the death of the harness, kills every process that was started through
+it. The module does not know how the container was created.
 
-Each link speaks from a thread of its own: a signal that interrupts the harness in the middle of a
-request must not leave half an answer behind for the next one.
+Each link exchanges messages in a thread of its own: a signal that interrupts the harness in the
+middle of a request must not leave part of an answer behind for the next request.
 """
 
 from __future__ import annotations
@@ -32,23 +32,28 @@ _RETRY_S = 0.05
 
 
 class AgentLink:
-    """A connection to the agent of one place; its requests may come from any thread."""
+    """A connection to the agent of one place, usable from any thread."""
 
     def __init__(self, place: str, connection: socket.socket) -> None:
         self.place = place
         self._connection = connection
-        self._speaker = ThreadPoolExecutor(1, f"link-{place}")
+        self._executor = ThreadPoolExecutor(1, f"link-{place}")
 
-    def request(self, what: str, **values: object) -> Message:
-        """Ask the agent and return its answer; LabError if it refuses or is gone."""
+    def request(self, operation: str, **values: object) -> Message:
+        """Send a request to the agent and return its answer.
+
+        Raises LabError if the agent reports an error or has closed the connection.
+        """
         try:
-            answer = self._speaker.submit(self._exchange, {"what": what, **values}).result()
+            answer = self._executor.submit(
+                self._exchange, {"operation": operation, **values}
+            ).result()
         except (OSError, ValueError) as error:
             raise LabError(f"the agent in {self.place} does not answer: {error}") from error
         if answer is None:
-            raise LabError(f"the agent in {self.place} has gone")
+            raise LabError(f"the agent in {self.place} has closed the connection")
         if "error" in answer:
-            raise LabError(f"{what} in {self.place}: {answer['error']}")
+            raise LabError(f"{operation} in {self.place}: {answer['error']}")
         return answer
 
     def _exchange(self, request: Message) -> Message | None:
@@ -59,32 +64,44 @@ class AgentLink:
         return base64.b64decode(self.request("read", path=path)["data"])
 
     def spawn(
-        self, name: str, argv: Sequence[str], *, env: Mapping[str, str], log: Path, seen_log: str
+        self,
+        name: str,
+        argv: Sequence[str],
+        *,
+        env: Mapping[str, str],
+        log: Path,
+        log_in_container: str,
     ) -> AgentProcess:
-        """Start a process whose output goes to a log, which is `seen_log` in the container."""
-        pid = self.request("spawn", argv=list(argv), env=dict(env), log=seen_log)["pid"]
+        """Start a process whose output goes to `log`; `log_in_container` is its path there."""
+        pid = self.request("spawn", argv=list(argv), env=dict(env), log=log_in_container)["pid"]
         return AgentProcess(name, self, pid, log)
 
     def run(self, argv: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S) -> bytes:
-        """Run a short command and return its output; LabError if it fails."""
+        """Run a short command and return its output; raises LabError if it fails."""
         output = f"/tmp/command-{secrets.token_hex(16)}"
-        process = self.spawn(f"{self.place}/{argv[0]}", argv, env={}, log=Path(), seen_log=output)
+        process = self.spawn(
+            f"{self.place}/{argv[0]}", argv, env={}, log=Path(), log_in_container=output
+        )
         code = process.wait(timeout_s)
         text = self.read(output)
         if code != 0:
-            how = "did not end" if code is None else f"failed with exit code {code}"
-            words = text.decode(errors="replace").strip()
-            raise LabError(f"`{' '.join(argv)}` in {self.place} {how}: {words}")
+            how = (
+                f"did not end within {timeout_s:g} s"
+                if code is None
+                else f"failed with exit code {code}"
+            )
+            output_text = text.decode(errors="replace").strip()
+            raise LabError(f"`{' '.join(argv)}` in {self.place} {how}: {output_text}")
         return text
 
     def close(self) -> None:
-        """Let go: the agent kills what was started through this link."""
-        self._speaker.shutdown()
+        """Close the connection; the agent then kills the processes started through it."""
+        self._executor.shutdown()
         self._connection.close()
 
 
 class AgentProcess:
-    """A process in a container; see `LabProcess` for what its methods promise."""
+    """A process in a container; implements `LabProcess`."""
 
     def __init__(self, name: str, link: AgentLink, pid: int, log: Path) -> None:
         self.name = name
@@ -104,7 +121,7 @@ class AgentProcess:
             time.sleep(POLL_S)
         return code
 
-    def tell(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         self._signal(signal.Signals(number), group=False)
 
     def terminate(self) -> None:
@@ -122,7 +139,7 @@ class AgentProcess:
 
 
 def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
-    """Connect to the agent of a place as soon as it listens; LabError if it does not in time."""
+    """Connect to the agent of a place, retrying until it listens; raises LabError on timeout."""
     deadline_s = time.monotonic() + timeout_s
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -145,7 +162,7 @@ def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
 
 
 def stop_all(control: Path) -> None:
-    """Tell every agent that listens in a folder to end."""
+    """Stop every agent that listens in a control folder."""
     for path in sorted(control.glob("*.sock")):
         with contextlib.suppress(LabError):
             link = connect(control, path.stem, timeout_s=0.0)

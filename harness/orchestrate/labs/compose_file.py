@@ -1,9 +1,9 @@
-"""compose.yaml as the one description of a container, read for a lab that starts its own.
+"""Container specifications read from compose.yaml, for a lab that starts its own containers.
 
-    compose.yaml --read--> Plan of a host, Plan of the middlebox --> ComposeLab
+    compose.yaml --read--> ContainerSpec of a host and of the middlebox --> ComposeLab
 
-`docker compose` reads the same file by itself. Only the keys that a place of the lab may have are
-understood; any other is refused, so that nothing written there is silently left out.
+`docker compose` reads the same file, so there is one description of a container. A service key that
+is not supported here is an error, so that no setting is ignored silently.
 """
 
 from __future__ import annotations
@@ -19,14 +19,17 @@ from windtunnel.harness.installation import COMPOSE_FILE
 from windtunnel.harness.orchestrate.lab import MID, LabError
 
 MIDDLEBOX_SERVICE = "middlebox"
-HOST_SERVICE = "host-a"
-"""All hosts are alike: any of them shows what a host is."""
+HOST_PREFIX = "host-"
+HOST_SERVICE = f"{HOST_PREFIX}a"
+"""All hosts have the same specification; this one is read for all of them."""
 
+CODE_IN_CONTAINER = Path("/windtunnel")
+RUNS_IN_CONTAINER = CODE_IN_CONTAINER / "runs"
 AGENT_MODULE = "windtunnel.harness.orchestrate.labs.host_agent"
 MTU_OPTION = "com.docker.network.driver.mtu"
 
-# `build` and `stop_grace_period` are for docker compose alone; networks are the lab's business.
-_UNDERSTOOD = {"image", "command", "cap_add", "sysctls", "shm_size", "volumes"}
+# `build` and `stop_grace_period` are for docker compose only; the lab creates its own networks.
+_SUPPORTED = {"image", "command", "cap_add", "sysctls", "shm_size", "volumes"}
 _IGNORED = {"build", "networks", "stop_grace_period"}
 _SHM_SIZE = re.compile(r"(\d+)([kmg])b?")
 _SHM_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
@@ -34,7 +37,7 @@ _SHM_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder of the clone (`./...`) or a named volume, and where a container finds it."""
+    """A folder of the clone (`./...`) or a named volume, and its mount point in a container."""
 
     source: str
     target: str
@@ -42,8 +45,8 @@ class Mount:
 
 
 @dataclass(frozen=True)
-class Plan:
-    """What the container of a place is."""
+class ContainerSpec:
+    """The settings of the container of a place."""
 
     image: str
     cap_add: tuple[str, ...]
@@ -56,23 +59,27 @@ class Plan:
 
 
 def read(path: Path = COMPOSE_FILE) -> dict[str, Any]:
-    """Return compose.yaml as plain values."""
+    """Return the contents of compose.yaml."""
     try:
         document = yaml.safe_load(path.read_text())
     except FileNotFoundError as error:
-        raise LabError(f"{path} is missing: containers need a clone of the repository") from error
+        raise LabError(
+            f"{path} does not exist: containers need a clone of the repository"
+        ) from error
     assert isinstance(document, dict)
     return document
 
 
-def plan(document: dict[str, Any], place: str) -> Plan:
-    """Return the plan of a place's container."""
+def container_spec(document: dict[str, Any], place: str) -> ContainerSpec:
+    """Return the specification of the container of a place."""
     name = MIDDLEBOX_SERVICE if place == MID else HOST_SERVICE
     service = document["services"][name]
-    unknown = sorted(set(service) - _UNDERSTOOD - _IGNORED)
+    unknown = sorted(set(service) - _SUPPORTED - _IGNORED)
     if unknown:
-        raise LabError(f"compose.yaml: service {name} has {unknown}, which the lab cannot realise")
-    return Plan(
+        raise LabError(
+            f"compose.yaml: service {name} has the keys {unknown}, which the lab does not support"
+        )
+    return ContainerSpec(
         image=service["image"],
         cap_add=tuple(service.get("cap_add", ())),
         sysctls={key: str(value) for key, value in service.get("sysctls", {}).items()},
@@ -81,15 +88,24 @@ def plan(document: dict[str, Any], place: str) -> Plan:
     )
 
 
+def hosts(document: dict[str, Any]) -> tuple[str, ...]:
+    """Return the names of the hosts that `docker compose up` starts."""
+    return tuple(
+        name.removeprefix(HOST_PREFIX)
+        for name in document["services"]
+        if name.startswith(HOST_PREFIX)
+    )
+
+
 def network_options(document: dict[str, Any]) -> dict[str, str]:
-    """Return the engine's options for the network of a host."""
+    """Return the driver options for the network of a host."""
     networks = document["services"][HOST_SERVICE]["networks"]
     options = document["networks"][networks[0]]["driver_opts"]
     return {key: str(value) for key, value in options.items()}
 
 
 def shared_volumes(document: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the volumes that outlive a lab, with the labels by which compose knows its own."""
+    """Return the volumes that outlive a lab, with the labels that docker compose sets."""
     project = document["name"]
     return {
         volume["name"]: {

@@ -1,15 +1,15 @@
-"""The lab made of containers: each place in its own, joined by the engine's bridges.
+"""The lab of containers: one container for each place, connected by the engine's bridges.
 
     [host a: eth0] ---- bridge a ---- [middlebox] ---- bridge b ---- [eth0 :host b]
 
-    outside   the harness runs on the machine; the lab starts containers and networks of its own
-              and removes them
-    inside    the harness runs in a container of `docker compose up`, beside places that run
-              already; it has no engine, only the agents' sockets
+    outside   the harness runs on the machine; the lab creates its own containers and networks and
+              removes them
+    inside    the harness runs in a container of `docker compose up`, beside the containers of the
+              places; it has no access to an engine, only the agents' sockets
 
-The addresses of the link are the run's own (see `topology.addressing`), put on top of what the
-engine hands out: the engine's firewall knows nothing of them, and they are the same in both ways.
-The middlebox's kernel forwards nothing, so what crosses has crossed the relay.
+The addresses of the links are those of the run (see `topology.addressing`), in addition to those
+that the engine assigns: the engine's firewall has no rules for them, and they are the same inside
+and outside. The middlebox's kernel does not forward packets, so each packet passes the relay.
 """
 
 from __future__ import annotations
@@ -23,8 +23,9 @@ from typing import Protocol
 
 from windtunnel.harness.installation import COMPOSE_FILE, is_checkout
 from windtunnel.harness.orchestrate.lab import MID, LabError
-from windtunnel.harness.orchestrate.labs import agent_link
+from windtunnel.harness.orchestrate.labs import agent_link, compose_file
 from windtunnel.harness.orchestrate.labs.agent_link import AgentLink, AgentProcess
+from windtunnel.harness.orchestrate.labs.compose_file import RUNS_IN_CONTAINER
 from windtunnel.harness.orchestrate.labs.host_agent import CONTROL_VARIABLE
 from windtunnel.harness.orchestrate.precompile import precompile
 from windtunnel.harness.orchestrate.teardown import clean
@@ -35,8 +36,6 @@ from windtunnel.harness.topology.model import Host, Topology
 INSIDE_VARIABLE = "WINDTUNNEL_INSIDE"
 """Set by compose.yaml for the harness service."""
 
-CODE_IN_CONTAINER = Path("/windtunnel")
-RUNS_IN_CONTAINER = CODE_IN_CONTAINER / "runs"
 PYTHON = "python"
 SHARED_MEMORY = "/dev/shm/windtunnel"
 CONNECT_TIMEOUT_S = 60.0
@@ -45,17 +44,17 @@ Subnets = list[tuple[str, ipaddress.IPv4Network]]
 
 
 class Containers(Protocol):
-    """Where the containers of a lab come from and where they go."""
+    """The containers of a lab."""
 
     def start(self) -> Path:
-        """Have all containers running and return the folder of their agents' sockets."""
+        """Start all containers and return the folder of their agents' sockets."""
 
     def remove(self) -> None:
-        """Remove what `start` made; idempotent."""
+        """Remove everything that `start` created; idempotent."""
 
 
 class ComposeContainers:
-    """The containers that `docker compose up` started: they are there and they stay."""
+    """The containers that `docker compose up` started, which outlive the lab."""
 
     def start(self) -> Path:
         return Path(os.environ[CONTROL_VARIABLE])
@@ -65,11 +64,12 @@ class ComposeContainers:
 
 
 def is_inside() -> bool:
+    """Return whether the harness itself runs in a container of `docker compose up`."""
     return os.environ.get(INSIDE_VARIABLE, "") not in ("", "0")
 
 
 def require() -> None:
-    """Raise LabError unless containers can be had here; then have their kernels compiled."""
+    """Raise LabError unless this machine can run containers, and compile their kernels."""
     if not is_checkout():
         raise LabError(
             f"fidelity compose needs a checkout of Windtunnel: {COMPOSE_FILE} is not part of an "
@@ -83,17 +83,33 @@ def require() -> None:
         image_kernels.compile_in_volume()
 
 
-def remove_left_overs() -> list[str]:
-    """Remove containers and networks of harnesses that are dead; return a line for each."""
+def require_hosts(hosts: Sequence[str]) -> None:
+    """Raise LabError if the harness is inside `docker compose up` and a host has no container."""
+    if not is_inside():
+        return
+    existing = compose_file.hosts(compose_file.read())
+    others = [host for host in hosts if host not in existing]
+    if others:
+        raise LabError(
+            f"`docker compose up` starts the hosts {', '.join(existing)} only: expected no other "
+            f"hosts, found {', '.join(others)}; run this scenario from the machine with "
+            "`windtunnel run --fidelity compose`"
+        )
+
+
+def remove_leftovers() -> list[str]:
+    """Remove the containers and networks of dead harnesses, and return a line for each."""
     if is_inside():
         return []
-    from windtunnel.harness.orchestrate.labs import engine
-
-    return engine.remove_left_overs()
+    try:
+        from windtunnel.harness.orchestrate.labs import engine
+    except ImportError:
+        return []
+    return engine.remove_leftovers()
 
 
 class ComposeLab:
-    """A lab in containers; see `Lab` for what its methods promise."""
+    """A lab of containers; implements `Lab`."""
 
     name = "compose"
 
@@ -104,9 +120,9 @@ class ComposeLab:
         self.state = LabState(token=topology.token, run_id=topology.run_id, kind=self.name)
         self._links: dict[str, AgentLink] = {}
         self._interfaces: dict[str, str] = {}
-        self._crew = self._make_crew()
+        self._containers = self._make_containers()
 
-    def _make_crew(self) -> Containers:
+    def _make_containers(self) -> Containers:
         if is_inside():
             return ComposeContainers()
         from windtunnel.harness.orchestrate.labs import engine
@@ -118,9 +134,10 @@ class ComposeLab:
         return (*(host.name for host in self.topology.hosts), MID)
 
     def up(self) -> None:
+        require_hosts([host.name for host in self.topology.hosts])
         try:
             self.state.write(self._records)
-            control = self._crew.start()
+            control = self._containers.start()
             for place in self._places:
                 self._links[place] = agent_link.connect(control, place, CONNECT_TIMEOUT_S)
             self._configure()
@@ -129,29 +146,29 @@ class ComposeLab:
             raise
 
     def _configure(self) -> None:
-        """Give every interface its address on the link, and every host its way to the others."""
+        """Assign the addresses of the links, and add the routes between the hosts."""
         middle = _subnets(self._links[MID])
         relay_commands: list[str] = []
         for host in self.topology.hosts:
             found = _subnets(self._links[host.name])
             if len(found) != 1:
-                raise LabError(f"host {host.name} has the networks {found}; expected one")
+                raise LabError(f"host {host.name}: expected one network, found {found}")
             ((interface, subnet),) = found
             facing = [name for name, its_subnet in middle if its_subnet == subnet]
             if len(facing) != 1:
                 raise LabError(f"the middlebox has no interface on {subnet} of host {host.name}")
             self._interfaces[host.name] = interface
             self._interfaces[f"{MID}-{host.name}"] = facing[0]
-            _shell(
+            _run_shell(
                 self._links[host.name],
                 self._address(interface, host.address_with_prefix) + self._routes(host, interface),
             )
             relay_commands += self._address(facing[0], host.gateway_with_prefix)
-            self._links[host.name].request("fresh", path=SHARED_MEMORY)
-        _shell(self._links[MID], relay_commands)
+            self._links[host.name].request("empty_directory", path=SHARED_MEMORY)
+        _run_shell(self._links[MID], relay_commands)
 
     def _address(self, interface: str, address: str) -> list[str]:
-        """Return the commands for one end of a link; segments must leave one by one."""
+        """Return the commands for one end of a link, without segmentation offload."""
         return [
             f"ip address flush dev {interface} to {addressing.RANGE}",
             f"ip address add {address} dev {interface}",
@@ -189,18 +206,18 @@ class ComposeLab:
         log: Path,
     ) -> AgentProcess:
         return self._link(place).spawn(
-            f"{place}/{log.stem}", argv, env=env or {}, log=log, seen_log=self.path(log)
+            f"{place}/{log.stem}", argv, env=env or {}, log=log, log_in_container=self.path(log)
         )
 
     def _link(self, place: str) -> AgentLink:
         if place not in self._links:
-            raise LabError(f"there is no container for {place}: the lab is not up")
+            raise LabError(f"no container for {place}: the lab is not up")
         return self._links[place]
 
     def path(self, path: Path) -> str:
         whole = path.resolve()
         if not whole.is_relative_to(self._runs):
-            raise LabError(f"{path} is not below {self._runs}: a container cannot see it")
+            raise LabError(f"{path} is not below {self._runs}, so no container has access to it")
         return str(RUNS_IN_CONTAINER / whole.relative_to(self._runs))
 
     def read(self, place: str, path: str) -> bytes:
@@ -208,33 +225,33 @@ class ComposeLab:
 
     def down(self) -> None:
         try:
-            self._give_back()
+            self._restore_ownership()
         finally:
             for link in self._links.values():
                 link.close()
             self._links.clear()
-            self._crew.remove()
+            self._containers.remove()
             clean.remove(self.state, self._records)
 
-    def _give_back(self) -> None:
-        """Make what root wrote in containers the user's own."""
+    def _restore_ownership(self) -> None:
+        """Give the files that root wrote in containers to the user of the harness."""
         if os.geteuid() != 0 and MID in self._links:
             owner = f"{os.geteuid()}:{os.getegid()}"
             self._links[MID].run(["chown", "-R", owner, str(RUNS_IN_CONTAINER)])
 
 
-def _shell(link: AgentLink, commands: Sequence[str]) -> None:
+def _run_shell(link: AgentLink, commands: Sequence[str]) -> None:
     link.run(["sh", "-ec", "\n".join(commands)])
 
 
 def _subnets(link: AgentLink) -> Subnets:
-    """Return the interfaces of a container and the subnets that the engine gave them."""
+    """Return the interfaces of a container and the subnets that the engine assigned to them."""
     found = []
     for interface in json.loads(link.run(["ip", "-json", "-4", "address"])):
         if interface["ifname"] == "lo":
             continue
-        for each in interface["addr_info"]:
-            address = ipaddress.IPv4Interface(f"{each['local']}/{each['prefixlen']}")
+        for entry in interface["addr_info"]:
+            address = ipaddress.IPv4Interface(f"{entry['local']}/{entry['prefixlen']}")
             if address.ip not in addressing.RANGE:
                 found.append((interface["ifname"], address.network))
     return found

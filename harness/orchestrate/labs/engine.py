@@ -1,11 +1,11 @@
-"""The container engine: the only room that speaks to it.
+"""Access to the container engine, which no other module calls.
 
-    label windtunnel.token   the lab a container or a network belongs to
-    label windtunnel.owner   the harness that made it, as in the lab's record
+    label windtunnel.token   the lab of a container or a network
+    label windtunnel.owner   the harness that created it, as in the lab's record
     label windtunnel.user    the effective user of that harness
 
-Whatever is made carries these labels, and everything is removed by them: nothing has to be
-remembered, also not by the keeper of a harness that was killed.
+All containers and networks have these labels and are found by them for removal, so neither the
+harness nor the cleanup watchdog has to keep a list.
 """
 
 from __future__ import annotations
@@ -43,15 +43,15 @@ CONTROL_SOURCE = "control"
 BUILD_SCRIPT = ROOT / "docker" / "build.sh"
 BUILD_TIMEOUT_S = 1800.0
 ENGINE_TIMEOUT_S = 60
-_USUAL_SOCKET = Path("/var/run/docker.sock")
+_DEFAULT_SOCKET = Path("/var/run/docker.sock")
 
 Client: TypeAlias = docker.DockerClient
-"""For rooms that are handed one."""
+"""The type of a client, for modules that receive one."""
 
 
 def connect() -> docker.DockerClient:
-    """Return a client of the engine; LabError if none answers."""
-    _knock()
+    """Return a client of the engine; raises LabError if the engine does not answer."""
+    _require_listener()
     try:
         client = docker.from_env(timeout=ENGINE_TIMEOUT_S)
     except DockerException as error:
@@ -65,15 +65,18 @@ def connect() -> docker.DockerClient:
 
 
 def _local_socket() -> Path | None:
-    """Return the socket of an engine on this machine, or None if it is elsewhere."""
+    """Return the socket of the engine on this machine, or None if the engine is remote."""
     address = os.environ.get("DOCKER_HOST", "")
     if not address:
-        return _USUAL_SOCKET
+        return _DEFAULT_SOCKET
     return Path(address.removeprefix("unix://")) if address.startswith("unix://") else None
 
 
-def _knock() -> None:
-    """Raise LabError unless somebody listens: the SDK drops its open sockets when nobody does."""
+def _require_listener() -> None:
+    """Raise LabError if nothing listens on the local socket.
+
+    Checked first because the SDK leaks its open sockets in this case.
+    """
     path = _local_socket()
     if path is None:
         return
@@ -87,18 +90,21 @@ def _knock() -> None:
 
 @contextmanager
 def connection() -> Iterator[docker.DockerClient]:
-    """Connect for a block, in which the engine's complaints become LabError."""
+    """Connect to the engine for a block, in which its errors are raised as LabError."""
     client = connect()
     try:
         yield client
     except (DockerException, OSError) as error:
-        raise LabError(f"the container engine refuses: {error}") from error
+        raise LabError(f"the container engine reported an error: {error}") from error
     finally:
         client.close()
 
 
 def ensure_image(client: docker.DockerClient, image: str) -> None:
-    """Have the image, built from today's lock file; LabError if that is impossible."""
+    """Build the image if it is missing or outdated; raises LabError if that is impossible.
+
+    Without the program `docker` an existing image is used as it is.
+    """
     if shutil.which("docker") is not None:
         process.run([str(BUILD_SCRIPT)], timeout_s=BUILD_TIMEOUT_S)
         return
@@ -106,12 +112,13 @@ def ensure_image(client: docker.DockerClient, image: str) -> None:
         client.images.get(image)
     except ImageNotFound as error:
         raise LabError(
-            f"the image {image} is missing, and so is the program `docker` that would build it"
+            f"the image {image} does not exist, and the program `docker`, which builds it, is not "
+            "installed"
         ) from error
 
 
 class EphemeralContainers:
-    """Containers and networks for one lab, made when it goes up and removed when it goes down."""
+    """The containers and networks of one lab, created by `start` and removed by `remove`."""
 
     def __init__(self, lab: LabState, records: Path, places: Sequence[str], runs: Path) -> None:
         self._state = lab
@@ -119,19 +126,19 @@ class EphemeralContainers:
         self._runs = runs
         self._record = records.resolve() / f"{lab.token}.json"
         self._control = control_folder(self._record)
-        self._keeper: CleanupWatchdog | None = None
+        self._watchdog: CleanupWatchdog | None = None
 
     def start(self) -> Path:
         document = compose_file.read()
         with connection() as client:
-            ensure_image(client, compose_file.plan(document, MID).image)
-            self._keeper = CleanupWatchdog(
+            ensure_image(client, compose_file.container_spec(document, MID).image)
+            self._watchdog = CleanupWatchdog(
                 [sys.executable, "-m", __name__, str(self._record)],
                 env=dict(os.environ),
                 cwd=ROOT,
             )
             self._make_control()
-            # A folder mounted below a read-only one must be there already.
+            # A mount point below a read-only mount must exist already.
             (ROOT / "runs").mkdir(exist_ok=True)
             for name, labels in compose_file.shared_volumes(document).items():
                 client.volumes.create(name, labels=labels)
@@ -147,7 +154,9 @@ class EphemeralContainers:
             )
             containers = self._each(
                 self._places,
-                lambda place: self._create(client, compose_file.plan(document, place), place),
+                lambda place: self._create(
+                    client, compose_file.container_spec(document, place), place
+                ),
             )
             for network in networks[1:]:
                 network.connect(containers[self._places.index(MID)])
@@ -159,20 +168,21 @@ class EphemeralContainers:
             self._control.mkdir(mode=0o700, parents=True)
         except FileExistsError as error:
             raise LabError(
-                f"{self._control}: expected a name that is not in use, found a file or directory; "
-                "remove it"
+                f"{self._control}: expected an unused name, found a file or directory; remove it"
             ) from error
 
     @staticmethod
     def _each(items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
-        """Do the work for all items at once: an engine takes long for each."""
+        """Process all items concurrently, since the engine is slow for each."""
         with ThreadPoolExecutor(4) as executor:
             return list(executor.map(work, items))
 
     def _name(self, place: str) -> str:
         return f"{NAME_PREFIX}{self._state.token}-{place}"
 
-    def _create(self, client: docker.DockerClient, plan: compose_file.Plan, place: str) -> Any:
+    def _create(
+        self, client: docker.DockerClient, plan: compose_file.ContainerSpec, place: str
+    ) -> Any:
         return client.containers.create(
             plan.image,
             plan.command(place),
@@ -188,7 +198,7 @@ class EphemeralContainers:
         )
 
     def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
-        """Return the mounts of compose.yaml, with folders of this lab for runs and control."""
+        """Return the mounts of compose.yaml, with this lab's folders for `runs` and `control`."""
         sources = {CONTROL_SOURCE: str(self._control), "./runs": str(self._runs)}
         volumes = {}
         for mount in mounts:
@@ -199,17 +209,17 @@ class EphemeralContainers:
         return volumes
 
     def remove(self) -> None:
-        if self._keeper is None:
+        if self._watchdog is None:
             return
         with connection() as client:
             remove_labelled(client, f"{TOKEN_LABEL}={self._state.token}")
         shutil.rmtree(self._control, ignore_errors=True)
-        self._keeper.release(cleanup_watchdog.DONE)
-        self._keeper = None
+        self._watchdog.release(cleanup_watchdog.DONE)
+        self._watchdog = None
 
 
 def labels_of(owner: LabState) -> dict[str, str]:
-    """What all carries that a lab makes in the engine."""
+    """Return the labels of everything that a lab creates in the engine."""
     return {
         TOKEN_LABEL: owner.token,
         OWNER_LABEL: json.dumps(asdict(owner)),
@@ -223,7 +233,10 @@ def control_folder(record: Path) -> Path:
 
 
 def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
-    """Remove all containers and networks with a label, look again, and say what was removed."""
+    """Remove all containers and networks with a label, and return a line for each.
+
+    Raises LabError if any of them still exists afterwards.
+    """
     filters = {"label": label}
     containers = client.containers.list(all=True, filters=filters)
     with ThreadPoolExecutor(4) as executor:
@@ -239,7 +252,8 @@ def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
         *client.networks.list(filters=filters),
     ]
     if left:
-        raise LabError(f"these are still there after their removal: {[each.name for each in left]}")
+        names = [each.name for each in left]
+        raise LabError(f"containers or networks still exist after their removal: {names}")
     return [
         *(f"container {each.name}" for each in containers),
         *(f"network {each.name}" for each in networks),
@@ -253,11 +267,11 @@ def _remove_container(container: Any) -> None:
         return
 
 
-def remove_left_overs() -> list[str]:
-    """Remove what dead harnesses of this user left in the engine, each thing by itself.
+def remove_leftovers() -> list[str]:
+    """Remove the containers and networks of dead harnesses of this user, one by one.
 
-    Returns a line for each removal; nothing to do where there is no engine. Raises NotAllRemoved
-    after everything else has been removed.
+    Returns a line for each; an empty list if no engine answers. Raises NotAllRemoved, after all
+    others have been removed, if any could not be.
     """
     try:
         client = connect()
@@ -277,7 +291,7 @@ def remove_left_overs() -> list[str]:
             except (DockerException, OSError) as error:
                 problems.append(f"{kind} {each.name}: {error}")
     except (DockerException, OSError) as error:
-        problems.append(f"the container engine refuses: {error}")
+        problems.append(f"the container engine reported an error: {error}")
     finally:
         client.close()
     if problems:
@@ -286,7 +300,7 @@ def remove_left_overs() -> list[str]:
 
 
 def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """Yield all containers, then all networks, that have our label, each with all its labels."""
+    """Yield all containers, then all networks, with a token label, each with its labels."""
     filters = {"label": TOKEN_LABEL}
     for each in client.containers.list(all=True, filters=filters, ignore_removed=True):
         yield "container", each, each.labels
@@ -295,13 +309,13 @@ def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str,
 
 
 def _is_left_over(labels: dict[str, str]) -> bool:
-    """Whether the harness that made something was this user's and is dead."""
+    """Return whether the owner of a container or network was a harness of this user and is dead."""
     user = str(os.geteuid())
     return labels.get(USER_LABEL, user) == user and not owner_is_alive(labels.get(OWNER_LABEL, ""))
 
 
 def owner_is_alive(label: str) -> bool:
-    """Whether the harness that a label names still runs on this machine."""
+    """Return whether the harness named by an owner label still runs on this machine."""
     try:
         return state.parse(json.loads(label)).owner_is_alive()
     except (ValueError, RecursionError, state.RecordError):
@@ -309,7 +323,10 @@ def owner_is_alive(label: str) -> bool:
 
 
 def main(argv: list[str]) -> int:
-    """Be the keeper of a lab, named by its record: clean up unless stdin says that all is done."""
+    """Run the cleanup watchdog of a lab: clean up at the end of stdin unless `DONE` was read.
+
+    The argument is the path of the lab's record.
+    """
     path = Path(argv[0])
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)

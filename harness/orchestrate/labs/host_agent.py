@@ -1,19 +1,18 @@
-"""Process 1 of a container: starts, signals and reaps processes when the harness asks it to.
+"""Process 1 of a container, which starts, signals and reaps processes for the harness.
 
     harness ---connects---> <control>/<place>.sock        one harness at a time
             ---4 bytes length, JSON request----->
-            <--4 bytes length, JSON answer-------         {"error": text} if it cannot be done
+            <--4 bytes length, JSON answer-------         {"error": text} on failure
 
     spawn   argv, env, log        -> pid         leads its own session; output goes to the log
-    poll    pid                   -> code        null while it lives, minus the signal's number
+    poll    pid                   -> code        null while alive, -N if signal N ended it
     signal  pid, number, group    -> {}          no error if it has ended
     read    path                  -> data        a small file, base64
-    fresh   path                  -> {}          an empty directory, for its owner alone
-    stop                          -> {}          the agent ends after a moment
+    empty_directory   path        -> {}          created with mode 0700
+    stop                          -> {}          the agent ends after `STOP_DELAY_S`
 
-The connection is the lifeline: when it closes, everything that was started is killed, and the agent
-waits for the next harness. It needs nothing but the standard library, and no container engine.
-Refuses to know what it runs.
+When the connection closes, the agent kills every process that was started through it and waits for
+the next harness. It uses the standard library only, and no container engine.
 """
 
 from __future__ import annotations
@@ -33,13 +32,14 @@ from types import FrameType
 from typing import Any
 
 CONTROL_VARIABLE = "WINDTUNNEL_CONTROL"
-"""Names the folder of the sockets; every container of a lab shares it."""
+"""Environment variable with the folder of the sockets, which all containers of a lab share."""
 
 IDLE_TIMEOUT_S = 900.0
-"""Without a harness for so long, there is none: longer than judging a run takes."""
+"""The agent ends after this time without a connection; longer than the judge takes for a run."""
 
 STOP_DELAY_S = 2.0
-"""`docker compose` ends everything with the first container that ends: that is the harness."""
+"""Delay before the agent ends, since `docker compose` stops all containers when the first ends
+and takes the exit code of that one: it has to be the harness."""
 
 REQUEST_LENGTH_MAX = 16 << 20
 _HEADER_LENGTH = 4
@@ -54,19 +54,21 @@ def send_message(connection: socket.socket, message: Message) -> None:
 
 
 def receive_message(connection: socket.socket) -> Message | None:
-    """Return the next request or answer, or None if the other side has closed."""
+    """Return the next request or answer, or None if the peer has closed the connection."""
     header = _receive(connection, _HEADER_LENGTH)
     if header is None:
         return None
     length = int.from_bytes(header, "big")
     if length > REQUEST_LENGTH_MAX:
-        raise ValueError(f"a message of {length} bytes; at most {REQUEST_LENGTH_MAX} are taken")
+        raise ValueError(
+            f"expected a message of at most {REQUEST_LENGTH_MAX} bytes, found {length}"
+        )
     body = _receive(connection, length)
     if body is None:
         return None
     message = json.loads(body)
     if not isinstance(message, dict):
-        raise ValueError(f"expected a JSON object and found {type(message).__name__}")
+        raise ValueError(f"expected a JSON object, found {type(message).__name__}")
     return message
 
 
@@ -81,30 +83,30 @@ def _receive(connection: socket.socket, length: int) -> bytes | None:
 
 
 def socket_address(control: Path, place: str) -> tuple[str, int]:
-    """Return an address that binds or connects to the socket of a place, and a handle to close.
+    """Return the address of the socket of a place, and a file descriptor to close after use.
 
-    A socket's path may have 107 bytes at most, and a clone may lie deeper than that: the folder is
-    named by the handle instead.
+    The path of a socket has at most 107 bytes, which the path of a clone may exceed. The address
+    therefore refers to the folder by its file descriptor.
     """
     handle = os.open(control, os.O_PATH | os.O_DIRECTORY)
     return f"/proc/self/fd/{handle}/{place}.sock", handle
 
 
 class Children:
-    """The processes that were started here, and how they ended."""
+    """The processes that the agent has started, and their exit codes."""
 
     def __init__(self) -> None:
         self._alive: set[int] = set()
         self._codes: dict[int, int] = {}
 
     def reap(self, *_: object) -> None:
-        """Collect every child that has ended, also those that others left to process 1."""
-        # As a handler it would come in between, and take the child that is being looked at.
+        """Reap every child that has ended, including orphans that process 1 has inherited."""
+        # SIGCHLD is blocked, since its handler would reap the child that is examined here.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
             while (pid := self._ended_child()) is not None:
                 if pid in self._alive:
-                    # Now, while its number is its own: once reaped it may become anybody's.
+                    # Before the reaping, since the kernel may reuse the process id afterwards.
                     self.signal(pid, signal.SIGKILL, group=True)
                 pid, status = os.waitpid(pid, 0)
                 self._alive.discard(pid)
@@ -113,7 +115,7 @@ class Children:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _ended_child(self) -> int | None:
-        """A child that has ended and is not reaped yet."""
+        """Return the id of a child that has ended and is not reaped yet, or None."""
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -122,7 +124,7 @@ class Children:
 
     def spawn(self, argv: list[str], env: Mapping[str, str], log: str) -> int:
         Path(log).parent.mkdir(parents=True, exist_ok=True)
-        # A child that ends before it is noted must not be reaped before it is noted.
+        # A child may end before it is in `_alive`, and must not be reaped earlier than that.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
             pid = os.posix_spawnp(
@@ -158,7 +160,7 @@ class Children:
             (os.killpg if group else os.kill)(pid, number)
 
     def kill_all(self) -> None:
-        """Kill the group of every process that lives, and forget them all."""
+        """Kill the group of every live process, and discard all exit codes."""
         for pid in list(self._alive):
             self.signal(pid, signal.SIGKILL, group=True)
         while self._alive:
@@ -168,7 +170,7 @@ class Children:
 
 
 class Agent:
-    """Answers the requests of one harness after the other."""
+    """Serves one harness after the other."""
 
     def __init__(self) -> None:
         self.children = Children()
@@ -178,25 +180,25 @@ class Agent:
             "poll": self._on_poll,
             "signal": self._on_signal,
             "read": self._on_read,
-            "fresh": self._on_fresh,
+            "empty_directory": self._on_empty_directory,
             "stop": self._on_stop,
         }
 
     def serve(self, connection: socket.socket) -> None:
-        """Answer until the other side closes, then kill what it had started."""
+        """Serve requests until the peer closes the connection, then kill its processes."""
         try:
             while not self.stopping and (request := receive_message(connection)) is not None:
                 send_message(connection, self._answer(request))
         except (OSError, ValueError) as error:
-            print(f"agent: connection given up: {error}", file=sys.stderr, flush=True)
+            print(f"agent: connection closed after an error: {error}", file=sys.stderr, flush=True)
         finally:
             self.children.kill_all()
 
     def _answer(self, request: Message) -> Message:
         try:
-            return self._answers[request["what"]](request)
+            return self._answers[request["operation"]](request)
         except KeyError as error:
-            return {"error": f"the request lacks or names an unknown {error}"}
+            return {"error": f"missing field or unknown operation: {error}"}
         except (OSError, ValueError, TypeError) as error:
             return {"error": f"{error}"}
 
@@ -214,7 +216,7 @@ class Agent:
     def _on_read(self, request: Message) -> Message:
         return {"data": base64.b64encode(Path(request["path"]).read_bytes()).decode()}
 
-    def _on_fresh(self, request: Message) -> Message:
+    def _on_empty_directory(self, request: Message) -> Message:
         shutil.rmtree(request["path"], ignore_errors=True)
         Path(request["path"]).mkdir(mode=0o700, parents=True)
         return {}
@@ -225,7 +227,7 @@ class Agent:
 
 
 def listen(control: Path, place: str) -> socket.socket:
-    """Make the socket of a place anew; everybody who may enter its folder may connect."""
+    """Create the socket of a place, with access for every user who can enter its folder."""
     control.mkdir(parents=True, exist_ok=True)
     address, handle = socket_address(control, place)
     try:
@@ -244,7 +246,7 @@ def _on_terminate(number: int, frame: FrameType | None) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Serve the place named by the only argument until stopped, idle for long, or terminated."""
+    """Serve the place given as the only argument until stopped, terminated or idle for too long."""
     place = argv[0]
     agent = Agent()
     signal.signal(signal.SIGTERM, _on_terminate)
@@ -261,7 +263,7 @@ def main(argv: list[str]) -> int:
                 agent.serve(connection)
         time.sleep(STOP_DELAY_S)
     except TimeoutError:
-        print(f"agent: no harness for {IDLE_TIMEOUT_S:g} s", file=sys.stderr, flush=True)
+        print(f"agent: no harness connected for {IDLE_TIMEOUT_S:g} s", file=sys.stderr, flush=True)
         return 1
     finally:
         agent.children.kill_all()

@@ -1,9 +1,10 @@
-"""Compiled kernels for containers: where they look for them, and how they come to be there.
+"""Compiled kernels for containers, and the volume or folder that holds them.
 
-    a container of the image --compiles--> the volume of kernels, or a folder of this user's
+    a container of the image --compiles--> the volume of kernels, or a folder of this user
 
-A volume is the engine's. Who may look into it sees at once whether all is there already; for anyone
-else a container looks. Refuses to know what is compiled: see `at_hand`.
+The volume belongs to the engine. If this user has access to its folder, the mark file there shows
+whether the kernels are complete; otherwise a container checks it. `precompile` defines what is
+compiled.
 """
 
 from __future__ import annotations
@@ -13,14 +14,14 @@ import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from windtunnel.driver.kernels.cache import cache_root
+from windtunnel.driver.kernels.cache import cache_root, copy_to
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.lab import MID, LabError
 from windtunnel.harness.orchestrate.labs import compose_file, engine
-from windtunnel.harness.orchestrate.labs.containers import CODE_IN_CONTAINER
+from windtunnel.harness.orchestrate.labs.compose_file import CODE_IN_CONTAINER
 from windtunnel.harness.orchestrate.precompile import precompile
 from windtunnel.harness.orchestrate.precompile.precompile import CACHE_VARIABLE
-from windtunnel.harness.orchestrate.teardown.clean import Tell, on_stderr
+from windtunnel.harness.orchestrate.teardown.clean import Report, print_to_stderr
 from windtunnel.harness.orchestrate.teardown.state import NAME_PREFIX, LabState
 
 PROGRAM = ("python", "-m", "windtunnel.harness.orchestrate.precompile.precompile")
@@ -29,31 +30,40 @@ KERNELS_IN_CONTAINER = "/kernels"
 
 
 def volume_name() -> str:
-    """Return the name of the volume in which containers look for compiled kernels."""
-    mounts = compose_file.plan(compose_file.read(), MID).mounts
+    """Return the name of the volume of compiled kernels."""
+    mounts = compose_file.container_spec(compose_file.read(), MID).mounts
     return next(each.source for each in mounts if each.target == KERNELS_IN_CONTAINER)
 
 
-def compile_in_volume(tell: Tell = on_stderr) -> None:
-    """Have everything in the volume. Raises LabError where the container cannot do it."""
-    with engine.connection() as client:
-        folder = _volume_folder(client)
-        if not (_is_ours(folder) and precompile.are_in(folder)):
-            _compile(client, volume_name(), "0:0", tell)
+def compile_in_volume(report: Report = print_to_stderr) -> None:
+    """Compile missing kernels into the volume; raises LabError if the container fails.
 
-
-def compile_in_folder(tell: Tell = on_stderr) -> Path:
-    """Have everything in a folder that this user may read; return it. Raises LabError likewise.
-
-    That is the volume's own where this user may look into it, else one beside this machine's.
+    What this machine's own cache holds is copied first: with the same version of Python it serves
+    containers, too.
     """
     with engine.connection() as client:
         folder = _volume_folder(client)
-        if not _is_ours(folder):
+        if not _is_accessible(folder):
+            _compile(client, volume_name(), "0:0", report)
+        elif not precompile.is_complete(folder):
+            copy_to(folder)
+            _compile(client, volume_name(), "0:0", report)
+
+
+def compile_in_folder(report: Report = print_to_stderr) -> Path:
+    """Compile missing kernels into a folder that this user can read, and return the folder.
+
+    This is the folder of the volume if this user has access to it, else one beside the kernel
+    cache of this machine. Raises LabError if the container fails.
+    """
+    with engine.connection() as client:
+        folder = _volume_folder(client)
+        if not _is_accessible(folder):
             folder = cache_root().parent / FOLDER
             folder.mkdir(parents=True, exist_ok=True)
-        if not precompile.are_in(folder):
-            _compile(client, str(folder), f"{os.geteuid()}:{os.getegid()}", tell)
+        if not precompile.is_complete(folder):
+            copy_to(folder)
+            _compile(client, str(folder), f"{os.geteuid()}:{os.getegid()}", report)
     return folder
 
 
@@ -61,16 +71,16 @@ def _volume_folder(client: engine.Client) -> Path:
     name = volume_name()
     labels = compose_file.shared_volumes(compose_file.read())[name]
     known = client.volumes.create(name, labels=labels).attrs
-    # A folder that was given a volume's name is at the mount point only while somebody uses it.
+    # A volume bound to a folder is mounted at its mount point only while it is in use.
     return Path((known.get("Options") or {}).get("device", known["Mountpoint"]))
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_accessible(folder: Path) -> bool:
     return os.access(folder, os.R_OK | os.W_OK | os.X_OK)
 
 
-def _compile(client: engine.Client, source: str, user: str, tell: Tell) -> None:
-    image = compose_file.plan(compose_file.read(), MID).image
+def _compile(client: engine.Client, source: str, user: str, report: Report) -> None:
+    image = compose_file.container_spec(compose_file.read(), MID).image
     engine.ensure_image(client, image)
     owner = LabState(token=secrets.token_hex(4), run_id="kernels", kind="compose")
     container = client.containers.create(
@@ -90,7 +100,7 @@ def _compile(client: engine.Client, source: str, user: str, tell: Tell) -> None:
         container.start()
         last = ""
         for line in _lines(container.logs(stream=True, follow=True)):
-            tell(line)
+            report(line)
             last = line
         code = container.wait()["StatusCode"]
     finally:
@@ -100,7 +110,7 @@ def _compile(client: engine.Client, source: str, user: str, tell: Tell) -> None:
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """What a container says, line by line; the engine cuts it wherever it likes."""
+    """Yield the lines of a container's output, which the engine delivers in arbitrary chunks."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,21 +1,21 @@
-"""Which lab realises a fidelity, and whether this machine can have one.
+"""Selection of the lab for a fidelity, and checks that this machine can run it.
 
-Containers are imported only when they are asked for: a machine without an engine needs none of it.
+The container lab is imported on demand, so that a machine without an engine does not need it.
 """
 
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 
+from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, SIM
 from windtunnel.harness.orchestrate.lab import Lab, LabError
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.labs.namespaces import NetnsLab
+from windtunnel.harness.orchestrate.labs.simulated import SimulatedLab
+from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.topology.model import Topology
-
-NETNS = "netns"
-COMPOSE = "compose"
-SIM = "sim"
 
 _PACKAGES = {
     "ip": "iproute2",
@@ -26,9 +26,9 @@ _PACKAGES = {
 
 
 def require(fidelity: str) -> None:
-    """Raise LabError naming all that is missing unless this machine can have such a lab.
+    """Raise LabError, naming everything that is missing, unless this machine can run such a lab.
 
-    What a lab's first processes would otherwise have to compile is compiled here.
+    Compiles the kernels that the first processes of a lab would otherwise have to compile.
     """
     if fidelity == NETNS:
         missing = [program for program in _PACKAGES if shutil.which(program) is None]
@@ -47,18 +47,33 @@ def require(fidelity: str) -> None:
         raise LabError(f"fidelity {fidelity!r}: expected {NETNS}, {COMPOSE} or {SIM}")
 
 
+def require_hosts(fidelity: str, scenarios: Iterable[Scenario]) -> None:
+    """Raise LabError for a scenario whose hosts a lab of this fidelity cannot have here.
+
+    Starts nothing. A scenario that does not support this fidelity is ignored.
+    """
+    if fidelity != COMPOSE:
+        return
+    from windtunnel.harness.orchestrate.labs import containers
+
+    for scenario in scenarios:
+        if fidelity in scenario.fidelity:
+            try:
+                containers.require_hosts(scenario.network.hosts)
+            except LabError as error:
+                raise LabError(f"scenario {scenario.name}: {error}") from error
+
+
 def make(fidelity: str, topology: Topology, *, records: Path, runs: Path) -> Lab:
     """Return a lab for a topology, not yet up.
 
-    `records` is the folder in which labs note what they change; `runs` holds every path that the
-    lab will be asked to translate.
+    `records` is the folder in which labs record what they change; `runs` contains every path that
+    the lab has to translate.
     """
     if fidelity == COMPOSE:
         from windtunnel.harness.orchestrate.labs.containers import ComposeLab
 
         return ComposeLab(topology, records, runs)
     if fidelity == SIM:
-        from windtunnel.harness.orchestrate.run.simulation import SimulatedLab
-
         return SimulatedLab(topology, records)
     return NetnsLab(topology, records)

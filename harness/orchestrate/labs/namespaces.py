@@ -1,12 +1,12 @@
-"""The lab made of network namespaces: real sockets and real time, no container engine.
+"""The lab of network namespaces: real sockets and real time, without a container engine.
 
     wt-<token>-a                 wt-<token>-mid                 wt-<token>-b
     [eth0 .3] ---- veth ---- [to-a .2]   [to-b .2] ---- veth ---- [eth0 .3]
 
-The kernel forwards nothing between the two pairs (ip_forward is 0 and IPv6 is off): what crosses
-the middle has crossed the relay. Segmentation offload is off on every link, so that the middlebox
-and the captures see one datagram where one was sent. Each host has a directory of its own in
-memory; the file system is shared, hence a path is the same everywhere.
+The kernel does not forward between the two pairs (ip_forward is 0 and IPv6 is off), so each packet
+passes the relay. Segmentation offload is off on every link, so that the middlebox and the captures
+see each datagram as it was sent. Each host has its own directory in memory; the file system is
+shared, hence a path is the same in every place.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ echo 0 > /proc/sys/net/ipv4/ip_forward
 
 
 def environment() -> dict[str, str]:
-    """Return the variables of every process in a lab: ours, minus what would change a driver."""
+    """Return the environment of every process in a lab: that of the harness without `AERON_*`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
     return {**kept, "PYTHONUNBUFFERED": "1"}
 
 
 class NetnsLab:
-    """A lab in network namespaces; see `Lab` for what its methods promise."""
+    """A lab of network namespaces; implements `Lab`."""
 
     name = "netns"
 
@@ -62,17 +62,17 @@ class NetnsLab:
             namespaces=tuple(self._places.values()),
         )
         self._processes: list[LocalProcess | ForkedProcess] = []
-        self._keeper: CleanupWatchdog | None = None
+        self._watchdog: CleanupWatchdog | None = None
 
     def _namespace(self, place: str) -> str:
         return f"{NAME_PREFIX}{self.topology.token}-{place}"
 
     def up(self) -> None:
         privileges.require()
-        fork_server_client.prepare(environment(), ROOT)
+        fork_server_client.start_servers(environment(), ROOT)
         try:
             record = self.state.write(self._labs)
-            self._keeper = CleanupWatchdog(
+            self._watchdog = CleanupWatchdog(
                 [sys.executable, "-m", cleanup_watchdog.__name__, str(record)],
                 env=environment(),
                 cwd=ROOT,
@@ -138,11 +138,11 @@ class NetnsLab:
     ) -> LocalProcess | ForkedProcess:
         name = f"{place}/{log.stem}"
         started: LocalProcess | ForkedProcess
-        if fork_server_client.knows(argv, env or {}):
+        if fork_server_client.can_fork(argv, env or {}):
             started = fork_server_client.spawn(
                 name,
                 argv,
-                usual=environment(),
+                common=environment(),
                 env=env or {},
                 cwd=ROOT,
                 log=log,
@@ -173,6 +173,6 @@ class NetnsLab:
             running.kill()
         self._processes.clear()
         clean.remove(self.state, self._labs)
-        if self._keeper is not None:
-            self._keeper.release(cleanup_watchdog.DONE)
-            self._keeper = None
+        if self._watchdog is not None:
+            self._watchdog.release(cleanup_watchdog.DONE)
+            self._watchdog = None

@@ -1,10 +1,10 @@
-"""The kernel's netem on the middlebox's interfaces: set, read back, and counted at the end.
+"""Netem on the middlebox's interfaces: configured, read back, and counted at the end.
 
-    host a ---- [to-a  relay  to-b: netem a->b] ---- host b       on the way out, behind the relay
+    host a ---- [to-a  relay  to-b: netem a->b] ---- host b       on egress, after the relay
 
-Only the lab is asked; which words to say and what the answer means is `harness.netem`'s business.
-What the kernel cannot do is UNSUPPORTED and names the way out; a kernel that holds anything else
-than what was asked for is our own failure.
+The arguments of `tc` and the parsing of its output are in `harness.netem`. A kernel without netem
+makes the run UNSUPPORTED; a kernel whose settings differ from the requested ones is an error of the
+harness.
 """
 
 from __future__ import annotations
@@ -15,19 +15,18 @@ from pathlib import Path
 from windtunnel.harness.artifact.middlebox.netem import NetemAccount, NetemLink
 from windtunnel.harness.netem.readback import Applied, differences, parse
 from windtunnel.harness.netem.render import arguments
-from windtunnel.harness.orchestrate.lab import MID, Lab, LabError
-from windtunnel.harness.orchestrate.run.traffic import Unsupported
+from windtunnel.harness.orchestrate.lab import MID, Lab, LabError, Unsupported
 from windtunnel.harness.scenario.resolved.case import Case
 
 COMMAND_TIMEOUT_S = 30.0
 DRAIN_TIMEOUT_S = 15.0
-"""Longer than the longest delay that a scenario can order."""
+"""Longer than the longest delay that a scenario can request."""
 POLL_S = 0.05
 _UNKNOWN = ("qdisc kind is unknown", "Unknown qdisc")
 
 
 class Netem:
-    """The weather of one case on the middlebox of one lab."""
+    """The netem impairments of one case, on the middlebox of one lab."""
 
     def __init__(self, lab: Lab, case: Case, log: Path) -> None:
         self._lab = lab
@@ -37,22 +36,28 @@ class Netem:
             name: facing[receiver]
             for name, (_, receiver) in zip(case.link_names, case.directions, strict=True)
         }
-        self._weather = [each for each in case.weather if case.backend_of(each.link) == "netem"]
+        self._impairments = [
+            each for each in case.impairments if case.backend_of(each.link) == "netem"
+        ]
         self.account = NetemAccount({})
 
     def apply(self) -> None:
-        """Set everything and prove it; raises Unsupported, or LabError naming what differs."""
-        for weather in self._weather:
-            interface, words = self._interfaces[weather.link], arguments(weather)
-            self._set(interface, words)
+        """Configure all interfaces and verify them.
+
+        Raises Unsupported if the kernel has no netem, and LabError with the differences if it
+        reports other settings than the requested ones.
+        """
+        for impairment in self._impairments:
+            interface, options = self._interfaces[impairment.link], arguments(impairment)
+            self._set(interface, options)
             applied = self._read(interface)
-            self.account.links[weather.link] = NetemLink(interface, words, applied.options)
-            wrong = differences(weather, applied)
+            self.account.links[impairment.link] = NetemLink(interface, options, applied.options)
+            wrong = differences(impairment, applied)
             if wrong:
                 raise LabError(f"netem on {interface}: {'; '.join(wrong)}")
 
     def close(self) -> None:
-        """Wait until no packet is on its way any more, take the last counts, and remove all."""
+        """Wait until no packet is queued, record the final counts, and remove netem."""
         deadline_s = time.monotonic() + DRAIN_TIMEOUT_S
         for link in self.account.links.values():
             found = self._read(link.interface)
@@ -64,13 +69,13 @@ class Netem:
             if code != 0:
                 raise LabError(f"netem on {link.interface} cannot be removed: {text}")
 
-    def _set(self, interface: str, words: list[str]) -> None:
-        # Not `replace`: a netem that is there already would keep what the words do not name.
-        command = ["tc", "qdisc", "add", "dev", interface, "root", "netem", *words]
+    def _set(self, interface: str, options: list[str]) -> None:
+        # Not `replace`: an existing netem would keep the options that are not given.
+        command = ["tc", "qdisc", "add", "dev", interface, "root", "netem", *options]
         code, text = self._run(command)
         if code != 0 and any(known in text for known in _UNKNOWN):
             raise Unsupported(
-                "this kernel has no netem (sch_netem): expected one that has, such as that of "
+                "this kernel has no netem (sch_netem); use a kernel that has it, such as that of "
                 "`windtunnel run --kernel uml`, or backend relay"
             )
         if code != 0:
@@ -86,7 +91,7 @@ class Netem:
             raise LabError(f"netem on {interface}: {error}") from error
 
     def _run(self, command: list[str]) -> tuple[int, str]:
-        """Run a short command beside the relay; returns its exit code and what it printed."""
+        """Run a short command in the middlebox and return its exit code and output."""
         before = self._log.stat().st_size if self._log.exists() else 0
         running = self._lab.spawn(MID, command, log=self._log)
         code = running.wait(COMMAND_TIMEOUT_S)

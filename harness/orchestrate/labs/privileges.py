@@ -1,12 +1,12 @@
-"""May this process make network namespaces? If not, can it become one that may?
+"""The privileges that network namespaces need, and how an ordinary user acquires them.
 
     command --acquire--> unshare --user --net --mount --> this module --> the same command again
                          all capabilities, same user       /run is its own
 
-Root may. Anyone else may inside a user namespace of their own, where the kernel allows those: the
-command starts itself again there, with all rights over nothing but its own networks. It keeps its
-user id, since programs such as tcpdump try to become someone else when they believe to be root.
-Refuses to ask for a password or to change the system.
+Root has them. Any other user has them in a user namespace, if the kernel allows those: the command
+executes itself again there, with all capabilities over its own networks only. It keeps its user id,
+since programs such as tcpdump drop privileges when they run as root. The module never asks for a
+password and never changes the system.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 from windtunnel.harness.orchestrate.lab import LabError
 
 REENTERED = "WINDTUNNEL_USER_NAMESPACE"
-"""Set in a process that has started itself again, so that it does not do so twice."""
+"""Set in a process that has executed itself again, so that it does so once only."""
 
 CAP_NET_ADMIN = 12
 CAP_NET_RAW = 13
 CAP_SYS_ADMIN = 21
 
 RUN_FOLDER = b"/run"
-"""Where `ip netns` keeps the names of namespaces; a private one is mounted over it."""
+"""Folder in which `ip netns` keeps namespaces; a private one is mounted over it."""
 
 _SWITCHES = (
     ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces is 0"),
@@ -64,7 +64,7 @@ def missing() -> list[str]:
 
 
 def obstacles() -> list[str]:
-    """Return what keeps an ordinary user from having user namespaces here; empty if nothing."""
+    """Return the reasons why an ordinary user cannot create user namespaces on this machine."""
     found = [
         text
         for path, bad, text in _SWITCHES
@@ -76,10 +76,10 @@ def obstacles() -> list[str]:
 
 
 def require() -> None:
-    """Raise LabError naming what is missing unless this process may make namespaces."""
+    """Raise LabError with the missing capabilities unless this process can create namespaces."""
     lacking = missing()
     if lacking:
-        reasons = obstacles() or ["and it has not started itself in a user namespace"]
+        reasons = obstacles() or ["it was not started in a user namespace"]
         raise LabError(
             f"network namespaces need {', '.join(lacking)}, which this process lacks "
             f"({'; '.join(reasons)}); run as root, or use --fidelity compose"
@@ -87,9 +87,9 @@ def require() -> None:
 
 
 def acquire() -> None:
-    """Return if namespaces may be made here; else start this command again where they may.
+    """Return if this process can create namespaces, else execute it again in a user namespace.
 
-    Call it before threads, files or displays exist: in the second case it does not return.
+    Does not return in the second case, so call it before threads, files or displays exist.
     """
     if not missing():
         return
@@ -103,7 +103,7 @@ def acquire() -> None:
 
 
 def enter(argv: list[str]) -> None:
-    """Prepare the namespace that this process is in for labs, then become the command argv."""
+    """Prepare the namespaces of this process for labs, then execute argv."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"windtunnel", RUN_FOLDER, b"tmpfs", 0, b"mode=755") != 0:
         reason = os.strerror(ctypes.get_errno())

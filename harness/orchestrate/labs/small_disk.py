@@ -1,14 +1,14 @@
-"""A program whose folder is a disk of its own, as small as ordered: it can be filled in earnest.
+"""Runs a program with a small tmpfs over one of its folders, so that its disk can become full.
 
     unshare --mount -- python -m windtunnel.harness.orchestrate.labs.small_disk
         --folder DIR --size BYTES -- PROGRAM...
 
-    DIR  <--covered-- tmpfs of BYTES       as PROGRAM sees it
-    DIR  <---copy---- what is in it        when PROGRAM has ended
+    DIR  <--covered-- tmpfs of BYTES       while PROGRAM runs
+    DIR  <---copy---- contents of tmpfs    when PROGRAM has ended
 
-The disk lies in memory and in a mount namespace that nobody else is in, so it goes with its last
-process, however that ends: nothing is left on the machine, and nothing in DIR if that was SIGKILL.
-Exits as PROGRAM did; 125 if there can be no such disk, or what is on it cannot be kept.
+The tmpfs is in a private mount namespace and goes away with its last process. Nothing is left on
+the machine, and nothing is copied to DIR if this module's process ended by SIGKILL. The exit code
+is that of PROGRAM; 125 if the tmpfs cannot be mounted or its contents cannot be copied.
 """
 
 from __future__ import annotations
@@ -27,11 +27,11 @@ from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.processes import process
 
 NO_DISK = 125
-PASSED_ON = (signal.SIGTERM, signal.SIGINT)
+FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def command(python: str, folder: str, size_bytes: int, program: Sequence[str]) -> list[str]:
-    """The words that start a program so."""
+    """Return the command line that runs a program in this way."""
     return [
         *("unshare", "--mount", "--propagation", "private", "--"),
         *(python, "-m", __name__),
@@ -39,49 +39,49 @@ def command(python: str, folder: str, size_bytes: int, program: Sequence[str]) -
     ]
 
 
-def main(argv: Sequence[str]) -> int:
-    """Mount, run, copy. Returns the exit code."""
+def main(arguments: Sequence[str]) -> int:
+    """Mount the tmpfs, run the program, copy the files, and return the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m windtunnel.harness.orchestrate.labs.small_disk"
     )
     parser.add_argument("--folder", type=Path, required=True)
     parser.add_argument("--size", type=int, required=True)
     parser.add_argument("program", nargs="+")
-    asked = parser.parse_args(argv)
-    asked.folder.mkdir(parents=True, exist_ok=True)
-    # The folder itself stays within reach by this, below what is about to cover it.
-    below = os.open(asked.folder, os.O_RDONLY | os.O_DIRECTORY)
-    # A tmpfs is open to everybody unless told otherwise, and the copy takes its mode over.
-    options = f"size={asked.size},mode={stat.S_IMODE(os.fstat(below).st_mode):o}"
-    mount = ["mount", "-t", "tmpfs", "-o", options, "windtunnel", str(asked.folder)]
+    options = parser.parse_args(arguments)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    # Keeps the folder accessible after the tmpfs has covered it.
+    covered_fd = os.open(options.folder, os.O_RDONLY | os.O_DIRECTORY)
+    # A tmpfs is world-writable by default, and the copy would take over its mode.
+    mount_options = f"size={options.size},mode={stat.S_IMODE(os.fstat(covered_fd).st_mode):o}"
+    mount = ["mount", "-t", "tmpfs", "-o", mount_options, "windtunnel", str(options.folder)]
     try:
         process.run(mount)
     except LabError as error:
-        print(f"no disk of {asked.size} bytes: {error}", file=sys.stderr)
+        print(f"cannot mount a disk of {options.size} bytes: {error}", file=sys.stderr)
         return NO_DISK
-    code = _run(asked.program)
+    code = _run(options.program)
     try:
-        shutil.copytree(asked.folder, f"/proc/self/fd/{below}", dirs_exist_ok=True)
+        shutil.copytree(options.folder, f"/proc/self/fd/{covered_fd}", dirs_exist_ok=True)
     except OSError as error:
-        print(f"the files of {asked.folder} cannot be kept: {error}", file=sys.stderr)
+        print(f"the files of {options.folder} cannot be copied: {error}", file=sys.stderr)
         return NO_DISK
     return code
 
 
 def _run(program: Sequence[str]) -> int:
-    """Run it to its end, and let it hear of SIGTERM and SIGINT; 128 and more for a signal."""
-    words = ["setpriv", "--pdeathsig", "KILL", "--", *program]
-    # One that comes before there is a program waits for it.
-    signal.pthread_sigmask(signal.SIG_BLOCK, PASSED_ON)
-    pid = os.posix_spawnp(words[0], words, os.environ, setsigmask=())
+    """Run the program, forward SIGTERM and SIGINT; return its exit code, 128 + N for signal N."""
+    argv = ["setpriv", "--pdeathsig", "KILL", "--", *program]
+    # A signal that arrives before the program has started stays pending.
+    signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED_SIGNALS)
+    pid = os.posix_spawnp(argv[0], argv, os.environ, setsigmask=())
 
-    def pass_on(number: int, _: object) -> None:
+    def forward(number: int, _: object) -> None:
         with contextlib.suppress(ProcessLookupError):
             os.kill(pid, number)
 
-    for number in PASSED_ON:
-        signal.signal(number, pass_on)
-    signal.pthread_sigmask(signal.SIG_UNBLOCK, PASSED_ON)
+    for number in FORWARDED_SIGNALS:
+        signal.signal(number, forward)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, FORWARDED_SIGNALS)
     code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
     return code if code >= 0 else 128 - code
 

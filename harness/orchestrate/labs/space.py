@@ -1,12 +1,12 @@
-"""Is there room for a run? Asked before anything starts, answered with numbers.
+"""Estimate of the storage that a run needs, checked before anything starts.
 
-    disk     per byte of traffic: the delivered messages, and two captures with their headers; of
-             one that is recorded, the recording;
-             per traffic and side: the copy of a log buffer, unless it is too long to be kept
+    disk     per byte of traffic: the delivered messages, and two captures with their headers; and
+             the recording, if it is recorded;
+             per traffic and side: the copy of a log buffer, unless it is too long to be copied
     memory   per host: a cnc file; per traffic and side: a log buffer of three terms
 
-The figures are upper estimates of what the run will write, plus a reserve that keeps the machine
-usable. Refuses to know how full a disk may become for other reasons while the run goes on.
+The figures are upper bounds of what the run will write, plus a reserve that keeps the machine
+usable. Other users of the same disk are not considered.
 """
 
 from __future__ import annotations
@@ -32,15 +32,15 @@ MEMORY_RESERVE_BYTES = 16 * MIB
 
 
 @dataclass(frozen=True)
-class Need:
-    """How many bytes a run may write, by kind of storage."""
+class SpaceEstimate:
+    """The number of bytes that a run may write, by kind of storage."""
 
     disk_bytes: int
     memory_bytes: int
 
 
-def need(scenario: Scenario) -> Need:
-    """Estimate what a run of a scenario will write."""
+def estimate(scenario: Scenario) -> SpaceEstimate:
+    """Return the estimate for a run of a scenario."""
     ends = [len(each.from_hosts) + len(each.to_hosts) for each in scenario.traffic]
     traffic_bytes = sum(
         traffic.content.total_bytes * count / SIDES
@@ -61,19 +61,19 @@ def need(scenario: Scenario) -> Need:
     recorded = sum(each.content.total_bytes * len(each.archived) for each in scenario.traffic)
     disk = int(traffic_bytes * DISK_PER_TRAFFIC_BYTE + recorded * DISK_PER_RECORDED_BYTE)
     disk += min(kept, hosts * COPIED_BYTES_MAX)
-    return Need(
+    return SpaceEstimate(
         disk_bytes=disk + DISK_RESERVE_BYTES,
         memory_bytes=hosts * CNC_BYTES + logs + MEMORY_RESERVE_BYTES,
     )
 
 
 def require(folder: Path, bytes_needed: int, what: str) -> None:
-    """Raise LabError with both numbers unless the folder's storage has so much room."""
+    """Raise LabError, with both figures, if the folder has less free space than needed."""
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < bytes_needed:
         raise LabError(
             f"{what} may need {_mib(bytes_needed)} in {folder}, "
-            f"where {_mib(free_bytes)} are free; make room there"
+            f"where {_mib(free_bytes)} are free; free some space there"
         )
 
 

@@ -1,15 +1,16 @@
-"""The kernels of a lab's processes, compiled before there is a lab.
+"""Compilation of the kernels of a lab's processes before the lab exists.
 
     python -m windtunnel.harness.orchestrate.precompile.precompile
 
-    sources, image, processor --digest--> <cache>/at-hand-<digest>
-        there        nothing to do
-        not there    relay, judge | driver, client, archive --compiled--> the mark
+    sources, image, processor --digest--> <cache>/precompiled-<digest>, the mark file
+        exists       nothing to do
+        missing      relay, judge | driver, client, archive --compiled--> the mark file
 
-An empty cache is a container's: on this machine the setup has filled it. Left to the first run, the
-processes of two hosts would all compile at once: no driver would be ready for minutes, and whoever
-compiles at a first call is silent meanwhile and given up, a client by its driver and an archive by
-its clients. Refuses to know where containers come from.
+The cache of a container is empty at first, while setup fills the one of this machine. If the first
+run had to compile, the processes of two hosts would compile at the same time and no driver would be
+ready for minutes. A client or archive that compiles at its first call sends no keepalives
+meanwhile, so that its driver or its clients time out. The module does not know where containers
+come from.
 """
 
 from __future__ import annotations
@@ -28,20 +29,20 @@ from windtunnel.harness.orchestrate.processes import process
 
 PACKAGES = ("driver", "harness")
 IMAGE = ("requirements.lock", "docker/Dockerfile")
-"""These decide which Python and which compiler a container has."""
+"""The files that determine the Python and the compiler of a container."""
 
 CACHE_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
-PREFIX = "at-hand-"
-LOCK_FILE = "at-hand.lock"
+PREFIX = "precompiled-"
+LOCK_FILE = "precompile.lock"
 WARM_UPS = (("windtunnel.harness.warm_up",), ("windtunnel.driver.warm_up", "--mode", "SHARED"))
-"""A lab's drivers have one thread each, since hosts share a machine."""
+"""The drivers of a lab use one thread each, since the hosts share a machine."""
 
-TOLD = "compiling kernels for containers, once, which takes minutes"
+START_MESSAGE = "compiling kernels for containers; this is done once and takes minutes"
 
 
 def mark_name() -> str:
-    """The name of the file that says that everything is compiled, of today's sources and here."""
-    # numba alone would take a second to import, and ten inside User Mode Linux.
+    """Return the name of the mark file for the current sources, image and processor."""
+    # Not numba, which takes a second to import, and ten inside User Mode Linux.
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()
@@ -53,16 +54,17 @@ def mark_name() -> str:
     return f"{PREFIX}{digest.hexdigest()[:24]}"
 
 
-def are_in(cache: Path) -> bool:
-    """Whether a cache holds all that is to be compiled."""
+def is_complete(cache: Path) -> bool:
+    """Return whether a cache has all kernels of the current sources."""
     return (cache / mark_name()).exists()
 
 
 def compile_all(cache: Path) -> None:
-    """Have all of them in a cache; of two that want the same at once the second finds it made.
+    """Compile all kernels into a cache, unless it has them already.
 
-    Tells on stderr how far it is. Raises LabError with the exit codes of what failed, or with the
-    file that cannot be written.
+    Concurrent callers are serialized, so the second one finds the kernels. Progress is printed to
+    stderr. Raises LabError with the exit codes of the failed programs, or with the file that cannot
+    be written.
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -72,18 +74,18 @@ def compile_all(cache: Path) -> None:
 
 
 def _compile_missing(cache: Path) -> None:
-    # Sources that change meanwhile are compiled by who uses them.
+    # Computed first: sources that change meanwhile are compiled by the processes that use them.
     mark = cache / mark_name()
     with (cache / LOCK_FILE).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if mark.exists():
             return
-        print(TOLD, file=sys.stderr, flush=True)
+        print(START_MESSAGE, file=sys.stderr, flush=True)
         with ThreadPoolExecutor(len(WARM_UPS)) as executor:
-            codes = list(executor.map(lambda words: _run(words, cache), WARM_UPS))
+            codes = list(executor.map(lambda program: _run(program, cache), WARM_UPS))
         failed = [
-            f"{words[0]} ended with exit code {code}"
-            for words, code in zip(WARM_UPS, codes, strict=True)
+            f"{program[0]} ended with exit code {code}"
+            for program, code in zip(WARM_UPS, codes, strict=True)
             if code
         ]
         if failed:
@@ -91,14 +93,14 @@ def _compile_missing(cache: Path) -> None:
         mark.touch()
 
 
-def _run(words: Sequence[str], cache: Path) -> int:
+def _run(program: Sequence[str], cache: Path) -> int:
     environment = {**os.environ, CACHE_VARIABLE: str(cache)}
-    argv = [sys.executable, "-u", "-m", *words]
-    return process.pass_through(argv, env=environment, is_all_on_stderr=True)
+    argv = [sys.executable, "-u", "-m", *program]
+    return process.run_in_foreground(argv, env=environment, stdout_to_stderr=True)
 
 
 def main() -> int:
-    """Fill the cache that the environment names. Returns the exit code."""
+    """Fill the cache named by `WINDTUNNEL_KERNEL_CACHE` and return the exit code."""
     try:
         compile_all(Path(os.environ[CACHE_VARIABLE]))
     except LabError as error:

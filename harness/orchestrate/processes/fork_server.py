@@ -1,17 +1,17 @@
-"""A Python interpreter that has imported what our programs need, and becomes them by forking.
+"""The fork server: an interpreter with warm imports that forks Windtunnel's own programs.
 
     python -m windtunnel.harness.orchestrate.processes.fork_server FD MODULE...
 
-    {"do": "spawn", "argv": [module, ...], ...} --FD--> {"pid": 4711}     a child becomes the module
-    {"do": "poll", "pid": 4711}                 --FD--> {"code": null}    or how it ended
-    {"do": "warm"}                              --FD--> {"count": 600}    kernels loaded beforehand
+    {"operation": "spawn", "argv": [module, ...], ...}  --FD-->  {"pid": 4711}
+    {"operation": "poll", "pid": 4711}                  --FD-->  {"code": null}    or the exit code
+    {"operation": "load_kernels"}                       --FD-->  {"count": 600}    kernels loaded
 
 Starting an interpreter and importing numba takes longer than most runs of a short stream, and each
-run needs it seven times. A child is as if started afresh: its own group, its place's network, its
-log, its variables, `__main__` run anew. It dies with this process, and this one with the harness.
-An answer bears the id of its request, since a harness that is interrupted may leave one unread.
-Refuses to know what the modules are: they are named by whoever starts it, and those of the subject
-never share a zygote with our own.
+run needs it seven times. A forked child behaves like a new process: it has its own process group,
+network namespace, log and environment, and runs the module as `__main__`. It dies with the fork
+server, and the fork server dies with the harness. An answer has the id of its request, since an
+interrupted harness may leave an answer unread. The caller names the modules to import; programs of
+the driver under test and of the harness are never forked from the same server.
 """
 
 from __future__ import annotations
@@ -37,8 +37,8 @@ from windtunnel.harness.orchestrate.processes import process_group
 Message = dict[str, Any]
 
 MESSAGE_BYTES_MAX = 1 << 20
-CANNOT_BECOME = 125
-"""Exit code of a child that could not be made what it was to be; its log says why."""
+SETUP_FAILED = 125
+"""Exit code of a child that could not be set up; its log has the reason."""
 
 _CLONE_NEWNET = 0x40000000
 _PR_SET_PDEATHSIG = 1
@@ -46,7 +46,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class ForkServerProcess:
-    """Answers requests until the harness is gone."""
+    """Serves requests until the harness closes the connection."""
 
     def __init__(self, connection: socket.socket, packages: Collection[str]) -> None:
         self._connection = connection
@@ -54,27 +54,27 @@ class ForkServerProcess:
         self._codes: dict[int, int] = {}
 
     def serve(self) -> Message | None:
-        """Return in the zygote when the harness is gone, and in each child what it is to become."""
-        while request := self._connection.recv(MESSAGE_BYTES_MAX):
-            wanted = json.loads(request)
-            if wanted["do"] == "spawn":
+        """Serve requests; returns None in the server at the end, and in a child its request."""
+        while data := self._connection.recv(MESSAGE_BYTES_MAX):
+            request = json.loads(data)
+            if request["operation"] == "spawn":
                 pid = os.fork()
                 if pid == 0:
                     self._connection.close()
-                    found: Message = wanted
-                    return found
-                # Both sides do this, so that it is done whoever is looked at first.
+                    child_request: Message = request
+                    return child_request
+                # Parent and child both set the group, so that it is set whichever runs first.
                 with contextlib.suppress(OSError):
                     os.setpgid(pid, pid)
-                # A number that was another's: what became of that one is nobody's affair any more.
+                # The process id may be reused: discard the exit code of its previous process.
                 self._codes.pop(pid, None)
                 answer: Message = {"pid": pid}
-            elif wanted["do"] == "poll":
-                answer = {"code": self._poll(wanted["pid"])}
+            elif request["operation"] == "poll":
+                answer = {"code": self._poll(request["pid"])}
             else:
                 answer = {"count": load_kernels(self._packages)}
                 gc.freeze()
-            answer["id"] = wanted["id"]
+            answer["id"] = request["id"]
             self._connection.send(json.dumps(answer).encode())
         return None
 
@@ -88,60 +88,60 @@ class ForkServerProcess:
         return self._codes[pid]
 
 
-def become(wanted: Message, parent: int) -> None:
-    """Make this child the process that was asked for, up to its first line."""
+def set_up_child(request: Message, parent: int) -> None:
+    """Set up this child as requested: group, death signal, log, network, directory, environment."""
     os.setpgid(0, 0)
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != parent:
-        os._exit(CANNOT_BECOME)
-    log = os.open(wanted["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
+        os._exit(SETUP_FAILED)
+    log = os.open(request["log"], os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
     for descriptor in (1, 2):
         os.dup2(log, descriptor)
     os.close(log)
-    if wanted["network"]:
-        network = os.open(wanted["network"], os.O_RDONLY)
+    if request["network"]:
+        network = os.open(request["network"], os.O_RDONLY)
         if _LIBC.setns(network, _CLONE_NEWNET) != 0:
             code = ctypes.get_errno()
-            raise OSError(code, os.strerror(code), wanted["network"])
+            raise OSError(code, os.strerror(code), request["network"])
         os.close(network)
-    os.chdir(wanted["cwd"])
+    os.chdir(request["cwd"])
     os.environ.clear()
-    os.environ.update(wanted["env"])
-    sys.argv = list(wanted["argv"])
+    os.environ.update(request["env"])
+    sys.argv = list(request["argv"])
 
 
 def load_kernels(packages: Collection[str]) -> int:
-    """Load every compiled kernel that was kept of some packages' modules; return how many."""
+    """Load every cached kernel of the imported modules of some packages; return their number."""
     count = 0
     seen: set[int] = set()
     for name, module in list(sys.modules.items()):
         if _package(name) not in packages:
             continue
         for found in list(vars(module).values()):
-            kept = getattr(getattr(found, "_cache", None), "_cache_file", None)
-            if kept is not None and id(found) not in seen:
+            cache_file = getattr(getattr(found, "_cache", None), "_cache_file", None)
+            if cache_file is not None and id(found) not in seen:
                 seen.add(id(found))
-                # What cannot be loaded here is loaded, or compiled, by the child that needs it.
+                # A kernel that fails to load here is loaded or compiled by the child that needs it.
                 with contextlib.suppress(Exception):
-                    count += _load(found, kept)
+                    count += _load(found, cache_file)
     return count
 
 
 def _package(module: str) -> str:
-    """`windtunnel.driver` of any module in it."""
+    """Return the first two components of a module name, such as `windtunnel.driver`."""
     return ".".join(module.split(".")[:2])
 
 
-def _load(kernel: Any, kept: Any) -> int:
-    """Load the builds of one kernel, of which numba keeps an index by signature."""
-    signatures = [signature for signature, *_ in kept._load_index()]
+def _load(kernel: Any, cache_file: Any) -> int:
+    """Load the cached builds of one kernel from numba's index; return their number."""
+    signatures = [signature for signature, *_ in cache_file._load_index()]
     for signature in signatures:
         kernel.compile(signature)
     return len(signatures)
 
 
 def main(argv: list[str]) -> int:
-    """Run the process; see the module's first lines. In a child it ends as the child's program."""
+    """Run the fork server. In a child, run the requested module and exit."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     connection = socket.socket(fileno=int(argv[0]))
     for name in argv[1:]:
@@ -150,19 +150,19 @@ def main(argv: list[str]) -> int:
     gc.freeze()
     parent = os.getpid()
     packages = {_package(name) for name in argv[1:]}
-    wanted = ForkServerProcess(connection, packages).serve()
-    if wanted is None:
+    request = ForkServerProcess(connection, packages).serve()
+    if request is None:
         return 0
     try:
-        become(wanted, parent)
+        set_up_child(request, parent)
     except OSError as error:
-        print(f"cannot become {wanted['argv'][0]}: {error}", file=sys.stderr, flush=True)
-        os._exit(CANNOT_BECOME)
-    _leave(_run(wanted["argv"][0]))
+        print(f"cannot set up {request['argv'][0]}: {error}", file=sys.stderr, flush=True)
+        os._exit(SETUP_FAILED)
+    _exit_fast(_run(request["argv"][0]))
 
 
 def _run(module: str) -> int:
-    """Run a module as the interpreter would and return its exit code."""
+    """Run a module as `python -m` does and return its exit code."""
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
@@ -176,10 +176,10 @@ def _run(module: str) -> int:
     return 0
 
 
-def _leave(code: int) -> NoReturn:
-    """End as an interpreter does, but for freeing what the kernel frees at once.
+def _exit_fast(code: int) -> NoReturn:
+    """Exit as an interpreter does, but without destroying its objects.
 
-    To take hundreds of loaded kernels apart takes longer than the run.
+    Destroying hundreds of loaded kernels takes longer than the run.
     """
     for each in threading.enumerate():
         if each is not threading.current_thread() and not each.daemon:

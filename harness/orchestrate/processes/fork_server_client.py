@@ -1,10 +1,11 @@
-"""Where processes of our programs come from: zygotes that this process keeps, one a family.
+"""Client of the fork servers, which fork Windtunnel's own programs.
 
     subject     driver, workloads      --\\
-    harness     relay, sampler         ----> ForkedProcess, as if started from a command line
+    harness     relay, sampler         ----> ForkedProcess, like one started from a command line
 
-A zygote is started when its family's first program is wanted, and lives as long as this process.
-What is no program of ours, such as tcpdump or another driver, is none of its business.
+There is one server for the programs of the driver under test and one for those of the harness. A
+server is started with the first of its programs, and lives as long as this process. Other programs,
+such as tcpdump or another driver, are not forked.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from pathlib import Path
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.processes import fork_server, process_group
 from windtunnel.harness.orchestrate.processes.fork_server import MESSAGE_BYTES_MAX, Message
-from windtunnel.harness.orchestrate.processes.process import Companion, tail_of
+from windtunnel.harness.orchestrate.processes.process import HelperProcess, tail_of
 
 FORK_SERVERS: dict[str, tuple[str, ...]] = {
     "windtunnel.driver": (
@@ -52,34 +53,35 @@ FORK_SERVERS: dict[str, tuple[str, ...]] = {
         "windtunnel.harness.scenario.schema.units",
     ),
 }
-"""What each program imports; by its own name it would be imported a second time."""
+"""The imports of each program. The program's own module is not among them, since it runs as
+`__main__` and would be imported a second time."""
 
-SUBJECT = ("windtunnel.driver", "windtunnel.driver.archive", "windtunnel.harness.workload")
-OURS = ("windtunnel.harness.middlebox", "windtunnel.harness.capture.counters")
-READ_AT_START = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
-"""How variables begin that decide what is imported, and which kernels are loaded."""
+SUBJECT_PROGRAMS = ("windtunnel.driver", "windtunnel.driver.archive", "windtunnel.harness.workload")
+HARNESS_PROGRAMS = ("windtunnel.harness.middlebox", "windtunnel.harness.capture.counters")
+STARTUP_VARIABLES = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
+"""Prefixes of the variables that determine what is imported and which kernels are loaded."""
 
 END_TIMEOUT_S = 5.0
 KILLED_TIMEOUT_S = 60.0
-"""Nobody refuses a kill, but it comes late where the machine stands still."""
+"""SIGKILL always works, but may take long on a machine that is overloaded."""
 _MODULE_AT = 2
 
 
 class ForkedProcess:
-    """A child of a zygote; see `LabProcess` for what its methods promise."""
+    """A child of a fork server; implements `LabProcess`."""
 
-    def __init__(self, name: str, family: ForkServer, pid: int, log: Path) -> None:
+    def __init__(self, name: str, server: ForkServer, pid: int, log: Path) -> None:
         self.name = name
         self.log = log
         self.pid = pid
-        self._family = family
+        self._server = server
         self._code: int | None = None
-        # The zygote keeps a dead child until it is asked for it, so this is no other process.
+        # The server reaps a dead child only when polled, so the process id cannot be reused here.
         self._handle = os.pidfd_open(pid)
 
     def poll(self) -> int | None:
         if self._code is None and self._ended(0.0):
-            self._code = self._family.ask({"do": "poll", "pid": self.pid})["code"]
+            self._code = self._server.ask({"operation": "poll", "pid": self.pid})["code"]
             os.close(self._handle)
         return self._code
 
@@ -93,13 +95,13 @@ class ForkedProcess:
             self._ended(timeout_s)
         return self.poll()
 
-    def tell(self, number: int) -> None:
+    def send_signal(self, number: int) -> None:
         if self.poll() is None:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self._handle, number)
 
     def terminate(self) -> None:
-        self.tell(signal.SIGTERM)
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         if self.poll() is None:
@@ -111,56 +113,58 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """A zygote and the connection to it."""
+    """A fork server process and the connection to it."""
 
     def __init__(self, programs: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
-        self._ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        argv = [sys.executable, "-m", fork_server.__name__, str(theirs.fileno())]
+        self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        argv = [sys.executable, "-m", fork_server.__name__, str(child_socket.fileno())]
         argv += [module for program in programs for module in FORK_SERVERS[program]]
-        # A thread of numpy's would not survive the fork, and nobody here multiplies matrices.
-        alone = {**env, "OPENBLAS_NUM_THREADS": "1"}
-        self._process = Companion(argv, env=alone, cwd=cwd, keep=theirs.fileno())
-        theirs.close()
+        # Threads of numpy would not survive the fork.
+        single_threaded = {**env, "OPENBLAS_NUM_THREADS": "1"}
+        self._process = HelperProcess(
+            argv, env=single_threaded, cwd=cwd, keep=child_socket.fileno()
+        )
+        child_socket.close()
         self._count = 0
-        self._is_warm = False
+        self._has_kernels = False
         atexit.register(self.close)
 
     def ask(self, request: Message) -> Message:
-        """Return the answer to a request; LabError if the zygote is gone."""
+        """Send a request and return the answer; raises LabError if the server has ended."""
         self._count += 1
         own = self._count
         try:
-            self._ours.send(json.dumps({**request, "id": own}).encode())
-            while answer := self._ours.recv(MESSAGE_BYTES_MAX):
+            self._socket.send(json.dumps({**request, "id": own}).encode())
+            while answer := self._socket.recv(MESSAGE_BYTES_MAX):
                 found: Message = json.loads(answer)
-                # One that was interrupted while it waited has left its answer to the next.
+                # Skip the answer to a request that was interrupted while it waited.
                 if found["id"] == own:
                     return found
         except OSError as error:
-            raise LabError(f"a zygote does not answer: {error}") from error
-        raise LabError(f"a zygote has ended with exit code {self._process.end(END_TIMEOUT_S)}")
+            raise LabError(f"a fork server does not answer: {error}") from error
+        raise LabError(f"a fork server has ended with exit code {self._process.end(END_TIMEOUT_S)}")
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
-    def warm(self) -> None:
-        """Have kernels loaded once for all children to come."""
-        if not self._is_warm:
-            self._is_warm = True
-            self.ask({"do": "warm"})
+    def load_kernels(self) -> None:
+        """Load all kernels in the server, once, for its future children."""
+        if not self._has_kernels:
+            self._has_kernels = True
+            self.ask({"operation": "load_kernels"})
 
     def close(self) -> None:
-        """Let the zygote end; its children die with it."""
-        self._ours.close()
+        """End the server; its children die with it."""
+        self._socket.close()
         self._process.end(END_TIMEOUT_S)
 
 
-_families: dict[str, ForkServer] = {}
+_servers: dict[str, ForkServer] = {}
 
 
 @cache
 def _has_handles() -> bool:
-    """Whether this kernel gives handles of processes, as Linux does since 5.3."""
+    """Return whether the kernel supports process file descriptors (pidfd), as Linux 5.3 does."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError:
@@ -168,15 +172,15 @@ def _has_handles() -> bool:
     return True
 
 
-def knows(argv: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Whether a command line starts one of our programs with this interpreter.
+def can_fork(argv: Sequence[str], env: Mapping[str, str]) -> bool:
+    """Return whether a command line starts one of Windtunnel's programs with this interpreter.
 
-    `env` are the variables of this program beside the usual ones. Those that an interpreter reads
-    when it starts would come too late for one that is forked: it has imported what it has.
+    `env` has the variables of this program in addition to the common ones. Variables that an
+    interpreter reads at startup have no effect on a forked program, so they exclude forking.
     """
     return (
         _has_handles()
-        and not any(name.startswith(READ_AT_START) for name in env)
+        and not any(name.startswith(STARTUP_VARIABLES) for name in env)
         and len(argv) > _MODULE_AT
         and list(argv[:_MODULE_AT]) == [sys.executable, "-m"]
         and argv[_MODULE_AT] in FORK_SERVERS
@@ -187,44 +191,45 @@ def spawn(
     name: str,
     argv: Sequence[str],
     *,
-    usual: Mapping[str, str],
+    common: Mapping[str, str],
     env: Mapping[str, str],
     cwd: Path,
     log: Path,
     network: Path | None,
 ) -> ForkedProcess:
-    """Start one of our programs, in a network namespace if any; its log is appended to.
+    """Fork one of Windtunnel's programs, in a network namespace if one is given.
 
-    `usual` are the variables of every program, `env` those of this one beside them.
+    `common` has the variables of every program, `env` the additional ones of this program. Output
+    is appended to `log`.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
-    family = _family_of(argv[_MODULE_AT], usual, cwd)
+    server = _server_of(argv[_MODULE_AT], common, cwd)
     request = {
-        "do": "spawn",
+        "operation": "spawn",
         "argv": list(argv[_MODULE_AT:]),
-        "env": {**usual, **env},
+        "env": {**common, **env},
         "cwd": str(cwd),
         "log": str(log.absolute()),
         "network": "" if network is None else str(network),
     }
-    return ForkedProcess(name, family, family.ask(request)["pid"], log)
+    return ForkedProcess(name, server, server.ask(request)["pid"], log)
 
 
-def _family_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:
-    programs = SUBJECT if program in SUBJECT else OURS
+def _server_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:
+    programs = SUBJECT_PROGRAMS if program in SUBJECT_PROGRAMS else HARNESS_PROGRAMS
     key = programs[0]
-    if key not in _families or not _families[key].is_alive():
-        _families[key] = ForkServer(programs, env=env, cwd=cwd)
-    return _families[key]
+    if key not in _servers or not _servers[key].is_alive():
+        _servers[key] = ForkServer(programs, env=env, cwd=cwd)
+    return _servers[key]
 
 
-def prepare(env: Mapping[str, str], cwd: Path) -> None:
-    """Start all zygotes, so that they import at the same time while a lab is built."""
-    for programs in (SUBJECT, OURS):
-        _family_of(programs[0], env, cwd)
+def start_servers(env: Mapping[str, str], cwd: Path) -> None:
+    """Start all fork servers, so that they import while a lab is built."""
+    for programs in (SUBJECT_PROGRAMS, HARNESS_PROGRAMS):
+        _server_of(programs[0], env, cwd)
 
 
-def warm() -> None:
-    """Have the zygotes that there are load all kernels: it pays when more runs are to come."""
-    for family in _families.values():
-        family.warm()
+def load_kernels() -> None:
+    """Load all kernels in the running fork servers, which is worth it if more runs follow."""
+    for server in _servers.values():
+        server.load_kernels()

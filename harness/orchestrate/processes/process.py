@@ -1,8 +1,7 @@
-"""Processes on this machine: short commands that must succeed, and long ones that are watched.
+"""Processes on this machine: short commands that must succeed, and long-running ones.
 
-The only module of the harness that imports `subprocess`, besides the container lab. Every long
-process leads a session of its own, so Ctrl-C on the terminal reaches the harness alone and the
-harness decides in which order things end.
+Every long-running process leads its own session, so Ctrl-C on the terminal reaches the harness
+only, which then ends its processes in order.
 """
 
 from __future__ import annotations
@@ -26,7 +25,7 @@ POLL_S = 0.005
 
 
 def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIMEOUT_S) -> bytes:
-    """Run a short command and return its stdout; LabError with its stderr if it fails."""
+    """Run a short command and return its stdout; raises LabError with its stderr if it fails."""
     try:
         done = subprocess.run(
             argv,
@@ -46,11 +45,11 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIME
     return done.stdout
 
 
-def pass_through(
-    argv: Sequence[str], *, env: Mapping[str, str], is_all_on_stderr: bool = False
+def run_in_foreground(
+    argv: Sequence[str], *, env: Mapping[str, str], stdout_to_stderr: bool = False
 ) -> int:
-    """Run a command on our own terminal and return its exit code, 128 + N if signal N ended it."""
-    stdout = sys.stderr.fileno() if is_all_on_stderr else None
+    """Run a command on the harness's terminal; return its exit code, 128 + N for signal N."""
+    stdout = sys.stderr.fileno() if stdout_to_stderr else None
     with subprocess.Popen(argv, env=dict(env), stdout=stdout) as running:
         try:
             code = running.wait()
@@ -61,14 +60,14 @@ def pass_through(
     return code if code >= 0 else 128 - code
 
 
-def dying_with_us(argv: Sequence[str]) -> list[str]:
-    """Return the command that ends when its parent does, where the machine has such a thing."""
+def with_parent_death_signal(argv: Sequence[str]) -> list[str]:
+    """Return a command that is killed when its parent dies, if `setpriv` is installed."""
     wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     return [*wrapper, *argv]
 
 
 def tail_of(log: Path, lines: int = 5) -> str:
-    """Return the last lines of a log file, or the empty string if there is none."""
+    """Return the last non-empty lines of a log file, or "" if the file does not exist."""
     try:
         with log.open("rb") as file:
             file.seek(0, os.SEEK_END)
@@ -80,7 +79,7 @@ def tail_of(log: Path, lines: int = 5) -> str:
 
 
 class LocalProcess:
-    """A watched process of this machine; see `LabProcess` for what its methods promise."""
+    """A long-running process on this machine; implements `LabProcess`."""
 
     def __init__(
         self, name: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
@@ -117,13 +116,13 @@ class LocalProcess:
             time.sleep(POLL_S)
         return code
 
-    def tell(self, number: int) -> None:
-        # Not by Popen, which would reap it if it has ended, and leave its group.
+    def send_signal(self, number: int) -> None:
+        # Not through Popen, which would reap a dead process before its group is killed.
         if self.poll() is None:
             os.kill(self.pid, number)
 
     def terminate(self) -> None:
-        self.tell(signal.SIGTERM)
+        self.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         if self.poll() is None:
@@ -134,8 +133,8 @@ class LocalProcess:
         return tail_of(self.log, lines)
 
 
-class Companion:
-    """A program of ours in a session of its own, which shares one open descriptor with us."""
+class HelperProcess:
+    """A process in its own session that inherits one file descriptor of the harness."""
 
     def __init__(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, keep: int
@@ -159,7 +158,7 @@ class Companion:
         return self._popen.poll()
 
     def end(self, timeout_s: float) -> int:
-        """Wait for the end, kill it when the time is over, and return the exit code."""
+        """Wait for the end, kill the process on timeout, and return the exit code."""
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -168,7 +167,7 @@ class Companion:
 
 
 class CleanupWatchdog:
-    """A process that does the cleaning if the harness dies before it could."""
+    """The parent's end of a cleanup watchdog, which cleans up if the harness dies."""
 
     def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         self._popen = subprocess.Popen(
@@ -186,7 +185,7 @@ class CleanupWatchdog:
         return self._popen.pid
 
     def release(self, word: bytes) -> None:
-        """Tell the keeper that there is nothing left to clean, and wait for its end."""
+        """Write the word that stops the watchdog from cleaning up, and wait for its end."""
         assert self._popen.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._popen.stdin.write(word)

@@ -1,8 +1,8 @@
-"""The process group of a child: ended as a whole, and only while its number is surely the child's.
+"""Signals to the process group of a child, sent before the child is reaped.
 
-A dead child's number stays its own until the parent has asked how it ended; then the kernel may
-give it to anybody, and a machine that starts many processes comes round to it within seconds. So
-what a child leaves behind is killed before the child is reaped, never later.
+The id of a dead child is not reused until the parent has reaped it. Afterwards the kernel may
+assign it to any process, and a machine that starts many processes wraps around within seconds. So
+the remaining processes of a group are killed before the child is reaped, never later.
 """
 
 import contextlib
@@ -11,13 +11,13 @@ import signal
 
 
 def kill(pid: int) -> None:
-    """Kill a child's group; only for a child that was not reaped, of this process or a zygote's."""
+    """Kill the group of a child of this process or of a fork server that is not reaped yet."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 
 
 def has_ended(pid: int) -> bool:
-    """Whether a child of this process has ended and waits to be reaped; not reaped by this."""
+    """Return whether a child of this process has ended, without reaping it."""
     try:
         return os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
     except ChildProcessError:

@@ -1,8 +1,8 @@
-"""Waiting for processes: for a line in a log, for an end, and for no one to die meanwhile.
+"""Supervision of processes: waiting for readiness and for exit while other processes must live.
 
-A process of a run is in one of three states: wanted (its end is a fault), finishing by itself
-(a workload), or asked to end. Readiness is a line in a log, since logs are all that a harness can
-see in every kind of lab.
+A process of a run is in one of three states: required (its exit is a fault), ending by itself (a
+workload), or requested to end. Readiness is a line in a log, since logs are accessible to the
+harness in every kind of lab.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ from windtunnel.harness.orchestrate.lab import LabProcess
 POLL_S = 0.02
 
 
-OUR_ROLES = frozenset({"relay", "capture", "sampler"})
-"""Processes of the harness; the others are the subject."""
+HARNESS_ROLES = frozenset({"relay", "capture", "sampler"})
+"""Roles of the harness's processes; all others belong to the driver under test."""
 
 
 class RunFailed(Exception):
-    """A run cannot go on; the text is the reason, the run folder holds the evidence."""
+    """A run cannot continue; the text is the reason, the run folder has the evidence."""
 
-    def __init__(self, text: str, *, ours: bool) -> None:
+    def __init__(self, text: str, *, harness_fault: bool) -> None:
         super().__init__(text)
-        self.ours = ours
-        """Whether the harness itself failed; else the subject did, or it was too slow."""
+        self.harness_fault = harness_fault
+        """Whether the harness itself failed; else the driver under test failed or was too slow."""
 
 
 @dataclass
-class Watched:
-    """A process together with what the run expects of it."""
+class WatchedProcess:
+    """A process of a run, with its role, its log and its state."""
 
     name: str
     """Unique within a run, such as `a/driver`."""
@@ -41,26 +41,26 @@ class Watched:
     process: LabProcess
     role: str
     log: Path
-    asked: bool = False
-    """Whether the harness told it to end before it did, or killed it on order."""
+    end_requested: bool = False
+    """Whether the harness asked it to end while it was alive, or the scenario killed it."""
 
     late_s: float = 0.0
-    """How long it was waited for in vain after it had been asked to end; 0 if it came in time."""
+    """The time after which it was killed since it did not end when asked; 0 if it ended in time."""
 
-    speaks_for: Watched | None = None
-    """Whose readiness this process reports, if not its own."""
+    reports_for: WatchedProcess | None = None
+    """The process whose readiness this one reports, if not its own."""
 
     offset: int = 0
-    """How much of the log has been read."""
+    """Number of bytes of the log that have been read."""
 
     _partial: bytes = b""
 
     @property
-    def is_ours(self) -> bool:
-        return self.role in OUR_ROLES
+    def is_harness(self) -> bool:
+        return self.role in HARNESS_ROLES
 
     def new_lines(self) -> list[str]:
-        """Return the whole lines that have been added to the log since the last call."""
+        """Return the complete lines that were appended to the log since the last call."""
         try:
             with self.log.open("rb") as file:
                 file.seek(self.offset)
@@ -71,18 +71,18 @@ class Watched:
         *lines, self._partial = (self._partial + fresh).split(b"\n")
         return [line.decode(errors="replace").rstrip() for line in lines]
 
-    def died(self) -> str:
-        """Return a sentence about how the process ended and its last words, or "" if it lives."""
+    def describe_exit(self) -> str:
+        """Return how the process ended, with its last log lines, or "" if it is alive."""
         code = self.process.poll()
         if code is None:
             return ""
         how = f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        words = self.process.tail(3)
-        return f"{self.name} {how}" + (f"; its last words: {words}" if words else "")
+        last_lines = self.process.tail(3)
+        return f"{self.name} {how}" + (f"; last log lines: {last_lines}" if last_lines else "")
 
     @property
-    def lateness(self) -> str:
-        """A sentence about a process that had to be killed."""
+    def late_text(self) -> str:
+        """The error text for a process that had to be killed."""
         return f"{self.name} did not end within {self.late_s:g} s of being asked"
 
     def facts(self, run_folder: Path) -> ProcessExit:
@@ -90,67 +90,69 @@ class Watched:
             name=self.name,
             role=self.role,
             exit_code=self.process.poll(),
-            asked=self.asked,
+            asked=self.end_requested,
             log=str(self.log.relative_to(run_folder)),
             last_log_line=self.process.tail(1),
             late_s=self.late_s,
         )
 
 
-def require_alive(watched: Iterable[Watched]) -> None:
-    """Raise RunFailed about the first of these that has ended; the harness's own come last."""
-    for each in sorted(watched, key=lambda each: each.is_ours):
-        if not each.asked and (text := each.died()):
-            raise RunFailed(text, ours=each.is_ours)
+def require_alive(watched: Iterable[WatchedProcess]) -> None:
+    """Raise RunFailed for the first process that has ended; those of the harness come last."""
+    for each in sorted(watched, key=lambda each: each.is_harness):
+        if not each.end_requested and (text := each.describe_exit()):
+            raise RunFailed(text, harness_fault=each.is_harness)
 
 
-def require_success(watched: Iterable[Watched], timeout_s: float) -> None:
-    """Raise RunFailed, as our own fault, about the first that does not end with exit code 0."""
+def require_success(watched: Iterable[WatchedProcess], timeout_s: float) -> None:
+    """Raise RunFailed, as a fault of the harness, unless each process ends with exit code 0."""
     for each in watched:
         code = each.process.wait(timeout_s)
         if code is None:
-            raise RunFailed(f"{each.name} is still at work", ours=True)
+            raise RunFailed(
+                f"{each.name} is still running after {timeout_s:g} s", harness_fault=True
+            )
         if code:
-            raise RunFailed(each.died(), ours=True)
+            raise RunFailed(each.describe_exit(), harness_fault=True)
 
 
 def wait_until_ready(
-    waiting: Iterable[Watched],
+    waiting: Iterable[WatchedProcess],
     ready: Callable[[str], bool],
     *,
-    wanted: Iterable[Watched],
+    required: Iterable[WatchedProcess],
     timeout_s: float,
 ) -> None:
-    """Wait until each process has logged a line that says so.
+    """Wait until each process has logged a line for which `ready` returns true.
 
-    Raises RunFailed with the last words of whichever ends first, or of the ones that are late.
+    Raises RunFailed, with its last log lines, if a process ends or if one is not ready in time.
     """
     waiting = list(waiting)
-    wanted = [*wanted, *waiting]
+    required = [*required, *waiting]
     deadline_s = time.monotonic() + timeout_s
     while True:
         waiting = [each for each in waiting if not any(ready(line) for line in each.new_lines())]
         if not waiting:
             return
-        require_alive(wanted)
+        require_alive(required)
         if time.monotonic() > deadline_s:
-            late = waiting[0].speaks_for or waiting[0]
-            words = late.process.tail(3) or "it has said nothing"
-            text = f"{late.name} is not ready after {timeout_s:g} s: {words}"
-            raise RunFailed(text, ours=late.is_ours)
+            late = waiting[0].reports_for or waiting[0]
+            last_lines = late.process.tail(3) or "its log is empty"
+            text = f"{late.name} is not ready after {timeout_s:g} s: {last_lines}"
+            raise RunFailed(text, harness_fault=late.is_harness)
         time.sleep(POLL_S)
 
 
-def end(watched: Iterable[Watched], timeout_s: float) -> list[str]:
-    """Ask processes to end, together; kill those that do not, and say so in the returned lines."""
-    return [each.lateness for each in end_or_kill(watched, timeout_s)]
+def end(watched: Iterable[WatchedProcess], timeout_s: float) -> list[str]:
+    """End processes as `end_or_kill` does, and return an error text for each killed one."""
+    return [each.late_text for each in end_or_kill(watched, timeout_s)]
 
 
-def end_or_kill(watched: Iterable[Watched], timeout_s: float) -> list[Watched]:
-    """Ask processes to end, together; kill those that do not, and return them."""
+def end_or_kill(watched: Iterable[WatchedProcess], timeout_s: float) -> list[WatchedProcess]:
+    """Send SIGTERM to all live processes; kill those that do not end in time, and return them."""
     living = [each for each in watched if each.process.poll() is None]
     for each in living:
-        each.asked = True
+        each.end_requested = True
         each.process.terminate()
     deadline_s = time.monotonic() + timeout_s
     late = []

@@ -1,7 +1,7 @@
-"""How much has befallen the streams so far: faults of the relay, NAKs of the drivers.
+"""Counts of the relay's drops and the drivers' NAKs during a run, for the progress display.
 
-Reads what has been added to the decision log and to the counter samples since it last looked; for a
-display only, a verdict never rests on it.
+Reads the records that were appended to the decision log and to the counter samples since the last
+update. A verdict never depends on these counts.
 """
 
 from __future__ import annotations
@@ -20,13 +20,13 @@ SYSTEM_COUNTER_TYPE = 0
 NAKS_SENT = 5
 
 
-class Weather:
-    """Follows the files of one run."""
+class FaultCounts:
+    """Drops and NAKs of one run, read from its files."""
 
     def __init__(self, folder: RunDir, hosts: Iterable[str]) -> None:
-        self._decisions = _Added(folder.decisions, DECISION)
+        self._decisions = _RecordReader(folder.decisions, DECISION)
         self._counters = [
-            _Added(folder.host(host).counter_samples, COUNTER_SAMPLE) for host in hosts
+            _RecordReader(folder.host(host).counter_samples, COUNTER_SAMPLE) for host in hosts
         ]
         self._naks = [0] * len(self._counters)
         self.drop_count = 0
@@ -35,20 +35,20 @@ class Weather:
     def nak_count(self) -> int:
         return sum(self._naks)
 
-    def look(self) -> None:
-        """Take in what has been added."""
+    def update(self) -> None:
+        """Read the records that were appended since the last call."""
         self.drop_count += int(np.count_nonzero(self._decisions.read()["action"] == DROP))
         for index, counters in enumerate(self._counters):
             samples = counters.read()
-            of_naks = (samples["type_id"] == SYSTEM_COUNTER_TYPE) & (
+            is_nak_count = (samples["type_id"] == SYSTEM_COUNTER_TYPE) & (
                 samples["counter_id"] == NAKS_SENT
             )
-            if of_naks.any():
-                self._naks[index] = int(samples["value"][of_naks][-1])
+            if is_nak_count.any():
+                self._naks[index] = int(samples["value"][is_nak_count][-1])
 
 
-class _Added:
-    """The whole records that a growing file has gained since the last call."""
+class _RecordReader:
+    """A reader of the records that are appended to a growing file."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self._path = path

@@ -1,11 +1,11 @@
-"""Pausing, killing and restarting processes of the subject, as a scenario orders it.
+"""Host events: the processes that a scenario pauses, or kills and restarts, during a run.
 
-    waiting --its moment--> under way --its time is over--> over
-                SIGSTOP or SIGKILL           SIGCONT or a successor
+    pending --trigger--> active --duration has elapsed--> done
+                SIGSTOP or SIGKILL         SIGCONT or a restart
 
-An event's moment is when the runner sees it: workloads tell how far they are ten times a second,
-and the runner looks twenty times. What really happened, and when, is left for the judge. Refuses to
-know what a driver makes of it.
+An event begins when the runner observes its trigger: workloads print their progress ten times a
+second, and the runner polls twenty times a second. The actual times are recorded for the judge. The
+module does not know how a driver reacts.
 """
 
 from __future__ import annotations
@@ -17,65 +17,65 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Protocol
 
-from windtunnel.harness.artifact.host.host_event import HappenedEvent, write_happened
-from windtunnel.harness.orchestrate.processes.watch import RunFailed, Watched
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
 from windtunnel.harness.scenario.schema.host_event import EventCase
 
 NS_PER_S = 1_000_000_000
 
 
 class ProcessControl(Protocol):
-    """Who can lay hands on the processes of a run."""
+    """The operations on a run's processes that events need."""
 
-    def on_host(self, host: str, *roles: str) -> list[Watched]:
-        """Return the living processes of these roles on a host."""
+    def on_host(self, host: str, *roles: str) -> list[WatchedProcess]:
+        """Return the active processes with these roles on a host."""
 
-    def kill(self, victim: Watched) -> None:
-        """End a process without warning."""
+    def kill(self, victim: WatchedProcess) -> None:
+        """Kill a process with SIGKILL."""
 
-    def restart(self, victim: Watched) -> None:
-        """Start the successor of a process that was killed."""
+    def restart(self, victim: WatchedProcess) -> None:
+        """Start the successor of a killed process."""
 
 
 @dataclass
-class _OpenEvent:
-    """An event that has begun."""
+class _ActiveEvent:
+    """An event that has begun and not ended."""
 
     case: EventCase
-    victims: list[Watched]
+    victims: list[WatchedProcess]
     until_s: float
-    happened: HappenedEvent = field(init=False)
+    applied: AppliedEvent = field(init=False)
 
 
 class HostEvents:
-    """The events of one run, in the order of the file."""
+    """The host events of one run, in the order of the scenario file."""
 
-    def __init__(self, events: Sequence[EventCase], hands: ProcessControl) -> None:
+    def __init__(self, events: Sequence[EventCase], control: ProcessControl) -> None:
         self._waiting = list(events)
-        self._hands = hands
-        self._under_way: list[_OpenEvent] = []
-        self._happened: list[HappenedEvent] = []
+        self._control = control
+        self._active: list[_ActiveEvent] = []
+        self._applied: list[AppliedEvent] = []
         self._first_s: float | None = None
-        """When the first message was seen to be published."""
-        self._ordered = bool(events)
+        """Time at which the first published message was observed."""
+        self._has_events = bool(events)
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether somebody is paused, or killed and not yet started anew."""
-        return bool(self._under_way)
+    def is_active(self) -> bool:
+        """Whether a process is paused, or killed and not restarted yet."""
+        return bool(self._active)
 
-    def patience_s(self, usual_s: float) -> float:
-        """How long the runner may look away."""
+    def poll_delay_s(self, usual_s: float) -> float:
+        """Return the time until the next call of `update`, at most `usual_s`."""
         now_s = time.monotonic()
-        ends_s = [max(0.0, each.until_s - now_s) for each in self._under_way]
+        ends_s = [max(0.0, each.until_s - now_s) for each in self._active]
         return min([usual_s, *ends_s])
 
-    def look(self, published_bytes: int, delivered_bytes: int) -> None:
-        """Let happen what is due, given how far the streams have come."""
+    def update(self, published_bytes: int, delivered_bytes: int) -> None:
+        """Begin and end the events that are due at this progress of the streams."""
         now_s = time.monotonic()
         if self._first_s is None and published_bytes:
             self._first_s = now_s
-        for each in [each for each in self._under_way if now_s >= each.until_s]:
+        for each in [each for each in self._active if now_s >= each.until_s]:
             self._end(each)
         reached = {"published": published_bytes, "delivered": delivered_bytes, "after": -1}
         if self._first_s is not None:
@@ -85,42 +85,45 @@ class HostEvents:
             self._begin(event)
 
     def _begin(self, event: EventCase) -> None:
-        victims = self._hands.on_host(event.host, *event.roles)
+        victims = self._control.on_host(event.host, *event.roles)
         roles = sorted({each.role for each in victims})
-        happened = HappenedEvent(event.id, event.host, event.action, roles, time.time_ns(), 0)
-        self._happened.append(happened)
-        # Applications first: none of them is to see its driver stand still.
+        applied = AppliedEvent(event.id, event.host, event.action, roles, time.time_ns(), 0)
+        self._applied.append(applied)
+        # Applications first, so that none of them runs while its driver is paused.
         for each in sorted(victims, key=lambda each: each.role == "driver"):
             if event.action == "kill":
-                self._hands.kill(each)
+                self._control.kill(each)
             else:
-                each.process.tell(signal.SIGSTOP)
-        under_way = _OpenEvent(event, victims, time.monotonic() + event.lasts_ns / NS_PER_S)
-        under_way.happened = happened
-        self._under_way.append(under_way)
+                each.process.send_signal(signal.SIGSTOP)
+        active = _ActiveEvent(event, victims, time.monotonic() + event.lasts_ns / NS_PER_S)
+        active.applied = applied
+        self._active.append(active)
 
-    def _end(self, each: _OpenEvent) -> None:
-        self._under_way.remove(each)
+    def _end(self, each: _ActiveEvent) -> None:
+        self._active.remove(each)
         for victim in sorted(each.victims, key=lambda victim: victim.role != "driver"):
             if each.case.action == "kill":
-                self._hands.restart(victim)
+                self._control.restart(victim)
             else:
-                victim.process.tell(signal.SIGCONT)
-        each.happened.ended_ns = time.time_ns()
+                victim.process.send_signal(signal.SIGCONT)
+        each.applied.ended_ns = time.time_ns()
 
-    def require_all_came(self) -> None:
-        """Raise RunFailed, as nobody's fault but the scenario's, about an event that never came."""
+    def require_all_triggered(self) -> None:
+        """Raise RunFailed, not as a fault of the harness, if an event was never triggered."""
         if self._waiting:
             names = ", ".join(each.id for each in self._waiting)
-            raise RunFailed(f"the traffic was over before its time: {names}", ours=False)
+            raise RunFailed(
+                f"the traffic ended before these events were triggered: {names}",
+                harness_fault=False,
+            )
 
     def close(self, path: Path) -> None:
-        """Let everybody who is paused go on, and leave the account of what happened."""
-        for each in list(self._under_way):
-            self._under_way.remove(each)
+        """Resume every paused process, and write the record of all events."""
+        for each in list(self._active):
+            self._active.remove(each)
             if each.case.action == "pause":
                 for victim in each.victims:
-                    victim.process.tell(signal.SIGCONT)
-                each.happened.ended_ns = time.time_ns()
-        if self._ordered:
-            write_happened(path, self._happened)
+                    victim.process.send_signal(signal.SIGCONT)
+                each.applied.ended_ns = time.time_ns()
+        if self._has_events:
+            write_applied_events(path, self._applied)

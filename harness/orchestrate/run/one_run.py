@@ -1,9 +1,9 @@
-"""One run from its order to its verdict: lab, phases, judge, and every way out tidies up.
+"""Execution of one run from its specification to its verdict: lab, phases, cleanup and judge.
 
-    order --> lab up, phases, lab down --> run.json --judge--> verdict.json
+    RunSpec --> lab up, phases, lab down --> run.json --judge--> verdict.json
 
-Whatever happens, nothing can interrupt the tidying-up: a manifest is left, and an empty machine.
-Refuses to know the other runs of a suite, and in which process it is made.
+The cleanup runs on every path and cannot be interrupted: the manifest is written and the lab is
+removed. The module does not know the other runs of a suite or the process that executes them.
 """
 
 from __future__ import annotations
@@ -17,17 +17,18 @@ from typing import Any
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import OnEvent, RunEvent
-from windtunnel.harness.orchestrate.lab import Lab, LabError
+from windtunnel.harness.orchestrate.fidelity import SIM
+from windtunnel.harness.orchestrate.lab import Lab, LabError, Unsupported
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.processes.watch import RunFailed
 from windtunnel.harness.orchestrate.run import archives
-from windtunnel.harness.orchestrate.run.fault_progress import Weather
-from windtunnel.harness.orchestrate.run.phases import Run, Tell
+from windtunnel.harness.orchestrate.run.fault_progress import FaultCounts
+from windtunnel.harness.orchestrate.run.phases import Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.run.simulation import SimulatedRun
-from windtunnel.harness.orchestrate.run.traffic import Overran, Unsupported
+from windtunnel.harness.orchestrate.run.traffic import Overran
 from windtunnel.harness.scenario.schema.channel import parse_channel
-from windtunnel.harness.scenario.validation.impairment_validation import shared_problems
+from windtunnel.harness.scenario.validation.impairment_validation import shared_netem_problems
 from windtunnel.harness.topology import model as topology
 from windtunnel.harness.verdict.judge import judge
 
@@ -37,7 +38,7 @@ RECORDS = ".lab"
 
 @dataclass(frozen=True)
 class RunResult:
-    """What came of a run."""
+    """The outcome of a run."""
 
     outcome: str
     """FAIL, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
@@ -47,101 +48,101 @@ class RunResult:
     ended_ns: int
 
 
-Begin = Callable[[RunSpec, Tell], tuple[Lab, Run]]
-"""Gives an order its lab, not yet up, and its run."""
+Begin = Callable[[RunSpec, Emit], tuple[Lab, Run]]
+"""Returns the lab, not yet up, and the run of a specification."""
 
 
-def begin_alone(order: RunSpec, tell: Tell) -> tuple[Lab, Run]:
-    """A lab and processes of its own for a run."""
-    lab = lab_of(order)
-    return lab, (SimulatedRun if order.fidelity == labs.SIM else Run)(order, lab, tell)
+def begin_isolated(spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
+    """Return a lab and a run that share nothing with other runs."""
+    lab = make_lab(spec)
+    return lab, (SimulatedRun if spec.fidelity == SIM else Run)(spec, lab, emit)
 
 
-def make_run(
-    order: RunSpec,
-    tell: Tell,
+def execute_run(
+    spec: RunSpec,
+    emit: Emit,
     cancellation: Cancellation,
-    on_made: Callable[[RunResult], None],
-    begin: Begin = begin_alone,
+    on_result: Callable[[RunResult], None],
+    begin: Begin = begin_isolated,
 ) -> None:
-    """Make one run and judge it; raises Cancelled after all is tidied up and told."""
+    """Execute and judge one run; raises Cancelled after cleanup and `on_result`."""
     started_ns = time.time_ns()
     outcome, reason = CANCELLED, "cancelled before its end"
     try:
-        order.folder.make()
-        tell(kind="run")
-        _walk(order, tell, cancellation, begin)
-        tell(kind="phase", phase="judge")
-        outcome, reason = _judged(order.folder)
+        spec.folder.make()
+        emit(kind="run")
+        _execute(spec, emit, cancellation, begin)
+        emit(kind="phase", phase="judge")
+        outcome, reason = _judge(spec.folder)
     finally:
-        on_made(RunResult(outcome, reason, started_ns, time.time_ns()))
+        on_result(RunResult(outcome, reason, started_ns, time.time_ns()))
 
 
-def _walk(order: RunSpec, tell: Tell, cancellation: Cancellation, begin: Begin) -> None:
-    """Walk one run's phases, leaving a manifest and an empty machine whatever happens."""
-    lab, run = begin(order, tell)
-    hurry = True
+def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin) -> None:
+    """Execute the phases of one run; always write the manifest and remove the lab."""
+    lab, run = begin(spec, emit)
+    is_fast = True
     try:
-        if order.fidelity not in order.scenario.fidelity:
-            raise Unsupported(f"the scenario is not made for fidelity {order.fidelity}")
-        impossible = next(shared_problems(order.scenario.network.all_links), None)
+        if spec.fidelity not in spec.scenario.fidelity:
+            raise Unsupported(f"the scenario does not support fidelity {spec.fidelity}")
+        impossible = next(shared_netem_problems(spec.scenario.network.all_links), None)
         if impossible is not None:
             raise Unsupported(impossible.text)
-        if order.tested.missing:
-            raise Unsupported(order.tested.missing)
-        _require_timeouts(order)
-        archives.require(order)
-        run.forward()
-        hurry = False
+        if spec.tested.missing:
+            raise Unsupported(spec.tested.missing)
+        _require_timeouts(spec)
+        archives.require(spec)
+        run.execute()
+        is_fast = False
         run.manifest.complete = True
     except Unsupported as error:
         run.manifest.unsupported = str(error)
     except Overran as error:
-        hurry = False
+        is_fast = False
         run.manifest.overran = str(error)
     except RunFailed as failure:
-        hurry = False
-        run.stop_because(failure)
+        is_fast = False
+        run.record_failure(failure)
     except (LabError, OSError) as error:
-        hurry = False
+        is_fast = False
         run.manifest.errors.append(str(error))
     except Exception:
-        run.manifest.errors.append(f"defect of the harness: {traceback.format_exc()}")
+        run.manifest.errors.append(f"internal error of the harness: {traceback.format_exc()}")
     except Cancelled as cancelled:
         run.manifest.stopped = str(cancelled)
         raise
     finally:
         with cancellation.shielded():
-            _tidy_up(run, lab, hurry=hurry)
+            _tidy_up(run, lab, is_fast=is_fast)
 
 
-def _require_timeouts(order: RunSpec) -> None:
-    """Raise Unsupported if a peer cannot be told the time-outs that a scenario asks for."""
-    asked = order.scenario.timeouts.model_fields_set
-    for each in order.tested:
-        if asked and not each.reads_environment:
-            text = f"{each.name} takes no time-outs from a scenario: {', '.join(sorted(asked))}"
-            raise Unsupported(text)
+def _require_timeouts(spec: RunSpec) -> None:
+    """Raise Unsupported if a driver cannot be given the timeouts of the scenario."""
+    timeouts = spec.scenario.timeouts.model_fields_set
+    for each in spec.tested:
+        if timeouts and not each.reads_environment:
+            names = ", ".join(sorted(timeouts))
+            raise Unsupported(f"{each.name} does not support timeouts of a scenario: {names}")
 
 
-def lab_of(order: RunSpec) -> Lab:
-    """The lab of a run, not yet up."""
-    scenario = order.scenario
-    laid_out = topology.build(
-        order.run_id,
+def make_lab(spec: RunSpec) -> Lab:
+    """Return the lab of a run, not yet up."""
+    scenario = spec.scenario
+    network = topology.build(
+        spec.run_id,
         scenario.network.hosts,
         scenario.network.joined,
         datagram_length_max=max(
             (parse_channel(each.channel).mtu for each in scenario.traffic), default=0
         ),
     )
-    return labs.make(order.fidelity, laid_out, records=order.runs / RECORDS, runs=order.runs)
+    return labs.make(spec.fidelity, network, records=spec.runs / RECORDS, runs=spec.runs)
 
 
-def _tidy_up(run: Run, lab: Lab, *, hurry: bool) -> None:
-    """Collect the evidence, take the lab down, and write the manifest even if one of them fails."""
+def _tidy_up(run: Run, lab: Lab, *, is_fast: bool) -> None:
+    """Collect the evidence, take the lab down, and write the manifest even if a step fails."""
     try:
-        run.back(hurry=hurry)
+        run.finish(is_fast=is_fast)
     except (LabError, OSError) as error:
         run.manifest.complete = False
         run.manifest.errors.append(str(error))
@@ -150,33 +151,33 @@ def _tidy_up(run: Run, lab: Lab, *, hurry: bool) -> None:
             run.take_down()
         except LabError as error:
             run.manifest.errors.append(str(error))
-        run.manifest.write(run.order.folder.manifest)
+        run.manifest.write(run.spec.folder.manifest)
 
 
-def _judged(folder: RunDir) -> tuple[str, str]:
-    """Judge a run folder and return the outcome's name and the reason in one line."""
+def _judge(folder: RunDir) -> tuple[str, str]:
+    """Judge a run folder; return the name of the outcome and the reason in one line."""
     verdict = judge(folder.path)
     return str(verdict.outcome), verdict.reason
 
 
-def teller(order: RunSpec, index: int, count: int, on_event: OnEvent) -> Tell:
-    """Return what makes an event of each thing that a run has to tell."""
-    weather = Weather(order.folder, order.scenario.network.hosts)
+def event_emitter(spec: RunSpec, index: int, count: int, on_event: OnEvent) -> Emit:
+    """Return the function that sends the progress of one run as events."""
+    faults = FaultCounts(spec.folder, spec.scenario.network.hosts)
 
-    def tell(**what: Any) -> None:
-        if what["kind"] == "progress":
-            weather.look()
+    def emit(**fields: Any) -> None:
+        if fields["kind"] == "progress":
+            faults.update()
         on_event(
             RunEvent(
                 run_index=index,
                 run_count=count,
-                scenario=order.scenario.name,
-                seed=order.seed,
-                pair=order.tested.name,
-                drop_count=weather.drop_count,
-                nak_count=weather.nak_count,
-                **what,
+                scenario=spec.scenario.name,
+                seed=spec.seed,
+                pair=spec.tested.name,
+                drop_count=faults.drop_count,
+                nak_count=faults.nak_count,
+                **fields,
             )
         )
 
-    return tell
+    return emit

@@ -1,8 +1,8 @@
-"""Publishers of one stream begin together: whoever came late would never catch up.
+"""A barrier for the publishers of one stream, since a late publisher would never catch up.
 
 started --> each has its publication --> each is connected --> SIGUSR1 to all
                                  |
-                        or the budget is over: the traffic's own watch then says so
+                        or the budget is exceeded, which the traffic phase then reports
 """
 
 from __future__ import annotations
@@ -12,38 +12,38 @@ import time
 from collections.abc import Callable, Sequence
 
 from windtunnel.harness.orchestrate.processes import watch
-from windtunnel.harness.orchestrate.processes.watch import Watched
+from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
 from windtunnel.harness.orchestrate.subjects.subject import PROGRESS, READY
 
 
 def has_publication(line: str) -> bool:
-    """Whether a line of a publisher's log says that it has come so far."""
+    """Return whether a line of a publisher's log shows that it has its publication."""
     return line.startswith(PROGRESS) or _is_connected(line)
 
 
-def let_begin(
-    twins: Sequence[Watched],
+def release(
+    publishers: Sequence[WatchedProcess],
     *,
-    wanted: Sequence[Watched],
+    required: Sequence[WatchedProcess],
     wall_s: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until each is connected, at most so long, and let all begin.
+    """Wait until all publishers are connected, at most for `wall_s`, then start all of them.
 
-    Every one must have its publication already; raises RunFailed if one of the wanted has ended.
+    Each must have its publication already. Raises RunFailed if a required process has ended.
     """
     deadline_s = clock() + wall_s
-    while not all(_has_said_so(each) for each in twins) and clock() < deadline_s:
-        watch.require_alive(wanted)
+    while not all(_has_connected(each) for each in publishers) and clock() < deadline_s:
+        watch.require_alive(required)
         time.sleep(watch.POLL_S)
-    for each in twins:
-        each.process.tell(signal.SIGUSR1)
+    for each in publishers:
+        each.process.send_signal(signal.SIGUSR1)
 
 
-def _has_said_so(publisher: Watched) -> bool:
-    # The whole log is read: both things may have been said before anybody looked.
-    said = publisher.log.read_text(errors="replace").splitlines()
-    return any(_is_connected(line) for line in said)
+def _has_connected(publisher: WatchedProcess) -> bool:
+    # The whole log is read, since both lines may have been written before this call.
+    lines = publisher.log.read_text(errors="replace").splitlines()
+    return any(_is_connected(line) for line in lines)
 
 
 def _is_connected(line: str) -> bool:

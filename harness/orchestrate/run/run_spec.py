@@ -1,34 +1,32 @@
-"""What is known of a run before it begins, and nothing that comes of it."""
+"""The specification of a run."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.run.payload import Payload
 from windtunnel.harness.orchestrate.subjects.subject import Pair, Subject
 from windtunnel.harness.scenario.schema.model import Scenario
 
-Fidelity = Literal["netns", "compose", "sim"]
-
 
 @dataclass(frozen=True)
 class Replayed:
-    """The decisions that a run is to repeat."""
+    """The decisions of an earlier run, which a run repeats."""
 
     run_id: str
-    """Of the run that made them."""
+    """Id of the earlier run."""
 
     decisions: Path
     command: tuple[str, ...]
-    """What makes this replay again."""
+    """The command line that repeats this replay."""
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """Everything that is known about a run before it begins."""
+    """Everything that defines a run before it begins."""
 
     run_id: str
     scenario: Scenario
@@ -41,16 +39,16 @@ class RunSpec:
     tested: Pair
     sabotage: str
     runs: Path
-    """The folder of all runs, which a lab can see and in which it notes what it changes."""
+    """The folder of all runs, accessible in a lab, which also holds the labs' records."""
 
     replayed: Replayed | None = None
-    """What decides in place of the scenario's rules, if anything does."""
+    """Decisions to apply in place of the scenario's rules, or None."""
 
     def side(self, host: str) -> str:
-        """Which side of the pair a host is."""
+        """Return the side of the pair that a host is on: `publisher` or `subscriber`."""
         return "publisher" if host in self.scenario.traffic[0].from_hosts else "subscriber"
 
     def subject(self, host: str) -> Subject:
-        """Who is tested on a host."""
+        """Return the subject on a host."""
         tested = self.tested
         return tested.publisher if self.side(host) == "publisher" else tested.subscriber

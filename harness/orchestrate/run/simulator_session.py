@@ -1,10 +1,10 @@
-"""Simulated runs one after the other from one process, which is at once with the next.
+"""A simulator process that executes simulated runs one after the other, without restarts.
 
-    with Stage(order) as stage:
-        make_run(order, tell, cancellation, on_made, stage.begin)        again and again
+    with SimulatorSession(spec) as session:
+        execute_run(spec, emit, cancellation, on_result, session.begin)        repeatedly
 
 All runs have the same addresses, so equal cases have equal events. The process and its directory in
-memory go with the stage; a stage that is killed is cleaned up by its keeper.
+memory are removed with the session; the cleanup watchdog removes those of a killed session.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ from types import TracebackType
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.lab import MID, Lab, LabError, LabProcess
 from windtunnel.harness.orchestrate.labs.namespaces import environment
-from windtunnel.harness.orchestrate.processes.process import Companion, tail_of
+from windtunnel.harness.orchestrate.processes.process import HelperProcess, tail_of
 from windtunnel.harness.orchestrate.processes.watch import RunFailed
-from windtunnel.harness.orchestrate.run.one_run import lab_of
-from windtunnel.harness.orchestrate.run.phases import READY_TIMEOUT_S, Run, Tell
+from windtunnel.harness.orchestrate.run.one_run import make_lab
+from windtunnel.harness.orchestrate.run.phases import READY_TIMEOUT_S, Emit, Run
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.run.simulation import (
     SLOWNESS_MAX,
     SimulatedRun,
-    planted_variables,
+    mutant_variables,
 )
 from windtunnel.harness.orchestrate.subjects.subject import Pair
 
@@ -35,12 +35,12 @@ END_TIMEOUT_S = 5.0
 
 
 class SimulatorSession:
-    """The process, and the lab that lasts as long as it does."""
+    """A simulator process and its lab."""
 
-    def __init__(self, order: RunSpec) -> None:
-        """Nothing is started yet; `order` is that of the first run."""
-        self.lab = lab_of(order)
-        self._process: Companion | None = None
+    def __init__(self, spec: RunSpec) -> None:
+        """Create the lab without starting anything; `spec` is that of the first run."""
+        self.lab = make_lab(spec)
+        self._process: HelperProcess | None = None
         self._connection: Connection | None = None
 
     def __enter__(self) -> SimulatorSession:
@@ -56,40 +56,45 @@ class SimulatorSession:
         self._end()
         self.lab.down()
 
-    def begin(self, order: RunSpec, tell: Tell) -> tuple[Lab, Run]:
-        """The lab and the run of an order, for `make_run`."""
-        lab = _Borrowed(self.lab)
-        return lab, _StagedRun(order, lab, tell, self)
+    def begin(self, spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
+        """Return the lab and the run of a specification, for `execute_run`."""
+        lab = _BorrowedLab(self.lab)
+        return lab, _SessionRun(spec, lab, emit, self)
 
-    def play(self, order: RunSpec, limit_s: float) -> int:
-        """Make a run's traffic. Returns its exit code; RunFailed if the process does not answer."""
-        folder = order.folder
+    def simulate(self, spec: RunSpec, limit_s: float) -> int:
+        """Simulate the traffic of a run and return the exit code.
+
+        Raises RunFailed if the process ends or exceeds `limit_s`.
+        """
+        folder = spec.folder
         if self._connection is None:
-            self._start(order.tested)
+            self._start(spec.tested)
         assert self._connection is not None
         try:
-            self._connection.send((str(folder.case), str(folder.path), order.sabotage))
+            self._connection.send((str(folder.case), str(folder.path), spec.sabotage))
             if self._connection.poll(limit_s):
                 return int(self._connection.recv())
         except (EOFError, OSError) as error:
             self._end()
-            raise RunFailed(f"the simulator died: {_last_words(order)}", ours=True) from error
+            raise RunFailed(
+                f"the simulator ended: {_last_log_line(spec)}", harness_fault=True
+            ) from error
         except BaseException:
-            # It is in the middle of a run, and its answer would be taken for that of the next.
+            # The process is in the middle of a run; its answer would be taken for that of the next.
             self._end()
             raise
         self._end()
-        text = f"the simulator is still at work after {limit_s:g} s of real time"
-        raise RunFailed(text, ours=True)
+        text = f"the simulator is still running after {limit_s:g} s of real time"
+        raise RunFailed(text, harness_fault=True)
 
     def _start(self, tested: Pair) -> None:
-        ours, theirs = socket.socketpair()
+        own_socket, child_socket = socket.socketpair()
         argv = [sys.executable, "-m", "windtunnel.harness.simulator", "serve"]
-        argv += ["--fd", str(theirs.fileno()), "--memory", self.lab.shared_memory(MID)]
-        variables = {**environment(), **planted_variables(tested)}
-        self._process = Companion(argv, env=variables, cwd=ROOT, keep=theirs.fileno())
-        theirs.close()
-        self._connection = Connection(ours.detach())
+        argv += ["--fd", str(child_socket.fileno()), "--memory", self.lab.shared_memory(MID)]
+        variables = {**environment(), **mutant_variables(tested)}
+        self._process = HelperProcess(argv, env=variables, cwd=ROOT, keep=child_socket.fileno())
+        child_socket.close()
+        self._connection = Connection(own_socket.detach())
 
     def _end(self) -> None:
         if self._connection is not None:
@@ -101,36 +106,36 @@ class SimulatorSession:
             self._process = None
 
 
-class _StagedRun(SimulatedRun):
-    """A simulated run whose traffic is the stage's affair."""
+class _SessionRun(SimulatedRun):
+    """A simulated run whose traffic is simulated by a session."""
 
-    def __init__(self, order: RunSpec, lab: Lab, tell: Tell, stage: SimulatorSession) -> None:
-        super().__init__(order, lab, tell)
-        self._stage = stage
+    def __init__(self, spec: RunSpec, lab: Lab, emit: Emit, session: SimulatorSession) -> None:
+        super().__init__(spec, lab, emit)
+        self._session = session
 
     def _simulate(self) -> None:
-        limit_s = READY_TIMEOUT_S + SLOWNESS_MAX * self.order.scenario.budget.wall_ns / 1e9
-        code = self._stage.play(self.order, limit_s)
-        words = _last_words(self.order)
-        self._conclude(code, words, f"the simulator ended with exit code {code}: {words}")
+        limit_s = READY_TIMEOUT_S + SLOWNESS_MAX * self.spec.scenario.budget.wall_ns / 1e9
+        code = self._session.simulate(self.spec, limit_s)
+        last_line = _last_log_line(self.spec)
+        self._conclude(code, last_line, f"the simulator ended with exit code {code}: {last_line}")
 
 
-def _last_words(order: RunSpec) -> str:
-    return tail_of(order.folder.simulator_log, 1)
+def _last_log_line(spec: RunSpec) -> str:
+    return tail_of(spec.folder.simulator_log, 1)
 
 
-class _Borrowed:
-    """A lab that stays when a run ends; see `Lab` for what its methods promise."""
+class _BorrowedLab:
+    """A lab that stays up when a run ends; implements `Lab`."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self.name = lab.name
 
     def up(self) -> None:
-        """It is up."""
+        """Do nothing, since the lab is up already."""
 
     def down(self) -> None:
-        """It stays up for the next run."""
+        """Do nothing, since the next run uses the lab."""
 
     def address(self, host: str) -> str:
         return self._lab.address(host)
@@ -155,7 +160,7 @@ class _Borrowed:
         env: Mapping[str, str] | None = None,
         log: Path,
     ) -> LabProcess:
-        raise LabError(f"{place}: a staged run starts no process of its own")
+        raise LabError(f"{place}: a run in a simulator session cannot start processes")
 
     def path(self, path: Path) -> str:
         return self._lab.path(path)

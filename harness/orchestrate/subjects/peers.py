@@ -1,13 +1,14 @@
-"""The drivers that can be tested, by the name that a user gives them.
+"""The drivers that can be tested, by their names on the command line.
 
-    ours                   our own driver
-    pyaeron                the real C driver out of the Python package pyaeron; also `aeron-c`
-    java                   the real Java driver out of the jar that AERON_ALL_JAR names
-    aeronmd:/path/to/it    any C media driver, or whatever understands AERON_DIR as one does
+    ours                   Windtunnel's own driver
+    pyaeron                the real C driver of the Python package pyaeron; also `aeron-c`
+    java                   the real Java driver of the jar that AERON_ALL_JAR names
+    aeronmd:/path/to/it    any C media driver, or any program that uses AERON_DIR as one does
 
-A name becomes a `Subject`. One that this machine cannot start is a subject too, and says why it is
-missing: its runs are UNSUPPORTED, never failures. The workloads of all are ours, since our client
-can attach to any driver. Refuses to start anything: what a driver is shows in its counters.
+A name is resolved to a `Subject`. If this machine cannot start it, the subject has the reason in
+`missing`, and its runs are UNSUPPORTED rather than failures. All subjects use Windtunnel's own
+workloads, since its client can attach to any driver. Nothing is started here; the version of a
+driver is read from its counters during a run.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 
-from windtunnel.harness.orchestrate.labs.labs import COMPOSE
+from windtunnel.harness.orchestrate.fidelity import COMPOSE
 from windtunnel.harness.orchestrate.subjects.subject import (
     DIRECTORY,
     LIBRARIES,
@@ -38,16 +39,16 @@ ALIASES = {"aeron-c": "pyaeron"}
 KNOWN = ("ours", "pyaeron", "java", f"{PATH_PREFIX}/path/to/aeronmd")
 
 IMAGE_PYTHON = (3, 13)
-"""Of the containers; a compiled package serves one version of Python only."""
+"""Version in the image of the containers; a compiled package supports one version only."""
 
 _C_ENVIRONMENT = {
     "AERON_DIR": DIRECTORY,
-    # As for ours: two hosts share one machine, so one thread a driver that sleeps when idle. Both
-    # drivers hand single datagrams to the kernel by default.
+    # As for `ours`: hosts share one machine, so each driver has one thread that sleeps when idle.
+    # Both drivers send single datagrams by default.
     "AERON_THREADING_MODE": "SHARED",
     "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
     "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS": "50us",
-    # A log then takes only the memory that is written to.
+    # A sparse log uses memory only where it has been written.
     "AERON_TERM_BUFFER_SPARSE_FILE": "true",
     "AERON_PRINT_CONFIGURATION": "true",
 }
@@ -61,7 +62,7 @@ _JAVA_OPTIONS = (
 _JAVA_SETTINGS = {
     "aeron.dir": DIRECTORY,
     "aeron.threading.mode": "SHARED",
-    # Its default sleeps for about 50 us, as the others are told to.
+    # Its default is to sleep for about 50 us, as configured for the others.
     "aeron.shared.idle.strategy": "org.agrona.concurrent.SleepingIdleStrategy",
     "aeron.term.buffer.sparse.file": "true",
     "aeron.print.configuration": "true",
@@ -70,14 +71,14 @@ _JAVA_MAIN = "io.aeron.driver.MediaDriver"
 
 
 class PeerError(ValueError):
-    """A name that stands for no peer."""
+    """A name that does not denote a peer."""
 
 
 def find(name: str, fidelity: str, store: Path) -> Subject:
-    """Return the peer of a name, as it is started in a lab of this fidelity.
+    """Return the peer with a name, as it is started in a lab of this fidelity.
 
-    `store` is a folder below that of the runs, for what containers have to be given. Raises
-    PeerError for a name that cannot be one, and OSError if the store cannot be written.
+    `store` is a folder below the folder of runs, to which files for containers are copied. Raises
+    PeerError if the name is invalid, and OSError if the store cannot be written.
     """
     known = ALIASES.get(name, name)
     if known.startswith(PATH_PREFIX):
@@ -88,7 +89,7 @@ def find(name: str, fidelity: str, store: Path) -> Subject:
 
 
 def pair(publisher: str, subscriber: str, fidelity: str, store: Path) -> Pair:
-    """Return the pair of two names; see `find`."""
+    """Return the pair of the peers with two names; see `find`."""
     return Pair(find(publisher, fidelity, store), find(subscriber, fidelity, store))
 
 
@@ -104,13 +105,15 @@ def _pyaeron(fidelity: str, store: Path) -> Subject:
         missing = f"the Python package {PACKAGE} is not installed (it needs Python 3.12 or later)"
     elif fidelity == COMPOSE:
         if sys.version_info[:2] == IMAGE_PYTHON:
-            libraries = _bring(Path(found.origin).parent, store / PACKAGE / PACKAGE).parent
+            libraries = _copy_to_store(Path(found.origin).parent, store / PACKAGE / PACKAGE).parent
             environment["PYTHONPATH"] = str(LIBRARIES)
         else:
             image, here = (
                 ".".join(map(str, each)) for each in (IMAGE_PYTHON, sys.version_info[:2])
             )
-            missing = f"containers have Python {image}, and {PACKAGE} is here for {here} only"
+            missing = (
+                f"containers have Python {image}, but {PACKAGE} is installed here for {here} only"
+            )
     return Subject(
         name="pyaeron",
         driver=(PYTHON, "-m", "windtunnel.harness.bench.c_driver"),
@@ -123,7 +126,7 @@ def _pyaeron(fidelity: str, store: Path) -> Subject:
 def _java(fidelity: str, store: Path) -> Subject:
     jar = os.environ.get(JAR_VARIABLE, "")
     program = java_program()
-    missing = why_no_java()
+    missing = java_problem()
     if fidelity == COMPOSE:
         missing = "the image of the containers has no Java; use --fidelity netns"
     settings = (f"-D{name}={value}" for name, value in _JAVA_SETTINGS.items())
@@ -131,20 +134,20 @@ def _java(fidelity: str, store: Path) -> Subject:
     return Subject(name="java", driver=driver, reads_environment=False, missing=missing)
 
 
-def why_no_java() -> str:
-    """What Aeron's programs in Java lack on this machine; empty where nothing is missing."""
+def java_problem() -> str:
+    """Return why this machine cannot run Aeron's Java programs, or "" if it can."""
     jar = os.environ.get(JAR_VARIABLE, "")
     if not jar:
         return f"{JAR_VARIABLE} is not set: expected the path of Aeron's aeron-all jar"
     if not Path(jar).is_file():
         return f"{JAR_VARIABLE} is {jar}: expected the path of a jar, found no such file"
     if java_program() is None:
-        return "there is no Java: neither $JAVA_HOME/bin/java nor java on the PATH"
+        return "Java is not installed: found neither $JAVA_HOME/bin/java nor java on the PATH"
     return ""
 
 
 def java_program() -> str | None:
-    """Where Java is, if anywhere."""
+    """Return the path of the program `java`, or None if it is not installed."""
     home = os.environ.get("JAVA_HOME")
     at_home = Path(home) / "bin" / "java" if home else None
     if at_home is not None and os.access(at_home, os.X_OK):
@@ -155,7 +158,7 @@ def java_program() -> str | None:
 def _by_path(name: str, fidelity: str, store: Path) -> Subject:
     text = name.removeprefix(PATH_PREFIX)
     if not text:
-        raise PeerError(f"peer {name!r}: expected a path after the colon")
+        raise PeerError(f"peer {name!r}: expected a path after the colon, found nothing")
     path = Path(text).expanduser().absolute()
     driver, libraries, missing = (str(path),), None, ""
     if not path.is_file():
@@ -163,7 +166,7 @@ def _by_path(name: str, fidelity: str, store: Path) -> Subject:
     elif not os.access(path, os.X_OK):
         missing = "the file is not executable"
     elif fidelity == COMPOSE:
-        libraries = _bring(path, store / "aeronmd" / path.name).parent
+        libraries = _copy_to_store(path, store / "aeronmd" / path.name).parent
         driver = (f"{LIBRARIES}/{path.name}",)
     return Subject(
         name=f"{PATH_PREFIX}{path}",
@@ -174,8 +177,8 @@ def _by_path(name: str, fidelity: str, store: Path) -> Subject:
     )
 
 
-def _bring(source: Path, target: Path) -> Path:
-    """Copy a file or a folder to where containers see it, and return the copy's path."""
+def _copy_to_store(source: Path, target: Path) -> Path:
+    """Copy a file or a folder into the store, and return the path of the copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, dirs_exist_ok=True)

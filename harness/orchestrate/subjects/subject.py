@@ -1,6 +1,6 @@
-"""The command lines of everything that a run starts, apart from the capture tool.
+"""Command lines of all processes of a run, apart from the capture tool.
 
-    driver      python -m windtunnel.driver --dir D      (ours; other peers have their own commands)
+    driver      python -m windtunnel.driver --dir D      (`ours`; other peers have others)
     publisher   python -m windtunnel.harness.workload publisher --case F --traffic ID ...
     subscriber  python -m windtunnel.harness.workload subscriber ... (the same)
     recorder    python -m windtunnel.harness.workload recorder ... (the same)
@@ -9,10 +9,10 @@
     simulator   python -m windtunnel.harness.simulator run --case F --out DIR --memory DIR
     sampler     python -m windtunnel.harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
-The subject is the driver together with the workloads that speak to it. Our programs print `ready`
-when they are; workloads print `progress <bytes>/<total>`; they exit with 0, with 1 if the subject
-failed them, with 3 if they failed by themselves, as on a full disk, with 124 if all that failed is
-that nobody answered in time, or with 127 if it cannot do what the scenario asks for.
+The subject is the driver under test together with its workloads. Windtunnel's programs print
+`ready` when they are ready; workloads print `progress <bytes>/<total>`. Workloads exit with 0; with
+1 if the subject failed; with 3 if the workload itself failed, as on a full disk; with 124 if the
+only failure is a timeout; or with 127 if the subject does not support what the scenario requires.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ READY = "ready"
 PROGRESS = "progress "
 UNSUPPORTED_EXIT_CODE = 127
 CANNOT_START_EXIT_CODES = (126, 127)
-"""How a driver ends that this machine cannot execute: as of a shell, `env`, or the linker."""
+"""Exit codes of a driver that cannot be executed: those of a shell, `env`, or the linker."""
 
 SAMPLE_INTERVAL = "5ms"
 
@@ -35,52 +35,51 @@ SABOTAGE_ROLES = {
     "lying-counter": "saboteur",
     "nak-when-unreliable": "saboteur",
 }
-"""Which process of the subject commits each sabotage."""
+"""The process of the subject that performs each sabotage."""
 
 SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
-TAKE_DIRECTORY = {"AERON_DIR_DELETE_ON_START": "true"}
-"""Of a driver that follows one that was killed, whose heartbeat looks alive for a while."""
+DELETE_DIRECTORY_ON_START = {"AERON_DIR_DELETE_ON_START": "true"}
+"""Variables of a driver that replaces a killed one, whose heartbeat still looks alive."""
 
 PYTHON = "{python}"
 DIRECTORY = "{dir}"
 LIBRARIES = "{libraries}"
-"""What stands in a subject's words for things that differ from place to place."""
+"""Placeholders in a subject's command lines and variables, filled in for each place."""
 
 WORKLOAD = ("-m", "windtunnel.harness.workload")
-"""Our publisher and subscriber, which can attach to any driver."""
+"""Windtunnel's publisher and subscriber, which can attach to any driver."""
 
 
 @dataclass(frozen=True)
 class Subject:
-    """What is tested: how its driver and its workloads are started."""
+    """A driver under test: the command lines and variables of the driver and its workloads."""
 
     name: str
     driver: tuple[str, ...]
-    """The driver's command line, with `PYTHON`, `DIRECTORY` and `LIBRARIES` left open."""
+    """The driver's command line, with the placeholders `PYTHON`, `DIRECTORY` and `LIBRARIES`."""
 
     workload: tuple[str, ...] = WORKLOAD
-    """Arguments after the interpreter."""
+    """Arguments of the interpreter that start a workload."""
 
     environment: dict[str, str] = field(default_factory=dict)
-    """Variables of all its processes, with the same left open."""
+    """Variables of all its processes, with the same placeholders."""
 
     reads_environment: bool = True
     """Whether its driver takes Aeron's settings from the environment."""
 
     libraries: Path | None = None
-    """A folder below that of the runs whose files it needs in every place; None if it needs none.
-    """
+    """A folder below the folder of runs with files that it needs in every place, or None."""
 
     missing: str = ""
-    """Why it cannot be started on this machine; empty if it can."""
+    """The reason why this machine cannot start it; empty if it can."""
 
     has_archive: bool = False
-    """Whether our archive may be started beside its driver: it is part of the subject."""
+    """Whether Windtunnel's archive is part of the subject and can run beside its driver."""
 
     mutant: str = ""
-    """Name of the defect that was planted in it to test the judge; empty if there is none."""
+    """Name of the mutant in the driver, which tests the judge; empty if there is none."""
 
     def driver_command(self, python: str, directory: str, libraries: str = "") -> list[str]:
         return [_filled_in(word, python, directory, libraries) for word in self.driver]
@@ -102,7 +101,7 @@ class Subject:
         out: str,
         host: str = "",
     ) -> list[str]:
-        """Return the command line of a workload; `host` tells which end of several it is."""
+        """Return the command line of a workload; `host` selects one of several ends of a stream."""
         return [
             *(python, *self.workload, role),
             *("--case", case),
@@ -120,23 +119,23 @@ def _filled_in(word: str, python: str, directory: str, libraries: str) -> str:
 
 @dataclass(frozen=True)
 class Pair:
-    """Who is tested against whom: the subject on each side of a stream."""
+    """The drivers under test on both sides of a stream."""
 
     publisher: Subject
-    """On the host that the first stream comes from."""
+    """On the host that publishes the first stream."""
 
     subscriber: Subject
     """On every other host."""
 
     @property
     def missing(self) -> str:
-        """Why this pair cannot be had on this machine; empty if it can."""
+        """The reasons why this machine cannot start the pair; empty if it can."""
         found = {f"{each.name}: {each.missing}" for each in self if each.missing}
         return "; ".join(sorted(found))
 
     @property
     def mutant(self) -> str:
-        """Name of the defect that was planted in either; empty if there is none."""
+        """Name of the mutant on either side; empty if there is none."""
         return self.publisher.mutant or self.subscriber.mutant
 
     @property
@@ -150,13 +149,13 @@ class Pair:
 OURS = Subject(
     name="ours",
     driver=(PYTHON, "-m", "windtunnel.driver", "--dir", DIRECTORY),
-    # Two hosts share one machine here: one thread a driver, and short sleeps instead of spinning,
-    # so that neither the relay nor the other host starves.
+    # Hosts share one machine: one thread for each driver, and short sleeps instead of spinning, so
+    # that neither the relay nor another host starves.
     environment={
         "AERON_THREADING_MODE": "SHARED",
         "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
         "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS": "50us",
-        # The link treats each datagram by itself, so each must cross it by itself.
+        # The middlebox handles single datagrams, so segmentation offload must be off.
         "WINDTUNNEL_UDP_OFFLOAD": "false",
     },
     has_archive=True,
@@ -166,11 +165,12 @@ OURS_WITH_OURS = Pair(OURS, OURS)
 
 
 def sabotage_arguments(role: str, sabotage: str) -> list[str]:
-    """Return the arguments that order a workload to be at fault, if that is its role's fault."""
+    """Return the arguments that enable a sabotage, if this role performs it."""
     return ["--sabotage", sabotage] if SABOTAGE_ROLES.get(sabotage) == role else []
 
 
 def relay_command(python: str, *, case: str, interfaces: Sequence[str], out: str) -> list[str]:
+    """Return the command line of the relay."""
     return [
         *(python, "-m", "windtunnel.harness.middlebox"),
         *("--case", case),
@@ -180,6 +180,7 @@ def relay_command(python: str, *, case: str, interfaces: Sequence[str], out: str
 
 
 def simulator_command(python: str, *, case: str, out: str, memory: str, sabotage: str) -> list[str]:
+    """Return the command line of a simulated run."""
     argv = [
         *(python, "-m", "windtunnel.harness.simulator", "run"),
         *("--case", case),
@@ -190,7 +191,10 @@ def simulator_command(python: str, *, case: str, out: str, memory: str, sabotage
 
 
 def sampler_command(python: str, *, directory: str, out: str, after_ms: int = 0) -> list[str]:
-    """`after_ms` is when the driver before this one was killed, or 0."""
+    """Return the command line of the sampler.
+
+    `after_ms` is the time since 1970 at which the previous driver was killed, or 0.
+    """
     argv = [
         *(python, "-m", "windtunnel.harness.capture.counters"),
         *("--aeron-dir", directory),

@@ -1,11 +1,10 @@
-"""Every publisher against every subscriber, under every scenario, with every seed.
+"""A matrix: every publisher with every subscriber, in every scenario, with every seed.
 
     runs/<matrix>/
-      matrix.json                      the cells, written anew after each run
-      <publisher>-to-<subscriber>/     a suite a pair: its runs, its suite.json
+      matrix.json                      the cells, rewritten after each run
+      <publisher>-to-<subscriber>/     the suite of a pair: its runs and suite.json
 
-A pair that this machine cannot have stands in the matrix as UNSUPPORTED and starts nothing. Refuses
-to draw anything.
+A pair that this machine cannot start is UNSUPPORTED in the matrix, and nothing is started for it.
 """
 
 from __future__ import annotations
@@ -25,10 +24,11 @@ from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell, MatrixPee
 from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir, new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import OnEvent, ignore
+from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
-from windtunnel.harness.orchestrate.run.run_spec import Fidelity, RunSpec
+from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.subjects import peers
 from windtunnel.harness.orchestrate.subjects.subject import Pair, Subject
 from windtunnel.harness.orchestrate.suite import pool
@@ -39,9 +39,9 @@ from windtunnel.harness.orchestrate.suite.runner import (
     verdict_event,
 )
 from windtunnel.harness.orchestrate.suite.suite import (
-    Circumstances,
-    Planned,
-    SuiteUnderWay,
+    PlannedRun,
+    RunningSuite,
+    SuiteOptions,
     worst_exit_code,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome, merge
@@ -51,8 +51,8 @@ _NOT_IN_A_NAME = re.compile(r"[^\w.-]+")
 
 
 @dataclass(frozen=True)
-class Question:
-    """What a matrix is to find out."""
+class MatrixSpec:
+    """The specification of a matrix."""
 
     scenarios: Sequence[Path]
     publishers: Sequence[str]
@@ -67,77 +67,78 @@ class Question:
 
 @dataclass(frozen=True)
 class MatrixResult:
-    """Where the matrix lies, and the document as it was written last."""
+    """The folder of a matrix and its final document."""
 
     matrix_dir: Path
     document: Matrix
 
 
 OnCell = Callable[[MatrixCell, int, int], None]
-"""Is told each cell whose runs are all made, how many cells are so, and how many there are."""
+"""Receives each completed cell, the number of completed cells, and the number of all cells."""
 
 
 def ignore_cell(cell: MatrixCell, done_count: int, count: int) -> None:
-    """Take no notice."""
+    """Do nothing."""
 
 
 def run_matrix(
-    question: Question, on_event: OnEvent = ignore, on_cell: OnCell = ignore_cell
+    matrix_spec: MatrixSpec, on_event: OnEvent = ignore, on_cell: OnCell = ignore_cell
 ) -> MatrixResult:
-    """Make all runs of a matrix, `jobs` at once.
+    """Execute all runs of a matrix, `jobs` at a time.
 
-    Raises ScenarioError, PeerError or LabError before anything is started, as `run_suite` does;
-    afterwards every outcome is in the result, and a signal ends it with exit code 128 + its number.
+    Raises ScenarioError, PeerError or LabError before anything is started, as `run_suite` does.
+    Afterwards every outcome is in the result, and signal N ends the matrix with exit code 128 + N.
     """
-    planned = plan(question.scenarios, question.seed, question.seeds)
-    labs.require(question.fidelity)
-    out = question.out.resolve()
+    planned = plan(matrix_spec.scenarios, matrix_spec.seed, matrix_spec.seeds)
+    labs.require_hosts(matrix_spec.fidelity, (each.scenario for each in planned))
+    labs.require(matrix_spec.fidelity)
+    out = matrix_spec.out.resolve()
     try:
-        under_way = _MatrixRun(question, out, planned)
-        _make_runs(under_way, question.jobs, on_event, on_cell)
+        running = _RunningMatrix(matrix_spec, out, planned)
+        _execute_runs(running, matrix_spec.jobs, on_event, on_cell)
     except OSError as error:
         raise LabError(f"{error.filename or out}: {error.strerror}") from error
-    return MatrixResult(under_way.folder.path, under_way.document)
+    return MatrixResult(running.folder.path, running.document)
 
 
-def _make_runs(under_way: _MatrixRun, jobs: int, on_event: OnEvent, on_cell: OnCell) -> None:
-    orders = under_way.orders
-    cells = under_way.document.cells
+def _execute_runs(running: _RunningMatrix, jobs: int, on_event: OnEvent, on_cell: OnCell) -> None:
+    specs = running.specs
+    cells = running.document.cells
     done: list[MatrixCell] = []
 
-    def on_made(index: int, made: RunResult) -> None:
-        cell = under_way.note(index, made)
-        on_event(verdict_event(orders, index, made))
+    def on_result(index: int, result: RunResult) -> None:
+        cell = running.record(index, result)
+        on_event(verdict_event(specs, index, result))
         if len(cell.runs) == cell.planned_count:
             done.append(cell)
             on_cell(cell, len(done), len(cells))
 
     with Cancellation() as cancellation:
         try:
-            pool.make_runs(
-                orders, jobs=jobs, on_event=on_event, on_made=on_made, cancellation=cancellation
+            pool.execute_runs(
+                specs, jobs=jobs, on_event=on_event, on_result=on_result, cancellation=cancellation
             )
         except Cancelled as cancelled:
-            under_way.close(cancelled)
+            running.close(cancelled)
         else:
-            under_way.close()
+            running.close()
 
 
-class _MatrixRun:
-    """A matrix under way: its folder, its document, a suite for each pair."""
+class _RunningMatrix:
+    """A matrix during its execution: its folder, its document, and a suite for each pair."""
 
-    def __init__(self, question: Question, out: Path, planned: Sequence[Planned]) -> None:
-        publishers = _subjects(question.publishers, question.fidelity, out)
-        subscribers = _subjects(question.subscribers, question.fidelity, out)
+    def __init__(self, matrix_spec: MatrixSpec, out: Path, planned: Sequence[PlannedRun]) -> None:
+        publishers = _subjects(matrix_spec.publishers, matrix_spec.fidelity, out)
+        subscribers = _subjects(matrix_spec.subscribers, matrix_spec.fidelity, out)
         self.folder = MatrixDir(out / f"matrix-{new_suite_id(datetime.now(UTC))}")
-        self.orders: list[RunSpec] = []
-        self._suites: list[SuiteUnderWay] = []
-        self._places: list[tuple[SuiteUnderWay, MatrixCell]] = []
+        self.specs: list[RunSpec] = []
+        self._suites: list[RunningSuite] = []
+        self._places: list[tuple[RunningSuite, MatrixCell]] = []
         self.document = Matrix(
             matrix_id=self.folder.path.name,
-            fidelity=question.fidelity,
+            fidelity=matrix_spec.fidelity,
             command=list(sys.argv),
-            jobs=question.jobs,
+            jobs=matrix_spec.jobs,
             publishers=list(publishers),
             subscribers=list(subscribers),
             started_ns=time.time_ns(),
@@ -146,17 +147,17 @@ class _MatrixRun:
                 for each in {**publishers, **subscribers}.values()
             ],
         )
-        sent = payload_of(out / PAYLOAD_STORE, question.payload_file)
+        sent = payload_of(out / PAYLOAD_STORE, matrix_spec.payload_file)
         pairs = [Pair(a, b) for a in publishers.values() for b in subscribers.values()]
         for pair in pairs:
-            common = Circumstances(out, question.fidelity, sent, tested=pair)
-            self._suites.append(SuiteUnderWay(self.folder.path / folder_name(pair), common))
+            common = SuiteOptions(out, matrix_spec.fidelity, sent, tested=pair)
+            self._suites.append(RunningSuite(self.folder.path / folder_name(pair), common))
         self._plan(planned, pairs)
         self._write()
 
-    def _plan(self, planned: Sequence[Planned], pairs: Sequence[Pair]) -> None:
-        """Order all runs: scenario by scenario, so that no pair comes last as a whole."""
-        by_scenario: dict[Path, list[Planned]] = {}
+    def _plan(self, planned: Sequence[PlannedRun], pairs: Sequence[Pair]) -> None:
+        """List the runs scenario by scenario, so that the pairs progress together."""
+        by_scenario: dict[Path, list[PlannedRun]] = {}
         for each in planned:
             by_scenario.setdefault(each.file, []).append(each)
         for runs in by_scenario.values():
@@ -169,20 +170,20 @@ class _MatrixRun:
                     planned_count=len(runs),
                 )
                 self.document.cells.append(cell)
-                self.orders += [suite.order(each) for each in runs]
+                self.specs += [suite.spec(each) for each in runs]
                 self._places += [(suite, cell)] * len(runs)
 
-    def note(self, index: int, made: RunResult) -> MatrixCell:
-        """Take down how a run ended, in its suite and in the document; return its cell."""
+    def record(self, index: int, result: RunResult) -> MatrixCell:
+        """Record a result in its suite and in the document, and return its cell."""
         suite, cell = self._places[index]
-        cell.runs.append(suite.note(self.orders[index], made))
+        cell.runs.append(suite.record(self.specs[index], result))
         cell.runs.sort(key=lambda run: run.seed)
-        settle(cell)
-        self._note_versions(self.orders[index].folder)
+        update_outcome(cell)
+        self._record_versions(self.specs[index].folder)
         self._write()
         return cell
 
-    def _note_versions(self, folder: RunDir) -> None:
+    def _record_versions(self, folder: RunDir) -> None:
         try:
             manifest = Manifest.read(folder.manifest)
         except DocumentError:
@@ -194,7 +195,7 @@ class _MatrixRun:
                     peer.version = subject.version
 
     def close(self, cancelled: Cancelled | None = None) -> None:
-        """Write the end of every suite and of the matrix."""
+        """Close every suite and write the final document."""
         for suite in self._suites:
             suite.close(cancelled)
         outcomes = [run.outcome for cell in self.document.cells for run in cell.runs]
@@ -208,13 +209,13 @@ class _MatrixRun:
 
 
 def _subjects(names: Sequence[str], fidelity: str, out: Path) -> dict[str, Subject]:
-    """Return the peers of names, by the one name that each has; named twice, they are one."""
+    """Return the peers with these names or aliases by canonical name, without duplicates."""
     found = [peers.find(name, fidelity, out / peers.STORE) for name in names]
     return {each.name: each for each in found}
 
 
-def settle(cell: MatrixCell) -> None:
-    """Say what the runs of a cell come to so far."""
+def update_outcome(cell: MatrixCell) -> None:
+    """Set the outcome of a cell from its runs so far."""
     decided = [run for run in cell.runs if run.outcome != CANCELLED]
     cell.pass_count = sum(run.outcome == Outcome.PASS for run in decided)
     if not decided:
@@ -225,7 +226,7 @@ def settle(cell: MatrixCell) -> None:
 
 
 def folder_name(pair: Pair) -> str:
-    """Return the name of a pair's suite folder: readable, short, and unlike any other pair's."""
+    """Return the name of a pair's suite folder, which is readable, short and unique."""
     names = "-to-".join(_short(each.name) for each in pair)
     if all(name in peers.BUILT_IN_NAMES for name in (each.name for each in pair)):
         return names

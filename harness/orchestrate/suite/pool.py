@@ -1,12 +1,13 @@
-"""Runs made one after the other here, or several at once in processes of their own.
+"""Execution of runs, one after the other in this process or in parallel in worker processes.
 
-    orders --> worker 1 --\\
-           --> worker 2 ----> events as they come, and what came of each run
-           --> worker n --/
+    specs --> worker 1 --\\
+          --> worker 2 ----> events, and the result of each run
+          --> worker n --/
 
-Runs share nothing: each has a lab of its own name and addresses, and each worker is an interpreter
-that makes one run at a time. A signal reaches this process alone; it asks the workers to end, and
-waits until each has tidied up. A worker that dies costs its run; the keeper of its lab cleans up.
+Runs share nothing: each has a lab with its own name and addresses, and each worker is an
+interpreter that executes one run at a time. A signal is delivered to this process only, which asks
+the workers to end and waits until each has cleaned up. If a worker dies its run is lost, and the
+cleanup watchdog removes its lab.
 """
 
 from __future__ import annotations
@@ -26,74 +27,79 @@ from windtunnel.harness.orchestrate.cancel import Cancellation
 from windtunnel.harness.orchestrate.event import OnEvent, RunEvent
 from windtunnel.harness.orchestrate.labs.namespaces import environment
 from windtunnel.harness.orchestrate.processes import fork_server_client
-from windtunnel.harness.orchestrate.processes.process import Companion
-from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult, make_run, teller
+from windtunnel.harness.orchestrate.processes.process import HelperProcess
+from windtunnel.harness.orchestrate.run.one_run import (
+    CANCELLED,
+    RunResult,
+    event_emitter,
+    execute_run,
+)
 from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.suite import worker
 
-OnMade = Callable[[int, RunResult], None]
-"""Is told the index of an order and what came of it."""
+OnResult = Callable[[int, RunResult], None]
+"""Receives the index of a specification and the result of its run."""
 
 WORKER = worker.__name__
 END_TIMEOUT_S = 400.0
-"""Longer than any way back of a run: all its waits for processes to end."""
+"""Longer than a run takes to finish, including all waits for processes to end."""
 
 
-def jobs_by_default() -> int:
-    """Return how many runs at once this machine carries: two drivers and a relay want two cores."""
+def default_jobs() -> int:
+    """Return the default number of parallel runs: two drivers and a relay need two cores."""
     return max(1, len(os.sched_getaffinity(0)) // 2)
 
 
-def make_runs(
-    orders: Sequence[RunSpec],
+def execute_runs(
+    specs: Sequence[RunSpec],
     *,
     jobs: int,
     on_event: OnEvent,
-    on_made: OnMade,
+    on_result: OnResult,
     cancellation: Cancellation,
 ) -> None:
-    """Make all runs, at most `jobs` at once; raises Cancelled after all is tidied up and told."""
-    if jobs == 1 or len(orders) == 1:
-        for index, order in enumerate(orders):
+    """Execute all runs, at most `jobs` at a time; raises Cancelled after all cleanup."""
+    if jobs == 1 or len(specs) == 1:
+        for index, spec in enumerate(specs):
             if index == 1:
-                fork_server_client.warm()
-            tell = teller(order, index, len(orders), on_event)
-            make_run(order, tell, cancellation, _telling(index, on_made))
+                fork_server_client.load_kernels()
+            emit = event_emitter(spec, index, len(specs), on_event)
+            execute_run(spec, emit, cancellation, _with_index(index, on_result))
         return
-    crew = _Crew(orders, min(jobs, len(orders)), on_event, on_made, cancellation)
+    workers = _WorkerPool(specs, min(jobs, len(specs)), on_event, on_result, cancellation)
     try:
-        crew.work()
+        workers.work()
     finally:
         with cancellation.shielded():
-            crew.end()
+            workers.end()
 
 
-def _telling(index: int, on_made: OnMade) -> Callable[[RunResult], None]:
-    return lambda made: on_made(index, made)
+def _with_index(index: int, on_result: OnResult) -> Callable[[RunResult], None]:
+    return lambda result: on_result(index, result)
 
 
-def _to_nobody(*_: object) -> None:
-    """Who listens to what is not told any more."""
+def _ignore(*_: object) -> None:
+    """Do nothing; replaces callbacks after one has failed."""
 
 
 class _Worker:
-    """A process that makes runs, and the one it is at, if any."""
+    """A worker process, and the index of its current run, if any."""
 
     def __init__(self, count: int) -> None:
-        ours, theirs = socket.socketpair()
+        own_socket, child_socket = socket.socketpair()
         argv = [sys.executable, "-m", WORKER]
-        argv += [str(theirs.fileno()), str(count), str(os.getpid())]
-        self._process = Companion(argv, env=environment(), cwd=ROOT, keep=theirs.fileno())
-        theirs.close()
-        self.connection = Connection(ours.detach())
+        argv += [str(child_socket.fileno()), str(count), str(os.getpid())]
+        self._process = HelperProcess(argv, env=environment(), cwd=ROOT, keep=child_socket.fileno())
+        child_socket.close()
+        self.connection = Connection(own_socket.detach())
         self.index: int | None = None
         self.started_ns = 0
 
-    def take(self, index: int, order: RunSpec) -> None:
+    def assign(self, index: int, spec: RunSpec) -> None:
         self.index, self.started_ns = index, time.time_ns()
-        # One that has died is found out by listening to it.
+        # A dead worker is detected when its connection is read.
         with contextlib.suppress(OSError):
-            self.connection.send((index, order))
+            self.connection.send((index, spec))
 
     def ask_to_end(self) -> None:
         with contextlib.suppress(OSError):
@@ -102,85 +108,85 @@ class _Worker:
             self._process.terminate()
 
     def reap(self, timeout_s: float) -> int:
-        """Return the exit code; minus a signal's number, such as ours if it had to be killed."""
+        """Wait for the end, kill the worker on timeout, and return its exit code."""
         code = self._process.end(timeout_s)
         self.connection.close()
         return code
 
 
-class _Crew:
-    """The workers, and the orders that none has taken yet."""
+class _WorkerPool:
+    """The workers, and the specifications that are not assigned yet."""
 
     def __init__(
         self,
-        orders: Sequence[RunSpec],
+        specs: Sequence[RunSpec],
         size: int,
         on_event: OnEvent,
-        on_made: OnMade,
+        on_result: OnResult,
         cancellation: Cancellation,
     ) -> None:
-        self._orders = orders
-        self._waiting = deque(range(len(orders)))
+        self._specs = specs
+        self._waiting = deque(range(len(specs)))
         self._size = size
         self._on_event = on_event
-        self._on_made = on_made
+        self._on_result = on_result
         self._cancellation = cancellation
         self._workers: list[_Worker] = []
         self._is_ending = False
 
     def work(self) -> None:
-        """Return when every order is made."""
+        """Return when all runs have ended."""
         while True:
             with self._cancellation.shielded():
-                self._hand_out()
+                self._assign_runs()
             if not self._busy():
                 return
             ready = wait([each.connection for each in self._workers])
-            # A message that is half read when a signal comes would spoil all that follow it.
+            # A signal in the middle of a message would corrupt all that follow.
             with self._cancellation.shielded():
-                self._listen(ready)
+                self._receive(ready)
 
     def _busy(self) -> list[_Worker]:
         return [each for each in self._workers if each.index is not None]
 
-    def _hand_out(self) -> None:
+    def _assign_runs(self) -> None:
         idle = [each for each in self._workers if each.index is None]
         while self._waiting and (idle or len(self._workers) < self._size):
             if not idle:
-                self._workers.append(_Worker(len(self._orders)))
+                self._workers.append(_Worker(len(self._specs)))
                 idle.append(self._workers[-1])
             index = self._waiting.popleft()
-            idle.pop().take(index, self._orders[index])
+            idle.pop().assign(index, self._specs[index])
 
-    def _listen(self, ready: Sequence[object]) -> None:
-        for speaker in [each for each in self._workers if each.connection in ready]:
+    def _receive(self, ready: Sequence[object]) -> None:
+        for sender in [each for each in self._workers if each.connection in ready]:
             try:
-                message = speaker.connection.recv()
+                message = sender.connection.recv()
             except (EOFError, OSError):
-                self._bury(speaker)
+                self._remove_worker(sender)
             else:
-                self._hear(speaker, message)
+                self._handle_message(sender, message)
 
-    def _hear(self, speaker: _Worker, message: RunEvent | RunResult) -> None:
+    def _handle_message(self, sender: _Worker, message: RunEvent | RunResult) -> None:
         if isinstance(message, RunEvent):
             self._on_event(message)
-        elif speaker.index is not None:
-            index, speaker.index = speaker.index, None
-            self._on_made(index, message)
+        elif sender.index is not None:
+            index, sender.index = sender.index, None
+            self._on_result(index, message)
 
-    def _bury(self, dead: _Worker) -> None:
-        """Part with a worker that has ended, and tell what its run came to if it was at one."""
+    def _remove_worker(self, dead: _Worker) -> None:
+        """Remove a worker that has ended, and report the result of its current run, if any."""
         self._workers.remove(dead)
         code = dead.reap(END_TIMEOUT_S)
         if dead.index is None:
             return
-        outcome, text = "HARNESS", f"the process that made the run ended with exit code {code}"
+        outcome, text = "HARNESS", f"the worker process of the run ended with exit code {code}"
         if self._is_ending and code in (0, -signal.SIGTERM):
-            outcome, text = CANCELLED, "cancelled before its begin"
-        self._on_made(dead.index, RunResult(outcome, text, dead.started_ns, time.time_ns()))
+            outcome, text = CANCELLED, "cancelled before its start"
+        self._on_result(dead.index, RunResult(outcome, text, dead.started_ns, time.time_ns()))
 
     def end(self) -> None:
-        """Have all workers end, those in the middle of a run by its way back."""
+        """End all workers; those in the middle of a run finish it first."""
         self._is_ending = True
         for each in self._workers:
             each.ask_to_end()
@@ -188,10 +194,10 @@ class _Crew:
         failure: Exception | None = None
         while self._workers and (left_s := deadline_s - time.monotonic()) > 0:
             try:
-                self._listen(wait([each.connection for each in self._workers], left_s))
+                self._receive(wait([each.connection for each in self._workers], left_s))
             except Exception as error:
-                # Who breaks down is told no more; the workers must tidy up all the same.
-                failure, self._on_event, self._on_made = error, _to_nobody, _to_nobody
+                # A callback that fails is not called again; the workers must clean up all the same.
+                failure, self._on_event, self._on_result = error, _ignore, _ignore
         for each in self._workers:
             each.reap(0.0)
         if failure is not None:

@@ -1,9 +1,8 @@
-"""From a list of scenario files to the end of a suite.
+"""Execution of a suite, from a list of scenario files to its result.
 
-    files --load--> planned runs --suite--> orders --pool--> SuiteResult
+    files --load--> planned runs --suite--> RunSpecs --pool--> SuiteResult
 
-Nothing is started, and nothing is written, before all scenarios are known to be sound and this
-machine is known to be able to make a run. Refuses to know what happens in a run.
+Nothing is started or written before all scenarios are valid and this machine can execute a run.
 """
 
 from __future__ import annotations
@@ -17,24 +16,25 @@ from typing import get_args
 from windtunnel.harness.artifact.run_dir import new_suite_id
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import OnEvent, RunEvent, ignore
+from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.harness.orchestrate.run import payload
 from windtunnel.harness.orchestrate.run.one_run import RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
-from windtunnel.harness.orchestrate.run.run_spec import Fidelity, Replayed, RunSpec
+from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
+from windtunnel.harness.orchestrate.scenario_file import load_runnable
 from windtunnel.harness.orchestrate.subjects import subject
 from windtunnel.harness.orchestrate.subjects.subject import OURS_WITH_OURS, Pair
 from windtunnel.harness.orchestrate.suite import pool
 from windtunnel.harness.orchestrate.suite.suite import (
-    Circumstances,
-    Planned,
+    PlannedRun,
+    RunningSuite,
     RunSummary,
+    SuiteOptions,
     SuiteResult,
-    SuiteUnderWay,
 )
 from windtunnel.harness.scenario.known import KnownFailure
-from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.scenario.resolved.case import run_seeds
 from windtunnel.harness.scenario.resolved.link_case import Backend
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -46,28 +46,30 @@ PAYLOAD_STORE = ".payload"
 
 def plan(
     scenarios: Sequence[Path], seed: int | None, seeds: int | None, backend: Backend | None = None
-) -> list[Planned]:
-    """Load all scenarios and list their runs; ScenarioError if any file is wrong.
+) -> list[PlannedRun]:
+    """Load all scenarios and list their runs; raises ScenarioError if a file is invalid.
 
-    `backend` delivers the weather of those that have any, whatever their files say.
+    `backend` overrides the backend of the impairments in the files.
     """
-    loaded = [(path, _with(load_scenario(path), backend)) for path in dict.fromkeys(scenarios)]
+    loaded = [
+        (path, _with_backend(load_runnable(path), backend)) for path in dict.fromkeys(scenarios)
+    ]
     return [
-        Planned(scenario, path, each)
+        PlannedRun(scenario, path, each)
         for path, scenario in loaded
         for each in run_seeds(scenario, seed, seeds)
     ]
 
 
-def _with(scenario: Scenario, backend: Backend | None) -> Scenario:
-    """A scenario with another backend for its weather."""
+def _with_backend(scenario: Scenario, backend: Backend | None) -> Scenario:
+    """Return the scenario with another backend for its impairments."""
     if backend is None:
         return scenario
     return scenario.model_copy(update={"network": scenario.network.with_backend(backend)})
 
 
-def anywhere(scenario: Scenario) -> Scenario:
-    """A scenario that may be tried at every fidelity, whatever its file says."""
+def with_all_fidelities(scenario: Scenario) -> Scenario:
+    """Return the scenario with all fidelities allowed."""
     return scenario.model_copy(update={"fidelity": get_args(Fidelity)})
 
 
@@ -87,44 +89,47 @@ def run_suite(
     backend: Backend | None = None,
     replayed: Replayed | None = None,
 ) -> SuiteResult:
-    """Make and judge every run of every scenario, at most `jobs` of them at once.
+    """Execute and judge every run of every scenario, at most `jobs` of them at a time.
 
-    With `replayed` another run's decisions are repeated, and the scenario may run anywhere.
+    With `replayed` the decisions of another run are repeated, and all fidelities are allowed.
 
-    Raises ScenarioError (a file is wrong) or LabError (this machine cannot make any run) before
-    anything is started. Afterwards every outcome is in the result, and a signal ends the suite
-    with exit code 128 + its number; LabError then only if the suite folder cannot be written.
+    Raises ScenarioError (a file is invalid) or LabError (this machine cannot execute a run) before
+    anything is started. Afterwards every outcome is in the result, and signal N ends the suite with
+    exit code 128 + N; LabError is then raised only if the suite folder cannot be written.
     """
     if sabotage is not None and sabotage not in subject.SABOTAGES:
         raise ValueError(f"sabotage {sabotage!r}: expected one of {', '.join(subject.SABOTAGES)}")
     planned = plan(scenarios, seed, seeds, backend)
     if replayed is not None:
-        planned = [replace(each, scenario=anywhere(each.scenario)) for each in planned]
+        planned = [replace(each, scenario=with_all_fidelities(each.scenario)) for each in planned]
+    labs.require_hosts(fidelity, (each.scenario for each in planned))
     labs.require(fidelity)
     out = out.resolve()
     try:
         sent = payload_of(out / PAYLOAD_STORE, payload_file)
-        common = Circumstances(out, fidelity, sent, sabotage or "", tested, tuple(known), replayed)
-        suite = SuiteUnderWay(out / new_suite_id(datetime.now(UTC)), common)
-        _make_runs(suite, [suite.order(each) for each in planned], jobs, on_event)
+        common = SuiteOptions(out, fidelity, sent, sabotage or "", tested, tuple(known), replayed)
+        suite = RunningSuite(out / new_suite_id(datetime.now(UTC)), common)
+        _execute_runs(suite, [suite.spec(each) for each in planned], jobs, on_event)
     except OSError as error:
         raise LabError(f"{error.filename or out}: {error.strerror}") from error
     return suite.result
 
 
-def _make_runs(
-    suite: SuiteUnderWay, orders: Sequence[RunSpec], jobs: int, on_event: OnEvent
+def _execute_runs(
+    suite: RunningSuite, specs: Sequence[RunSpec], jobs: int, on_event: OnEvent
 ) -> None:
-    def on_made(index: int, made: RunResult) -> None:
-        noted = suite.note(orders[index], made)
+    def on_result(index: int, result: RunResult) -> None:
+        recorded = suite.record(specs[index], result)
         on_event(
-            verdict_event(orders, index, replace(made, outcome=noted.outcome, reason=noted.reason))
+            verdict_event(
+                specs, index, replace(result, outcome=recorded.outcome, reason=recorded.reason)
+            )
         )
 
     with Cancellation() as cancellation:
         try:
-            pool.make_runs(
-                orders, jobs=jobs, on_event=on_event, on_made=on_made, cancellation=cancellation
+            pool.execute_runs(
+                specs, jobs=jobs, on_event=on_event, on_result=on_result, cancellation=cancellation
             )
         except Cancelled as cancelled:
             suite.close(cancelled)
@@ -132,20 +137,20 @@ def _make_runs(
             suite.close()
 
 
-def verdict_event(orders: Sequence[RunSpec], index: int, made: RunResult) -> RunEvent:
-    """Return the last event of a run."""
+def verdict_event(specs: Sequence[RunSpec], index: int, result: RunResult) -> RunEvent:
+    """Return the verdict event of a run, which is its last."""
     return RunEvent(
         kind="verdict",
         run_index=index,
-        run_count=len(orders),
-        scenario=orders[index].scenario.name,
-        seed=orders[index].seed,
-        pair=orders[index].tested.name,
-        outcome=made.outcome,
-        text=made.reason,
+        run_count=len(specs),
+        scenario=specs[index].scenario.name,
+        seed=specs[index].seed,
+        pair=specs[index].tested.name,
+        outcome=result.outcome,
+        text=result.reason,
     )
 
 
 def payload_of(store: Path, file: Path | None) -> Payload:
-    """Return what is sent: a file that was named, or the archive that every machine has."""
+    """Return the payload from a file, or the default payload if `file` is None."""
     return payload.default_payload(store) if file is None else payload.file_payload(store, file)

@@ -1,6 +1,6 @@
-"""What the runs of a suite come to: each run with what is known of it, each scenario as a whole.
+"""The score of a suite: known failures, failure rates of scenarios, and the exit code.
 
-run, its verdict --known?--> counts or not --by scenario--> k of n, interval, limit --> exit code
+run, its verdict --known failure?--> counts or not --by scenario--> k of n, interval, limit
 """
 
 from __future__ import annotations
@@ -15,42 +15,42 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.core.kind import ZERO_TOLERANCE
-from windtunnel.harness.verdict.core.known import KNOWN, Judged, KnownBook
+from windtunnel.harness.verdict.core.known import KNOWN, KnownFailureList, RunOutcome
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 from windtunnel.harness.verdict.statistics.rate import Sample, judge_rate
 
 
 @dataclass(frozen=True)
 class _Violations:
-    """What a verdict says that failed."""
+    """The failed checks of a verdict."""
 
     checks: tuple[str, ...]
     unsafe: bool
 
 
 class Score:
-    """The runs of a suite that count, and what became of what is known."""
+    """The results of a suite's runs, with known failures counted separately."""
 
-    def __init__(self, book: KnownBook) -> None:
+    def __init__(self, book: KnownFailureList) -> None:
         self._book = book
         self._samples: dict[str, list[Sample]] = {}
         self._limits: dict[str, float | None] = {}
         self._known_runs: dict[str, int] = {}
 
     def add(self, scenario: Scenario, folder: RunDir, outcome: str, reason: str) -> tuple[str, str]:
-        """Count a judged run; returns its outcome and reason with what is known of it."""
+        """Count a judged run; return its outcome and reason, adjusted for known failures."""
         name = scenario.name
         limit = scenario.budget.failures
         self._limits[name] = None if limit is None else limit / BILLION
         samples = self._samples.setdefault(name, [])
         found = _violations(folder)
-        judged = Judged(
+        judged = RunOutcome(
             scenario=name,
             subjects=_subjects(folder),
             violated=found.checks,
             is_conclusive=outcome in (Outcome.PASS, Outcome.FAIL),
         )
-        is_known, said = self._book.look_up(judged)
+        is_known, said = self._book.match(judged)
         if said:
             reason = f"{said}: {reason}"
         if is_known and outcome == Outcome.FAIL:
@@ -60,7 +60,7 @@ class Score:
         return outcome, reason
 
     def scenarios(self) -> list[ScenarioResult]:
-        """What each scenario comes to, in the order in which they were first run."""
+        """Return the result of each scenario, in the order in which they were first run."""
         results = []
         for name, samples in self._samples.items():
             limit, known = self._limits[name], self._known_runs.get(name, 0)
@@ -83,12 +83,12 @@ class Score:
         return results
 
     def exit_code(self) -> int:
-        """The exit code of a suite that was walked to its end."""
+        """Return the exit code of a suite that was not cancelled."""
         return exit_code(merge(Outcome[each.outcome] for each in self.scenarios()))
 
     def remarks(self) -> list[str]:
-        """What a person should know of the file of known failures."""
-        return [*self._book.cured(), *self._book.expired()]
+        """Return remarks for the user about the file of known failures."""
+        return [*self._book.no_longer_failing(), *self._book.expired()]
 
 
 def _violations(folder: RunDir) -> _Violations:

@@ -1,8 +1,8 @@
-"""A suite under way: the orders of its runs, what has come of them, and its document.
+"""A running suite: the specifications of its runs, their results, and its document.
 
-    planned run --> Order --(one_run, here or in another process)--> Made --> suite.json
+    PlannedRun --> RunSpec --(one_run, here or in a worker)--> RunResult --> suite.json
 
-Refuses to know which scenarios were asked for, who makes the runs and who looks on.
+The module does not know how scenarios were selected, how runs are executed or who displays them.
 """
 
 from __future__ import annotations
@@ -18,21 +18,22 @@ from pathlib import Path
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.orchestrate.cancel import Cancelled
+from windtunnel.harness.orchestrate.fidelity import Fidelity
 from windtunnel.harness.orchestrate.run.one_run import CANCELLED, RunResult
 from windtunnel.harness.orchestrate.run.payload import Payload
-from windtunnel.harness.orchestrate.run.run_spec import Fidelity, Replayed, RunSpec
+from windtunnel.harness.orchestrate.run.run_spec import Replayed, RunSpec
 from windtunnel.harness.orchestrate.subjects.subject import OURS, OURS_WITH_OURS, Pair
 from windtunnel.harness.orchestrate.suite.score import Score
 from windtunnel.harness.scenario.known import KnownFailure
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.uml.boot import INSIDE_VARIABLE
-from windtunnel.harness.verdict.core.known import KnownBook
+from windtunnel.harness.verdict.core.known import KnownFailureList
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 
 
 @dataclass(frozen=True)
 class RunSummary:
-    """How one run ended."""
+    """The outcome of one run."""
 
     scenario: str
     seed: int
@@ -45,19 +46,19 @@ class RunSummary:
 
 @dataclass
 class SuiteResult:
-    """How a suite ended: the exit code is the worst scenario's, or says who cancelled it."""
+    """The result of a suite: the exit code is that of the worst scenario, or of the signal."""
 
     exit_code: int
     suite_dir: Path
     runs: list[RunSummary] = field(default_factory=list)
     scenarios: list[ScenarioResult] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """What should be known of the file of known failures."""
+    """Remarks about the file of known failures."""
 
 
 @dataclass(frozen=True)
-class Planned:
-    """A run that is to be made."""
+class PlannedRun:
+    """A scenario and a seed to run."""
 
     scenario: Scenario
     file: Path
@@ -65,8 +66,8 @@ class Planned:
 
 
 @dataclass(frozen=True)
-class Circumstances:
-    """What all runs of a suite have in common."""
+class SuiteOptions:
+    """The options that all runs of a suite share."""
 
     out: Path
     """The folder of all runs."""
@@ -79,10 +80,10 @@ class Circumstances:
     replayed: Replayed | None = None
 
 
-class SuiteUnderWay:
-    """A suite under way: its folder, its document and what has come of its runs so far."""
+class RunningSuite:
+    """A suite during its execution: its folder, its document and its results so far."""
 
-    def __init__(self, folder: Path, common: Circumstances) -> None:
+    def __init__(self, folder: Path, common: SuiteOptions) -> None:
         self._common = common
         self._dir = SuiteDir(folder)
         self._dir.path.mkdir(parents=True)
@@ -95,11 +96,11 @@ class SuiteUnderWay:
             subscriber=common.tested.subscriber.name,
         )
         self._document.write(self._dir.document)
-        self._score = Score(KnownBook(common.known, datetime.now(UTC).date()))
+        self._score = Score(KnownFailureList(common.known, datetime.now(UTC).date()))
         self.result = SuiteResult(exit_code=0, suite_dir=folder)
 
-    def order(self, planned: Planned) -> RunSpec:
-        """Return the order of one run, complete in itself."""
+    def spec(self, planned: PlannedRun) -> RunSpec:
+        """Return the complete specification of one run."""
         common = self._common
         folder = self._dir.run(planned.scenario.name, planned.seed)
         return RunSpec(
@@ -117,20 +118,20 @@ class SuiteUnderWay:
             replayed=common.replayed,
         )
 
-    def note(self, order: RunSpec, made: RunResult) -> SuiteRun:
-        """Take down how a run ended; a failure that is known is no FAIL."""
-        name, seed, folder = order.scenario.name, order.seed, order.folder.path
-        outcome, reason = made.outcome, made.reason
+    def record(self, spec: RunSpec, result: RunResult) -> SuiteRun:
+        """Record the result of a run; a known failure is recorded as KNOWN instead of FAIL."""
+        name, seed, folder = spec.scenario.name, spec.seed, spec.folder.path
+        outcome, reason = result.outcome, result.reason
         if outcome != CANCELLED:
-            outcome, reason = self._score.add(order.scenario, order.folder, outcome, reason)
+            outcome, reason = self._score.add(spec.scenario, spec.folder, outcome, reason)
         self.result.runs.append(RunSummary(name, seed, folder, outcome, reason))
-        row = SuiteRun(folder.name, name, seed, outcome, reason, made.started_ns, made.ended_ns)
+        row = SuiteRun(folder.name, name, seed, outcome, reason, result.started_ns, result.ended_ns)
         self._document.runs.append(row)
         self._document.write(self._dir.document)
         return row
 
     def close(self, cancelled: Cancelled | None = None) -> None:
-        """Write the suite's end: the worst scenario gives the exit code, or who cancelled it."""
+        """Write the final document, with the exit code of the worst scenario or of the signal."""
         code = self._score.exit_code() if cancelled is None else cancelled.exit_code
         self.result.scenarios = self._document.scenarios = self._score.scenarios()
         self.result.remarks = self._document.remarks = self._score.remarks()
@@ -138,8 +139,8 @@ class SuiteUnderWay:
         self._document.ended_ns = time.time_ns()
         self._document.write(self._dir.document)
 
-    def _command(self, planned: Planned) -> tuple[str, ...]:
-        """Return the command that makes this one run again."""
+    def _command(self, planned: PlannedRun) -> tuple[str, ...]:
+        """Return the command line that repeats this one run."""
         common = self._common
         if common.replayed is not None:
             return common.replayed.command
@@ -148,7 +149,7 @@ class SuiteUnderWay:
         for side, tested in zip(("publisher", "subscriber"), common.tested, strict=True):
             if tested.name != OURS.name:
                 command += [f"--{side}", tested.name]
-        if backend := planned.scenario.network.weather_backend:
+        if backend := planned.scenario.network.impairment_backend:
             command += ["--backend", backend]
         if INSIDE_VARIABLE in os.environ:
             command += ["--kernel", os.environ[INSIDE_VARIABLE]]
@@ -162,5 +163,5 @@ class SuiteUnderWay:
 
 
 def worst_exit_code(outcomes: Sequence[str]) -> int:
-    """Return the exit code of a suite whose runs ended so."""
+    """Return the exit code of a suite with these outcomes, without the cancelled ones."""
     return exit_code(merge([Outcome[name] for name in outcomes if name != CANCELLED]))

@@ -1,12 +1,12 @@
-"""The worker process of a pool of runs.
+"""The worker process of the pool, which executes runs one after the other.
 
     python -m windtunnel.harness.orchestrate.suite.worker FD COUNT PARENT
 
-    (index, Order) --FD--> a run --FD--> RunEvent* Made      again and again, until told None
+    (index, RunSpec) --FD--> a run --FD--> RunEvent* RunResult      repeatedly, until None
 
-It leads a session of its own, so Ctrl-C on the terminal reaches the harness alone. SIGTERM, and the
-death of its parent, end it by the way back of its run. Messages are pickled: both ends are the same
-program, and nobody else can reach the socket.
+It leads its own session, so Ctrl-C on the terminal reaches the harness only. On SIGTERM and on the
+death of its parent it finishes its run first, with all cleanup. Messages are pickled: both ends are
+the same program, and no other process has access to the socket.
 """
 
 from __future__ import annotations
@@ -20,25 +20,25 @@ from multiprocessing.connection import Connection
 
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.processes import fork_server_client
-from windtunnel.harness.orchestrate.run.one_run import make_run, teller
+from windtunnel.harness.orchestrate.run.one_run import event_emitter, execute_run
 
 _PR_SET_PDEATHSIG = 1
 
 
 def serve(connection: Connection, count: int, parent: int, cancellation: Cancellation) -> None:
-    """Make runs until told to end; raises Cancelled, or EOFError when the harness is gone."""
-    made_count = 0
+    """Execute runs until None is received; raises Cancelled, or EOFError if the harness is dead."""
+    run_count = 0
     while os.getppid() == parent and (task := connection.recv()) is not None:
-        index, order = task
-        if made_count == 1:
-            fork_server_client.warm()
-        made_count += 1
-        tell = teller(order, index, count, connection.send)
-        make_run(order, tell, cancellation, connection.send)
+        index, spec = task
+        if run_count == 1:
+            fork_server_client.load_kernels()
+        run_count += 1
+        emit = event_emitter(spec, index, count, connection.send)
+        execute_run(spec, emit, cancellation, connection.send)
 
 
 def main(argv: list[str]) -> int:
-    """Run the process; see the module's first lines."""
+    """Run the worker process; the arguments are file descriptor, run count and parent id."""
     descriptor, count, parent = (int(each) for each in argv)
     with contextlib.suppress(Cancelled, EOFError, OSError), Cancellation() as cancellation:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,1 +1,1 @@
-"""What a lab changes on the machine, recorded before the change, and its removal."""
+"""The record of what a lab changes on the machine, written in advance, and its removal."""

@@ -1,11 +1,11 @@
-"""Remove what runs have left on the machine: processes, namespaces, directories, containers.
+"""Removal of what runs have left on the machine: processes, namespaces and directories.
 
-Used in three places: by a lab that goes down, by the keeper of a harness that was killed, and by
-`windtunnel clean`. It never touches what belongs to a harness that is alive, and it proves each
-removal by looking again.
+Used by a lab that goes down, by the cleanup watchdog of a harness that was killed, and by
+`windtunnel clean`, which also removes containers (`labs.containers`). Nothing that belongs to a
+live harness is touched, and each removal is verified.
 
-Only what belongs to the effective user of this process is read or removed: other users can create
-files with our names in memory. Each thing is removed by itself, so that a failure stops no other.
+Only files of the effective user of this process are read or removed, since other users can create
+files with such names in memory. A removal that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ NAMESPACE_FOLDER = Path("/run/netns")
 KILL_TIMEOUT_S = 5.0
 RECORD_TIMEOUT_S = 10.0
 SKIPPED_LINES_MAX = 20
-"""Other users can create any number of files; no more lines than these are printed about them."""
+"""Limit of the lines about files of other users, who can create any number of them."""
 
-Tell = Callable[[str], None]
-"""Takes one line for a person."""
+Report = Callable[[str], None]
+"""Receives one line of text for the user."""
 
 
 class NotAllRemoved(LabError):
-    """Some things could not be removed; everything else was."""
+    """At least one removal failed; all others were done."""
 
     def __init__(self, removed: list[str], problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -46,9 +46,9 @@ class NotAllRemoved(LabError):
 
 
 def processes_in(namespace: str) -> list[int]:
-    """Return the ids of all processes whose network is this namespace."""
+    """Return the ids of all processes in a network namespace."""
     try:
-        wanted = (NAMESPACE_FOLDER / namespace).stat()
+        expected = (NAMESPACE_FOLDER / namespace).stat()
     except FileNotFoundError:
         return []
     found = []
@@ -59,17 +59,17 @@ def processes_in(namespace: str) -> list[int]:
             seen = os.stat(f"/proc/{entry}/ns/net")
         except OSError:
             continue
-        if (seen.st_dev, seen.st_ino) == (wanted.st_dev, wanted.st_ino):
+        if (seen.st_dev, seen.st_ino) == (expected.st_dev, expected.st_ino):
             found.append(int(entry))
     return found
 
 
 def remove_namespace(namespace: str) -> None:
-    """Kill all that runs in a namespace, then delete it; no error if it does not exist."""
+    """Kill all processes in a namespace and delete it; no error if it does not exist."""
     deadline_s = time.monotonic() + KILL_TIMEOUT_S
     while pids := [pid for pid in processes_in(namespace) if pid != os.getpid()]:
         if time.monotonic() > deadline_s:
-            raise LabError(f"processes {pids} in namespace {namespace} survive SIGKILL")
+            raise LabError(f"processes {pids} in namespace {namespace} are alive after SIGKILL")
         for pid in pids:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
@@ -77,17 +77,17 @@ def remove_namespace(namespace: str) -> None:
     if (NAMESPACE_FOLDER / namespace).exists():
         process.run(["ip", "netns", "del", namespace])
     if (NAMESPACE_FOLDER / namespace).exists():
-        raise LabError(f"namespace {namespace} is still there after its deletion")
+        raise LabError(f"namespace {namespace} still exists after its deletion")
 
 
 def remove_directory(directory: Path) -> bool:
-    """Remove a directory in memory that this user's lab made, and return whether there was one.
+    """Remove the directory in memory of a lab of this user, and return whether it existed.
 
-    Raises LabError for any path that a lab cannot have made. A link or a directory of another user
-    is left alone.
+    Raises LabError for a path that is not the directory of a lab. A link or a directory of another
+    user is left alone.
     """
     if directory.parent != state.MEMORY_ROOT or not directory.name.startswith(state.MEMORY_PREFIX):
-        raise LabError(f"{directory} is not a directory that a lab makes; it is left alone")
+        raise LabError(f"{directory} is not the directory of a lab; it is left alone")
     if not state.is_own_directory(directory):
         return False
     shutil.rmtree(directory, ignore_errors=True)
@@ -97,11 +97,14 @@ def remove_directory(directory: Path) -> bool:
 
 
 def remove(record: LabState, labs: Path) -> list[str]:
-    """Remove all that a record names, its own files last, and return what was really there."""
+    """Remove everything that a record names, and the record last; return what existed."""
     removed = []
     for namespace in record.namespaces:
         if not namespace.startswith(state.NAME_PREFIX):
-            raise LabError(f"namespace {namespace!r} in a lab's record is not one of ours")
+            raise LabError(
+                f"namespace {namespace!r} in a lab's record: "
+                f"expected a name that begins with {state.NAME_PREFIX}"
+            )
         if (NAMESPACE_FOLDER / namespace).exists():
             remove_namespace(namespace)
             removed.append(f"namespace {namespace}")
@@ -113,10 +116,10 @@ def remove(record: LabState, labs: Path) -> list[str]:
 
 
 def remove_recorded(path: Path) -> None:
-    """Remove all that the lab with this record file made.
+    """Remove everything that the lab with this record file created.
 
-    The copy in memory is used if the file is refused, as on a network file system that gives the
-    files of root to another user.
+    If the file is rejected, the copy in memory is used. This happens on a network file system that
+    maps the files of root to another user.
     """
     in_memory = state.MEMORY_ROOT / f"{state.MEMORY_PREFIX}{path.stem}" / state.OWNER_FILE
     record = state.load(path) or state.load(in_memory)
@@ -125,15 +128,15 @@ def remove_recorded(path: Path) -> None:
 
 
 @dataclass
-class _Sweep:
-    """What one search of the machine has found so far."""
+class _Cleanup:
+    """The results of one cleanup."""
 
     removed: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
     def attempt(self, what: str, removal: Callable[[], list[str]]) -> None:
-        """Remove something; a failure is kept for the end."""
+        """Run a removal; a failure is recorded and reported at the end."""
         try:
             self.removed += removal()
         except NotAllRemoved as error:
@@ -145,28 +148,28 @@ class _Sweep:
     def skip(self, path: Path, reason: str) -> None:
         self.skipped.append(f"{str(path)!r} is left alone: {reason}")
 
-    def tell_skipped(self, tell: Tell) -> None:
+    def report_skipped(self, report: Report) -> None:
         for line in self.skipped[:SKIPPED_LINES_MAX]:
-            tell(line)
+            report(line)
         if more := len(self.skipped[SKIPPED_LINES_MAX:]):
-            tell(f"{more} more files or directories are left alone")
+            report(f"{more} more files or directories are left alone")
 
 
-def on_stderr(line: str) -> None:
-    """Print a line for a person who looks at the terminal."""
+def print_to_stderr(line: str) -> None:
+    """Print a line for the user to stderr."""
     print(f"windtunnel: {line}", file=sys.stderr, flush=True)
 
 
-def remove_left_overs(runs: Path, tell: Tell = on_stderr) -> list[str]:
-    """Remove everything that dead harnesses of this user left; return a line for each removal.
+def remove_leftovers(runs: Path, report: Report = print_to_stderr) -> list[str]:
+    """Remove everything that dead harnesses of this user left, and return a line for each removal.
 
-    `runs` is the folder of run folders; left-overs of other checkouts are found as well. What a
-    living harness owns stays, and is not mentioned. `tell` is given a line for each record and each
-    directory that is not this user's or cannot be read. Raises NotAllRemoved, after everything else
-    has been removed.
+    `runs` is the folder of run folders; leftovers of other checkouts are found as well. Resources
+    of a live harness are neither removed nor reported. `report` receives a line for each record or
+    directory that belongs to another user or cannot be read. Raises NotAllRemoved, after everything
+    else has been removed, if a removal failed. Containers are not included, see `labs.containers`.
     """
     labs = runs / ".lab"
-    sweep = _Sweep()
+    cleanup = _Cleanup()
     alive: set[str] = set()
     for path in state.record_files(labs):
         try:
@@ -174,51 +177,52 @@ def remove_left_overs(runs: Path, tell: Tell = on_stderr) -> list[str]:
         except FileNotFoundError:
             continue
         except state.RecordError as error:
-            _dispose(sweep, path, labs, error)
+            _remove_invalid_record(cleanup, path, labs, error)
             continue
         if record.owner_is_alive():
             alive.add(record.token)
         else:
-            sweep.attempt(record.token, partial(remove, record, labs))
-    _remove_by_name(sweep, alive)
-    sweep.attempt("containers", _remove_containers)
-    sweep.tell_skipped(tell)
-    if sweep.problems:
-        raise NotAllRemoved(sweep.removed, list(dict.fromkeys(sweep.problems)))
-    return sweep.removed
+            cleanup.attempt(record.token, partial(remove, record, labs))
+    _remove_by_name(cleanup, alive)
+    cleanup.report_skipped(report)
+    if cleanup.problems:
+        raise NotAllRemoved(cleanup.removed, list(dict.fromkeys(cleanup.problems)))
+    return cleanup.removed
 
 
-def _dispose(sweep: _Sweep, path: Path, labs: Path, error: state.RecordError) -> None:
-    """Remove a file of this user among the records that is not one; leave any other alone."""
+def _remove_invalid_record(
+    cleanup: _Cleanup, path: Path, labs: Path, error: state.RecordError
+) -> None:
+    """Remove an invalid record file of this user in this checkout; leave any other file alone."""
     if path.parent != labs or isinstance(error, state.ForeignRecordError):
-        sweep.skip(path, str(error))
+        cleanup.skip(path, str(error))
         return
 
     def removal() -> list[str]:
         path.unlink(missing_ok=True)
         return [f"unreadable record {path}"]
 
-    sweep.attempt(str(path), removal)
+    cleanup.attempt(str(path), removal)
 
 
-def _remove_by_name(sweep: _Sweep, alive: set[str]) -> None:
-    """Remove namespaces and directories that have our prefix and that no record mentions."""
-    # An ordinary user has namespaces only below a private /run; in that of the machine all are
-    # root's.
-    ours = state.is_own_directory(NAMESPACE_FOLDER)
-    namespaces = sorted(NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}*")) if ours else []
-    # A lab that has begun since the records were read: it wrote its own before it made anything.
-    alive = alive | _living_in_memory()
+def _remove_by_name(cleanup: _Cleanup, alive: set[str]) -> None:
+    """Remove namespaces and directories of labs that no record mentions."""
+    # An ordinary user has namespaces in a private /run only; in the machine's /run all belong to
+    # root.
+    is_own = state.is_own_directory(NAMESPACE_FOLDER)
+    namespaces = sorted(NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}*")) if is_own else []
+    # Includes a lab that has started since the records were read: its record is written first.
+    alive = alive | _live_tokens()
     for path in namespaces:
         token = path.name.removeprefix(state.NAME_PREFIX).partition("-")[0]
         if token not in alive:
-            sweep.attempt(path.name, partial(_remove_stray_namespace, path.name))
+            cleanup.attempt(path.name, partial(_remove_stray_namespace, path.name))
     for path in state.memory_directories():
         if not state.is_own_directory(path):
             if os.path.lexists(path):
-                sweep.skip(path, "it is not a directory of this user")
+                cleanup.skip(path, "it is not a directory of this user")
         elif path.name.removeprefix(state.MEMORY_PREFIX) not in alive and _is_abandoned(path):
-            sweep.attempt(path.name, partial(_remove_stray_directory, path))
+            cleanup.attempt(path.name, partial(_remove_stray_directory, path))
 
 
 def _remove_stray_namespace(namespace: str) -> list[str]:
@@ -230,25 +234,16 @@ def _remove_stray_directory(directory: Path) -> list[str]:
     return [f"directory {directory}"] if remove_directory(directory) else []
 
 
-def _living_in_memory() -> set[str]:
-    """Return the tokens of all labs of this user whose harness is alive."""
+def _live_tokens() -> set[str]:
+    """Return the tokens of all labs of this user with a live harness."""
     records = [state.load(path) for path in state.memory_records()]
     return {each.token for each in records if each is not None and each.owner_is_alive()}
 
 
 def _is_abandoned(directory: Path) -> bool:
-    """Whether nobody can still be about to write the record that belongs into a directory."""
+    """Return whether a directory is too old for its record to be still in the making."""
     try:
         age_s = time.time() - directory.lstat().st_mtime
     except FileNotFoundError:
         return False
     return age_s > RECORD_TIMEOUT_S
-
-
-def _remove_containers() -> list[str]:
-    """Let the container lab remove its own, where there is an engine to ask."""
-    try:
-        from windtunnel.harness.orchestrate.labs import containers
-    except ImportError:
-        return []
-    return list(containers.remove_left_overs())

@@ -1,10 +1,10 @@
-"""The last one out: cleans up after a harness that was killed before it could do so itself.
+"""The cleanup watchdog, a process that cleans up after a harness that was killed.
 
-    harness ---pipe---> keeper        "done" and end of file: the lab went down in an orderly way
-                                      end of file alone: the harness is gone, clean up
+    harness ---pipe---> watchdog      "done" and end of file: the lab went down in an orderly way
+                                      end of file alone: the harness is dead, clean up
 
-It is started before a lab changes anything, in a session of its own, so neither Ctrl-C nor the
-death of the harness reaches it.
+It is started before a lab changes anything, in its own session, so neither Ctrl-C nor the death of
+the harness ends it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DONE = b"done\n"
 
 
 def main(argv: list[str]) -> int:
-    """Wait for the end of stdin; clean up what the record names unless told that all is done."""
+    """Wait for the end of stdin and clean up what the record names, unless `DONE` was read."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     path = Path(argv[0])

@@ -1,10 +1,10 @@
-"""What a lab is about to change on the machine, written down before it is changed.
+"""The record of what a lab changes on the machine, written before any change.
 
-    runs/.lab/<token>.json                  for people, and for `clean` in this checkout
+    runs/.lab/<token>.json                  for users, and for `clean` in this checkout
     /dev/shm/windtunnel-<token>/owner.json  the same record, for `clean` anywhere on the machine
 
-A record whose owner is dead is a left-over. An owner is a process id together with its start time
-and the boot it belongs to, since ids are used again.
+A record whose owner is dead names leftovers. The owner is a process id with its start time and boot
+id, since process ids are reused.
 
 Any user of the machine can create files in memory. A record is therefore read only if it is a
 regular file in a real directory, both owned by the effective user of this process, and every field
@@ -30,11 +30,11 @@ MEMORY_ROOT = Path("/dev/shm")
 MEMORY_PREFIX = "windtunnel-"
 OWNER_FILE = "owner.json"
 NAME_PREFIX = "wt-"
-"""Every namespace of ours starts so; nothing else on a machine should."""
+"""Prefix of the name of every namespace, network and container of a lab."""
 
 RECORD_LENGTH_MAX = 64 << 10
 NAMES_MAX = 64
-"""Namespaces or directories in one record; a lab has at most nine of either."""
+"""Limit of namespaces or directories in a record; a lab has at most nine of either."""
 PID_MAX = 1 << 22
 """The largest process id that Linux can be configured to assign."""
 
@@ -65,7 +65,7 @@ def _boot_id() -> str:
 
 
 class RecordError(Exception):
-    """A file is not a record of a lab; the text says what was expected and what was found."""
+    """A file is not the record of a lab; the text has what was expected and what was found."""
 
 
 class ForeignRecordError(RecordError):
@@ -74,7 +74,7 @@ class ForeignRecordError(RecordError):
 
 @dataclass(frozen=True)
 class LabState:
-    """Everything that one lab may leave on the machine."""
+    """Everything that one lab may leave on the machine, and its owner."""
 
     token: str
     run_id: str
@@ -82,7 +82,7 @@ class LabState:
     """The fidelity: `netns`, `compose` or `sim`."""
     namespaces: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    """Removed with all their contents; each is below `MEMORY_ROOT`."""
+    """Directories below `MEMORY_ROOT`, removed with all their contents."""
     pid: int = field(default_factory=os.getpid)
     started_ticks: int = field(default_factory=lambda: _started_ticks(os.getpid()))
     boot_id: str = field(default_factory=_boot_id)
@@ -96,30 +96,30 @@ class LabState:
         return MEMORY_ROOT / f"{MEMORY_PREFIX}{self.token}"
 
     def write(self, labs: Path) -> Path:
-        """Write both records and return the path of the one in the folder of labs.
+        """Write both copies of the record and return the path of the one in the folder of labs.
 
-        Creates the directory in memory, and raises LabError if something has its name already.
+        Creates the directory in memory; raises LabError if the path exists already.
         """
         text = json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2) + "\n"
         labs.mkdir(parents=True, exist_ok=True)
         if labs.is_symlink():
             raise LabError(f"{labs}: expected a directory, found a link; remove it")
         path = labs / f"{self.token}.json"
-        _write_whole(path, text)
+        _write_atomically(path, text)
         memory = self.memory_directory()
         try:
             memory.mkdir(mode=0o700)
         except FileExistsError as error:
             raise LabError(
-                f"{memory}: expected a name that is not in use, found a file or directory; "
-                "`windtunnel clean` removes it if it is left over from a run of this user"
+                f"{memory}: expected an unused name, found a file or directory; "
+                "run `windtunnel clean`, which removes it if it is left from a run of this user"
             ) from error
-        _write_whole(memory / OWNER_FILE, text)
+        _write_atomically(memory / OWNER_FILE, text)
         return path
 
 
-def _write_whole(path: Path, text: str) -> None:
-    """Replace a file as a whole, by way of a new file that only this process can have created."""
+def _write_atomically(path: Path, text: str) -> None:
+    """Replace a file atomically, through a new file that only this process can have created."""
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
@@ -141,8 +141,8 @@ def load(path: Path) -> LabState | None:
 def read(path: Path) -> LabState:
     """Return the record in a file.
 
-    Raises FileNotFoundError, ForeignRecordError if this user cannot have written the file, and
-    RecordError if its contents are not a record or the record of another lab.
+    Raises FileNotFoundError; ForeignRecordError if this user cannot have written the file; and
+    RecordError if its contents are not a record, or are the record of another lab.
     """
     try:
         document = json.loads(_read_own(path))
@@ -193,7 +193,7 @@ def _require_own(status: os.stat_result, path: Path) -> None:
 
 
 def parse(document: object) -> LabState:
-    """Return the state of a lab from a decoded JSON document; RecordError if a field is wrong."""
+    """Return the lab state in a decoded JSON document; raises RecordError if it is invalid."""
     names = {each.name for each in fields(LabState)}
     if not isinstance(document, dict) or document.keys() != names:
         raise RecordError(f"expected an object with the fields {', '.join(sorted(names))}")
@@ -233,7 +233,7 @@ def _integer(document: dict[str, Any], name: str, least: int, most: int) -> int:
 
 
 def is_own_directory(path: Path) -> bool:
-    """Whether a path is a directory of this user, and not a link to one."""
+    """Return whether a path is a directory of this user, and not a link to one."""
     try:
         status = path.lstat()
     except OSError:
@@ -242,16 +242,16 @@ def is_own_directory(path: Path) -> bool:
 
 
 def memory_directories() -> list[Path]:
-    """Return everything in memory that has the name of a lab's directory, whoever made it."""
+    """Return all paths in memory with the name of a lab's directory, of any user."""
     return sorted(MEMORY_ROOT.glob(f"{MEMORY_PREFIX}*"))
 
 
 def memory_records() -> list[Path]:
-    """Return where the records of this user's labs are in memory, if there are any."""
+    """Return the paths in memory of the records of this user's labs."""
     return [each / OWNER_FILE for each in memory_directories() if is_own_directory(each)]
 
 
 def record_files(labs: Path) -> Iterator[Path]:
-    """Yield the record files of this checkout, then those that any harness left in memory."""
+    """Yield the record files of this checkout, then those of any checkout in memory."""
     yield from sorted(labs.glob("*.json"))
     yield from (path for path in memory_records() if os.path.lexists(path))

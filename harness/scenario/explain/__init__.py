@@ -1,1 +1,1 @@
-"""A resolved scenario in words."""
+"""Descriptions of resolved scenarios, for `windtunnel explain`."""

@@ -1,14 +1,14 @@
-"""A case in words: what will be sent, what will be done to it, and how often to expect it.
+"""The description of a case: hosts, streams, fault rules, and how many frames each rule affects.
 
-The counts are estimates from the distribution of message lengths; the plan of a run, which
-depends on its seed, gives the exact ones.
+The counts are estimates from the distribution of message lengths. The exact counts follow from the
+plan of a run, which depends on its seed.
 """
 
 import math
 from collections.abc import Iterator
 
 from windtunnel.harness.scenario.explain.explain_fault import choice_lines, fault_line
-from windtunnel.harness.scenario.explain.explain_impairment import weather_lines
+from windtunnel.harness.scenario.explain.explain_impairment import impairment_lines
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
 from windtunnel.harness.scenario.schema.archive import archive_line
@@ -20,11 +20,11 @@ from windtunnel.harness.scenario.schema.units import format_bytes, format_durati
 
 _SAMPLES = 4096
 WINDOW_DEFAULT = 128 * 1024
-"""A receiver's, unless it is asked for another. Source: Aeron 1.53, the same in both drivers."""
+"""Default receiver window. Source: Aeron 1.53, the same in both drivers."""
 
 
 def expected_data_frames(traffic: TrafficCase) -> float:
-    """About how many DATA frames a stream has, before any is sent again."""
+    """Estimate the number of DATA frames of a stream, without retransmissions."""
     low, high = math.log(traffic.shortest_bytes), math.log(traffic.longest_bytes + 1)
     most = traffic.mtu - HEADER_LENGTH
     lengths = [
@@ -35,7 +35,7 @@ def expected_data_frames(traffic: TrafficCase) -> float:
 
 
 def expected_faults(case: Case, fault: FaultCase) -> float:
-    """About how many DATA frames a rule will act on, with those sent again after a loss."""
+    """Estimate the number of DATA frames that a rule affects, retransmissions included."""
     total = 0.0
     for traffic in case.traffic:
         for flow in traffic.flows:
@@ -49,13 +49,13 @@ def expected_faults(case: Case, fault: FaultCase) -> float:
     return total
 
 
-def runs_out_of_reach(traffic: TrafficCase) -> bool:
-    """Whether padding can carry the sender so far that it refuses a held-back reader's answers.
+def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
+    """Return whether padding can advance the sender so far that it rejects status messages.
 
-        reader's position |----- window -----|-- padding -->|  sender's position
-                          |<---- half a term ---->|  a status message from further behind is refused
+        receiver position |----- window -----|-- padding -->|  sender position
+                          |<---- half a term ---->|  status messages from before are rejected
 
-    Padding is as long as a message that found no room in its term, and may pass the window's end.
+    Padding is as long as a message that did not fit in its term, and can exceed the window.
     """
     half = traffic.term_length // 2
     window = min(traffic.receiver_window_bytes or WINDOW_DEFAULT, half)
@@ -65,12 +65,12 @@ def runs_out_of_reach(traffic: TrafficCase) -> bool:
 
 
 def explain(case: Case) -> str:
-    """The case as text for people."""
+    """Return the description of a case."""
     return "\n".join(_lines(case))
 
 
 def _loss(case: Case, link: str) -> float:
-    """The share of DATA frames that some rule drops on a link."""
+    """Return the share of DATA frames that rules drop on a link."""
     passing = 1.0
     for fault in case.faults:
         if fault.action == "drop" and "DATA" in fault.frame_types and link in fault.links:
@@ -87,20 +87,21 @@ def _lines(case: Case) -> Iterator[str]:
     yield "hosts     " + ", ".join(f"{each.name} at {each.address}" for each in case.hosts)
     if case.links:
         yield "links     " + ", ".join(" and ".join(each.between) for each in case.links)
-    yield f"payload   {case.payload.path}, {case.payload.length_bytes} bytes"
+    size = f", {case.payload.length_bytes} bytes" if case.payload.length_bytes else ""
+    yield f"payload   {case.payload.path}{size}"
     yield f"budget    {format_duration(case.wall_ns)} of real time"
     for archive in case.archives:
         yield f"archive   {archive_line(archive)}"
     for traffic in case.traffic:
         yield ""
         yield from _traffic_lines(traffic)
-        if case.events and runs_out_of_reach(traffic):
-            yield "  window and padding exceed half a term: a reader that an event holds back"
-            yield "  for 5 s may count as gone; a narrower rcv-wnd prevents that"
+        if case.events and padding_exceeds_half_term(traffic):
+            yield "  window and padding exceed half a term: a subscriber that an event stops for"
+            yield "  5 s may be considered dead; a smaller rcv-wnd prevents that"
     yield ""
-    yield "faults, first match decides"
+    yield "faults (the first rule that applies decides)"
     if not case.faults:
-        yield "  none: everything passes"
+        yield "  none"
     for index, fault in enumerate(case.faults):
         yield from _fault_lines(case, index, fault)
     if case.events:
@@ -109,23 +110,23 @@ def _lines(case: Case) -> Iterator[str]:
         yield from (f"  {event_line(each)}" for each in case.events)
     for name, value in case.timeouts.variables.items():
         yield f"  {name}={value}"
-    yield from weather_lines(case.backend, case.weather)
+    yield from impairment_lines(case.backend, case.impairments)
     yield ""
-    yield "expect    " + ", ".join(check.name for check in case.expect)
+    yield "checks    " + ", ".join(check.name for check in case.expect)
 
 
 def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
     kind = "reliable" if traffic.reliable else "unreliable"
     initial = "chosen by the driver" if traffic.initial_term_id is None else traffic.initial_term_id
     window = traffic.receiver_window_bytes
-    ways = f"{', '.join(traffic.publishers)} to {', '.join(traffic.subscribers)}"
-    yield f"traffic   {traffic.id}: {ways}, {kind}"
+    hosts = f"{', '.join(traffic.publishers)} to {', '.join(traffic.subscribers)}"
+    yield f"traffic   {traffic.id}: {hosts}, {kind}"
     yield f"  stream {traffic.stream_id}, {traffic.publication} publication, port {traffic.port}"
     yield from _channels("send", traffic.channel, traffic.channels, traffic.destinations)
     sources = tuple(f"{host}: {source}" for host, source in traffic.sources)
     yield from _channels("receive", traffic.receive, traffic.receives, sources)
     if traffic.partial:
-        yield f"  {', '.join(traffic.partial)} may be cut off before the end"
+        yield f"  {', '.join(traffic.partial)} may not receive the whole stream"
     yield (
         f"  term {format_bytes(traffic.term_length)}, mtu {traffic.mtu}, "
         f"initial term id {initial}, window {'default' if window is None else format_bytes(window)}"
@@ -133,35 +134,35 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
     yield (
         f"  content {format_bytes(traffic.total_bytes)} in messages of {traffic.shortest_bytes} to "
         f"{traffic.longest_bytes} bytes, about {expected_data_frames(traffic):.0f} DATA frames, "
-        f"{_terms(traffic)} terms"
+        f"about {_terms(traffic)} terms"
     )
-    if not traffic.pace.is_free:
+    if not traffic.pace.is_unlimited:
         yield f"  publishes {pace_line(traffic.pace)}"
     if traffic.close_after_ns:
         yield f"  closes {format_duration(traffic.close_after_ns)} after its last message"
-    if not traffic.consume.is_free:
+    if not traffic.consume.is_unlimited:
         yield f"  consumes {pace_line(traffic.consume)}"
     if traffic.replays:
         yield f"  the archive on {traffic.from_host} replays its recording of {traffic.replays}"
     if traffic.merges is not None:
-        yield f"  the subscriber merges: {merge_line(traffic.merges)}"
+        yield f"  the subscriber starts {merge_line(traffic.merges)}"
     if traffic.recorded:
-        where = "what it sends" if traffic.recorded in traffic.publishers else "what it receives"
-        yield f"  recorded by the archive on {traffic.recorded}: {where}"
+        end = "publisher" if traffic.recorded in traffic.publishers else "subscriber"
+        yield f"  recorded by the archive on {traffic.recorded}, a {end}'s host"
     if traffic.replicated:
-        yield f"  copied from there by the archive on {traffic.replicated}"
+        yield f"  replicated from there by the archive on {traffic.replicated}"
 
 
 def _channels(
     verb: str, only: str, by_host: tuple[tuple[str, str], ...], added: tuple[str, ...]
 ) -> Iterator[str]:
-    """The channel of the one end, or each host's, and what is added to it."""
+    """Yield the channel of one end, or of each host, and the added destinations."""
     if not by_host:
         yield f"  {verb:<9} {only}"
     for host, channel in by_host:
         yield f"  {verb:<9} {host}: {channel}"
     for channel in added:
-        yield f"  {'and adds':<9} {channel}"
+        yield f"  {'adds':<9} {channel}"
 
 
 def _terms(traffic: TrafficCase) -> int:
@@ -178,4 +179,4 @@ def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
     if expected:
         yield f"      about {expected:.0f} DATA frames"
     if set(fault.frame_types) - {"DATA", "PAD"}:
-        yield "      frames without a position: chosen by order of appearance, so timing-sensitive"
+        yield "      frames without a position are selected by order of appearance, hence by timing"

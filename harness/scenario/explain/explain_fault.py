@@ -1,32 +1,32 @@
-"""A fault rule in words: whom it strikes, when, and what becomes of them."""
+"""The description of a fault rule: the frames it applies to, when, and the action."""
 
 from collections.abc import Iterator
 
 from windtunnel.harness.scenario.resolved.fault_case import CountCase, FaultCase, WhenCase
-from windtunnel.harness.scenario.schema.fault import ANY, COUNT_MAX
+from windtunnel.harness.scenario.schema.fault import ALL_TYPES, COUNT_MAX
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration, format_share
 
 _VERBS = {
     "drop": "dropped",
-    "duplicate": "sent again",
-    "hold": "held back",
+    "duplicate": "duplicated",
+    "hold": "delayed",
     "swap": "swapped",
-    "displace": "overtaken",
-    "corrupt": "damaged",
-    "truncate": "cut off",
+    "displace": "reordered",
+    "corrupt": "corrupted",
+    "truncate": "truncated",
     "inject": "followed by forged frames",
     "readdress": "sent from another port",
 }
 _PLACES = {
-    "term-start": "the first of each term",
-    "term-end": "the last of each term",
-    "stream-end": "the last of the stream",
+    "term-start": "the first frame of each term",
+    "term-end": "the last frame of each term",
+    "stream-end": "the last frame of the stream",
 }
 
 
 def fault_line(fault: FaultCase) -> str:
-    """How much of what is struck where, and what becomes of it."""
-    types = "every frame" if fault.frame_types == ANY else ", ".join(fault.frame_types)
+    """Return the first line: share, frame types, links, and action."""
+    types = "every frame" if fault.frame_types == ALL_TYPES else ", ".join(fault.frame_types)
     return (
         f"{format_share(fault.share_ppb)} of {types} "
         f"on {', '.join(fault.links)} {_VERBS[fault.action]}{_details(fault)}"
@@ -34,9 +34,9 @@ def fault_line(fault: FaultCase) -> str:
 
 
 def choice_lines(fault: FaultCase, stream_ids: list[int]) -> Iterator[str]:
-    """What else must be true of a frame, and of the time.
+    """Yield the further conditions of a rule.
 
-    Shapes: stream_ids in order, so that a place in it is an ordinal
+    Shapes: stream_ids in ascending order, so that an index into it is an ordinal
     """
     if fault.ordinals:
         yield f"of stream {', '.join(str(stream_ids[each]) for each in fault.ordinals)}"
@@ -45,19 +45,20 @@ def choice_lines(fault: FaultCase, stream_ids: list[int]) -> Iterator[str]:
     if fault.flags_mask:
         yield f"with flags {fault.flags_value:#04x} under mask {fault.flags_mask:#04x}"
     if fault.place.kind == "range":
-        again = f", again every {format_bytes(fault.place.every)}" if fault.place.every else ""
+        period = format_bytes(fault.place.every)
+        repetition = f", repeated every {period}" if fault.place.every else ""
         length, start = format_bytes(fault.place.length), format_bytes(fault.place.start)
-        yield f"{length} at position {start}{again}"
+        yield f"{length} at position {start}{repetition}"
     elif fault.place.kind == "ranges":
         total_bytes = sum(length for _, length in fault.place.ranges)
-        yield f"in {len(fault.place.ranges)} ranges, {format_bytes(total_bytes)} together"
+        yield f"in {len(fault.place.ranges)} ranges, {format_bytes(total_bytes)} in total"
     elif fault.place.kind != "anywhere":
         yield _PLACES[fault.place.kind]
     for name in ("attempt", "order"):
         if getattr(fault, name) != CountCase():
             yield f"{name} {_counted(getattr(fault, name))}"
     if fault.chance != "independent":
-        yield f"in bursts of {fault.chain.burst_length:.1f} in the mean ({fault.chance})"
+        yield f"in bursts of {fault.chain.burst_length:.1f} on average ({fault.chance})"
     if fault.when is not None:
         yield _time(fault.when, stream_ids)
 
@@ -66,7 +67,7 @@ def _details(fault: FaultCase) -> str:
     if fault.action == "corrupt":
         return f": {fault.bits} bit{'s' if fault.bits > 1 else ''} of {fault.field}"
     if fault.action == "truncate":
-        return f" at {format_bytes(fault.cut_to_bytes)}"
+        return f" to {format_bytes(fault.cut_to_bytes)}"
     if fault.action == "inject":
         return f": {', '.join(each.type for each in fault.forged)}"
     if fault.action == "readdress":
@@ -76,10 +77,10 @@ def _details(fault: FaultCase) -> str:
     if fault.ending == "time":
         return f" for {format_duration(fault.hold_ns)}" if fault.hold_ns else ""
     if fault.action == "displace":
-        end = f"by {fault.ending_value} others"
+        end = f"by {fault.ending_value} frames"
     else:
         end = f"until {_event(fault)}"
-    return f" {end}, for {format_duration(fault.hold_ns)} at most"
+    return f" {end}, at most {format_duration(fault.hold_ns)}"
 
 
 def _copies(fault: FaultCase) -> str:
@@ -89,18 +90,18 @@ def _copies(fault: FaultCase) -> str:
     delay = f"after {format_duration(fault.hold_ns)}"
     if fault.ending == "time":
         return f"{text} {delay}"
-    return f"{text} once {_event(fault)}, {delay} at most"
+    return f"{text} when {_event(fault)}, or {delay}"
 
 
 def _event(fault: FaultCase) -> str:
-    """What ends a hold before its time."""
+    """Return the event that ends a hold."""
     if fault.ending == "frames":
         return f"{fault.ending_value} others have passed"
     if fault.ending == "advance":
-        return f"the stream is {format_bytes(fault.ending_value)} further"
+        return f"the stream has advanced by {format_bytes(fault.ending_value)}"
     if fault.ending == "consumed":
-        return "the receiver needs them no more"
-    return "their position has passed again"
+        return "the receiver has acknowledged them"
+    return "their position has been retransmitted"
 
 
 def _counted(counted: CountCase) -> str:
@@ -109,21 +110,22 @@ def _counted(counted: CountCase) -> str:
     text = f"{counted.first} and later"
     if counted.last < COUNT_MAX - 1:
         text = f"{counted.first} to {counted.last}"
-    return text if counted.every == 1 else f"{text}, every {counted.every}."
+    return text if counted.every == 1 else f"{text}, in steps of {counted.every}"
 
 
 def _time(when: WhenCase, stream_ids: list[int]) -> str:
-    begin = "the first DATA frame"
+    start, event = "at", "the first DATA frame"
     if when.reached is not None:
         position = format_bytes(when.reached.position)
-        begin = f"stream {stream_ids[when.reached.ordinal]} is at {position}"
-    text = f"from {format_duration(when.after_ns)} after " if when.after_ns else "from "
-    text += begin
+        start, event = "when", f"stream {stream_ids[when.reached.ordinal]} reaches {position}"
+    if when.after_ns:
+        start = f"{format_duration(when.after_ns)} after"
+    text = f"starting {start} {event}"
     if when.for_ns:
         text += f", for {format_duration(when.for_ns)}"
     if when.every_ns:
-        text += f", again every {format_duration(when.every_ns)}"
+        text += f", repeated every {format_duration(when.every_ns)}"
     if when.until is not None:
         position = format_bytes(when.until.position)
-        text += f", until stream {stream_ids[when.until.ordinal]} is at {position}"
+        text += f", until stream {stream_ids[when.until.ordinal]} reaches {position}"
     return text

@@ -1,40 +1,40 @@
-"""The weather of a case in words, with what a loss model comes to in the long run."""
+"""The description of a case's impairments, with the long-run rate of each loss model."""
 
 from collections.abc import Iterator
 
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.scenario.schema.units import format_duration, format_rate, format_share
 
 
-def weather_lines(backend: str, weather: tuple[WeatherCase, ...]) -> Iterator[str]:
-    """A heading and a line for each thing that befalls a direction."""
-    if not weather:
+def impairment_lines(backend: str, impairments: tuple[ImpairmentCase, ...]) -> Iterator[str]:
+    """Yield a heading, and a line for each impairment of each link direction."""
+    if not impairments:
         return
     yield ""
-    yield f"weather, of every packet, delivered by {backend}"
-    for each in weather:
+    yield f"impairments of every packet, applied by {backend}"
+    for each in impairments:
         for text in _texts(each):
             yield f"  {each.link}  {text}"
 
 
-def _texts(weather: WeatherCase) -> Iterator[str]:
-    if weather.loss is not None:
-        yield f"loss {_loss(weather.loss)}"
-    if weather.duplicate_ppb:
-        yield f"{format_share(weather.duplicate_ppb)} arrive twice"
-    if weather.corrupt_ppb:
-        yield f"{format_share(weather.corrupt_ppb)} have a bit flipped and are refused"
-    if weather.delay_ns:
+def _texts(case: ImpairmentCase) -> Iterator[str]:
+    if case.loss is not None:
+        yield f"loss {_loss(case.loss)}"
+    if case.duplicate_ppb:
+        yield f"{format_share(case.duplicate_ppb)} duplicated"
+    if case.corrupt_ppb:
+        yield f"{format_share(case.corrupt_ppb)} corrupted, and discarded by the receiver"
+    if case.delay_ns:
         jitter = ""
-        if weather.jitter_ns:
-            jitter = f" and {format_duration(weather.jitter_ns)}, {weather.distribution}"
-        yield f"delay {format_duration(weather.delay_ns)}{jitter}"
-    if weather.reorder_ppb:
-        share = format_share(weather.reorder_ppb)
-        yield f"{share} of every packet that is {weather.reorder_gap} after the last skip the delay"
-    if weather.rate_bits_per_s:
-        queue = f"{weather.queue_packets} packets" if weather.queue_packets else "boundless"
-        yield f"rate {format_rate(weather.rate_bits_per_s)}, queue {queue}"
+        if case.jitter_ns:
+            jitter = f", {case.distribution} jitter of {format_duration(case.jitter_ns)}"
+        yield f"delay {format_duration(case.delay_ns)}{jitter}"
+    if case.reorder_ppb:
+        share = format_share(case.reorder_ppb)
+        yield f"{share} of packets that are {case.reorder_gap} after the last one skip the delay"
+    if case.rate_bits_per_s:
+        queue = f"{case.queue_packets} packets" if case.queue_packets else "unlimited"
+        yield f"rate {format_rate(case.rate_bits_per_s)}, queue {queue}"
 
 
 def _loss(loss: LossCase) -> str:

@@ -1,20 +1,30 @@
-"""A case: one scenario with nothing left open, as it is handed to every process of a run.
+"""The case: a resolved scenario, which is passed to every process of a run.
 
     Scenario + seed + fidelity + addresses + payload --resolve--> Case --> case.json
 
-Everything that a channel or a default implies is spelled out here once, so that publisher, relay
-and judge cannot read it differently. Refuses to know how a run is carried out.
+All defaults and channel parameters are resolved here once, so that publisher, relay and judge
+cannot interpret them differently.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
-from pydantic import Field
+from pydantic import Field, ValidationError
 
+from windtunnel.harness.artifact.document_values import described
+from windtunnel.harness.artifact.documents import DocumentError, parse_text
 from windtunnel.harness.artifact.regular_file import read_text
+from windtunnel.harness.scenario.resolved.case_validation import (
+    fault_problems,
+    impairment_problems,
+    is_address,
+    known_names,
+    traffic_problems,
+    within,
+)
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase, resolve_fault
-from windtunnel.harness.scenario.resolved.impairment_case import WeatherCase, weather_case
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, impairment_case
 from windtunnel.harness.scenario.resolved.link_case import (
     LINK_NAMES,
     Backend,
@@ -23,18 +33,22 @@ from windtunnel.harness.scenario.resolved.link_case import (
     link_names,
 )
 from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase, resolve_traffic
-from windtunnel.harness.scenario.schema.archive import COPYING_PORTS, ArchiveCase, archive_case
+from windtunnel.harness.scenario.schema.archive import REPLICATION_PORTS, ArchiveCase, archive_case
 from windtunnel.harness.scenario.schema.host_event import (
     DEFAULT_TIMEOUTS,
+    EVENTS_MAX,
     EventCase,
     TimeoutsCase,
     event_case,
     timeouts_case,
 )
-from windtunnel.harness.scenario.schema.model import SEED_MAX, Scenario
+from windtunnel.harness.scenario.schema.model import EXPECT_MAX, FAULTS_MAX, SEED_MAX, Scenario
+from windtunnel.harness.scenario.schema.network import HOSTS_MAX
 from windtunnel.harness.scenario.schema.part import Part
-from windtunnel.harness.scenario.schema.table import Name
-from windtunnel.harness.scenario.schema.traffic import Traffic
+from windtunnel.harness.scenario.schema.problem import Problem
+from windtunnel.harness.scenario.schema.table import Arguments, Name
+from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX, Traffic
+from windtunnel.harness.scenario.schema.units import BYTES_MAX, DURATION_NS_MAX, shown
 from windtunnel.harness.scenario.validation.fault_validation import rule_directions
 from windtunnel.harness.scenario.validation.impairment_validation import BOTH
 
@@ -43,7 +57,7 @@ __all__ = ["LINK_NAMES", "Case", "CheckCase", "HostCase", "LinkCase", "Payload",
 
 
 class Payload(Part):
-    """The file whose bytes are sent."""
+    """The file whose content is sent."""
 
     path: str
     sha256: str
@@ -58,14 +72,14 @@ class HostCase(Part):
 
 
 class CheckCase(Part):
-    """A check of the subject, by name."""
+    """A check of the driver under test, by name."""
 
     name: str
-    arguments: dict[str, Any]
+    arguments: Arguments
 
 
 class Case(Part):
-    """All that a run is asked to do."""
+    """The complete description of a run."""
 
     schema_name: Literal["windtunnel-case/1"] = Field(default=SCHEMA, alias="schema")
     name: str
@@ -73,27 +87,27 @@ class Case(Part):
     seed: int
     fidelity: Literal["netns", "compose", "sim"]
     hosts: tuple[HostCase, ...] = Field(min_length=2)
-    """In the order of the middlebox's interfaces: of one link, its first and its second host."""
+    """In the order of the middlebox's interfaces; for one link, its first and second host."""
     payload: Payload
     traffic: tuple[TrafficCase, ...]
     faults: tuple[FaultCase, ...]
     expect: tuple[CheckCase, ...]
     wall_ns: int
-    """Longest time that the run may take."""
+    """Maximum real time of the run."""
     backend: Backend = "relay"
-    """Who delivers the weather, of the only link or of the first."""
-    weather: tuple[WeatherCase, ...] = ()
-    """At most one a link direction."""
+    """What applies the impairments of the only or first link."""
+    impairments: tuple[ImpairmentCase, ...] = Field(default=(), alias="weather")
+    """At most one item for each link direction."""
     links: tuple[LinkCase, ...] = ()
-    """All links where there are several; else one joins the two hosts."""
+    """All links if there are several; else empty, for one link between the two hosts."""
     events: tuple[EventCase, ...] = ()
-    """What befalls the hosts."""
+    """Host events."""
     timeouts: TimeoutsCase = DEFAULT_TIMEOUTS
-    """Of drivers and clients."""
+    """Timeouts of drivers and clients."""
     archives: tuple[ArchiveCase, ...] = ()
-    """Who records streams."""
+    """Archives that record streams."""
     replays: str = ""
-    """The run whose decisions decide in place of the rules; empty when the rules do."""
+    """The id of the run whose logged decisions replace the rules; empty to evaluate the rules."""
 
     @property
     def link_names(self) -> tuple[str, ...]:
@@ -114,7 +128,7 @@ class Case(Part):
         return self.directions.index(wanted) if wanted in self.directions else -1
 
     def backend_of(self, link: str) -> Backend:
-        """Who delivers the weather of a link direction."""
+        """Return the backend of a link direction."""
         if not self.links:
             return self.backend
         return self.links[self.link_names.index(link) // 2].backend
@@ -122,12 +136,12 @@ class Case(Part):
     def address(self, host: str) -> str:
         return next(each.address for each in self.hosts if each.name == host)
 
-    def weather_of(self, link: str) -> WeatherCase | None:
-        """The weather of a link direction, or None where every packet passes."""
-        return next((each for each in self.weather if each.link == link), None)
+    def impairments_of(self, link: str) -> ImpairmentCase | None:
+        """Return the impairments of a link direction, or None."""
+        return next((each for each in self.impairments if each.link == link), None)
 
     def sessions_of(self, traffic: TrafficCase) -> int:
-        """How many publications a stream has, one after the other."""
+        """Return the number of consecutive publications of a stream, one for each restart."""
         kills = [
             each
             for each in self.events
@@ -139,17 +153,17 @@ class Case(Part):
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """All UDP ports that anything of the run is sent to, in order."""
+        """All destination UDP ports of the run, in order."""
         found = {port for each in self.traffic for port in each.all_ports}
         if any(each.replicated for each in self.traffic):
-            found |= set(COPYING_PORTS)
+            found |= set(REPLICATION_PORTS)
         return tuple(sorted(found))
 
     def traffic_by_id(self, traffic_id: str) -> TrafficCase:
         return next(each for each in self.traffic if each.id == traffic_id)
 
     def to_json(self) -> str:
-        """The text of case.json."""
+        """Return the content of case.json."""
         return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
     def write(self, path: Path) -> None:
@@ -157,14 +171,83 @@ class Case(Part):
 
     @classmethod
     def read(cls, path: Path) -> "Case":
-        """Read case.json; ValueError names what cannot be understood."""
-        return cls.model_validate_json(read_text(path))
+        """Read case.json; raises DocumentError with the first invalid value, and OSError."""
+        try:
+            text = read_text(path)
+        except UnicodeDecodeError as error:
+            raise DocumentError(f"{path.name}: not UTF-8: {error}") from error
+        parse_text(text, path.name)
+        try:
+            case = cls.model_validate_json(text, strict=True)
+        except ValidationError as error:
+            first = error.errors(include_url=False)[0]
+            reason = f"{first['msg'][:1].lower()}{first['msg'][1:]}"
+            found = described(first["input"])
+            where = _dotted(first["loc"])
+            raise DocumentError(f"{path.name}: {where}: {reason}, found {found}") from error
+        for problem in _problems(case):
+            raise DocumentError(f"{path.name}: {_dotted(problem.path)}: {problem.text}")
+        return case
+
+
+def _problems(case: Case) -> Iterator[Problem]:
+    """Yield what the types of a case do not express."""
+    hosts = [each.name for each in case.hosts]
+    yield from _lists(case, hosts)
+    yield from within((), "seed", case.seed, 0, SEED_MAX)
+    yield from within((), "wall_ns", case.wall_ns, 1, DURATION_NS_MAX)
+    yield from within(("payload",), "length_bytes", case.payload.length_bytes, 0, BYTES_MAX)
+    for index, link in enumerate(case.links):
+        yield from known_names(("links", index, "between"), link.between, hosts)
+    for index, host in enumerate(case.hosts):
+        if not is_address(host.address):
+            text = f"expected an IPv4 address, found {shown(host.address)!r}"
+            yield Problem(("hosts", index, "address"), text)
+    names = case.link_names
+    for index, traffic in enumerate(case.traffic):
+        yield from traffic_problems(traffic, ("traffic", index), hosts, len(case.traffic))
+    for index, fault in enumerate(case.faults):
+        yield from fault_problems(fault, ("faults", index), names, len(case.traffic))
+    for index, impairment in enumerate(case.impairments):
+        yield from impairment_problems(impairment, ("weather", index), names)
+    for index, event in enumerate(case.events):
+        path = ("events", index)
+        yield from known_names((*path, "host"), [event.host], hosts)
+        yield from within(path, "at", event.at, 0, max(BYTES_MAX * TRAFFIC_MAX, DURATION_NS_MAX))
+        yield from within(path, "lasts_ns", event.lasts_ns, 0, DURATION_NS_MAX)
+    for name, value in case.timeouts:
+        yield from within(("timeouts",), name, value, 0, DURATION_NS_MAX)
+    for index, archive in enumerate(case.archives):
+        yield from known_names(("archives", index, "host"), [archive.host], hosts)
+
+
+def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
+    for name, count, most in (
+        ("hosts", len(case.hosts), HOSTS_MAX),
+        ("traffic", len(case.traffic), TRAFFIC_MAX),
+        ("faults", len(case.faults), FAULTS_MAX),
+        ("expect", len(case.expect), EXPECT_MAX),
+        ("events", len(case.events), EVENTS_MAX),
+    ):
+        if count > most:
+            yield Problem((name,), f"expected at most {most} items, found {count}")
+    for name, values in (
+        ("hosts", hosts),
+        ("traffic", [each.id for each in case.traffic]),
+    ):
+        if len(set(values)) != len(values):
+            yield Problem((name,), "expected distinct names, found one twice")
+
+
+def _dotted(path: tuple[str | int, ...]) -> str:
+    steps = (f"[{each}]" if isinstance(each, int) else f".{each[:80]}" for each in path)
+    return "".join(steps).lstrip(".") or "its value"
 
 
 def run_seeds(scenario: Scenario, root: int | None = None, count: int | None = None) -> list[int]:
-    """The seeds of a scenario's runs: the root and the numbers after it.
+    """Return the seeds of a scenario's runs: the root seed and the numbers after it.
 
-    Decisions depend on a seed through a keyed function, so neighbours have nothing in common.
+    Decisions depend on the seed through a keyed function, so consecutive seeds are independent.
     """
     first = scenario.seeds.root if root is None else root
     runs = scenario.seeds.count if count is None else count
@@ -179,7 +262,7 @@ def resolve(
     addresses: Mapping[str, str],
     payload: Payload,
 ) -> Case:
-    """Fill in everything that a scenario leaves to defaults, to the lab and to the command line."""
+    """Resolve a scenario with the values given by the lab and the command line."""
     stream_ids = sorted(traffic.stream_id for traffic in scenario.traffic)
     by_id: dict[str | None, Traffic] = {each.id: each for each in scenario.traffic}
     network = scenario.network
@@ -202,9 +285,9 @@ def resolve(
             CheckCase(name=check.name, arguments=check.arguments) for check in scenario.expect
         ),
         wall_ns=scenario.budget.wall_ns,
-        # On virtual time there is no kernel that could have a netem.
+        # In simulation there is no kernel, hence no netem.
         backend="relay" if fidelity == "sim" else network.all_links[0].backend,
-        weather=_weather(scenario),
+        weather=_impairments(scenario),
         links=tuple(
             LinkCase(between=each.between, backend="relay" if fidelity == "sim" else each.backend)
             for each in several
@@ -216,18 +299,18 @@ def resolve(
 
 
 def _names(scenario: Scenario) -> dict[tuple[str, str], str]:
-    """What each direction is called, by its sending and receiving host."""
+    """Return the name of each link direction by its sending and receiving host."""
     links = [LinkCase(between=each.between) for each in scenario.network.all_links]
     names = link_names(links if len(links) > 1 else ())
     return dict(zip(directions(links), names, strict=True))
 
 
-def _weather(scenario: Scenario) -> tuple[WeatherCase, ...]:
+def _impairments(scenario: Scenario) -> tuple[ImpairmentCase, ...]:
     names = _names(scenario)
     return tuple(
-        weather_case(names[direction], weather)
+        impairment_case(names[direction], impairments)
         for link in scenario.network.all_links
-        for key, weather in link.weather.items()
+        for key, impairments in link.impairments.items()
         for direction in directions([LinkCase(between=link.between)])
         if key in (BOTH, "->".join(direction))
     )

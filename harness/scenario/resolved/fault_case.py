@@ -1,10 +1,10 @@
-"""A fault rule with nothing left open: what the middlebox compiles and the judge reads.
+"""Resolved fault rules, as compiled by the middlebox and read by the judge.
 
     Fault + stream ids + link --resolve_fault--> FaultCase
 
-Streams are ordinals here (a place among the case's stream ids in order), groups of frame types are
-spelled out, flags are bits, shares are parts per billion. A field that does not belong to a rule's
-action has its default.
+Streams are ordinals (indices into the sorted stream ids of the case), groups of frame types are
+expanded, flags are bits, shares are parts per billion. Fields that do not apply to a rule's action
+have their defaults.
 """
 
 from collections.abc import Mapping, Sequence
@@ -13,29 +13,29 @@ from typing import Literal
 from windtunnel.harness.scenario.schema.act import Act, Action, Until
 from windtunnel.harness.scenario.schema.fault import COUNT_MAX, Counted, Fault, Reached, What
 from windtunnel.harness.scenario.schema.forged import Forged, ForgedType, flag_bits
-from windtunnel.harness.scenario.schema.loss_model import Chain, Kind, parts_ppb
+from windtunnel.harness.scenario.schema.loss_model import ChainKind, MarkovChain, chain_parameters
 from windtunnel.harness.scenario.schema.part import Part
 
 LinkName = str
-"""Of a link direction, as a case gives it."""
+"""Name of a link direction, as in the case."""
 PlaceKind = Literal["anywhere", "range", "ranges", "term-start", "term-end", "stream-end"]
 Ending = Literal["time", "frames", "advance", "consumed", "repeated"]
 
 
 class PlaceCase(Part):
-    """Which part of a stream a rule is about."""
+    """The positions of a stream to which a rule applies."""
 
     kind: PlaceKind = "anywhere"
     start: int = 0
     length: int = 1
     every: int = 0
-    """0: once."""
+    """Period in bytes; 0 for no repetition."""
     ranges: tuple[tuple[int, int], ...] = ()
-    """Begin and length of each range of a list, in order and apart."""
+    """Start and length of each range, in order and disjoint."""
 
 
 class CountCase(Part):
-    """Which of a row of things, counted from 1."""
+    """A selection of attempts or frames by number, from 1."""
 
     first: int = 1
     last: int = COUNT_MAX - 1
@@ -43,14 +43,14 @@ class CountCase(Part):
 
 
 class ReachedCase(Part):
-    """A point of a stream."""
+    """A position of a stream."""
 
     ordinal: int
     position: int
 
 
 class WhenCase(Part):
-    """The time in which a rule is awake; 0 in `for_ns` is for ever, in `every_ns` once."""
+    """The time in which a rule is active; `for_ns` 0 is without end, `every_ns` 0 is once."""
 
     after_ns: int = 0
     for_ns: int = 0
@@ -60,12 +60,12 @@ class WhenCase(Part):
 
 
 class ForgedCase(Part):
-    """A forged frame; None in `flags` and `length` stands for what a genuine one has."""
+    """A forged frame; None in `flags` and `length` means the correct value."""
 
     type: ForgedType
     advance: int = 0
     term_end: int | None = None
-    """Instead of `advance`: distance from the end of the term."""
+    """Offset from the end of the term, in place of `advance`."""
     shift: int = 0
     term: int = 0
     is_same_session: bool = True
@@ -76,12 +76,12 @@ class ForgedCase(Part):
     length: int | None = None
     payload_length: int = 0
     holds_frames: bool = False
-    """The payload is frames, which a driver may take for some of the datagram's."""
+    """Whether the payload consists of frames, which a driver may take for those of the datagram."""
     window_bytes: int = 0
 
 
 class FaultCase(Part):
-    """One rule of the middlebox."""
+    """One fault rule."""
 
     id: str
     links: tuple[LinkName, ...]
@@ -91,10 +91,10 @@ class FaultCase(Part):
     share_ppb: int
     """Requested long-run share of the matching frames, in parts per billion."""
     hold_ns: int = 0
-    """How long a held frame or a late copy stays at most; 0 for those that leave at once."""
-    chance: Kind = "independent"
+    """Maximum delay of a held frame or a duplicate; 0 for none."""
+    chance: ChainKind = "independent"
     chance_ppb: tuple[int, ...] = ()
-    """The shares of a chain, in the order of its fields."""
+    """The parameters of a Markov chain, in the order of its fields."""
     ordinals: tuple[int, ...] = ()
     """Stream ordinals; empty for all."""
     session: int = 0
@@ -106,9 +106,9 @@ class FaultCase(Part):
     attempt: CountCase = CountCase()
     when: WhenCase | None = None
     ending: Ending = "time"
-    """What ends a hold before `hold_ns` is over."""
+    """The event that ends a hold before `hold_ns` has passed."""
     ending_value: int = 0
-    """Frames or bytes, by the ending."""
+    """Number of frames or bytes, depending on `ending`."""
     copies: int = 1
     field: str = ""
     bits: int = 1
@@ -122,16 +122,16 @@ class FaultCase(Part):
         return self.share_ppb / 1e9
 
     @property
-    def chain(self) -> Chain:
-        """How strokes follow each other."""
-        parts = (self.share_ppb,) if self.chance == "independent" else self.chance_ppb
-        return Chain(self.chance, parts)
+    def chain(self) -> MarkovChain:
+        """The Markov chain that selects frames."""
+        parameters = (self.share_ppb,) if self.chance == "independent" else self.chance_ppb
+        return MarkovChain(self.chance, parameters)
 
     @property
     def is_plain(self) -> bool:
-        """Whether the rule looks at every frame of its types and links, at any time."""
+        """Whether the rule considers every frame of its types and links, at any time."""
         plain = {"ordinals", "session", "flags_mask", "place", "order", "attempt", "when"}
-        plain |= {"cut_to_bytes", "field"}  # those pass over frames that are too short
+        plain |= {"cut_to_bytes", "field"}  # these skip frames that are too short
         return all(getattr(self, name) == _DEFAULTS[name] for name in plain)
 
 
@@ -141,12 +141,12 @@ _DEFAULTS = {name: field.default for name, field in FaultCase.model_fields.items
 def resolve_fault(
     fault: Fault, ordinals: Mapping[int, int], links: Sequence[LinkName]
 ) -> FaultCase:
-    """Spell a rule out.
+    """Resolve a rule.
 
     Shapes: ordinals by stream id
     """
     what, act = fault.what, fault.act
-    chance, parts = parts_ppb(act.amount)
+    chance, parameters = chain_parameters(act.loss_model)
     ending, ending_value, hold_ns = _ending(act)
     return FaultCase(
         id=fault.id,
@@ -156,7 +156,7 @@ def resolve_fault(
         share_ppb=act.share_ppb,
         hold_ns=hold_ns,
         chance=chance,
-        chance_ppb=() if chance == "independent" else parts,
+        chance_ppb=() if chance == "independent" else parameters,
         ordinals=tuple(sorted(ordinals[each] for each in what.streams or ())),
         session=what.session or 0,
         flags_mask=flag_bits((*what.flags.set, *what.flags.clear)),
@@ -218,7 +218,7 @@ def _when(fault: Fault, ordinals: Mapping[int, int]) -> WhenCase | None:
 
 
 def _ending(act: Act) -> tuple[Ending, int, int]:
-    """What ends a hold, its value, and how long it lasts at most."""
+    """Return the event that ends a hold, its value, and the maximum duration."""
     if act.displace is not None:
         return "frames", act.displace.by, act.displace.at_most_ns
     held = act.hold or act.duplicate

@@ -1,21 +1,26 @@
-"""The weather of a case: numbers alone, as relay, netem and judge take them.
+"""Resolved impairments, as used by relay, netem and judge.
 
-    Weather of `both` --resolve--> WeatherCase a->b, WeatherCase b->a
+    Impairments of `both` --resolve--> ImpairmentCase a->b, ImpairmentCase b->a
 
-A loss model is a chain of states with a chance of loss in each; what it comes to in the long run
-can be computed, and is what calibration and judge compare with.
+A loss model is a Markov chain with a loss probability in each state. Calibration and judge compare
+measured losses with its computed long-run rate.
 """
 
 from typing import Literal
 
-from windtunnel.harness.scenario.schema.impairment import Distribution, Weather
-from windtunnel.harness.scenario.schema.loss_model import Chain, FourState, GilbertElliott, Kind
+from windtunnel.harness.scenario.schema.impairment import Distribution, Impairments
+from windtunnel.harness.scenario.schema.loss_model import (
+    ChainKind,
+    FourState,
+    GilbertElliott,
+    MarkovChain,
+)
 from windtunnel.harness.scenario.schema.part import Part
 
-LossModel = Literal["iid", "gilbert-elliott", "four-state"]
+LossModelName = Literal["iid", "gilbert-elliott", "four-state"]
 Direction = str
-"""A name of a link direction, as a case gives it."""
-_KINDS: dict[LossModel, Kind] = {
+"""Name of a link direction, as in the case."""
+_KINDS: dict[LossModelName, ChainKind] = {
     "iid": "independent",
     "gilbert-elliott": "two states",
     "four-state": "four states",
@@ -23,31 +28,31 @@ _KINDS: dict[LossModel, Kind] = {
 
 
 class LossCase(Part):
-    """A loss model and its probabilities, in parts per billion and in the order of `tc`."""
+    """A loss model and its probabilities, in parts per billion, in the order of `tc`."""
 
-    model: LossModel
+    model: LossModelName
     shares_ppb: tuple[int, ...]
     """iid: loss; gilbert-elliott: good to bad, bad to good, loss in bad, loss in good; four-state:
     p13, p31, p32, p23, p14."""
 
     @property
-    def chain(self) -> Chain:
-        """The states, and the chance of a loss in each."""
-        return Chain(_KINDS[self.model], self.shares_ppb)
+    def chain(self) -> MarkovChain:
+        """The Markov chain of the loss model."""
+        return MarkovChain(_KINDS[self.model], self.shares_ppb)
 
     @property
     def rate(self) -> float:
-        """Share of the packets that are lost in the long run."""
+        """The long-run loss rate."""
         return self.chain.share
 
     @property
     def burst_length(self) -> float:
-        """Mean length of an unbroken run of losses, in packets."""
+        """Mean number of consecutive losses."""
         return self.chain.burst_length
 
 
-class WeatherCase(Part):
-    """The weather of one link direction; 0 and None mean that there is none of it."""
+class ImpairmentCase(Part):
+    """The impairments of one link direction; 0 and None mean that an impairment is absent."""
 
     link: Direction
     loss: LossCase | None = None
@@ -62,19 +67,19 @@ class WeatherCase(Part):
     reorder_gap: int = 0
 
 
-def weather_case(link: Direction, weather: Weather) -> WeatherCase:
-    """The weather of a direction with nothing left open."""
-    delay, reorder = weather.delay, weather.reorder
-    return WeatherCase(
+def impairment_case(link: Direction, impairments: Impairments) -> ImpairmentCase:
+    """Resolve the impairments of a link direction."""
+    delay, reorder = impairments.delay, impairments.reorder
+    return ImpairmentCase(
         link=link,
-        loss=None if weather.loss is None else _loss_case(weather.loss),
+        loss=None if impairments.loss is None else _loss_case(impairments.loss),
         delay_ns=delay.mean_ns if delay else 0,
         jitter_ns=delay.jitter_ns if delay else 0,
         distribution=delay.distribution if delay else "uniform",
-        rate_bits_per_s=weather.rate_bits_per_s or 0,
-        queue_packets=weather.queue_packets or 0,
-        duplicate_ppb=weather.duplicate or 0,
-        corrupt_ppb=weather.corrupt or 0,
+        rate_bits_per_s=impairments.rate_bits_per_s or 0,
+        queue_packets=impairments.queue_packets or 0,
+        duplicate_ppb=impairments.duplicate or 0,
+        corrupt_ppb=impairments.corrupt or 0,
         reorder_ppb=reorder.share if reorder else 0,
         reorder_gap=reorder.gap if reorder else 0,
     )

@@ -1,11 +1,11 @@
-"""The links of a case, and the codes of their directions.
+"""The links of a case, and the codes and names of their directions.
 
-    link 0   code 0  first -> second      one link: they are called a->b and b->a
+    link 0   code 0  first -> second      if there is one link: named a->b and b->a
              code 1  second -> first
-    link 1   code 2, code 3               several: by the names of their hosts, as in pub->sub2
+    link 1   code 2, code 3               if there are several: named by hosts, such as pub->sub2
 
-A code stands for a direction in rules, draws, decisions and accounts; the opposite direction is the
-code with its last bit turned. Refuses to know which packets take which way.
+Rules, pseudorandom draws, decisions and counters refer to a direction by its code. The code of the
+opposite direction differs in the lowest bit.
 """
 
 from collections.abc import Sequence
@@ -16,27 +16,27 @@ from windtunnel.harness.scenario.schema.table import Name
 
 Backend = Literal["relay", "netem"]
 LINK_NAMES: tuple[str, str] = ("a->b", "b->a")
-"""Directions of the only link in ledger and decision log: `a` is its first host, `b` its second."""
+"""Directions of the only link in ledger and decision log: `a` is the first host, `b` the second."""
 LINKS_MAX = 28
-"""Eight hosts, each joined to each; a rule's links are bits of one number."""
+"""All pairs of eight hosts; the links of a rule are bits of one integer."""
 
 
 class LinkCase(Part):
-    """One of several links: its two ends, and who delivers its weather."""
+    """One of several links: its two hosts, and the backend of its impairments."""
 
     between: tuple[Name, Name]
     backend: Backend = "relay"
 
 
 def link_names(links: Sequence[LinkCase]) -> tuple[str, ...]:
-    """Names of the directions by code; without links there is one, between the first two hosts."""
+    """Return the names of the directions by code; of the only link, if `links` is empty."""
     if not links:
         return LINK_NAMES
     return tuple(f"{sender}->{receiver}" for sender, receiver in directions(links))
 
 
 def directions(links: Sequence[LinkCase]) -> tuple[tuple[str, str], ...]:
-    """Sending and receiving host of each direction, by code."""
+    """Return the sending and receiving host of each direction, by code."""
     found: list[tuple[str, str]] = []
     for link in links:
         found += [link.between, (link.between[1], link.between[0])]

@@ -1,9 +1,9 @@
-"""One stream of a case with nothing left open: its channels, and who is at its ends.
+"""A resolved stream of a case: its hosts, channels and geometry.
 
     Traffic + addresses --resolve_traffic--> TrafficCase --flows--> one for each pair of hosts
 
-Whoever judges or runs one end of a stream takes a flow, in which there is one publisher and one
-subscriber; of a stream between two hosts there is one flow, the stream itself.
+The judge and the workloads use flows, which have one publisher and one subscriber. A stream between
+two hosts has one flow, the stream itself.
 """
 
 from collections.abc import Mapping
@@ -11,7 +11,7 @@ from typing import Literal
 
 from windtunnel.harness.scenario.schema.channel import SELF, fill_in, parse_channel
 from windtunnel.harness.scenario.schema.merge import MergeCase
-from windtunnel.harness.scenario.schema.pace import FREE, PaceCase, pace_case
+from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase, pace_case
 from windtunnel.harness.scenario.schema.part import Part
 from windtunnel.harness.scenario.schema.table import Name, OptionalName
 from windtunnel.harness.scenario.schema.traffic import LONGEST, Traffic, ends_of
@@ -19,15 +19,15 @@ from windtunnel.harness.scenario.validation.traffic_validation import longest_me
 
 
 class TrafficCase(Part):
-    """One stream: who sends what to whom.
+    """One stream.
 
-    Of several publishers or subscribers the fields in the singular tell of the first; `flows` has
-    the stream once for each pair, in the singular throughout.
+    If there are several publishers or subscribers, singular fields refer to the first one. `flows`
+    has the stream once for each pair, with singular fields only.
     """
 
     id: Name
     ordinal: int
-    """Place among the case's streams in order of stream id, from 0."""
+    """Index among the case's streams, sorted by stream id."""
     stream_id: int
     from_host: Name
     to_host: Name
@@ -40,45 +40,45 @@ class TrafficCase(Part):
     term_length: int
     mtu: int
     initial_term_id: int | None
-    """None when the driver chooses it."""
+    """None if the driver chooses it."""
     initial_position: int
     receiver_window_bytes: int | None
-    """None when the driver's default holds."""
+    """None for the driver's default."""
     total_bytes: int
     shortest_bytes: int
     longest_bytes: int
     from_hosts: tuple[Name, ...] = ()
-    """All publishers where there are several."""
+    """All publishers if there are several, else empty."""
     to_hosts: tuple[Name, ...] = ()
-    """All subscribers where there are several."""
+    """All subscribers if there are several, else empty."""
     partial: tuple[Name, ...] = ()
-    """Subscribers that need not come to the end."""
+    """Subscribers that need not receive the whole stream."""
     channels: tuple[tuple[str, str], ...] = ()
-    """Each publisher's channel, where one of them has another."""
+    """Host and channel of each publisher if there are several, else empty."""
     receives: tuple[tuple[str, str], ...] = ()
-    """Each subscriber's channel, where one of them has another."""
+    """Host and channel of each subscriber if there are several, else empty."""
     destinations: tuple[str, ...] = ()
-    """What the publisher adds to its publication."""
+    """Destinations that the publisher adds to its publication."""
     sources: tuple[tuple[str, str], ...] = ()
-    """What each subscriber adds to its subscription: its host, and a channel."""
+    """Host and channel of each destination that a subscriber adds to its subscription."""
     ports: tuple[int, ...] = ()
-    """All UDP ports of the stream, where there are more than `port`."""
-    pace: PaceCase = FREE
-    """Of the publisher."""
+    """All UDP ports of the stream, if there are others than `port`."""
+    pace: PaceCase = UNLIMITED
+    """Pace of the publisher."""
     close_after_ns: int = 0
-    """How long the publication stays open behind its last message."""
-    consume: PaceCase = FREE
-    """Of the subscriber."""
+    """Time for which the publication stays open after the last message."""
+    consume: PaceCase = UNLIMITED
+    """Pace of the subscriber."""
     rejoins: bool = False
-    """Whether the stream goes on when it was cut."""
+    """Whether the stream continues after an interruption."""
     replays: OptionalName = ""
-    """The id of the stream whose recording is sent here again; empty where it is published."""
+    """The id of the stream whose recording is replayed; empty for a published stream."""
     merges: MergeCase | None = None
-    """How its subscriber comes late."""
+    """The replay merge of its subscriber, if any."""
     replicated: OptionalName = ""
-    """The host whose archive copies that recording; empty when nobody does."""
+    """The host whose archive replicates the recording; empty for none."""
     recorded: OptionalName = ""
-    """The host whose archive records it; empty when nobody does."""
+    """The host whose archive records the stream; empty for none."""
 
     @property
     def publishers(self) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class TrafficCase(Part):
 
     @property
     def flows(self) -> tuple["TrafficCase", ...]:
-        """The stream from each publisher to each subscriber."""
+        """The flows from each publisher to each subscriber."""
         return tuple(
             self.between(publisher, subscriber)
             for subscriber in self.subscribers
@@ -102,7 +102,7 @@ class TrafficCase(Part):
         )
 
     def between(self, publisher: str, subscriber: str) -> "TrafficCase":
-        """The stream from one of its publishers to one of its subscribers."""
+        """Return the flow from one publisher to one subscriber."""
         if (publisher, subscriber) == (self.from_host, self.to_host):
             return self
         channel = dict(self.channels).get(publisher, self.channel)
@@ -117,30 +117,30 @@ class TrafficCase(Part):
         )
 
     def ends(self, role: str) -> tuple[str, ...]:
-        """The hosts on which a workload of this role is at work on it."""
+        """Return the hosts on which workloads of this role serve the stream."""
         sender = "replayer" if self.replays else "publisher"
         special = {"recorder": self.recorded, "replicator": self.replicated}
         return ends_of(role, sender, self.publishers, self.subscribers, special)
 
     @property
     def archived(self) -> tuple[str, ...]:
-        """The hosts whose archives have it in the end."""
+        """The hosts whose archives record or replicate the stream."""
         return tuple(each for each in (self.recorded, self.replicated) if each)
 
     @property
     def plan_id(self) -> str:
-        """The id by which its messages are planned: a replay sends those of another stream."""
+        """The id of the stream whose plan determines the messages; for a replay, the original's."""
         return self.replays or self.id
 
     def at(self, host: str) -> "TrafficCase":
-        """The stream as a workload at one of its ends sees it."""
+        """Return the flow for a workload on a host."""
         if host in self.publishers:
             return self.between(host, self.to_host)
         return self.between(self.from_host, host)
 
     @property
     def role(self) -> str:
-        """The stream's id, with the host or the hosts that make this flow one of several."""
+        """The name of the flow: the stream's id, and its hosts if there are several flows."""
         text = self.id
         if len(self.publishers) > 1:
             text += f" from {self.from_host}"
@@ -153,20 +153,20 @@ def resolve_traffic(
     addresses: Mapping[str, str],
     replayed: Traffic | None = None,
 ) -> TrafficCase:
-    """Spell a stream out; one that is replayed says how the replay's terms are."""
+    """Resolve a stream; a replay has the geometry of the replayed stream."""
     channels = {each: traffic.channels.get(each, traffic.channel) for each in traffic.from_hosts}
     receives = {each: traffic.receives.get(each, traffic.receive) for each in traffic.to_hosts}
     publishers, subscribers = (len(each) > 1 for each in (traffic.from_hosts, traffic.to_hosts))
     channel = parse_channel(replayed.channel if replayed else channels[traffic.from_host])
     receive = parse_channel(receives[traffic.to_host])
     sources = [parse_channel(each) for each in traffic.sources]
-    heard = receive if receive.has_endpoint else sources[0]
+    listening = receive if receive.has_endpoint else sources[0]
     pace = traffic.content.pace if replayed is None else None
-    named = [parse_channel(each) for each in (*channels.values(), *receives.values())]
+    parsed = [parse_channel(each) for each in (*channels.values(), *receives.values())]
     merge = traffic.merges
     if merge is not None:
-        named.append(parse_channel(merge.live))
-    ports = {port for each in (*named, *sources) for port in each.ports}
+        parsed.append(parse_channel(merge.live))
+    ports = {port for each in (*parsed, *sources) for port in each.ports}
     message = traffic.content.message
     longest = message.longest_bytes
     if longest == LONGEST:
@@ -184,7 +184,7 @@ def resolve_traffic(
         publication=traffic.publication,
         channel=filled(channels[traffic.from_host], traffic.from_host),
         receive=filled(receives[traffic.to_host], traffic.to_host),
-        port=heard.endpoint_port,
+        port=listening.endpoint_port,
         reliable=receive.reliable,
         term_length=channel.term_length,
         mtu=channel.mtu,
@@ -201,7 +201,7 @@ def resolve_traffic(
         receives=tuple((h, filled(text, h)) for h, text in receives.items()) if subscribers else (),
         destinations=tuple(filled(each, traffic.from_host) for each in traffic.destinations),
         sources=tuple((h, filled(each, h)) for h in traffic.to_hosts for each in traffic.sources),
-        ports=() if ports == {heard.endpoint_port} else tuple(sorted(ports)),
+        ports=() if ports == {listening.endpoint_port} else tuple(sorted(ports)),
         pace=pace_case(pace),
         close_after_ns=0 if replayed else traffic.content.close_after_ns,
         consume=pace_case(traffic.consume),

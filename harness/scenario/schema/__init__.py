@@ -1,1 +1,1 @@
-"""The scenario file: one class per table, one field per key."""
+"""The scenario file: one class for each table, one field for each key."""

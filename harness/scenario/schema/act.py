@@ -1,10 +1,10 @@
-"""What a fault rule does to the frames that it strikes.
+"""The actions of fault rules: what a rule does to the frames that it selects.
 
     drop  duplicate  hold  swap  displace  corrupt  truncate  inject  readdress
 
-Each act says how much of what matches it strikes (`chance`), and what it needs besides. Acts on
-time and order keep frames whole; acts on content change bytes and make lengths and checksums right
-again.
+Each act has a share, or a loss model, of the matching frames to which it is applied, and its own
+parameters. Acts on time and order leave frames unchanged; acts on content change bytes and correct
+lengths and checksums.
 """
 
 from typing import Annotated, Any, Literal
@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from windtunnel.harness.scenario.schema.forged import Forged
-from windtunnel.harness.scenario.schema.loss_model import Much, share_ppb
+from windtunnel.harness.scenario.schema.loss_model import LossModel, share_ppb
 from windtunnel.harness.scenario.schema.table import Bytes, Duration, Table
 from windtunnel.harness.scenario.schema.units import BILLION
 
@@ -40,25 +40,25 @@ DELAY_NS_MAX = 10_000_000_000
 
 
 def _with_share(value: object) -> Any:
-    """An act whose table may be no more than its share."""
+    """Accept a share, or the table of a Markov chain, in place of the act's table."""
     is_chain = isinstance(value, dict) and "share" not in value and len(value) > 1
     return {"share": value} if not isinstance(value, dict) or is_chain else value
 
 
 class Until(Table):
-    """An event that ends a hold: exactly one key."""
+    """An event that ends a hold; exactly one key."""
 
     frames: int | None = Field(default=None, ge=1, le=4096)
-    """So many further DATA and PAD frames of the stream have passed."""
+    """This number of further DATA and PAD frames of the stream have passed."""
 
     advance: Bytes | None = Field(default=None, gt=0)
-    """The stream has come by so far behind the frame."""
+    """The stream has advanced this far beyond the frame."""
 
     consumed: Literal[True] | None = None
-    """The receiver's status message says that it needs the frame no more."""
+    """A status message of the receiver acknowledges the frame."""
 
     repeated: Literal[True] | None = None
-    """The same position has passed again."""
+    """The same position has been retransmitted."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> "Until":
@@ -68,46 +68,46 @@ class Until(Table):
 
 
 class Hold(Table):
-    """Keep some frames back: for a time, or until something happens."""
+    """Delay some frames: for a fixed time, or until an event."""
 
-    share: Much
-    """How much of what matches: per cent, or a chain."""
+    share: LossModel
+    """Share of the matching frames in per cent, or a Markov chain."""
 
     delay_ns: Duration | None = Field(default=None, alias="for", gt=0, le=DELAY_NS_MAX)
-    """How long; up to 10s."""
+    """Duration; up to 10s."""
 
     until: Until | None = None
-    """What sets them free."""
+    """Event that releases them."""
 
     at_most_ns: Duration | None = Field(default=None, alias="at_most", gt=0, le=DELAY_NS_MAX)
-    """They leave after so long, even if it never happens; up to 10s."""
+    """Maximum duration, if the event does not occur; up to 10s."""
 
     @model_validator(mode="after")
     def _one_end(self) -> "Hold":
         if (self.delay_ns is None) == (self.until is None):
-            raise ValueError("expected `for` or `until`, one of the two")
+            raise ValueError("expected exactly one of `for` and `until`")
         if (self.until is None) != (self.at_most_ns is None):
             raise ValueError("expected at_most together with `until`")
         return self
 
 
 class Duplicate(Table):
-    """Let some frames leave more than once."""
+    """Send some frames more than once."""
 
-    share: Much
-    """How much of what matches: per cent, or a chain."""
+    share: LossModel
+    """Share of the matching frames in per cent, or a Markov chain."""
 
     copies: int = Field(default=1, ge=1, le=4)
-    """How many more; default 1."""
+    """Number of duplicates; default 1."""
 
     delay_ns: Duration | None = Field(default=None, alias="for", gt=0, le=DELAY_NS_MAX)
-    """The copies leave so much later; default right behind the datagram."""
+    """Delay of the duplicates; default right after the datagram."""
 
     until: Until | None = None
-    """What sets the copies free."""
+    """Event that releases the duplicates."""
 
     at_most_ns: Duration | None = Field(default=None, alias="at_most", gt=0, le=DELAY_NS_MAX)
-    """The copies leave after so long, even if it never happens; up to 10s."""
+    """Maximum delay, if the event does not occur; up to 10s."""
 
     @model_validator(mode="after")
     def _one_end(self) -> "Duplicate":
@@ -119,95 +119,95 @@ class Duplicate(Table):
 
 
 class Displace(Table):
-    """Let others of the stream overtake."""
+    """Reorder frames: send each after several later frames of its stream."""
 
-    share: Much
-    """How much of what matches: per cent, or a chain."""
+    share: LossModel
+    """Share of the matching frames in per cent, or a Markov chain."""
 
     by: int = Field(ge=1, le=4096)
-    """How many DATA and PAD frames of the stream."""
+    """Number of DATA and PAD frames of the stream that pass first."""
 
     at_most_ns: Duration = Field(default=100_000_000, alias="at_most", gt=0, le=DELAY_NS_MAX)
-    """They leave after so long, even if too few follow; default 100ms."""
+    """Maximum delay, if too few frames follow; default 100ms."""
 
 
 class Corrupt(Table):
-    """Flip bits and make the checksum right again, so that the damage arrives."""
+    """Flip bits and correct the checksum, so that the receiver gets the damaged frame."""
 
-    share: Much
-    """How much of what matches: per cent, or a chain."""
+    share: LossModel
+    """Share of the matching frames in per cent, or a Markov chain."""
 
     field: FieldName
-    """Where: a field of the header, or the payload."""
+    """Field of the header, or the payload."""
 
     bits: int = Field(default=1, ge=1, le=8)
-    """How many neighbouring bits; default 1."""
+    """Number of adjacent bits; default 1."""
 
 
 class Truncate(Table):
-    """Cut datagrams off, with lengths and checksum made right again."""
+    """Truncate datagrams, with corrected lengths and checksum."""
 
-    share: Much
-    """How much of what matches: per cent, or a chain."""
+    share: LossModel
+    """Share of the matching frames in per cent, or a Markov chain."""
 
     to: Bytes
-    """What is left of the frame, at least 1B; shorter ones pass as they are."""
+    """Length to which frames are cut, at least 1B; shorter frames are not changed."""
 
     @field_validator("to")
     @classmethod
     def _leaves_something(cls, value: int) -> int:
-        # An empty datagram is nobody's: neither the relay's weather nor the judge could count it.
+        # An empty datagram has no frame to identify it: neither relay nor judge could count it.
         if value < 1:
             raise ValueError(f"expected at least 1B, found {value}B")
         return value
 
 
 class Inject(Table):
-    """Send forged frames right behind some frames."""
+    """Send forged frames right after some frames."""
 
-    share: Much = Field(default=BILLION, validate_default=False)
-    """How much of what matches is followed; default all."""
+    share: LossModel = Field(default=BILLION, validate_default=False)
+    """Share of the matching frames that are followed by forged ones; default all."""
 
     frames: tuple[Forged, ...] = Field(strict=False, min_length=1, max_length=8)
-    """What is sent, each in a datagram of its own."""
+    """Frames to send, each in a datagram of its own."""
 
 
 class Readdress(Table):
-    """Let datagrams come from another port, as behind a router that forgot who they were."""
+    """Change the source port of datagrams, as a NAT router does that has lost its mapping."""
 
     source_port: int = Field(ge=1, le=65_535)
-    """The port they seem to come from; answers to it find their way back."""
+    """The new source port; datagrams sent to it are returned to the original port."""
 
 
 class Act(Table):
-    """What happens to the matching frames: exactly one key."""
+    """What happens to the matching frames; exactly one key."""
 
-    drop: Much | None = None
-    """How many never leave."""
+    drop: LossModel | None = None
+    """Share of frames to drop."""
 
     duplicate: Annotated[Duplicate | None, BeforeValidator(_with_share)] = None
-    """How many leave twice."""
+    """Frames to duplicate."""
 
     hold: Hold | None = None
-    """Frames that leave late."""
+    """Frames to delay."""
 
-    swap: Much | None = None
-    """How many leave right after the next one of their stream and link."""
+    swap: LossModel | None = None
+    """Share of frames to send right after the next frame of their stream and link."""
 
     displace: Displace | None = None
-    """Frames that several others overtake."""
+    """Frames to send after several later ones."""
 
     corrupt: Corrupt | None = None
-    """Frames that leave damaged."""
+    """Frames to damage."""
 
     truncate: Truncate | None = None
-    """Frames that leave shorter."""
+    """Frames to truncate."""
 
     inject: Inject | None = None
-    """Frames that are followed by forged ones."""
+    """Frames to follow by forged ones."""
 
     readdress: Readdress | None = None
-    """Datagrams that seem to come from somewhere else: all that match."""
+    """Datagrams whose source port is changed: all that match."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> "Act":
@@ -218,16 +218,16 @@ class Act(Table):
 
     @property
     def action(self) -> Action:
-        """The name of the one act."""
+        """The name of the act."""
         return next(name for name in ACTIONS if getattr(self, name) is not None)
 
     @property
-    def amount(self) -> Any:
-        """How much of what matches is struck, as written."""
+    def loss_model(self) -> Any:
+        """The share or Markov chain of matching frames to act on, as written."""
         act = getattr(self, self.action)
         return getattr(act, "share", BILLION if self.readdress else act)
 
     @property
     def share_ppb(self) -> int:
         """The long-run share of frames, in parts per billion."""
-        return share_ppb(self.amount)
+        return share_ppb(self.loss_model)

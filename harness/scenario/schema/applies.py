@@ -1,34 +1,56 @@
-"""For which subjects a check is a promise: drivers by name, with a range of versions if need be.
+"""The drivers to which a check applies: names, each with an optional range of versions.
 
     ours    aeron-c    aeron-c>=1.50    aeron-java>=1.50,<1.53
 
-A check outside its subjects is still made; what it finds is a difference, and no failure.
+For other drivers the check is still evaluated, but a violation is a difference and not a failure.
 """
 
 import re
 from collections.abc import Iterable
 
-_ENTRY = re.compile(r"([a-z][a-z0-9-]*)((?:(?:>=|<)\d+(?:\.\d+)*,?)*)")
-_BOUND = re.compile(r"(>=|<)(\d+(?:\.\d+)*)")
-_VERSION = re.compile(r"\d+(?:\.\d+)*")
+_NUMBERS = r"[0-9]{1,9}(?:\.[0-9]{1,9})*"
+_ENTRY = re.compile(rf"([a-z][a-z0-9-]*)((?:(?:>=|<){_NUMBERS},?)*)", re.ASCII)
+PATTERN = rf"^(?!.*,$)[a-z][a-z0-9-]*((>=|<){_NUMBERS},?)*$"
+"""The pattern of a driver, for JSON Schema."""
+_BOUND = re.compile(rf"(>=|<)({_NUMBERS})", re.ASCII)
+_VERSION = re.compile(_NUMBERS, re.ASCII)
+ENTRIES_MAX = 64
+ENTRY_LENGTH_MAX = 200
 
 KEY = "applies"
-"""The argument of a check that names its subjects."""
+"""The argument of a check that lists its drivers."""
 
 
 def check_applies(entries: object) -> None:
-    """Raise ValueError unless these are a list of subjects."""
-    if not isinstance(entries, list) or not entries:
+    """Raise ValueError unless `entries` is a list of drivers."""
+    if not isinstance(entries, list) or not 1 <= len(entries) <= ENTRIES_MAX:
         raise ValueError(
-            f"expected a list of subjects such as [ours, aeron-c>=1.50], found {entries!r}"
+            f"expected a list of 1 to {ENTRIES_MAX} drivers such as [ours, aeron-c>=1.50], "
+            f"found {_shown(entries)}"
         )
     for entry in entries:
-        if not isinstance(entry, str) or not _ENTRY.fullmatch(entry) or entry.endswith(","):
-            raise ValueError(f"expected a subject such as ours or aeron-c>=1.50, found {entry!r}")
+        if not _is_entry(entry):
+            text = f"expected a driver such as ours or aeron-c>=1.50, found {_shown(entry)}"
+            raise ValueError(text)
+
+
+def _is_entry(entry: object) -> bool:
+    return (
+        isinstance(entry, str)
+        and len(entry) <= ENTRY_LENGTH_MAX
+        and _ENTRY.fullmatch(entry) is not None
+        and not entry.endswith(",")
+    )
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):
+        return f"a {'table' if isinstance(value, dict) else 'list'} of {len(value)}"
+    return repr(value[:80] if isinstance(value, str) else value)
 
 
 def applies_to(entries: Iterable[str], name: str, version: str) -> bool | None:
-    """Whether a subject is among them; None when that hangs on a version which is not known."""
+    """Return whether a driver matches an entry; None if that depends on an unknown version."""
     known = _VERSION.match(version)
     unsure = False
     for entry in entries:

@@ -1,9 +1,10 @@
-"""The parts of an `aeron:udp` channel that the harness must know, read by the harness itself.
+"""A parser for those parameters of `aeron:udp` channels that the harness needs.
 
     aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408|init-term-id=-3|term-id=-3|term-offset=0
 
-Knows only what the fault rules, the traffic plan and the judge need; what a parameter does to a
-driver is the driver's business, and so is refusing one that it does not know.
+Reads what fault rules, the traffic plan and the judge need; independent of the driver's parser.
+Drivers ignore parameters that they do not know, so a scenario with a misspelt one would silently
+test something else: `check_parameters` refuses those that Aeron does not have.
 """
 
 import re
@@ -11,23 +12,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from windtunnel.harness.scenario.schema.flow_control import FlowControl, parse_flow_control
+from windtunnel.harness.scenario.schema.problem import unknown_name
+from windtunnel.harness.scenario.schema.units import DURATION_NS_MAX, format_duration, shown
 
 TERM_LENGTH_MIN = 64 * 1024
 TERM_LENGTH_MAX = 1 << 30
+SIZE_MAX = (1 << 31) - 1
+"""Maximum of all sizes in a channel; the drivers keep them in 32 bits."""
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 TERM_LENGTH_DEFAULT = 16 * 1024 * 1024
 MTU_DEFAULT = 1408
 MTU_MAX = 65504
 HEADER_LENGTH = 32
 ALIGNMENT = 32
 MULTICAST_FIRST, MULTICAST_LAST = 224, 239
-"""First bytes of IPv4 multicast groups."""
+"""First and last value of the first byte of IPv4 multicast addresses."""
 SELF = "self"
-"""In place of a host's name: the one whose channel it is."""
+"""In place of a host name: the host that uses the channel."""
+
+PARAMETERS = (
+    *("endpoint", "interface", "control", "control-mode", "ttl", "tags", "alias"),
+    *("mtu", "term-length", "init-term-id", "term-id", "term-offset", "session-id", "stream-id"),
+    *("linger", "sparse", "eos", "ssc", "pub-wnd", "max-resend", "fc"),
+    *("reliable", "tether", "rejoin", "group", "gtag", "cc", "rcv-wnd", "nak-delay"),
+    *("response-endpoint", "response-correlation-id", "so-sndbuf", "so-rcvbuf"),
+    "untethered-window-limit-timeout",
+    "untethered-linger-timeout",
+    "untethered-resting-timeout",
+    *("media-rcv-ts-offset", "channel-rcv-ts-offset", "channel-snd-ts-offset", "ats"),
+)
+"""All parameters of a UDP channel. Source: specification of Aeron 1.53, section 9.2."""
 
 _PREFIX = "aeron:udp?"
-_SIZE = re.compile(r"(\d+)([kmgKMG]?)")
+_SIZE = re.compile(r"(\d{1,18})([kmgKMG]?)", re.ASCII)
 _SCALE = {"": 1, "k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-_DURATION = re.compile(r"(\d+)(ns|us|ms|s|)")
+_DURATION = re.compile(r"(\d{1,18})(ns|us|ms|s|)", re.ASCII)
+_ID = re.compile(r"-?\d{1,10}", re.ASCII)
+_TAG = re.compile(r"-?\d{1,19}", re.ASCII)
+_PORT = re.compile(r"\d{1,5}", re.ASCII)
+_FIRST_BYTE = re.compile(r"\d{1,3}", re.ASCII)
 _NANOSECONDS = {"": 1, "ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
@@ -54,48 +77,50 @@ class Channel:
     def is_multicast(self) -> bool:
         """Whether the endpoint is an IPv4 multicast group."""
         first = self.parameters.get("endpoint", "").partition(".")[0]
-        return first.isdigit() and MULTICAST_FIRST <= int(first) <= MULTICAST_LAST
+        return (
+            bool(_FIRST_BYTE.fullmatch(first)) and MULTICAST_FIRST <= int(first) <= MULTICAST_LAST
+        )
 
     @property
     def control_mode(self) -> str:
-        """`dynamic`, `manual`, or nothing for a channel with one destination."""
+        """`dynamic`, `manual`, or empty for a channel with one destination."""
         return self.parameters.get("control-mode", "")
 
     @property
     def control(self) -> tuple[str, int] | None:
-        """Host and port of the control address; None without one."""
+        """Host and port of the control address, or None."""
         return self._address("control") if "control" in self.parameters else None
 
     @property
     def is_group(self) -> bool:
-        """Whether it may have several destinations."""
+        """Whether the channel can have several destinations."""
         return self.is_multicast or self.control_mode in ("dynamic", "manual")
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """All UDP ports that it names."""
+        """All UDP ports in the channel."""
         names = [name for name in ("endpoint", "control") if name in self.parameters]
         return tuple(self._address(name)[1] for name in names)
 
     @property
     def group_tag(self) -> int | None:
-        """What a receiver tells of itself; None if it tells nothing."""
+        """The group tag that a receiver sends, or None."""
         text = self.parameters.get("gtag")
         if text is None:
             return None
-        if not re.fullmatch(r"-?\d+", text):
-            raise ValueError(f"gtag={text}: expected a whole number")
+        if not _TAG.fullmatch(text) or not INT64_MIN <= int(text) <= INT64_MAX:
+            raise ValueError(f"gtag={shown(text)}: expected a signed 64-bit integer")
         return int(text)
 
     @property
     def flow_control(self) -> FlowControl:
-        """Whose windows bind the sender."""
+        """The sender's flow control strategy."""
         text = self.parameters.get("fc")
         return parse_flow_control(text) if text else FlowControl("max")
 
     @property
     def session_id(self) -> int | None:
-        """None when the driver chooses it."""
+        """The session id, or None if the driver chooses it."""
         return self._id("session-id")
 
     @property
@@ -122,28 +147,32 @@ class Channel:
 
     @property
     def send_buffer_bytes(self) -> int | None:
-        """What a socket may hold of what was sent; None when the driver's default holds."""
+        """Size of the socket's send buffer; None for the driver's default."""
         return self._size("so-sndbuf", 0) or None
 
     @property
     def publication_window_bytes(self) -> int | None:
-        """How far a publisher may be ahead of its sender; None when the driver's default holds."""
+        """The publication window; None for the driver's default."""
         return self._size("pub-wnd", 0) or None
 
     @property
     def nak_delay_ns(self) -> int | None:
-        """How long a receiver waits before it asks for a frame; None when its default holds."""
+        """The delay before a receiver sends a NAK; None for the driver's default."""
         text = self.parameters.get("nak-delay")
         if text is None:
             return None
         match = _DURATION.fullmatch(text)
-        if match is None:
-            raise ValueError(f"nak-delay={text}: expected a number followed by ns, us, ms or s")
-        return int(match[1]) * _NANOSECONDS[match[2]]
+        delay_ns = int(match[1]) * _NANOSECONDS[match[2]] if match else -1
+        if not 0 <= delay_ns <= DURATION_NS_MAX:
+            raise ValueError(
+                f"nak-delay={shown(text)}: expected a number followed by ns, us, ms or s, of at "
+                f"most {format_duration(DURATION_NS_MAX)}"
+            )
+        return delay_ns
 
     @property
     def signals_end(self) -> bool:
-        """Whether the publication tells its readers that it has ended."""
+        """Whether the publication signals the end of stream."""
         return self._flag("eos", True)
 
     @property
@@ -152,13 +181,13 @@ class Channel:
 
     @property
     def initial_position(self) -> int:
-        """Where the stream starts: 0 unless the channel names a term id and offset."""
+        """The start position of the stream: 0 unless the channel has a term id and offset."""
         initial, term_id = self._id("init-term-id"), self._id("term-id")
         offset = self._size("term-offset", 0)
         given = [name for name in _START if name in self.parameters]
         if initial is None or term_id is None or len(given) != len(_START):
             if given:
-                raise ValueError(f"{', '.join(_START)} go together, found only {', '.join(given)}")
+                raise ValueError(f"expected all of {', '.join(_START)}, found {', '.join(given)}")
             return 0
         count = (term_id - initial) & 0xFFFFFFFF
         if count >= 1 << 31:
@@ -172,7 +201,7 @@ class Channel:
 
     def _address(self, name: str) -> tuple[str, int]:
         host, _, port = self.parameters.get(name, "").rpartition(":")
-        if not host or not port.isdigit() or not 0 < int(port) < 65536:
+        if not host or not _PORT.fullmatch(port) or not 0 < int(port) < 65536:
             raise ValueError(f"expected {name}=HOST:PORT with a port from 1 to 65535")
         return host, int(port)
 
@@ -181,48 +210,72 @@ class Channel:
         if text is None:
             return default
         match = _SIZE.fullmatch(text)
-        if match is None:
-            raise ValueError(f"{name}={text}: expected bytes, or a number followed by k, m or g")
-        return int(match[1]) * _SCALE[match[2].lower()]
+        size_bytes = int(match[1]) * _SCALE[match[2].lower()] if match else -1
+        if not 0 <= size_bytes <= SIZE_MAX:
+            raise ValueError(
+                f"{name}={shown(text)}: expected bytes, or a number followed by k, m or g, of at "
+                f"most {SIZE_MAX} bytes"
+            )
+        return size_bytes
 
     def _id(self, name: str) -> int | None:
         text = self.parameters.get(name)
         if text is None:
             return None
-        if not re.fullmatch(r"-?\d+", text) or not -(1 << 31) <= int(text) < 1 << 31:
-            raise ValueError(f"{name}={text}: expected a signed 32-bit number")
+        if not _ID.fullmatch(text) or not -(1 << 31) <= int(text) < 1 << 31:
+            raise ValueError(f"{name}={shown(text)}: expected a signed 32-bit number")
         return int(text)
 
     def _flag(self, name: str, default: bool) -> bool:
         text = self.parameters.get(name)
         if text not in (None, "true", "false"):
-            raise ValueError(f"{name}={text}: expected true or false")
+            raise ValueError(f"{name}={shown(text)}: expected true or false")
         return default if text is None else text == "true"
 
 
 _START = ("init-term-id", "term-id", "term-offset")
+_PROPERTIES = (
+    *("ports", "term_length", "mtu", "reliable", "receiver_window_bytes", "initial_position"),
+    *("flow_control", "group_tag", "session_id", "nak_delay_ns", "send_buffer_bytes"),
+    *("publication_window_bytes", "signals_end"),
+)
+"""Properties of a channel that parse its parameters."""
 
 
 def parse_channel(text: str) -> Channel:
-    """Split a channel into its parameters; only UDP is known."""
+    """Parse an `aeron:udp` channel; raises ValueError."""
     if not text.startswith(_PREFIX):
-        raise ValueError(f"expected a channel that starts with {_PREFIX}, found {text!r}")
+        raise ValueError(f"expected a channel that starts with {_PREFIX}, found {shown(text)!r}")
     parameters: dict[str, str] = {}
     for part in text.removeprefix(_PREFIX).split("|"):
         name, equals, value = part.partition("=")
         if not name or not equals or not value:
-            raise ValueError(f"expected name=value, found {part!r}")
+            raise ValueError(f"expected name=value, found {shown(part)!r}")
         if name in parameters:
-            raise ValueError(f"parameter {name} is there twice")
+            raise ValueError(f"expected each parameter once, found {shown(name)} twice")
         parameters[name] = value
     return Channel(parameters)
 
 
+def check_parameters(channel: Channel) -> None:
+    """Raise ValueError if a channel has a parameter that Aeron does not have."""
+    for name in channel.parameters:
+        if name not in PARAMETERS:
+            hint = f"the parameters are {', '.join(PARAMETERS)}"
+            raise ValueError(unknown_name("a parameter of a channel", name, PARAMETERS, hint))
+
+
+def read_all(channel: Channel) -> None:
+    """Read every parameter that the harness uses; raises ValueError for an invalid one."""
+    for name in _PROPERTIES:
+        getattr(channel, name)
+
+
 def placeholders(text: str) -> list[str]:
-    """The hosts that a channel names, as in `${b}`."""
+    """Return the names of hosts in a channel, such as `b` for `${b}`."""
     return _PLACEHOLDER.findall(text)
 
 
 def fill_in(text: str, addresses: Mapping[str, str]) -> str:
-    """Put the addresses of hosts in the place of their names."""
+    """Replace the names of hosts by their addresses."""
     return _PLACEHOLDER.sub(lambda match: addresses[match[1]], text)

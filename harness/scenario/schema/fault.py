@@ -1,11 +1,11 @@
-"""A fault rule: where, what, when, which transmission, which act, how much.
+"""Fault rules as written in a scenario: links, frames, time, attempts, and the act.
 
-    {id: hole, where: {link: a->b},
+    {id: gap, where: {link: a->b},
      what: {type: DATA, stream: 1001, position: {from: 1MiB, length: 64KiB}}, attempt: 1,
      act: {drop: always}}
 
-For each frame the rules are tried in file order, and the first that fires decides. Everything here
-says what was written; `resolve` makes it exact.
+For each frame the rules are evaluated in file order, and the first rule that applies to the frame
+decides. `resolve` converts these classes to the form that the middlebox compiles.
 """
 
 from itertools import pairwise
@@ -13,47 +13,49 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BeforeValidator, Field, model_validator
 
+from windtunnel.harness.scenario.resolved.link_case import LINKS_MAX
 from windtunnel.harness.scenario.schema.act import Act
-from windtunnel.harness.scenario.schema.forged import FlagName
+from windtunnel.harness.scenario.schema.forged import FLAG_BITS, FlagName
 from windtunnel.harness.scenario.schema.table import Bytes, Duration, Name, Table, one_or_many
+from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX
 
 FrameType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"]
 TypeName = Literal[FrameType, "CONTROL", "ANY"]
-CONTROL: tuple[FrameType, ...] = ("SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP")
-ANY: tuple[FrameType, ...] = ("DATA", "PAD", "HEARTBEAT", *CONTROL)
+CONTROL_TYPES: tuple[FrameType, ...] = ("SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP")
+ALL_TYPES: tuple[FrameType, ...] = ("DATA", "PAD", "HEARTBEAT", *CONTROL_TYPES)
 
 COUNT_MAX = 1 << 31
 LinkPattern = Annotated[
     str, Field(pattern=r"^(both|(\*|[a-z0-9][a-z0-9-]*)->(\*|[a-z0-9][a-z0-9-]*))$")
 ]
-RANGES_MAX = 100_000
+RANGES_MAX = 50_000
 
 
 class Where(Table):
-    """The links on which a rule looks at frames."""
+    """The link directions to which a rule applies."""
 
     links: Annotated[tuple[LinkPattern, ...], BeforeValidator(one_or_many)] = Field(
-        alias="link", strict=False, min_length=1
+        alias="link", strict=False, min_length=1, max_length=2 * LINKS_MAX
     )
     """A direction such as `a->b`, or a list; `*` for any host; `both` for all directions."""
 
 
 class Flags(Table):
-    """Which flags a frame must have, and which it must not."""
+    """Flags that a frame must have, and flags that it must not have."""
 
     set: Annotated[tuple[FlagName, ...], BeforeValidator(one_or_many)] = Field(
-        default=(), strict=False
+        default=(), strict=False, max_length=len(FLAG_BITS)
     )
-    """Flags that are set; default any."""
+    """Flags that must be set; default none."""
 
     clear: Annotated[tuple[FlagName, ...], BeforeValidator(one_or_many)] = Field(
-        default=(), strict=False
+        default=(), strict=False, max_length=len(FLAG_BITS)
     )
-    """Flags that are not set; default any."""
+    """Flags that must not be set; default none."""
 
 
-class Span(Table):
-    """One range of many."""
+class PositionRange(Table):
+    """One range of positions in a list."""
 
     start: Bytes = Field(alias="from")
     """Position of its first byte."""
@@ -62,8 +64,8 @@ class Span(Table):
     """Bytes of the range; a frame matches if it overlaps it."""
 
 
-class Place(Table):
-    """Which part of the stream: ranges, a range again and again, or one special frame."""
+class PositionFilter(Table):
+    """The positions of frames: ranges, a repeated range, or a special frame."""
 
     start: Bytes | None = Field(default=None, alias="from")
     """Position of the range's first byte; default 0B."""
@@ -72,46 +74,46 @@ class Place(Table):
     """Bytes of the range; a frame matches if it overlaps it. Default with `every`: 1B."""
 
     every: Bytes | None = Field(default=None, gt=0)
-    """Repeat the range after so many bytes."""
+    """Repeat the range with this period."""
 
     at: Literal["term-start", "term-end", "stream-end"] | None = None
-    """The first or the last frame of each term, or the very last frame of the stream."""
+    """The first or the last frame of each term, or the last frame of the stream."""
 
-    ranges: tuple[Span, ...] | None = Field(
+    ranges: tuple[PositionRange, ...] | None = Field(
         default=None, strict=False, min_length=1, max_length=RANGES_MAX
     )
-    """A list of ranges, in the order of the stream; they may touch and not overlap."""
+    """A list of ranges in ascending order; they may be adjacent but must not overlap."""
 
     @model_validator(mode="after")
-    def _one_kind(self) -> "Place":
+    def _one_kind(self) -> "PositionFilter":
         ranged = self.start is not None or self.length is not None or self.every is not None
         if [ranged, self.at is not None, self.ranges is not None].count(True) != 1:
-            raise ValueError("expected a range (from, length, every), ranges or at, one of them")
+            raise ValueError("expected exactly one of a range (from, length, every), ranges and at")
         spans = self.ranges or ()
         for before, after in pairwise(spans):
             if before.start + before.length > after.start:
                 raise ValueError(
-                    f"expected ranges in order and apart, found {after.start}B behind "
-                    f"{before.start}B with {before.length}B"
+                    f"expected disjoint ranges in ascending order, found {after.start}B after "
+                    f"{before.start}B with length {before.length}B"
                 )
         if ranged and self.length is None and self.every is None:
-            raise ValueError("expected the length of the range, or every")
+            raise ValueError("expected length or every")
         if self.every is not None and (self.length or 1) > self.every:
             raise ValueError("expected a length of at most `every`")
         return self
 
 
 class Counted(Table):
-    """Some of a row of things that are counted from 1."""
+    """A selection of attempts or frames by number, from 1."""
 
     first: int = Field(default=1, alias="from", ge=1, lt=COUNT_MAX)
-    """The first one; default 1."""
+    """First number; default 1."""
 
     last: int = Field(default=COUNT_MAX - 1, alias="to", ge=1, lt=COUNT_MAX)
-    """The last one; default all that follow."""
+    """Last number; default no limit."""
 
     every: int = Field(default=1, ge=1, lt=COUNT_MAX)
-    """Only each so many-th, beginning with the first; default each."""
+    """Select only every n-th, starting with the first; default 1."""
 
     @model_validator(mode="after")
     def _order(self) -> "Counted":
@@ -128,74 +130,74 @@ Count = Annotated[Counted, BeforeValidator(_counted)]
 
 
 class What(Table):
-    """The frames to which a rule applies: all that is given must hold."""
+    """The frames to which a rule applies; all given conditions must hold."""
 
     types: Annotated[tuple[TypeName, ...], BeforeValidator(one_or_many)] = Field(
-        alias="type", strict=False, min_length=1
+        alias="type", strict=False, min_length=1, max_length=len(ALL_TYPES)
     )
     """One frame type or a list. DATA does not include HEARTBEAT; CONTROL is every type without
     DATA, PAD and HEARTBEAT; ANY is every type."""
 
     streams: Annotated[tuple[int, ...] | None, BeforeValidator(one_or_many)] = Field(
-        default=None, alias="stream", strict=False, min_length=1
+        default=None, alias="stream", strict=False, min_length=1, max_length=TRAFFIC_MAX
     )
     """Stream ids; default all of the scenario."""
 
     session: int | None = Field(default=None, ge=1, le=255)
-    """Only the n-th session that opened on its stream, from 1; default all."""
+    """Only the n-th session of its stream, from 1; default all."""
 
     flags: Flags = Flags()
     """Flags of the frame; default any."""
 
-    position: Place | None = None
-    """Where in the stream; of an SM what is consumed, of a NAK what is missing. Default
-    anywhere."""
+    position: PositionFilter | None = None
+    """Positions in the stream; for an SM the consumed position, for a NAK the missing range.
+    Default any."""
 
     order: Count | None = None
-    """Which of its type, stream and link, in order of appearance from 1; only for frames that are
-    not DATA or PAD. Default each."""
+    """Numbers of frames of the same type, stream and link, in order of appearance from 1; only for
+    frames other than DATA and PAD. Default all."""
 
     @property
     def frame_types(self) -> tuple[FrameType, ...]:
-        """The types with their groups spelled out."""
+        """The types, with groups expanded."""
         found: list[FrameType] = []
         for each in self.types:
             if each == "CONTROL":
-                found += CONTROL
+                found += CONTROL_TYPES
             elif each == "ANY":
-                found += ANY
+                found += ALL_TYPES
             else:
                 found.append(each)
         return tuple(dict.fromkeys(found))
 
 
 class Reached(Table):
-    """A point of a stream, reached when a frame that ends there or later has come by."""
+    """A position of a stream; it is reached when a frame that ends there or later has passed."""
 
     stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
     """A stream id of the scenario."""
 
     position: Bytes
-    """Counted from the beginning of the stream."""
+    """Relative to the start of the stream."""
 
 
 class When(Table):
-    """The time in which a rule is awake. Time counts from the first DATA frame."""
+    """The time in which a rule is active. Times are relative to the first DATA frame."""
 
     after_ns: Duration = Field(default=0, alias="after")
-    """How long after the beginning, or after `reached`; default at once."""
+    """Delay after the first DATA frame, or after `reached`; default 0."""
 
     for_ns: Duration = Field(default=0, alias="for")
-    """For how long; default for ever."""
+    """Duration; default no limit."""
 
     every_ns: Duration = Field(default=0, alias="every")
-    """Again after so long; default once."""
+    """Period of repetition; default once."""
 
     reached: Reached | None = None
-    """Begin when this point of a stream has come by."""
+    """Start when this position of a stream has passed."""
 
     until: Reached | None = None
-    """End when this point of a stream has come by."""
+    """End when this position of a stream has passed."""
 
     @model_validator(mode="after")
     def _pulses(self) -> "When":
@@ -205,7 +207,7 @@ class When(Table):
 
 
 class Fault(Table):
-    """One rule; for each frame rules are tried in file order, and the first that fires decides."""
+    """One fault rule; for each frame the first rule in file order that applies decides."""
 
     id: Name
     """Unique in the scenario."""
@@ -213,10 +215,10 @@ class Fault(Table):
     where: Where
     what: What
     when: When | None = None
-    """Default always."""
+    """The time in which the rule is active; default always."""
 
     attempt: Count | None = None
-    """Which passages of the same position, from 1: the first is its transmission, the others are
-    retransmissions. Only for DATA and PAD. Default each."""
+    """Attempts: transmissions of the same position, from 1; all but the first are retransmissions.
+    Only for DATA and PAD. Default all."""
 
     act: Act

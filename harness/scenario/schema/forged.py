@@ -1,11 +1,11 @@
-"""A frame that nobody sent: what the middlebox writes into a live stream.
+"""Forged frames: frames that the middlebox injects into a live stream.
 
     {type: PAD, place: {term_end: -64B}, length: 96B}     crosses the end of its term
-    {type: DATA, session: other, payload: 100B}           of a session that nobody opened
-    {type: SM, place: {advance: -1MiB}, window: 64KiB}    a status message of long ago
+    {type: DATA, session: other, payload: 100B}           belongs to a session that does not exist
+    {type: SM, place: {advance: -1MiB}, window: 64KiB}    an outdated status message
 
-What is left out is as in the frame that it follows, so a forged frame is genuine but for what it
-says. Only words are checked here; the bytes are made by `harness.dissect.frames.forged_frames`.
+Omitted values are those of the frame that it follows, so a forged frame is valid except for the
+given values. The bytes are written by `harness.dissect.frames.forged_frames`.
 """
 
 from typing import Annotated, Literal
@@ -18,7 +18,7 @@ ForgedType = Literal["DATA", "PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "
 FlagName = Literal["begin", "end", "eos", "revoked", "group", "send-setup", "receiver-eos", "reply"]
 PAYLOAD_MAX = 1 << 16
 FRAME_LENGTH = 32
-"""Of a DATA frame without payload."""
+"""Length of a DATA frame without payload."""
 FLAG_BITS: dict[FlagName, int] = {
     "begin": 0x80,
     "end": 0x40,
@@ -29,11 +29,11 @@ FLAG_BITS: dict[FlagName, int] = {
     "receiver-eos": 0x40,
     "reply": 0x80,
 }
-"""Source: specification of Aeron 1.53, section 1; a bit means what its frame's type makes of it."""
+"""Source: specification of Aeron 1.53, section 1; the meaning depends on the frame type."""
 
 
 def flag_bits(names: tuple[FlagName, ...]) -> int:
-    """The flags byte in which these are set."""
+    """Return the flags byte with these flags set."""
     found = 0
     for name in names:
         found |= FLAG_BITS[name]
@@ -41,19 +41,19 @@ def flag_bits(names: tuple[FlagName, ...]) -> int:
 
 
 class ForgedPlace(Table):
-    """Where in the stream a forged frame says it is: exactly one key, then the shift."""
+    """The position that a forged frame claims; at most one of advance and term_end."""
 
     advance: SignedBytes | None = None
-    """So far behind (or, negative, before) the frame that it follows."""
+    """Distance after the frame that it follows; before it, if negative."""
 
     term_end: SignedBytes | None = None
-    """So far from the end of the term of the frame that it follows; negative is before."""
+    """Distance from the end of the preceding frame's term; before the end, if negative."""
 
     shift: SignedBytes = 0
-    """Added to the term offset at last, whether or not that can be."""
+    """Added to the resulting term offset, even if the sum is invalid."""
 
     term: int = Field(default=0, ge=-(1 << 31), lt=1 << 31)
-    """Added to the term id at last."""
+    """Added to the resulting term id."""
 
     @model_validator(mode="after")
     def _one_anchor(self) -> "ForgedPlace":
@@ -66,39 +66,39 @@ class Forged(Table):
     """One forged frame."""
 
     type: ForgedType
-    """The kind of frame."""
+    """The frame type."""
 
     place: ForgedPlace = ForgedPlace()
-    """Its term id and offset (of an SM: what was consumed); default those of the frame before."""
+    """Its term id and offset (of an SM: the consumed position); default those of the last frame."""
 
     session: Literal["same", "other"] = "same"
-    """Its session; `other` is one that nobody has opened."""
+    """Its session; `other` is a session that does not exist."""
 
     stream: Literal["same", "other"] = "same"
-    """Its stream; `other` is one that nobody subscribes to."""
+    """Its stream; `other` is a stream without subscribers."""
 
     receiver: Literal["same", "other"] = "same"
-    """Whose SM, RTTM or ERR it claims to be; `same` follows an SM only."""
+    """The receiver id of an SM, RTTM or ERR; `same` is possible only after an SM."""
 
     version: int = Field(default=0, ge=0, le=255)
-    """Of the protocol; drivers know 0."""
+    """Protocol version; drivers accept 0."""
 
     flags: Annotated[tuple[FlagName, ...] | None, BeforeValidator(one_or_many)] = Field(
-        default=None, strict=False
+        default=None, strict=False, max_length=len(FLAG_BITS)
     )
-    """Names of the flags that are set; default begin and end for DATA and PAD, else none."""
+    """Flags to set; default begin and end for DATA and PAD, else none."""
 
     length: Bytes | None = None
-    """What frame_length (of a NAK: the missing length) says; default the truth."""
+    """Value of frame_length (for a NAK: of the missing length); default the correct one."""
 
     payload: Bytes = 0
-    """Bytes of payload of a DATA frame; default none."""
+    """Payload length of a DATA frame; default 0B."""
 
     holds: Literal["filler", "frames"] = "filler"
-    """What the payload is: bytes 0xFD, or empty DATA frames that claim the start of the term."""
+    """Payload content: bytes 0xFD, or empty DATA frames that claim the start of the term."""
 
     window: Bytes = 1 << 17
-    """The receiver window that an SM offers; default 128KiB."""
+    """The receiver window of an SM; default 128KiB."""
 
     @model_validator(mode="after")
     def _bounds(self) -> "Forged":

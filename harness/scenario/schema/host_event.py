@@ -1,13 +1,14 @@
-"""What befalls a host itself: its driver or its applications are paused, or killed and restarted.
+"""Host events: pause or kill a driver, an application or an archive on a host.
 
     events:
       - {id: freeze, whom: {host: b, process: driver}, when: {delivered: 1MiB}, act: {pause: 800ms}}
       - {id: crash, whom: {host: b, process: driver}, when: {after: 500ms},
          act: {kill: {restart_after: 1s}}}
 
-A pause is SIGSTOP and, later, SIGCONT; a kill is SIGKILL. Unlike a fault of a frame, an event comes
-at a time: the runner sees how far a stream has come a few times a second, so the same seed stops
-a process at about, and never exactly, the same byte. On virtual time it is exact.
+A pause is SIGSTOP and, later, SIGCONT; a kill is SIGKILL followed by a restart. Unlike a fault
+rule, an event is triggered by time: the runner polls the progress of streams a few times a second,
+so runs with the same seed stop a process at about, but not exactly, the same byte. On virtual time
+it is exact.
 """
 
 from collections.abc import Iterator
@@ -23,33 +24,33 @@ from windtunnel.harness.scenario.schema.units import format_bytes, format_durati
 EVENTS_MAX = 64
 PAUSE_NS_MAX = 60_000_000_000
 Process = Literal["driver", "publisher", "subscriber", "archive", "all"]
-ALL = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer")
-"""The roles of everybody on a host."""
+ALL_ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer")
+"""All roles of processes on a host."""
 Trigger = Literal["after", "published", "delivered"]
 
 
-class Whom(Table):
-    """The processes that an event befalls."""
+class EventTarget(Table):
+    """The processes that an event affects."""
 
     host: Name
-    """Where they run."""
+    """The host."""
 
     process: Process = "driver"
-    """The driver, all publishers or subscribers there, the archive, or all of these; default the
-    driver."""
+    """The driver, all publishers or subscribers on the host, the archive, or all of these; default
+    the driver."""
 
 
-class Moment(Table):
-    """When an event comes: exactly one of these."""
+class EventMoment(Table):
+    """The trigger of an event; exactly one key."""
 
     after_ns: Duration | None = Field(default=None, alias="after")
-    """So long after the first message was published."""
+    """Time after the first message was published."""
 
     published_bytes: Bytes | None = Field(default=None, alias="published", ge=1)
-    """When all publishers together have published so many bytes of messages."""
+    """Total bytes of messages published by all publishers."""
 
     delivered_bytes: Bytes | None = Field(default=None, alias="delivered", ge=1)
-    """When all subscribers together were given so many bytes of messages."""
+    """Total bytes of messages delivered to all subscribers."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -59,20 +60,20 @@ class Moment(Table):
 
 
 class Kill(Table):
-    """The end of a process, without warning."""
+    """SIGKILL, and a restart."""
 
     restart_ns: Duration = Field(alias="restart_after", le=PAUSE_NS_MAX)
-    """When it is started anew."""
+    """Delay until the process is restarted."""
 
 
 class EventAct(Table):
-    """What happens: exactly one of these."""
+    """The action; exactly one key."""
 
     pause_ns: Duration | None = Field(default=None, alias="pause", gt=0, le=PAUSE_NS_MAX)
-    """It stands still so long."""
+    """Stop the process for this time."""
 
     kill: Kill | None = None
-    """It is killed, and started anew later."""
+    """Kill the process and restart it."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -82,55 +83,56 @@ class EventAct(Table):
 
 
 class HostEvent(Table):
-    """One thing that befalls a host."""
+    """One event of a host."""
 
     id: Name
     """Unique among the events."""
 
-    whom: Whom
-    when: Moment
+    whom: EventTarget
+    when: EventMoment
     act: EventAct
 
 
 class Timeouts(Table):
-    """Time-outs of all drivers and clients; what is left out has its default."""
+    """Timeouts of all drivers and clients; omitted ones have their defaults."""
 
     image_liveness_ns: Duration | None = Field(default=None, alias="image_liveness", gt=0)
-    """After so long without a frame an image is given up; Aeron's default is 10s."""
+    """Image liveness timeout; Aeron's default is 10s."""
 
     client_liveness_ns: Duration | None = Field(default=None, alias="client_liveness", gt=0)
-    """After so long without a sign of life a client is given up; Aeron's default is 10s."""
+    """Client liveness timeout; Aeron's default is 10s."""
 
     driver_ns: Duration | None = Field(default=None, alias="driver", gt=0)
-    """After so long without a sign of life a client gives its driver up; Aeron's default is 10s."""
+    """Time without a heartbeat after which clients consider the driver dead; Aeron's default is
+    10s."""
 
 
 class EventCase(Part):
-    """An event with nothing left open."""
+    """A resolved event."""
 
     id: str
     host: str
     process: Process
     trigger: Trigger
     at: int
-    """Nanoseconds since the first message, or bytes of messages."""
+    """Nanoseconds since the first message, or bytes of messages, depending on `trigger`."""
     action: Literal["pause", "kill"]
     lasts_ns: int
-    """Until the processes go on, or are started anew."""
+    """Time until the processes continue or are restarted."""
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles of the processes that it befalls."""
-        return ALL if self.process == "all" else (self.process,)
+        """The roles of the affected processes."""
+        return ALL_ROLES if self.process == "all" else (self.process,)
 
     @property
     def kills_archive(self) -> bool:
-        """Whether an archive dies of it."""
+        """Whether the event kills an archive."""
         return self.action == "kill" and "archive" in self.roles
 
 
 class TimeoutsCase(Part):
-    """Time-outs in nanoseconds; 0 where the default holds."""
+    """Resolved timeouts in nanoseconds; 0 for the default."""
 
     image_liveness_ns: int = 0
     client_liveness_ns: int = 0
@@ -138,7 +140,7 @@ class TimeoutsCase(Part):
 
     @property
     def variables(self) -> dict[str, str]:
-        """What drivers and clients read from their environment."""
+        """Environment variables for drivers and clients."""
         found = {}
         if self.image_liveness_ns:
             found["AERON_IMAGE_LIVENESS_TIMEOUT"] = f"{self.image_liveness_ns}ns"
@@ -153,11 +155,11 @@ DEFAULT_TIMEOUTS = TimeoutsCase()
 IMAGE_LIVENESS_NS = 10_000_000_000
 """Aeron's default."""
 ARCHIVE_LIVENESS_NS = 10_000_000_000
-"""Aeron's: no archive opens a directory whose archive told that it lives less than so long ago."""
+"""Aeron's: an archive does not open a directory in which an archive was active this recently."""
 
 
 def event_case(event: HostEvent) -> EventCase:
-    """An event as a case has it."""
+    """Resolve an event."""
     when, act = event.when, event.act
     moments: tuple[tuple[Trigger, int | None], ...] = (
         ("after", when.after_ns),
@@ -177,7 +179,7 @@ def event_case(event: HostEvent) -> EventCase:
 
 
 def timeouts_case(timeouts: Timeouts) -> TimeoutsCase:
-    """Time-outs as a case has them."""
+    """Resolve timeouts."""
     return TimeoutsCase(
         image_liveness_ns=timeouts.image_liveness_ns or 0,
         client_liveness_ns=timeouts.client_liveness_ns or 0,
@@ -194,67 +196,69 @@ def event_problems(
     rejoins: bool,
     image_liveness_ns: int,
 ) -> Iterator[Problem]:
-    """What makes events impossible, or leaves a stream that nobody goes on with.
+    """Yield the problems of events: those that cannot occur, and those that end a stream for good.
 
-    `hosts` has the roles on each host: `driver`, and `publisher`, `subscriber`, `archive` and
-    `replayer` where there are such. `rejoins` says whether all streams go on after an image was
-    lost.
+    `hosts` has the roles on each host: always `driver`, and `publisher`, `subscriber`, `archive`
+    and `replayer` if present. `rejoins` is whether all streams continue after the loss of an image.
     """
     for index, event in enumerate(events):
         path: Path = ("events", index)
         case = event_case(event)
         if case.host not in hosts:
-            text = f"no host {case.host!r}: the hosts are {', '.join(hosts)}"
+            text = f"expected one of the hosts {', '.join(hosts)}, found {case.host!r}"
             yield Problem((*path, "whom", "host"), text)
             continue
         if case.process != "all" and case.process not in hosts[case.host]:
             yield Problem((*path, "whom", "process"), f"host {case.host} has no {case.process}")
         if case.trigger == "after" and case.at + case.lasts_ns >= wall_ns:
-            text = f"comes or ends after budget.wall, {format_duration(wall_ns)}"
+            text = f"occurs or ends after budget.wall, {format_duration(wall_ns)}"
             yield Problem((*path, "when", "after"), text)
         if case.trigger != "after" and case.at >= total_bytes:
-            text = f"expected less than all content, {format_bytes(total_bytes)}: it never comes"
+            text = f"expected less than the whole content, {format_bytes(total_bytes)}"
             yield Problem((*path, "when", case.trigger), text)
-        yield from _survivable(case, hosts[case.host], path, rejoins, image_liveness_ns)
+        yield from _survival_problems(case, hosts[case.host], path, rejoins, image_liveness_ns)
 
 
-def _survivable(
+def _survival_problems(
     case: EventCase, roles: set[str], path: Path, rejoins: bool, image_liveness_ns: int
 ) -> Iterator[Problem]:
     if case.action == "kill" and "subscriber" in case.roles:
-        text = "what a subscriber was given is lost with it: expected driver or publisher"
+        text = "a killed subscriber loses its record of messages: expected driver or publisher"
         yield Problem((*path, "whom", "process"), text)
     elif case.action == "kill" and "driver" in case.roles and "publisher" in roles:
-        text = "a publication ends with its driver: expected a host that has subscribers only"
+        text = "a publication ends with its driver: expected a host with subscribers only"
         yield Problem((*path, "act", "kill"), text)
     elif case.action == "kill" and case.process == "driver" and "archive" in roles:
-        text = "an archive loses its driver: expected a host without one, or its archive alone"
+        text = (
+            "the archive would lose its driver: expected a host without archive, or process archive"
+        )
         yield Problem((*path, "act", "kill"), text)
     elif case.action == "kill" and case.process == "archive":
         if "replayer" in roles:
-            text = "a replay ends with its archive: expected a host that replays nothing"
+            text = "a replay ends with its archive: expected a host without replays"
             yield Problem((*path, "act", "kill"), text)
         if case.lasts_ns < ARCHIVE_LIVENESS_NS:
             least = format_duration(ARCHIVE_LIVENESS_NS)
-            text = f"a killed archive is taken for alive: expected {least} or more"
+            text = f"expected at least {least}: until then the killed archive seems to be alive"
             yield Problem((*path, "act", "kill", "restart_after"), text)
     elif case.action == "kill" and not rejoins:
-        text = "needs `rejoins: true` in the traffic: images are lost, and come again"
+        text = "needs `rejoins: true` in the traffic: images are lost and created again"
         yield Problem((*path, "act", "kill"), text)
     if case.action == "pause" and case.lasts_ns >= image_liveness_ns and not rejoins:
         least = format_duration(image_liveness_ns)
-        text = f"needs `rejoins: true` in the traffic: after {least} an image is given up"
+        text = f"needs `rejoins: true` in the traffic: images are closed after {least}"
         yield Problem((*path, "act", "pause"), text)
 
 
 def event_line(event: EventCase) -> str:
-    """An event in words."""
+    """Return the description of an event."""
     moment = {
         "after": f"{format_duration(event.at)} after the first message",
-        "published": f"once {format_bytes(event.at)} are published",
-        "delivered": f"once {format_bytes(event.at)} are delivered",
+        "published": f"when {format_bytes(event.at)} have been published",
+        "delivered": f"when {format_bytes(event.at)} have been delivered",
     }[event.trigger]
-    whom = "driver and applications" if event.process == "all" else f"the {event.process}"
-    lasts = format_duration(event.lasts_ns)
-    what = f"paused for {lasts}" if event.action == "pause" else f"killed, started anew {lasts} on"
-    return f"{event.id}: {whom} on {event.host} {what}, {moment}"
+    target = "driver and applications" if event.process == "all" else f"the {event.process}"
+    duration = format_duration(event.lasts_ns)
+    killed = f"killed and restarted after {duration}"
+    action = f"paused for {duration}" if event.action == "pause" else killed
+    return f"{event.id}: {target} on {event.host} {action}, {moment}"

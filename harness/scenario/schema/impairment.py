@@ -1,20 +1,20 @@
-"""What befalls every packet of a link direction, whatever the packet is: the weather of the link.
+"""Impairments of a link direction, which apply to every packet (YAML key `weather`).
 
     weather:
       a->b: {loss: 2%, delay: {mean: 5ms, jitter: 1ms, distribution: normal}}
       b->a: {rate: 200Mbit/s, queue: 4000}
 
-Faults choose frames and are told apart by what a frame is; weather knows packets only, and comes
-after the faults. Relay and netem deliver it alike: each packet is lost or not, sent twice or not,
-then damaged, then delayed, reordered, and put in line. Deliberately there is no way to ask for
-netem's `correlation`: its generator does not deliver the share that was asked for.
+Fault rules select Aeron frames; impairments apply to all packets, after the fault rules. Relay and
+netem apply them in the same order: loss, duplication, corruption, delay, reordering, rate limit.
+netem's `correlation` is not supported on purpose: its generator does not produce the requested
+share.
 """
 
 from typing import Literal
 
 from pydantic import Field
 
-from windtunnel.harness.scenario.schema.loss_model import Much
+from windtunnel.harness.scenario.schema.loss_model import LossModel
 from windtunnel.harness.scenario.schema.table import Duration, Rate, Share, Table
 
 Distribution = Literal["uniform", "normal", "pareto"]
@@ -23,50 +23,50 @@ QUEUE_MAX = 1_000_000
 
 
 class Delay(Table):
-    """How much later packets arrive."""
+    """A delay of packets."""
 
     mean_ns: Duration = Field(alias="mean", gt=0, le=DELAY_MAX_NS)
-    """Up to 10s."""
+    """Mean delay; up to 10s."""
 
     jitter_ns: Duration = Field(default=0, alias="jitter", ge=0)
-    """Half the width of a uniform distribution, the standard deviation of a normal one; at most
-    the mean. Packets overtake each other where it exceeds their distance, unless a rate keeps them
-    in line. Default none."""
+    """Half the width of a uniform distribution, or the standard deviation of a normal one; at most
+    the mean. Jitter above the distance between packets reorders them, unless a rate is set. Default
+    none."""
 
     distribution: Distribution = "uniform"
-    """Of the jitter; `pareto` has a long tail to the late side. Default uniform."""
+    """Distribution of the jitter; `pareto` has a long tail of late packets. Default uniform."""
 
 
 class Reorder(Table):
-    """Some packets skip the delay, and so overtake those before them."""
+    """Reordering: some packets skip the delay and so arrive before earlier ones."""
 
     share: Share
-    """Of the packets that may: per cent."""
+    """Share of the eligible packets, in per cent."""
 
     gap: int = Field(default=1, ge=1, le=100_000)
-    """Only every so many-th packet may; default 1, which is every packet."""
+    """Only every n-th packet is eligible; default 1."""
 
 
-class Weather(Table):
-    """What befalls every packet of one direction; at least one key."""
+class Impairments(Table):
+    """The impairments of one link direction; at least one key."""
 
-    loss: Much | None = None
-    """A share of the packets, each by itself, or a table of two or four states."""
+    loss: LossModel | None = None
+    """Loss model: a share of independent losses, or a Markov chain of two or four states."""
 
     delay: Delay | None = None
-    """How much later packets arrive."""
+    """Delay, with optional jitter."""
 
     rate_bits_per_s: Rate | None = Field(default=None, alias="rate", ge=1_000)
-    """Packets leave one behind the other, headers included; at least 1kbit/s."""
+    """Rate limit, headers included; at least 1kbit/s."""
 
     queue_packets: int | None = Field(default=None, alias="queue", ge=1, le=QUEUE_MAX)
-    """Packets that may be on their way; more are lost. Default: as many as never matter."""
+    """Queue length in packets; excess packets are dropped. Default: practically unlimited."""
 
     duplicate: Share | None = None
-    """Packets that arrive twice; per cent."""
+    """Share of packets to duplicate, in per cent."""
 
     corrupt: Share | None = None
-    """Packets in which one bit is flipped, so that their receiver refuses them; per cent."""
+    """Share of packets with a flipped bit, which the receiver discards, in per cent."""
 
     reorder: Reorder | None = None
-    """Packets that overtake; needs a delay."""
+    """Reordering; needs a delay."""

@@ -1,7 +1,7 @@
-"""How a delay's jitter is distributed: quantiles in units of the jitter.
+"""Quantiles of the jitter distributions, in units of the jitter.
 
-The distributions are those of netem: its uniform one spans twice the jitter, its normal one ends at
-four of them, and its Pareto one has the exponent 3, shifted to a mean of 0 and scaled by 4/3.
+The distributions are those of netem: uniform with a width of twice the jitter; normal, cut off at
+four standard deviations; Pareto with exponent 3, shifted to a mean of 0 and scaled by 4/3.
 """
 
 from statistics import NormalDist
@@ -14,7 +14,7 @@ DEVIATIONS_MAX = 4.0
 
 
 def deviations(distribution: str) -> NDArray[np.float64]:
-    """A distribution's quantiles in units of the jitter, one for the middle of each share."""
+    """Return the quantiles of a distribution at the midpoints of JITTERS equal shares."""
     shares = (np.arange(JITTERS) + 0.5) / JITTERS
     if distribution == "uniform":
         return 2 * shares - 1

@@ -1,11 +1,13 @@
-"""How much: the share of frames or packets that is struck, and how the strokes cluster.
+"""Loss models: the share of frames or packets that are lost or otherwise affected, and its bursts.
 
-    2%                                                     each frame for itself
-    {good_to_bad: 0.1%, bad_to_good: 20%}                  Gilbert and Elliott: two states
-    {p13: 1%, p31: 20%, p32: 10%, p23: 5%, p14: 0.5%}      four states, as `tc-netem` numbers them
+    2%                                                     independent
+    {good_to_bad: 0.1%, bad_to_good: 20%}                  Gilbert-Elliott: two states
+    {p13: 1%, p31: 20%, p32: 10%, p23: 5%, p14: 0.5%}      four states, numbered as in `tc-netem`
 
-A rule's chain takes one step for each frame that it looks at on its first passage, so it clusters
-in the order of the stream; the weather's takes one for each packet. Shares are parts per billion.
+A fault rule uses the same models to select frames for any action; "lost" then means selected. The
+chain of a rule takes one step for each frame at its first transmission, so bursts follow the order
+of the stream; the chain of a link's impairments takes one step for each packet. Shares are parts
+per billion.
 """
 
 from typing import Annotated, Literal
@@ -14,151 +16,154 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import BeforeValidator, Discriminator, Tag
 
-from windtunnel.harness.scenario.schema.table import NUMBER, Probability, Share, Table, quantity
+from windtunnel.harness.scenario.schema.table import NOT_ZERO, Probability, Share, Table, quantity
 from windtunnel.harness.scenario.schema.units import BILLION, parse_share
 
 ALWAYS = "always"
-"""In place of 100%."""
+"""Synonym for 100%."""
 
 
 def _share(value: object) -> int:
     return BILLION if value == ALWAYS else parse_share(value)
 
 
-Amount = Annotated[int, BeforeValidator(_share), quantity(NUMBER + "%$|^always$", "2%")]
+Amount = Annotated[int, BeforeValidator(_share), quantity("%", "2%", prefix=NOT_ZERO, word=ALWAYS)]
 
 
 class GilbertElliott(Table):
-    """Two states, a good one and a bad one; the state moves once a frame or packet."""
+    """The Gilbert-Elliott model: a good and a bad state, one step for each frame or packet."""
 
     good_to_bad: Share
-    """Chance that the good state turns bad."""
+    """Probability of a transition from good to bad."""
 
     bad_to_good: Share
-    """Chance that the bad state turns good; its reciprocal is the mean stay."""
+    """Probability of a transition from bad to good; its reciprocal is the mean burst duration."""
 
     bad_loss: Share = BILLION
-    """Struck in the bad state; default 100%."""
+    """Loss probability in the bad state; default 100%."""
 
     good_loss: Probability = 0
-    """Struck in the good state; default 0%."""
+    """Loss probability in the good state; default 0%."""
 
 
 class FourState(Table):
-    """Four states, as netem's `loss state` has them.
+    """The four-state model of netem's `loss state`.
 
-    1 passing in a gap, 2 passing in a burst, 3 struck in a burst, 4 struck alone; 4 always goes
-    back to 1, and what is not named stays where it is.
+    1 received outside a burst, 2 received within a burst, 3 lost within a burst, 4 isolated loss.
+    State 4 always returns to 1; the remaining probability is that of no transition.
     """
 
     p13: Share
-    """A burst begins, with a stroke."""
+    """Probability that a burst begins, with a loss."""
 
     p31: Share
-    """A burst ends."""
+    """Probability that a burst ends."""
 
     p32: Probability = 0
-    """Within a burst, after a stroke: the next passes."""
+    """Within a burst, after a loss: probability that the next is received."""
 
     p23: Probability = 0
-    """Within a burst, after one that passed: the next is struck."""
+    """Within a burst, after one that was received: probability that the next is lost."""
 
     p14: Probability = 0
-    """A stroke alone."""
+    """Probability of an isolated loss."""
 
 
 def _kind(value: object) -> str:
-    """Which of the three ways to say how much is meant: errors then tell of that one alone."""
+    """Return the kind of a loss model, so that validation errors refer to this kind only."""
     if not isinstance(value, dict):
         return "share"
     return "two states" if {"good_to_bad", "bad_to_good"} & set(value) else "four states"
 
 
-Much = Annotated[
+LossModel = Annotated[
     Annotated[Amount, Tag("share")]
     | Annotated[GilbertElliott, Tag("two states")]
     | Annotated[FourState, Tag("four states")],
     Discriminator(_kind),
 ]
-"""A share, or a chain with memory."""
+"""A share of independent losses, or a Markov chain."""
 
 
-Kind = Literal["independent", "two states", "four states"]
+ChainKind = Literal["independent", "two states", "four states"]
 
 
-def parts_ppb(amount: int | GilbertElliott | FourState) -> tuple[Kind, tuple[int, ...]]:
-    """How much, as its kind and its shares in the order of its fields."""
-    if isinstance(amount, int):
-        return "independent", (amount,)
-    if isinstance(amount, GilbertElliott):
+def chain_parameters(model: int | GilbertElliott | FourState) -> tuple[ChainKind, tuple[int, ...]]:
+    """Return the kind of a loss model and its parameters in the order of its fields."""
+    if isinstance(model, int):
+        return "independent", (model,)
+    if isinstance(model, GilbertElliott):
         return "two states", (
-            amount.good_to_bad,
-            amount.bad_to_good,
-            amount.bad_loss,
-            amount.good_loss,
+            model.good_to_bad,
+            model.bad_to_good,
+            model.bad_loss,
+            model.good_loss,
         )
-    return "four states", (amount.p13, amount.p31, amount.p32, amount.p23, amount.p14)
+    return "four states", (model.p13, model.p31, model.p32, model.p23, model.p14)
 
 
-def share_ppb(amount: int | GilbertElliott | FourState) -> int:
-    """The long-run share of frames that are struck, in parts per billion."""
-    kind, parts = parts_ppb(amount)
-    return parts[0] if kind == "independent" else round(Chain(kind, parts).share * BILLION)
+def share_ppb(model: int | GilbertElliott | FourState) -> int:
+    """Return the long-run loss rate, in parts per billion."""
+    kind, parameters = chain_parameters(model)
+    if kind == "independent":
+        return parameters[0]
+    return round(MarkovChain(kind, parameters).share * BILLION)
 
 
-class Chain:
-    """The steps of a chain, and how likely a stroke is in each of its states.
+class MarkovChain:
+    """The transition matrix of a loss model, and the loss probability in each state.
 
-    One state if each frame is for itself, two of Gilbert and Elliott, four of netem's.
+    One state for independent losses, two for Gilbert-Elliott, four for netem's model.
     """
 
-    def __init__(self, kind: Kind, parts: tuple[int, ...]) -> None:
-        shares = [part / BILLION for part in parts]
+    def __init__(self, kind: ChainKind, parameters: tuple[int, ...]) -> None:
+        shares = [each / BILLION for each in parameters]
         if kind == "independent":
-            self.steps, self.strokes = np.ones((1, 1)), np.array(shares)
+            self.transitions, self.loss_probabilities = np.ones((1, 1)), np.array(shares)
         elif kind == "two states":
-            leave, back, bad, good = shares
-            self.steps = np.array([[1 - leave, leave], [back, 1 - back]])
-            self.strokes = np.array([good, bad])
+            to_bad, to_good, bad, good = shares
+            self.transitions = np.array([[1 - to_bad, to_bad], [to_good, 1 - to_good]])
+            self.loss_probabilities = np.array([good, bad])
         else:
-            self.steps = _four_states(*shares)
-            self.strokes = np.array([0.0, 0.0, 1.0, 1.0])
-        self.stationary = _stationary(self.steps)
+            self.transitions = _four_states(*shares)
+            self.loss_probabilities = np.array([0.0, 0.0, 1.0, 1.0])
+        self.stationary = _stationary(self.transitions)
 
     @property
     def share(self) -> float:
-        """The long-run share of strokes."""
-        return float(self.stationary @ self.strokes)
+        """The long-run loss rate."""
+        return float(self.stationary @ self.loss_probabilities)
 
     @property
     def burst_length(self) -> float:
-        """The mean number of strokes in a row."""
-        struck = self.stationary * self.strokes
-        ends = float(struck @ self.steps @ (1 - self.strokes))
-        return float(struck.sum()) / ends if ends else float("inf")
+        """The mean number of consecutive losses."""
+        lost = self.stationary * self.loss_probabilities
+        ends = float(lost @ self.transitions @ (1 - self.loss_probabilities))
+        return float(lost.sum()) / ends if ends else float("inf")
 
     @property
     def variance(self) -> float:
-        """Of the count of strokes, per step, over many steps.
+        """The asymptotic variance of the number of losses, per step.
 
-        Bursts make it larger than a binomial's: the covariances of all distances are added up,
-        which the chain's fundamental matrix does at once.
+        Bursts make it larger than that of a binomial distribution. The sum of the covariances at
+        all lags is computed with the chain's fundamental matrix.
         """
-        share, steps, strokes = self.stationary, self.steps, self.strokes
+        share, losses = self.stationary, self.loss_probabilities
         limit = np.tile(share, (len(share), 1))
-        behind = steps @ np.linalg.inv(np.eye(len(share)) - steps + limit) - limit
+        fundamental = np.linalg.inv(np.eye(len(share)) - self.transitions + limit)
+        lags = self.transitions @ fundamental - limit
         rate = self.share
-        return rate * (1 - rate) + 2 * float((share * strokes) @ behind @ strokes)
+        return rate * (1 - rate) + 2 * float((share * losses) @ lags @ losses)
 
     @property
     def inflation(self) -> float:
-        """How much wider a count of strokes spreads than that of independent ones; at least 1."""
+        """The variance relative to that of independent losses; at least 1."""
         share = self.share
         return max(1.0, self.variance / (share * (1 - share))) if 0.0 < share < 1.0 else 1.0
 
 
 def _four_states(p13: float, p31: float, p32: float, p23: float, p14: float) -> NDArray[np.float64]:
-    # Nothing leads to state 2 and out of it when both are 0; it must not seem to keep anything.
+    # If p32 and p23 are 0, state 2 is unreachable; it must not be absorbing either.
     p23 = p23 or 1.0
     return np.array(
         [
@@ -170,9 +175,10 @@ def _four_states(p13: float, p31: float, p32: float, p23: float, p14: float) -> 
     )
 
 
-def _stationary(steps: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The share of time in each state."""
-    wanted = np.append(np.zeros(len(steps)), 1.0)
-    equations = np.vstack([steps.T - np.eye(len(steps)), np.ones(len(steps))])
-    found: NDArray[np.float64] = np.linalg.lstsq(equations, wanted, rcond=None)[0]
+def _stationary(transitions: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the stationary distribution."""
+    count = len(transitions)
+    right_side = np.append(np.zeros(count), 1.0)
+    equations = np.vstack([transitions.T - np.eye(count), np.ones(count)])
+    found: NDArray[np.float64] = np.linalg.lstsq(equations, right_side, rcond=None)[0]
     return found

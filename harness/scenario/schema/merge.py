@@ -1,56 +1,63 @@
-"""A subscriber that comes late: it reads a recording first, and goes over to the live stream.
+"""Replay merge: a late subscriber that replays a recording first, then joins the live stream.
 
     recorded     |---------------- recording ---------------- - -
     subscriber             | replay ------------> live ------ - -
                          after                 merged
 
-Refuses to know how the two become one: that is the work of the archive's client.
+The merge itself is performed by the archive client.
 """
 
 from collections.abc import Iterator
 
 from pydantic import Field
 
-from windtunnel.harness.scenario.schema.channel import SELF, parse_channel, placeholders
+from windtunnel.harness.scenario.schema.channel import (
+    SELF,
+    check_parameters,
+    parse_channel,
+    placeholders,
+)
 from windtunnel.harness.scenario.schema.part import Part
 from windtunnel.harness.scenario.schema.problem import Path, Problem
-from windtunnel.harness.scenario.schema.table import Bytes, Table
+from windtunnel.harness.scenario.schema.table import Bytes, ChannelText, Table
 from windtunnel.harness.scenario.schema.units import format_bytes
 
 
 class Merge(Table):
-    """How a subscriber goes over from a recording to the live stream."""
+    """How a subscriber switches from a recording to the live stream."""
 
     after_bytes: Bytes = Field(alias="after", ge=1)
-    """It begins to read when so much of the stream is recorded."""
+    """The subscriber starts when this much of the stream has been recorded."""
 
-    live: str
-    """The channel of the live stream that it adds when it has caught up; its endpoint is a port
-    of its own on the subscriber's host."""
+    live: ChannelText
+    """The channel of the live stream, which is added when the replay has caught up; its endpoint is
+    a separate port on the subscriber's host."""
 
 
 class MergeCase(Part):
-    """The same with nothing left open."""
+    """A resolved merge."""
 
     after_bytes: int
     live: str
     port: int
-    """To which the live stream comes."""
+    """UDP port of the live stream."""
 
 
 def merge_problems(
     merge: Merge, host: str, hosts: tuple[str, ...], others: set[int], total_bytes: int, path: Path
 ) -> Iterator[Problem]:
-    """What is wrong with a merge on `host`; `others` are the ports of the recorded stream."""
+    """Yield the problems of a merge on `host`; `others` are the ports of the recorded stream."""
     if merge.after_bytes >= total_bytes:
-        text = f"expected less than the content, {format_bytes(total_bytes)}: none would be live"
+        text = f"expected less than the content, {format_bytes(total_bytes)}"
         yield Problem((*path, "after"), text)
     unknown = [each for each in placeholders(merge.live) if each not in (*hosts, SELF)]
     if unknown:
-        yield Problem((*path, "live"), f"no host {unknown[0]!r}: the hosts are {', '.join(hosts)}")
+        text = f"expected one of the hosts {', '.join(hosts)}, found {unknown[0]!r}"
+        yield Problem((*path, "live"), text)
         return
     try:
         channel = parse_channel(merge.live)
+        check_parameters(channel)
         port, control = channel.endpoint_port, channel.control
     except ValueError as error:
         yield Problem((*path, "live"), str(error))
@@ -59,13 +66,14 @@ def merge_problems(
         text = f"expected endpoint=${{{SELF}}}:PORT, found {channel.endpoint_host}"
         yield Problem((*path, "live"), text)
     if control is None:
-        text = "expected control=HOST:PORT, where the publisher hears of new readers"
+        text = "expected control=HOST:PORT, the publisher's address for new subscribers"
         yield Problem((*path, "live"), text)
     if port in others:
-        text = f"port {port} is the recorded stream's: expected one of its own"
+        text = f"expected a separate port, found {port} of the recorded stream"
         yield Problem((*path, "live"), text)
 
 
 def merge_line(merge: MergeCase) -> str:
-    """A merge in words."""
-    return f"once {format_bytes(merge.after_bytes)} are recorded, replayed, then live: {merge.live}"
+    """Return the description of a merge."""
+    recorded = format_bytes(merge.after_bytes)
+    return f"after {recorded} have been recorded, replays them, then joins {merge.live}"

@@ -1,4 +1,4 @@
-"""The scenario file as values: one class a table, one field a key.
+"""The scenario file: one class for each table, one field for each key.
 
     Scenario
       seeds     network --- link --- weather
@@ -8,26 +8,28 @@
       events[]  --- whom, when, act
       expect[]  budget
 
-Shape and units are checked here; what is well-formed and yet cannot happen is found by `sense`.
-Unknown keys are errors. Keys that are words of Python or lack a unit have another name as a field.
+These classes validate types and units; `validation` checks rules that involve several tables.
+Unknown keys are errors. A field has another name than its key if the key is a Python keyword or
+lacks a unit.
 """
 
 from typing import Annotated, Any, Literal
 
-from pydantic import BeforeValidator, Field, WithJsonSchema, model_validator
+from pydantic import BeforeValidator, Field, model_validator
 
-from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.archive import ARCHIVES_MAX, Archive
 from windtunnel.harness.scenario.schema.fault import Fault
 from windtunnel.harness.scenario.schema.host_event import EVENTS_MAX, HostEvent, Timeouts
 from windtunnel.harness.scenario.schema.network import Network
-from windtunnel.harness.scenario.schema.table import Duration, Share, Table
-from windtunnel.harness.scenario.schema.traffic import Traffic
+from windtunnel.harness.scenario.schema.table import Arguments, Duration, Share, Table
+from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX, Traffic
 
 SCHEMA = "windtunnel/1"
 SEED_MAX = (1 << 63) - 1
 FAULTS_MAX = 256
-TRAFFIC_MAX = 256
+EXPECT_MAX = 256
+NAME_LENGTH_MAX = 100
+ABOUT_LENGTH_MAX = 20_000
 
 
 def _check(value: object) -> object:
@@ -35,49 +37,48 @@ def _check(value: object) -> object:
         return {"name": value, "arguments": {}}
     if isinstance(value, dict) and len(value) == 1:
         ((name, arguments),) = value.items()
-        if isinstance(arguments, dict) and applies.KEY in arguments:
-            applies.check_applies(arguments[applies.KEY])
         return {"name": name, "arguments": arguments}
-    raise ValueError("expected the name of a check, or one name with its arguments")
+    raise ValueError("expected the name of a check, or a table of one name and its arguments")
 
 
 class Seeds(Table):
-    """Where all chance of the run comes from."""
+    """The seeds of all pseudorandom decisions."""
 
     root: int = Field(ge=0, le=SEED_MAX)
-    """The seed of the first run; each further run takes the next number."""
+    """The seed of the first run; each further run increments it."""
 
     count: int = Field(default=1, ge=1, le=100_000)
-    """How many runs to make. Default 1."""
+    """Number of runs. Default 1."""
 
 
 class Check(Table):
-    """A condition of the subject, by the name it has in the judge's registry."""
+    """A check of the driver under test, by its name in the judge's registry."""
 
-    name: str
-    arguments: dict[str, Any] = Field(default_factory=dict)
+    name: str = Field(max_length=NAME_LENGTH_MAX)
+    arguments: Arguments = Field(default_factory=dict)
 
 
 class Budget(Table):
-    """How much a run may take."""
+    """Limits of runs."""
 
     wall_ns: Duration = Field(default=120_000_000_000, alias="wall", gt=0)
-    """Real time of one run, from the first process to the last; default 120s."""
+    """Real time of one run, from the start of the first process to the end of the last; default
+    120s."""
 
     failures: Share | None = None
-    """Share of runs that may fail without the scenario failing, never by a wrong byte or a broken
-    law of the protocol; default none. There must be enough runs to show that it is less."""
+    """Share of runs that may fail while the scenario passes, except for a wrong byte or a protocol
+    violation; default none. There must be enough runs to show that the share is lower."""
 
 
 def _with_content(traffic: Any, contents: dict[str, Any]) -> Any:
-    """A replay with the content of what it replays.
+    """Return the table of a replay with the content of the replayed stream.
 
-    One of an unknown stream has anybody's: what is wrong with it is for `sense` to say.
+    A replay of an unknown stream gets the content of any stream; `validation` reports the error.
     """
     if not isinstance(traffic, dict) or "replays" not in traffic or "content" in traffic:
         return traffic
-    anybodys = next(iter(contents.values()), None)
-    content = contents.get(str(traffic["replays"]), anybodys)
+    fallback = next(iter(contents.values()), None)
+    content = contents.get(str(traffic["replays"]), fallback)
     return traffic if content is None else {**traffic, "content": content}
 
 
@@ -87,7 +88,7 @@ class Scenario(Table):
     @model_validator(mode="before")
     @classmethod
     def _fill_in_replays(cls, data: Any) -> Any:
-        """A stream that replays another has its content, which is not written twice."""
+        """Add to each replay the content of the replayed stream, which the file does not repeat."""
         traffic = data.get("traffic") if isinstance(data, dict) else None
         if not isinstance(traffic, list):
             return data
@@ -101,55 +102,41 @@ class Scenario(Table):
     schema_name: Literal["windtunnel/1"] = Field(alias="schema")
     """The version of this format."""
 
-    name: str = Field(pattern=r"^[a-z0-9-]+(/[a-z0-9-]+)*$")
+    name: str = Field(pattern=r"^[a-z0-9-]+(/[a-z0-9-]+)*$", max_length=NAME_LENGTH_MAX)
     """Path of the file below `scenarios/`, without `.yaml`."""
 
-    about: str = Field(min_length=1)
-    """Intent, criteria in words, and what is not covered."""
+    about: str = Field(min_length=1, max_length=ABOUT_LENGTH_MAX)
+    """Intent, criteria, and what is not covered."""
 
     seeds: Seeds
     fidelity: tuple[Literal["netns", "compose", "sim"], ...] = Field(
-        default=("netns", "compose"), strict=False, min_length=1
+        default=("netns", "compose"), strict=False, min_length=1, max_length=3
     )
-    """Where it can run; default everywhere."""
+    """Supported fidelities; default netns and compose."""
 
     network: Network
     traffic: tuple[Traffic, ...] = Field(strict=False, min_length=1, max_length=TRAFFIC_MAX)
-    """The streams, all at the same time."""
+    """The streams; all run concurrently."""
 
     archives: tuple[Archive, ...] = Field(default=(), strict=False, max_length=ARCHIVES_MAX)
-    """Who records streams; default nobody."""
+    """Archives that record streams; default none."""
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
-    """The rules, in the order in which they are tried; default none."""
+    """Fault rules in the order of evaluation; default none."""
 
     events: tuple[HostEvent, ...] = Field(default=(), strict=False, max_length=EVENTS_MAX)
-    """What befalls the hosts; default nothing."""
+    """Host events; default none."""
 
     timeouts: Timeouts = Timeouts()
-    """Of drivers and clients, where they are not the defaults."""
+    """Timeouts of drivers and clients that differ from the defaults."""
 
     expect: tuple[
         Annotated[
             Check,
             BeforeValidator(_check),
-            WithJsonSchema(
-                {
-                    "oneOf": [
-                        {"type": "string"},
-                        {"type": "object", "minProperties": 1, "maxProperties": 1},
-                    ]
-                }
-            ),
         ],
         ...,
-    ] = Field(strict=False, min_length=1)
-    """Checks that must hold: names, or one name with its arguments."""
+    ] = Field(strict=False, min_length=1, max_length=EXPECT_MAX)
+    """Checks that must pass: names, or tables of one name and its arguments."""
 
     budget: Budget = Budget()
-
-
-def json_schema() -> dict[str, Any]:
-    """The JSON Schema of a scenario file, for editors."""
-    schema = Scenario.model_json_schema(by_alias=True)
-    return {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}

@@ -1,70 +1,69 @@
-"""The network of a scenario: hosts around one middlebox, and the links between them.
+"""The network of a scenario: hosts, connected by links through one middlebox.
 
     hosts: [pub, sub1, sub2]                          pub ---- mid ---- sub1
     links:                                                      |
       - {between: [pub, sub1]}                                 sub2
       - {between: [pub, sub2], weather: ...}
 
-Of two hosts there is one `link`; it is the short form of a list of one. Refuses to know who sends
-what over a link.
+`link` is the short form of `links` with one item.
 """
 
 from pydantic import Field, model_validator
 
 from windtunnel.harness.scenario.resolved.link_case import LINKS_MAX, Backend
-from windtunnel.harness.scenario.schema.impairment import Weather
+from windtunnel.harness.scenario.schema.impairment import Impairments
 from windtunnel.harness.scenario.schema.table import Name, Table
 
 HOSTS_MAX = 8
 
 
 class Link(Table):
-    """A path between two hosts, both ways."""
+    """A bidirectional link between two hosts."""
 
     between: tuple[Name, Name] = Field(strict=False)
-    """Its two ends: of the only link the first is `a` in the decision log, the second `b`."""
+    """The two hosts; if there is only one link, they are `a` and `b` in the decision log."""
 
     backend: Backend = "relay"
-    """Who delivers the weather: the relay (default), or the kernel's netem behind it."""
+    """What applies the impairments: the relay (default), or the kernel's netem behind it."""
 
-    weather: dict[str, Weather] = Field(default_factory=dict)
-    """What befalls every packet, by direction such as `a->b`, or `both`; default nothing."""
+    impairments: dict[str, Impairments] = Field(default_factory=dict, alias="weather", max_length=2)
+    """Impairments of every packet, by direction such as `a->b`, or `both`; default none."""
 
 
 class Network(Table):
-    """The hosts and what joins them."""
+    """The hosts and links."""
 
     hosts: tuple[Name, ...] = Field(strict=False, min_length=2, max_length=HOSTS_MAX)
     """Names of the hosts, 2 to 8; each has a driver."""
 
     link: Link | None = None
-    """The only link, of two hosts."""
+    """The link, if there is only one."""
 
     links: tuple[Link, ...] = Field(default=(), strict=False, max_length=LINKS_MAX)
-    """The links of more hosts: a star, in which those without a link cannot reach each other."""
+    """The links of several hosts; hosts without a link between them cannot reach each other."""
 
     @model_validator(mode="after")
     def _link_or_links(self) -> "Network":
         if (self.link is None) == (not self.links):
-            raise ValueError("expected a link, or a list of links")
+            raise ValueError("expected exactly one of link and links")
         return self
 
     @property
     def all_links(self) -> tuple[Link, ...]:
-        """The links in the order of their codes."""
+        """All links in the order of their codes."""
         return self.links if self.link is None else (self.link,)
 
     @property
-    def weather_backend(self) -> Backend | None:
-        """Who delivers the weather, if it is the same for all links that have any."""
-        found = {each.backend for each in self.all_links if each.weather}
+    def impairment_backend(self) -> Backend | None:
+        """The backend of all links with impairments; None if they differ or there are none."""
+        found = {each.backend for each in self.all_links if each.impairments}
         return found.pop() if len(found) == 1 else None
 
     def with_backend(self, backend: Backend) -> "Network":
-        """The same network with another backend for all weather that there is."""
+        """Return this network with another backend for all links with impairments."""
 
         def changed(link: Link) -> Link:
-            return link.model_copy(update={"backend": backend}) if link.weather else link
+            return link.model_copy(update={"backend": backend}) if link.impairments else link
 
         links = tuple(changed(each) for each in self.links)
         link = None if self.link is None else changed(self.link)

@@ -1,9 +1,9 @@
-"""What every part of a resolved case is."""
+"""The base class of all parts of a resolved case."""
 
 from pydantic import BaseModel, ConfigDict
 
 
 class Part(BaseModel):
-    """A frozen value that reads and writes as JSON; unknown keys are errors."""
+    """An immutable value that is read from and written to JSON; unknown keys are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

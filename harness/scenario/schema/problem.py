@@ -1,14 +1,28 @@
-"""One thing that is wrong with a scenario, and where in the file it is written."""
+"""A validation error of a scenario, with its location in the file."""
 
+import difflib
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 Path = tuple[str | int, ...]
-"""Keys and indices from the top of the file."""
+"""Keys and indices from the root of the file."""
+NAME_SHOWN_MAX = 80
+"""Characters of an unknown name that a message shows."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One fault of a scenario, and where it is."""
+    """One validation error, and the path of the value."""
 
     path: Path
     text: str
+
+
+def unknown_name(what: str, found: object, known: Iterable[str], hint: str) -> str:
+    """Return the error message for an unknown name: the nearest known names, or else a hint."""
+    name = str(found)
+    if len(name) > NAME_SHOWN_MAX:
+        found = name = f"{name[:NAME_SHOWN_MAX]}..."
+    names = difflib.get_close_matches(name, list(known), n=3)
+    nearest = f"did you mean {' or '.join(names)}?" if names else hint
+    return f"expected {what}, found {found!r}: {nearest}"

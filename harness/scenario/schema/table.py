@@ -1,28 +1,37 @@
-"""What every table of a scenario file is made of: its strictness, and quantities with their units.
+"""The base class of all tables of a scenario file, and types for quantities with units.
 
-A quantity is a text with a unit, checked and turned into an exact integer when it is read; the
-JSON Schema for editors carries its pattern. Refuses to know any table.
+A quantity is a string with a unit, which is converted to an exact integer when it is read. The JSON
+Schema for editors contains its pattern.
 """
 
 from typing import Annotated, Any
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, WithJsonSchema
 
+from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.units import (
+    BITS_PER_SECOND,
+    BYTES,
+    BYTES_PER_SECOND,
+    DIGITS_MAX,
+    NANOSECONDS,
     parse_byte_rate,
     parse_bytes,
     parse_duration,
     parse_probability,
     parse_rate,
     parse_share,
+    shown,
 )
 
-NUMBER = r"^\d+(\.\d+)?\s*"
-"""The beginning of a quantity's pattern; the units follow."""
+NOT_ZERO = "(?=.*[1-9])"
+"""The first part of the pattern of a quantity that must not be zero."""
 
 
-def quantity(pattern: str, example: str) -> WithJsonSchema:
-    """How a quantity looks to an editor."""
+def quantity(units: str, example: str, *, prefix: str = "", word: str = "") -> WithJsonSchema:
+    """Return the JSON Schema of a quantity, in place of which there may be a word."""
+    digits = f"[0-9]{{1,{DIGITS_MAX}}}"
+    pattern = rf"^{prefix}\s*{digits}(\.{digits})?\s*({units})\s*$" + (f"|^{word}$" if word else "")
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
 
 
@@ -33,29 +42,54 @@ def _signed_bytes(value: object) -> int:
 
 
 def one_or_many(value: object) -> Any:
-    """A list of one where a list was meant."""
+    """Convert a single value to a list of one."""
     return value if isinstance(value, list) else [value]
 
 
-Bytes = Annotated[int, BeforeValidator(parse_bytes), quantity(NUMBER + "(B|KiB|MiB|GiB)$", "64MiB")]
+SIZE_UNITS = "|".join(BYTES)
+Bytes = Annotated[int, BeforeValidator(parse_bytes), quantity(SIZE_UNITS, "64MiB")]
 SignedBytes = Annotated[
-    int,
-    BeforeValidator(_signed_bytes),
-    quantity(r"^-?\d+(\.\d+)?\s*(B|KiB|MiB|GiB)$", "-64B"),
+    int, BeforeValidator(_signed_bytes), quantity(SIZE_UNITS, "-64B", prefix="-?")
 ]
-Duration = Annotated[
-    int, BeforeValidator(parse_duration), quantity(NUMBER + "(ns|us|ms|s|min)$", "5ms")
-]
-Rate = Annotated[
-    int, BeforeValidator(parse_rate), quantity(NUMBER + "(bit|kbit|Mbit|Gbit)/s$", "200Mbit/s")
-]
+Duration = Annotated[int, BeforeValidator(parse_duration), quantity("|".join(NANOSECONDS), "5ms")]
+Rate = Annotated[int, BeforeValidator(parse_rate), quantity("|".join(BITS_PER_SECOND), "200Mbit/s")]
 ByteRate = Annotated[
-    int, BeforeValidator(parse_byte_rate), quantity(NUMBER + "(B|KiB|MiB|GiB)/s$", "20MiB/s")
+    int, BeforeValidator(parse_byte_rate), quantity("|".join(BYTES_PER_SECOND), "20MiB/s")
 ]
-Share = Annotated[int, BeforeValidator(parse_share), quantity(NUMBER + "%$", "2%")]
-Probability = Annotated[int, BeforeValidator(parse_probability), quantity(NUMBER + "%$", "0%")]
-"""A share that may be nothing at all."""
+CHANNEL_LENGTH_MAX = 2048
+ChannelText = Annotated[str, Field(max_length=CHANNEL_LENGTH_MAX)]
+"""A channel as written; `channel` parses it."""
+Share = Annotated[int, BeforeValidator(parse_share), quantity("%", "2%", prefix=NOT_ZERO)]
+Probability = Annotated[int, BeforeValidator(parse_probability), quantity("%", "0%")]
+"""A share that may be 0%."""
 Name = Annotated[str, Field(pattern=r"^[a-z0-9][a-z0-9-]*$", max_length=40)]
+ARGUMENTS_MAX, ARGUMENT_ITEMS_MAX, ARGUMENT_LENGTH_MAX = 16, 64, 200
+
+
+def _arguments(value: object) -> object:
+    """Check the types of arguments; those of `applies` have a form of their own."""
+    if not isinstance(value, dict):
+        return value  # refused by the field's type
+    if len(value) > ARGUMENTS_MAX:
+        raise ValueError(f"expected at most {ARGUMENTS_MAX} arguments, found {len(value)}")
+    for name, argument in value.items():
+        each = argument if isinstance(argument, list) else [argument]
+        if len(each) > ARGUMENT_ITEMS_MAX or not all(map(_is_argument, each)):
+            text = f"a text, a number, or a list of at most {ARGUMENT_ITEMS_MAX} of them"
+            raise ValueError(f"expected {text} as argument {shown(str(name))}, found another value")
+    if applies.KEY in value:
+        applies.check_applies(value[applies.KEY])
+    return value
+
+
+def _is_argument(value: object) -> bool:
+    if isinstance(value, str):
+        return len(value) <= ARGUMENT_LENGTH_MAX
+    return type(value) is int
+
+
+Arguments = Annotated[dict[str, Any], BeforeValidator(_arguments)]
+"""The arguments of a check: names or lists of names, such as streams, hosts, drivers."""
 OptionalName = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9-]*)?$", max_length=40)]
 
 

@@ -1,6 +1,6 @@
-"""One stream as a scenario file has it: from whom to whom, over which channels, and what is sent.
+"""One stream of a scenario file: its hosts, channels, and content.
 
-Shape and units are checked here; what is well-formed and yet cannot happen is found by `sense`.
+These classes validate types and units; `validation` checks rules that involve several tables.
 """
 
 from collections.abc import Mapping
@@ -12,8 +12,9 @@ from windtunnel.harness.scenario.schema.merge import Merge
 from windtunnel.harness.scenario.schema.network import HOSTS_MAX
 from windtunnel.harness.scenario.schema.pace import Pace
 from windtunnel.harness.scenario.schema.table import (
-    NUMBER,
+    SIZE_UNITS,
     Bytes,
+    ChannelText,
     Duration,
     Name,
     Table,
@@ -22,8 +23,12 @@ from windtunnel.harness.scenario.schema.table import (
 )
 from windtunnel.harness.scenario.schema.units import parse_bytes
 
+TRAFFIC_MAX = 256
+"""Maximum number of streams of a scenario."""
+PATHS_MAX = 64
+"""Maximum number of destinations or sources of a stream."""
 LONGEST: Literal["max"] = "max"
-"""In place of a message length: the longest that the term length allows."""
+"""In place of a message length: the maximum for the term length."""
 
 
 def _bytes_or_longest(value: object) -> object:
@@ -31,41 +36,43 @@ def _bytes_or_longest(value: object) -> object:
 
 
 class MessageLengths(Table):
-    """How long messages are: any doubling from the least to the most is equally likely."""
+    """The distribution of message lengths: log-uniform between the two bounds."""
 
     shortest_bytes: Bytes = Field(default=1, alias="from")
-    """Bytes; default 1B, at least 1B."""
+    """Minimum length; default 1B, at least 1B."""
 
     longest_bytes: Annotated[
         int | Literal["max"],
         BeforeValidator(_bytes_or_longest),
-        quantity(NUMBER + "(B|KiB|MiB|GiB)$|^max$", "max"),
+        quantity(SIZE_UNITS, "max", word=LONGEST),
     ] = Field(default=LONGEST, alias="to")
-    """Bytes; default and bound `max`, the lesser of an eighth of the term and 16MiB."""
+    """Maximum length; default `max`, the lesser of an eighth of the term length and 16MiB."""
 
 
 class Content(Table):
-    """What a publisher sends: the payload file, over and over."""
+    """The content of a stream: messages from the payload file, which is repeated as needed."""
 
     total_bytes: Bytes = Field(alias="bytes")
-    """Sum of all message lengths, in bytes; at least 1B."""
+    """Sum of all message lengths; at least 1B."""
 
     message: MessageLengths = MessageLengths()
 
     pace: Pace | None = None
-    """How fast it publishes; default as fast as the stream takes it."""
+    """Pace of the publisher; default unlimited."""
 
     close_after_ns: Duration = Field(default=0, alias="close_after")
-    """How long the publication stays open behind the last message; default 0s."""
+    """Time for which the publication stays open after the last message; default 0s."""
 
 
-Channels = dict[Name, str]
-Partners = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
-Texts = Annotated[tuple[str, ...], BeforeValidator(one_or_many)]
+Channels = Annotated[dict[Name, ChannelText], Field(max_length=HOSTS_MAX)]
+HostNames = Annotated[tuple[Name, ...], BeforeValidator(one_or_many)]
+Texts = Annotated[
+    tuple[ChannelText, ...], Field(max_length=PATHS_MAX), BeforeValidator(one_or_many)
+]
 
 
 SENDERS = ("publisher", "replayer")
-"""Roles of those at the sending end of a stream."""
+"""Roles of the processes at the sending end of a stream."""
 
 
 def ends_of(
@@ -75,9 +82,9 @@ def ends_of(
     to_hosts: tuple[str, ...],
     special: Mapping[str, str | None],
 ) -> tuple[str, ...]:
-    """The hosts on which a workload of a role is at work on a stream that is sent by `sender`.
+    """Return the hosts on which workloads of a role serve a stream sent by role `sender`.
 
-    `special` has the one host, if any, of each role that is at neither end.
+    `special` maps each role that is at neither end to its host, or to None.
     """
     if role in special:
         host = special[role]
@@ -92,42 +99,42 @@ def _content_is_optional(schema: dict[str, Any]) -> None:
 
 
 class Traffic(Table):
-    """One stream: who publishes it, and who reads it."""
+    """One stream, with its publishers and subscribers."""
 
     model_config = ConfigDict(json_schema_extra=_content_is_optional)
 
     id: Name
-    """Unique in the scenario; names the files of this traffic."""
+    """Unique in the scenario; also part of the names of this stream's files."""
 
     stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
     """The Aeron stream id; unique in the scenario."""
 
-    from_hosts: Partners = Field(alias="from", strict=False, min_length=1, max_length=HOSTS_MAX)
-    """The publisher's host; of several each sends the very same stream."""
+    from_hosts: HostNames = Field(alias="from", strict=False, min_length=1, max_length=HOSTS_MAX)
+    """The publisher's host, or a list: each sends the same stream."""
 
-    to_hosts: Partners = Field(alias="to", strict=False, min_length=1, max_length=HOSTS_MAX)
-    """The subscriber's host, or a list: each reads the whole stream."""
+    to_hosts: HostNames = Field(alias="to", strict=False, min_length=1, max_length=HOSTS_MAX)
+    """The subscriber's host, or a list: each receives the whole stream."""
 
-    partial: Partners = Field(default=(), strict=False)
-    """Subscribers that are cut off on purpose, and need not come to the stream's end."""
+    partial: HostNames = Field(default=(), strict=False, max_length=HOSTS_MAX)
+    """Subscribers that are cut off on purpose and need not receive the whole stream."""
 
     publication: Literal["exclusive", "concurrent"]
     """The kind of publication."""
 
-    channel: str
-    """The publisher's channel; `${b}` stands for the address of host b, `${self}` for its own."""
+    channel: ChannelText
+    """The publisher's channel; `${b}` is the address of host b, `${self}` that of its own host."""
 
     channels: Channels = Field(default_factory=dict)
-    """In place of `channel` for some of several publishers, by host."""
+    """Channels of individual publishers, by host; override `channel`."""
 
     destinations: Texts = Field(default=(), strict=False)
     """Channels that the publisher adds to a publication with `control-mode=manual`."""
 
-    receive: str
+    receive: ChannelText
     """The subscriber's channel."""
 
     receives: Channels = Field(default_factory=dict)
-    """In place of `receive` for some of several subscribers, by host."""
+    """Channels of individual subscribers, by host; override `receive`."""
 
     sources: Texts = Field(default=(), strict=False)
     """Channels that the subscriber adds to a subscription with `control-mode=manual`."""
@@ -135,42 +142,41 @@ class Traffic(Table):
     content: Content
 
     consume: Pace | None = None
-    """How fast the subscriber consumes; default as fast as messages come."""
+    """Pace of the subscriber; default unlimited."""
 
     rejoins: bool = False
-    """Whether the stream goes on when it was cut: the publisher waits while nobody listens, the
-    subscriber takes up the next image, even from a new driver. Default false: a lost image is a
-    failure."""
+    """Whether the stream continues after an interruption: the publisher waits while there is no
+    subscriber, and the subscriber accepts the next image, even from a new driver. Default false: a
+    lost image is a failure."""
 
     replays: Name | None = None
-    """The id of a recorded stream that the archive on host `from` sends again, in the place of a
-    publisher; its `content` and its geometry are this one's too. Default: it is published."""
+    """The id of a recorded stream that the archive on host `from` replays, in place of a publisher;
+    content, term length and MTU are those of the recording. Default: the stream is published."""
 
     merges: Merge | None = None
-    """The subscriber comes late, and reads from the recording on its own host first; default it is
-    there before anybody publishes."""
+    """The subscriber starts late and replays the recording on its own host first; default: it
+    starts before the publisher."""
 
     replicated: Name | None = None
-    """The host whose archive copies the recording, over the link, while it is made; default nobody
-    does."""
+    """The host whose archive replicates the recording over the link while it is recorded; default
+    none."""
 
     recorded: Name | None = None
-    """The host whose archive records the stream: a subscriber's, or the publisher's own; default
-    nobody records it."""
+    """The host whose archive records the stream: a subscriber's or publisher's. Default none."""
 
     def ends(self, role: str) -> tuple[str, ...]:
-        """The hosts on which a workload of this role is at work on it."""
+        """Return the hosts on which workloads of this role serve the stream."""
         special = {"recorder": self.recorded, "replicator": self.replicated}
         return ends_of(role, self.sender, self.from_hosts, self.to_hosts, special)
 
     @property
     def archived(self) -> tuple[str, ...]:
-        """The hosts whose archives have it in the end."""
+        """The hosts whose archives record or replicate the stream."""
         return tuple(each for each in (self.recorded, self.replicated) if each is not None)
 
     @property
     def sender(self) -> str:
-        """The role of the workloads at its sending end."""
+        """The role of the workloads at the sending end."""
         return "replayer" if self.replays else "publisher"
 
     @property

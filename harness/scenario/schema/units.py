@@ -1,13 +1,16 @@
-"""Quantities as scenarios write them: a number and a unit, never a bare number.
+"""Quantities with units, as written in scenarios.
 
     "64MiB" -> bytes     "5ms" -> nanoseconds     "2%" -> parts per billion
     "200Mbit/s" -> bits per second     "20MiB/s" -> bytes per second
 
-Everything becomes an exact integer, since these values take part in decisions that must be the
-same on every machine. A quantity finer than its integer is refused rather than rounded.
+All quantities are converted to exact integers, because decisions depend on them and must be the
+same on every machine. A quantity that is not a whole number of the base unit is an error; it is not
+rounded.
 """
 
 import re
+from collections.abc import Mapping
+from dataclasses import dataclass
 from decimal import Decimal
 
 BYTES: dict[str, int] = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30}
@@ -26,84 +29,142 @@ BITS_PER_SECOND: dict[str, int] = {
 }
 BYTES_PER_SECOND: dict[str, int] = {f"{unit}/s": scale for unit, scale in BYTES.items()}
 BILLION = 1_000_000_000
-"""Parts of a share: 100% is this many."""
+"""100% in parts per billion."""
 
-_QUANTITY = re.compile(r"(\d+(?:\.\d+)?)\s*([A-Za-z%/]*)")
+BYTES_MAX = 1 << 40
+"""Limit of sizes and positions: 1024GiB."""
+DURATION_NS_MAX = 7 * 24 * 3600 * BILLION
+"""Limit of durations: one week."""
+BITS_PER_SECOND_MAX = 1000 * BILLION
+"""Limit of rates in bits: 1000Gbit/s."""
+BYTES_PER_SECOND_MAX = BYTES_MAX
+"""Limit of rates in bytes: 1024GiB/s."""
+DIGITS_MAX = 64
+"""Maximum number of digits before and after the point."""
+
+_QUANTITY = re.compile(r"(\d+)(?:\.(\d+))?\s*([A-Za-z%/]*)", re.ASCII)
+
+
+@dataclass(frozen=True)
+class _Kind:
+    """A kind of quantity: its units, its limit, and an example for error messages."""
+
+    what: str
+    units: Mapping[str, int]
+    limit: int
+    example: str
+
+
+_SIZE = _Kind("a size", BYTES, BYTES_MAX, "64MiB")
+_DURATION = _Kind("a duration", NANOSECONDS, DURATION_NS_MAX, "5ms")
+_SHARE = _Kind("a share", {"%": BILLION // 100}, BILLION, "2%")
+_RATE = _Kind("a rate", BITS_PER_SECOND, BITS_PER_SECOND_MAX, "200Mbit/s")
+_BYTE_RATE = _Kind("a rate", BYTES_PER_SECOND, BYTES_PER_SECOND_MAX, "20MiB/s")
 
 
 def parse_bytes(text: object) -> int:
-    """The bytes in a text such as "64MiB"."""
-    return _parse(text, BYTES, "a size", "64MiB")
+    """Return the bytes in a text such as "64MiB"."""
+    return _parse(text, _SIZE)
 
 
 def parse_duration(text: object) -> int:
-    """The nanoseconds in a text such as "5ms"."""
-    return _parse(text, NANOSECONDS, "a duration", "5ms")
+    """Return the nanoseconds in a text such as "5ms"."""
+    return _parse(text, _DURATION)
 
 
 def parse_share(text: object) -> int:
-    """The parts per billion in a text such as "2%"; more than 0% and at most 100%."""
-    parts = _parse(text, {"%": BILLION // 100}, "a share", "2%")
-    if not 0 < parts <= BILLION:
-        raise ValueError(f"expected a share above 0% and up to 100%, found {text!r}")
+    """Return the parts per billion in a text such as "2%"; more than 0% and at most 100%."""
+    parts = _parse(text, _SHARE)
+    if parts == 0:
+        raise ValueError(f"expected a share above 0% and up to 100%, found {_found(text)}")
     return parts
 
 
 def parse_probability(text: object) -> int:
-    """The parts per billion in a text such as "0%"; at most 100%."""
-    if isinstance(text, str) and re.fullmatch(r"0+(\.0+)?\s*%", text.strip()):
-        return 0
-    return parse_share(text)
+    """Return the parts per billion in a text such as "0%"; at most 100%."""
+    return _parse(text, _SHARE)
 
 
 def parse_rate(text: object) -> int:
-    """The bits per second in a text such as "200Mbit/s"."""
-    return _parse(text, BITS_PER_SECOND, "a rate", "200Mbit/s")
+    """Return the bits per second in a text such as "200Mbit/s"."""
+    return _parse(text, _RATE)
 
 
 def parse_byte_rate(text: object) -> int:
-    """The bytes per second in a text such as "20MiB/s"."""
-    return _parse(text, BYTES_PER_SECOND, "a rate", "20MiB/s")
+    """Return the bytes per second in a text such as "20MiB/s"."""
+    return _parse(text, _BYTE_RATE)
 
 
 def format_byte_rate(bytes_per_s: int) -> str:
-    """A rate of bytes in the largest unit that keeps it whole."""
+    """Format a rate of bytes with the largest unit of which it is an integer multiple."""
     return _format(bytes_per_s, BYTES_PER_SECOND)
 
 
 def format_rate(bits_per_s: int) -> str:
-    """A rate in the largest unit that keeps it whole."""
+    """Format a rate of bits with the largest unit of which it is an integer multiple."""
     return _format(bits_per_s, BITS_PER_SECOND)
 
 
 def format_duration(duration_ns: int) -> str:
-    """A duration in the largest unit that keeps it whole."""
+    """Format a duration with the largest unit of which it is an integer multiple."""
     return _format(duration_ns, NANOSECONDS)
 
 
 def format_bytes(length_bytes: int) -> str:
-    """A size in the largest unit that keeps it whole."""
+    """Format a size with the largest unit of which it is an integer multiple."""
     return _format(length_bytes, BYTES)
 
 
 def format_share(share_ppb: int) -> str:
-    """A share in per cent, without loss."""
+    """Format a share in per cent, exactly."""
     percent = Decimal(share_ppb) * 100 / BILLION
     return f"{percent.normalize():f}%"
 
 
-def _parse(text: object, units: dict[str, int], what: str, example: str) -> int:
+def shown(text: str) -> str:
+    """Return a text for an error message: control characters escaped, a long one cut off."""
+    printable = text.encode("unicode_escape").decode() if not text.isprintable() else text
+    return printable if len(printable) <= DIGITS_MAX else f"{printable[:DIGITS_MAX]}..."
+
+
+def _parse(text: object, kind: _Kind) -> int:
     match = _QUANTITY.fullmatch(text.strip()) if isinstance(text, str) else None
-    if match is None or match[2] not in units:
-        wanted = f"{what} with a unit ({', '.join(units)}), such as {example}"
-        raise ValueError(f"expected {wanted}, found {text!r}")
-    value = Decimal(match[1]) * units[match[2]]
-    if value != int(value):
-        raise ValueError(f"{text!r} is finer than can be kept: expected a whole number of parts")
-    return int(value)
+    if match is None or match[3] not in kind.units:
+        units = ", ".join(kind.units)
+        expected = f"{kind.what} with a unit ({units}), such as {kind.example}"
+        raise ValueError(f"expected {expected}, found {_found(text)}")
+    whole, fraction, unit = match[1], match[2] or "", match[3]
+    if len(whole) > DIGITS_MAX:
+        raise ValueError(_too_much(text, kind))
+    if len(fraction) > DIGITS_MAX:
+        expected = f"at most {DIGITS_MAX} digits after the point"
+        raise ValueError(f"expected {expected}, found {_found(text)}")
+    scale: int = 10 ** len(fraction)
+    value, rest = divmod(int(whole + fraction) * kind.units[unit], scale)
+    if value > kind.limit or (value == kind.limit and rest):
+        raise ValueError(_too_much(text, kind))
+    if rest:
+        raise ValueError(f"expected a whole number of the smallest unit, found {_found(text)}")
+    return value
 
 
-def _format(value: int, units: dict[str, int]) -> str:
+def _too_much(text: object, kind: _Kind) -> str:
+    if kind is _SHARE:
+        return f"expected a share above 0% and up to 100%, found {_found(text)}"
+    limit = _format(kind.limit, kind.units)
+    return f"expected {kind.what} of at most {limit}, found {_found(text)}"
+
+
+def _found(text: object) -> str:
+    """Return a value for an error message, a long one cut off."""
+    if isinstance(text, dict | list):
+        return "a table" if isinstance(text, dict) else "a list"
+    if isinstance(text, str) and len(text) > DIGITS_MAX:
+        return f"{text[:DIGITS_MAX]!r}... ({len(text)} characters)"
+    return repr(text)
+
+
+def _format(value: int, units: Mapping[str, int]) -> str:
     fitting = [(scale, name) for name, scale in units.items() if value % scale == 0]
     scale, name = max(fitting) if value else min(fitting)
     return f"{value // scale}{name}"

@@ -1,1 +1,1 @@
-"""Rules across tables: scenarios that are well-formed but cannot work."""
+"""Validation rules that involve several tables: well-formed scenarios that cannot work."""

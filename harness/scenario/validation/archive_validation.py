@@ -1,14 +1,14 @@
-"""Archives that are well-formed and yet could not record.
+"""Validation of archives, recordings, replays, replications and merges.
 
-    a host of the scenario, once       a stream that it receives or publishes, whole
-    files that hold a term             a replay from there of what is recorded there
+    at most one archive on each host        records streams that the host receives or publishes
+    segment files of at least a term        replays streams that it has recorded
 
-Each finding names the place in the file by a path of keys and indices.
+Each problem has the path of its value in the file.
 """
 
 from collections.abc import Iterator
 
-from windtunnel.harness.scenario.schema.archive import DISK_OTHERS_BYTES, Archive
+from windtunnel.harness.scenario.schema.archive import DISK_RESERVE_BYTES, Archive
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.merge import merge_problems
 from windtunnel.harness.scenario.schema.model import Scenario
@@ -17,32 +17,41 @@ from windtunnel.harness.scenario.schema.traffic import Traffic
 from windtunnel.harness.scenario.validation.traffic_validation import unknown_host
 
 EQUAL = "recording_equals_published"
-"""The check that is about recordings."""
+"""The check of recordings."""
 MERGED = "merged_into_live"
-"""The one about those who merge."""
-OF_THE_RECORDING = ("term-length", "mtu", "init-term-id", "term-id", "term-offset", "session-id")
-"""Parameters of a channel that an archive puts on that of a replay."""
+"""The check of replay merges."""
+RECORDING_PARAMETERS = (
+    "term-length",
+    "mtu",
+    "init-term-id",
+    "term-id",
+    "term-offset",
+    "session-id",
+)
+"""Channel parameters that an archive sets on the channel of a replay."""
 
 
 def archive_problems(scenario: Scenario) -> Iterator[Problem]:
-    """All that is wrong with a scenario's archives, and with what they are to record."""
+    """Yield all problems of a scenario's archives and of the streams that they record."""
     hosts = scenario.network.hosts
     if not any(each.merges for each in scenario.traffic):
-        wanted = [index for index, each in enumerate(scenario.expect) if each.name == MERGED]
-        for index in wanted:
-            yield Problem(("expect", index), "nobody merges: expected a traffic with `merges`")
+        checks = [index for index, each in enumerate(scenario.expect) if each.name == MERGED]
+        for index in checks:
+            yield Problem(("expect", index), "expected traffic with `merges`, found none")
     used = {host for each in scenario.traffic for host in each.archived}
     for index, archive in enumerate(scenario.archives):
         path: Path = ("archives", index)
         if archive.host not in hosts:
             yield Problem((*path, "host"), unknown_host(archive.host, hosts))
         elif archive.host not in used:
-            text = f"no traffic is recorded there: expected one with `recorded: {archive.host}`"
+            text = f"expected traffic with `recorded: {archive.host}`, found none"
             yield Problem((*path, "host"), text)
         if archive.host in [each.host for each in scenario.archives[:index]]:
-            yield Problem((*path, "host"), f"host {archive.host} has an archive already")
+            text = f"expected one archive on host {archive.host}, found another"
+            yield Problem((*path, "host"), text)
         if archive.segment_bytes & (archive.segment_bytes - 1):
-            yield Problem((*path, "segment"), f"{archive.segment_bytes}B is no power of two")
+            text = f"expected a power of two, found {archive.segment_bytes}B"
+            yield Problem((*path, "segment"), text)
         yield from _disk(scenario, archive, path)
     for index, traffic in enumerate(scenario.traffic):
         if traffic.recorded is not None:
@@ -53,29 +62,29 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
             yield from _replicated(scenario, traffic, ("traffic", index))
         if traffic.merges is not None:
             yield from _merges(scenario, traffic, ("traffic", index))
-    asked = [index for index, each in enumerate(scenario.expect) if each.name == EQUAL]
-    if not used and asked:
-        text = "no traffic is recorded: expected one with `recorded`"
-        yield Problem(("expect", asked[0]), text)
+    checks = [index for index, each in enumerate(scenario.expect) if each.name == EQUAL]
+    if not used and checks:
+        yield Problem(("expect", checks[0]), "expected traffic with `recorded`, found none")
 
 
 def _disk(scenario: Scenario, archive: Archive, path: Path) -> Iterator[Problem]:
-    """What a small disk makes impossible."""
+    """Yield problems of an archive with a disk of limited size."""
     if archive.disk_bytes is None:
         return
     at = (*path, "disk")
-    whom = [each.whom.process for each in scenario.events if each.whom.host == archive.host]
-    if "archive" in whom or "all" in whom:
-        yield Problem(at, "such a disk goes with its archive: expected no event that befalls it")
-    if archive.disk_bytes < DISK_OTHERS_BYTES + 2 * archive.segment_bytes:
-        text = f"{archive.disk_bytes}B hold no two files of {archive.segment_bytes}B"
-        yield Problem(at, f"{text} beside the catalog")
+    targets = [each.whom.process for each in scenario.events if each.whom.host == archive.host]
+    if "archive" in targets or "all" in targets:
+        text = "expected no event for an archive with a disk: the disk is removed with its archive"
+        yield Problem(at, text)
+    if archive.disk_bytes < DISK_RESERVE_BYTES + 2 * archive.segment_bytes:
+        text = f"expected room for two files of {archive.segment_bytes}B and the catalog"
+        yield Problem(at, f"{text}, found {archive.disk_bytes}B")
     others = [
         each.id for each in scenario.traffic
         if archive.host in each.archived and (each.merges or each.replicated)
     ]  # fmt: skip
     if others or any(each.replays and archive.host in each.from_hosts for each in scenario.traffic):
-        text = "what is recorded there may end early: expected nobody who reads it in the run"
+        text = "expected no reader of recordings on this disk: they may end early"
         yield Problem(at, text)
 
 
@@ -83,30 +92,31 @@ def _recorded(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Prob
     host = traffic.recorded
     archive = next((each for each in scenario.archives if each.host == host), None)
     if archive is None:
-        text = f"no archive on host {host!r}: expected one in `archives`"
+        text = f"expected an archive on host {host!r} in `archives`, found none"
         yield Problem((*path, "recorded"), text)
     if host not in (*traffic.to_hosts, *traffic.from_hosts):
-        text = f"expected an end of the stream, {', '.join(_ends(traffic))}; found {host}"
+        text = f"expected one of the stream's hosts {', '.join(_ends(traffic))}, found {host}"
         yield Problem((*path, "recorded"), text)
     if traffic.rejoins:
-        text = "a stream that may be cut has no one recording: expected no `rejoins`"
+        text = "expected no `rejoins`: a stream with interruptions has several recordings"
         yield Problem((*path, "recorded"), text)
     yield from _readable(traffic, archive, path)
 
 
 def _readable(traffic: Traffic, archive: Archive | None, path: Path) -> Iterator[Problem]:
-    """What its channels say against a recording of all that was published."""
+    """Yield channel parameters that prevent a complete recording."""
     host = traffic.recorded or ""
     try:
         receive = parse_channel(traffic.receives.get(host, traffic.receive))
         if not receive.reliable and host in traffic.to_hosts:
-            text = "gaps of an unreliable stream are filled, in its recording too"
+            text = "expected a reliable stream: an unreliable one has filled gaps in its recording"
             yield Problem((*path, "recorded"), text)
         term_length = parse_channel(traffic.channels.get(host, traffic.channel)).term_length
     except ValueError:
-        return  # Told of the channel itself.
+        return  # Reported for the channel itself.
     if archive is not None and archive.segment_bytes < term_length:
-        text = f"files of {archive.segment_bytes}B on {host} hold no term of {term_length}"
+        text = f"expected segments of at least a term of {term_length}B on host {host}"
+        text = f"{text}, found {archive.segment_bytes}B"
         yield Problem((*path, "recorded"), text)
 
 
@@ -114,57 +124,59 @@ def _replays(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Probl
     original = next((each for each in scenario.traffic if each.id == traffic.replays), None)
     if original is None or original.recorded is None or original.replays is not None:
         recorded = [each.id for each in scenario.traffic if each.recorded and not each.replays]
-        text = f"no recorded stream {traffic.replays!r}: there are {', '.join(recorded) or 'none'}"
+        text = f"expected one of the recorded streams {', '.join(recorded) or '(none)'}"
+        text = f"{text}, found {traffic.replays!r}"
         yield Problem((*path, "replays"), text)
         return
     if traffic.from_hosts != (original.recorded,):
-        text = f"{original.id} is recorded on {original.recorded}: expected its replay from there"
+        text = f"expected host {original.recorded}, on which {original.id} is recorded"
         yield Problem((*path, "from"), text)
     if traffic.content != original.content:
-        text = f"a replay has the content of what it replays, {original.id}: expected none here"
+        text = f"expected no content: a replay has the content of {original.id}"
         yield Problem((*path, "content"), text)
     if traffic.publication != "exclusive":
-        yield Problem((*path, "publication"), "a replay is exclusive")
+        yield Problem((*path, "publication"), "expected exclusive: a replay is exclusive")
     if traffic.rejoins:
-        text = "a replay that was cut does not go on: expected no `rejoins`"
+        text = "expected no `rejoins`: a replay does not continue after an interruption"
         yield Problem((*path, "rejoins"), text)
     try:
         written = parse_channel(traffic.channel).parameters
     except ValueError:
-        return  # Told of the channel itself.
-    said = [name for name in OF_THE_RECORDING if name in written]
-    if said:
-        text = f"the recording says what {', '.join(said)} of its replay is: expected none here"
+        return  # Reported for the channel itself.
+    redundant = [name for name in RECORDING_PARAMETERS if name in written]
+    if redundant:
+        text = f"expected no {', '.join(redundant)}: a replay has that of the recording"
         yield Problem((*path, "channel"), text)
 
 
 def _replicated(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
     host, at = traffic.replicated, (*path, "replicated")
     if host not in [each.host for each in scenario.archives]:
-        yield Problem(at, f"no archive on host {host!r}: expected one in `archives`")
+        yield Problem(at, f"expected an archive on host {host!r} in `archives`, found none")
     if traffic.recorded is None:
-        yield Problem(at, "there is nothing to copy: expected `recorded` with it")
+        yield Problem(at, "expected `recorded` with it: there is nothing to replicate")
     elif host == traffic.recorded:
-        yield Problem(at, f"it is recorded on {host}: expected another host's archive")
+        yield Problem(at, f"expected another host than {host}, which records the stream")
     elif {host, traffic.recorded} not in [set(each.between) for each in scenario.network.all_links]:
-        yield Problem(at, f"no link joins {traffic.recorded} and {host}")
+        text = f"expected a link between {traffic.recorded} and {host}, found none"
+        yield Problem(at, text)
     kills = [each for each in scenario.events if each.act.kill and each.whom.process == "archive"]
     if kills:
-        yield Problem(at, "a copy ends with either archive: expected no kill of one")
+        yield Problem(at, "expected no kill of an archive: replication ends with either archive")
 
 
 def _merges(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
     assert traffic.merges is not None
     if traffic.to_hosts != (traffic.recorded,):
-        text = "who merges reads the recording of its own host: expected one reader, and "
-        yield Problem((*path, "merges"), f"{text}`recorded: {traffic.to_host}`")
+        text = f"expected one subscriber and `recorded: {traffic.to_host}`: a merge replays the "
+        yield Problem((*path, "merges"), f"{text}recording of its own host")
     try:
         channel, receive = parse_channel(traffic.channel), parse_channel(traffic.receive)
         ports = {*channel.ports, *receive.ports}
     except ValueError:
-        return  # Told of the channels themselves.
+        return  # Reported for the channels themselves.
     if channel.control_mode != "dynamic":
-        text = "a merge needs a stream that takes new readers: expected control-mode=dynamic"
+        text = "expected control-mode=dynamic: a merge adds a destination to the stream"
         yield Problem((*path, "channel"), text)
     if traffic.replays is not None or traffic.consume is not None or traffic.partial:
         text = "expected none of replays, consume and partial with it"

@@ -1,7 +1,7 @@
-"""Fault rules that are well-formed and yet cannot happen.
+"""Validation of fault rules: rules that can never apply.
 
-A rule that can never fire would let a scenario pass for the wrong reason, so it is refused before
-anything starts. Each finding names the place in the file by a path of keys and indices.
+A scenario with such a rule would pass for the wrong reason, so it is rejected before anything
+starts. Each problem has the path of its value in the file.
 """
 
 from collections.abc import Iterator
@@ -9,17 +9,19 @@ from collections.abc import Iterator
 from windtunnel.harness.scenario.schema.fault import Fault, Reached
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
+from windtunnel.harness.scenario.schema.traffic import Traffic
 from windtunnel.harness.scenario.schema.units import BILLION
-from windtunnel.harness.scenario.validation.loss_model_validation import chance_problems
+from windtunnel.harness.scenario.validation.fault_reach import reach_problems
+from windtunnel.harness.scenario.validation.loss_model_validation import loss_model_problems
 
 Direction = tuple[str, str]
 """Sending and receiving host."""
 
 ANY_HOST = "*"
 POSITIONAL = frozenset({"DATA", "PAD"})
-"""Frame types that have a place in a stream, and so a neighbour to be swapped with."""
+"""Frame types that occupy bytes of a stream, and so have neighbours in the stream."""
 PLACED = POSITIONAL | {"HEARTBEAT", "SETUP", "SM", "NAK"}
-"""Frame types that tell a position."""
+"""Frame types that contain a position."""
 FROM_PUBLISHER = frozenset({"DATA", "PAD", "HEARTBEAT", "SETUP", "RTTM"})
 FROM_SUBSCRIBER = frozenset({"SM", "NAK", "RTTM", "ERR", "RSP_SETUP"})
 FIELDLESS = {
@@ -34,17 +36,17 @@ FIELDLESS = {
     "reserved": frozenset({"SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"}),
     "payload": frozenset({"PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"}),
 }
-"""The types that lack each field."""
+"""The frame types without a field, by field."""
 
 
 def rule_directions(scenario: Scenario, fault: Fault) -> list[Direction]:
-    """The directions that a rule names, as (sending host, receiving host), in their order."""
+    """Return the directions of a rule, as (sending host, receiving host), in order."""
     found = [each for name in fault.where.links for each in _named(scenario, name)]
     return list(dict.fromkeys(found))
 
 
 def _named(scenario: Scenario, name: str) -> list[Direction]:
-    """The directions that one name stands for; one that there is not stands for itself."""
+    """Return the directions that a name denotes; an unknown direction is returned unchanged."""
     known = list(_all_directions(scenario))
     if name == "both":
         return known
@@ -64,7 +66,7 @@ def _all_directions(scenario: Scenario) -> Iterator[Direction]:
 
 
 def fault_problems(scenario: Scenario) -> list[Problem]:
-    """All that is wrong with the rules of a scenario."""
+    """Return all problems of a scenario's fault rules."""
     found: list[Problem] = []
     for index, fault in enumerate(scenario.faults):
         path: Path = ("faults", index)
@@ -78,7 +80,7 @@ def _unknown_link(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Prob
     for direction in rule_directions(scenario, fault):
         if direction not in known:
             names = ", ".join("->".join(each) for each in known)
-            text = f"no link {'->'.join(direction)!r}: expected {names} or both"
+            text = f"expected {names} or both, found {'->'.join(direction)!r}"
             yield Problem((*path, "where", "link"), text)
             return
 
@@ -87,25 +89,29 @@ def _rule(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
     what = fault.what
     types = frozenset(what.frame_types)
     if len(set(what.types)) != len(what.types):
-        yield Problem((*path, "what", "type"), "a frame type is named twice")
-    seen = _seen(scenario, fault)
+        text = f"expected distinct frame types, found {', '.join(what.types)}"
+        yield Problem((*path, "what", "type"), text)
+    stream_ids = [traffic.stream_id for traffic in scenario.traffic]
+    unknown = [each for each in what.streams or () if each not in stream_ids]
+    chosen = stream_ids if unknown or what.streams is None else list(what.streams)
+    seen = _seen(scenario, fault, chosen)
     absent = [name for name in what.types if name not in ("CONTROL", "ANY") and name not in seen]
     if absent or not types & seen:
         where = ", ".join(fault.where.links)
-        text = f"no traffic sends {', '.join(absent or what.types)} over {where}"
+        sent = "is sent" if len(chosen) == len(stream_ids) else _named_streams(chosen)
+        text = f"expected a frame type that {sent} over {where}"
+        text = f"{text}, found {', '.join(absent or what.types)}"
         yield Problem((*path, "what", "type"), text)
-    stream_ids = [traffic.stream_id for traffic in scenario.traffic]
-    for stream_id in what.streams or ():
-        if stream_id not in stream_ids:
-            yield Problem((*path, "what", "stream"), _unknown_stream(stream_id, stream_ids))
+    for stream_id in unknown:
+        yield Problem((*path, "what", "stream"), _unknown_stream(stream_id, stream_ids))
     if what.position is not None:
-        yield from _unplaced(types - PLACED, "tells no position", (*path, "what", "position"))
+        yield from _unplaced(types - PLACED, "contains no position", (*path, "what", "position"))
     if what.order is not None:
         yield from _unplaced(
-            types & POSITIONAL, "is chosen by position, not by order", (*path, "what", "order")
+            types & POSITIONAL, "is selected by position, not by order", (*path, "what", "order")
         )
     if fault.attempt is not None:
-        yield from _unplaced(types - POSITIONAL, "is never sent again", (*path, "attempt"))
+        yield from _unplaced(types - POSITIONAL, "is never retransmitted", (*path, "attempt"))
     if fault.when is not None:
         for key in ("reached", "until"):
             point: Reached | None = getattr(fault.when, key)
@@ -113,13 +119,14 @@ def _rule(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
                 text = _unknown_stream(point.stream_id, stream_ids)
                 yield Problem((*path, "when", key, "stream"), text)
     yield from _act(fault, types, (*path, "act"))
+    yield from reach_problems(scenario, fault, path)
 
 
 def _act(fault: Fault, types: frozenset[str], path: Path) -> Iterator[Problem]:
     act = fault.act
     path = (*path, act.action)
-    is_table = getattr(act, act.action) is not act.amount
-    yield from chance_problems(act.amount, (*path, "share") if is_table else path)
+    is_table = getattr(act, act.action) is not act.loss_model
+    yield from loss_model_problems(act.loss_model, (*path, "share") if is_table else path)
     if act.action in ("swap", "displace"):
         text = f"has no position, so no neighbour to {act.action} with: use hold"
         yield from _unplaced(types - POSITIONAL, text, path)
@@ -135,7 +142,7 @@ def _act(fault: Fault, types: frozenset[str], path: Path) -> Iterator[Problem]:
             place = forged.place
             moved = place.advance is not None or place.term_end is not None
             if moved and not types <= PLACED:
-                text = f"{', '.join(sorted(types - PLACED))} tells no position to count from"
+                text = f"{', '.join(sorted(types - PLACED))} contains no position to start from"
                 yield Problem((*path, "frames", index, "place"), text)
 
 
@@ -144,32 +151,47 @@ def _unplaced(names: frozenset[str], text: str, path: Path) -> Iterator[Problem]
         yield Problem(path, f"{', '.join(sorted(names))} {text}")
 
 
-def _seen(scenario: Scenario, fault: Fault) -> set[str]:
-    """The frame types that the scenario's traffic can send where a rule looks."""
+def _seen(scenario: Scenario, fault: Fault, chosen: list[int]) -> set[str]:
+    """Return the frame types that the chosen streams can send over the links of a rule."""
     types: set[str] = set()
+    traffics = [each for each in scenario.traffic if each.stream_id in chosen]
     for sender, receiver in rule_directions(scenario, fault):
-        for traffic in scenario.traffic:
-            if sender in traffic.from_hosts and receiver in traffic.to_hosts:
+        for traffic in traffics:
+            if sends_over(traffic, sender, receiver):
                 types |= FROM_PUBLISHER
-            if sender in traffic.to_hosts and receiver in traffic.from_hosts:
+            if sends_over(traffic, receiver, sender):
                 types |= FROM_SUBSCRIBER
     return types
 
 
+def sends_over(traffic: Traffic, sender: str, receiver: str) -> bool:
+    """Whether a stream has data from one host to another; replicated data has its stream id."""
+    if (sender, receiver) == (traffic.recorded, traffic.replicated):
+        return True
+    return sender in traffic.from_hosts and receiver in traffic.to_hosts
+
+
+def _named_streams(stream_ids: list[int]) -> str:
+    """Return the subject and verb of a sentence about some streams."""
+    if len(stream_ids) == 1:
+        return f"stream {stream_ids[0]} sends"
+    return f"streams {', '.join(map(str, stream_ids))} send"
+
+
 def _shadowed(scenario: Scenario) -> Iterator[Problem]:
-    """Rules that can never fire since an earlier one takes all that they match."""
+    """Yield rules that can never apply because an earlier rule always applies first."""
     for later_index, later in enumerate(scenario.faults):
         matched = _matched(scenario, later)
         for earlier in scenario.faults[:later_index]:
             takes_all = earlier.act.share_ppb == BILLION and _looks_at_all(earlier)
             if takes_all and matched <= _matched(scenario, earlier):
-                text = f"can never fire: rule {earlier.id!r} takes all these frames before"
+                text = f"can never apply: rule {earlier.id!r} applies to all these frames first"
                 yield Problem(("faults", later_index), text)
                 break
 
 
 def _looks_at_all(fault: Fault) -> bool:
-    """Whether a rule chooses by nothing but type and link."""
+    """Return whether a rule has no conditions other than type and link."""
     chosen = fault.what.model_fields_set - {"types"}
     return not chosen and fault.when is None and fault.attempt is None
 
@@ -180,4 +202,5 @@ def _matched(scenario: Scenario, fault: Fault) -> set[tuple[Direction, str]]:
 
 
 def _unknown_stream(stream_id: int, stream_ids: list[int]) -> str:
-    return f"no stream {stream_id}: the streams are {', '.join(map(str, sorted(stream_ids)))}"
+    known = ", ".join(map(str, sorted(stream_ids)))
+    return f"expected one of the streams {known}, found {stream_id}"

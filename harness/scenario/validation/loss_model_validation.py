@@ -1,4 +1,4 @@
-"""Chains that are well-formed and yet mean nothing, or not what they say."""
+"""Validation of loss models: Markov chains with inconsistent probabilities."""
 
 from collections.abc import Iterator
 
@@ -7,25 +7,25 @@ from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.schema.units import BILLION
 
 
-def chance_problems(amount: object, path: Path) -> Iterator[Problem]:
-    """All that is wrong with how much a rule or a link's weather strikes."""
-    if isinstance(amount, GilbertElliott):
-        yield from _two_states(amount, path)
-    elif isinstance(amount, FourState):
-        yield from _four_states(amount, path)
+def loss_model_problems(model: object, path: Path) -> Iterator[Problem]:
+    """Yield all problems of the loss model of a rule or of impairments."""
+    if isinstance(model, GilbertElliott):
+        yield from _two_states(model, path)
+    elif isinstance(model, FourState):
+        yield from _four_states(model, path)
 
 
-def _two_states(amount: GilbertElliott, path: Path) -> Iterator[Problem]:
-    if amount.bad_loss <= amount.good_loss:
-        text = "expected more than good_loss: else the bad state is no worse than the good one"
+def _two_states(model: GilbertElliott, path: Path) -> Iterator[Problem]:
+    if model.bad_loss <= model.good_loss:
+        text = "expected more than good_loss: the bad state must lose more than the good one"
         yield Problem((*path, "bad_loss"), text)
 
 
-def _four_states(amount: FourState, path: Path) -> Iterator[Problem]:
+def _four_states(model: FourState, path: Path) -> Iterator[Problem]:
     for left, right in (("p13", "p14"), ("p31", "p32")):
-        if getattr(amount, left) + getattr(amount, right) > BILLION:
-            text = f"{left} and {right} leave the same state: together at most 100%"
+        if getattr(model, left) + getattr(model, right) > BILLION:
+            text = f"expected at most 100% for the sum of {left} and {right}, which leave one state"
             yield Problem((*path, left), text)
-    if bool(amount.p32) != bool(amount.p23):
-        text = "p32 and p23 lead into state 2 and out of it: expected both or neither"
-        yield Problem((*path, "p32" if amount.p32 else "p23"), text)
+    if bool(model.p32) != bool(model.p23):
+        text = "expected both or neither of p32 and p23, which enter and leave state 2"
+        yield Problem((*path, "p32" if model.p32 else "p23"), text)

@@ -1,32 +1,48 @@
-"""Traffic that is well-formed and yet cannot flow.
+"""Validation of streams: hosts, links, channels, pace and content.
 
-    one reader       endpoint=${b}:PORT                             the reader's own host
-    many readers     multicast, or control-mode=dynamic or manual   and a link to each of them
-    many publishers  the same session, and a subscription that      one image out of all of them
-                     adds a source for each
+    one subscriber        endpoint=${b}:PORT                             the subscriber's host
+    many subscribers      multicast, or control-mode=dynamic or manual   and a link to each of them
+    many publishers       the same session, and a subscription with      one image of all publishers
+                          a source for each
 
-Each finding names the place in the file by a path of keys and indices.
+Each problem has the path of its value in the file.
 """
 
-from collections.abc import Callable, Iterator
+import math
+from collections.abc import Iterator
 
-from windtunnel.harness.scenario.schema.channel import SELF, Channel, parse_channel, placeholders
+from windtunnel.harness.scenario.schema.channel import (
+    SELF,
+    Channel,
+    check_parameters,
+    parse_channel,
+    placeholders,
+    read_all,
+)
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.pace import pace_problems
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.schema.traffic import LONGEST, Traffic
 
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
+MESSAGES_MAX = 1 << 24
+"""Maximum number of messages of a stream: the plan of all of them is kept in memory."""
 _START = ("session-id", "init-term-id", "term-id", "term-offset")
 
 
 def longest_message(term_length: int) -> int:
-    """The longest message that a publication with this term length takes, in bytes."""
+    """Return the maximum message length of a publication with this term length, in bytes."""
     return min(term_length // 8, MESSAGE_LENGTH_MAX)
 
 
+def content_count(total_bytes: int, shortest: int, longest: int) -> int:
+    """Return the approximate number of messages of a content: lengths are log-uniform."""
+    octaves = math.log((longest + 1) / shortest)
+    return round(total_bytes * octaves / (longest + 1 - shortest))
+
+
 def traffic_problems(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """All that is wrong with one stream."""
+    """Yield all problems of one stream."""
     yield from _ends(scenario, traffic, path)
     parsed: dict[str, Channel] = {}
     for key, text in (("channel", traffic.channel), ("receive", traffic.receive)):
@@ -58,22 +74,25 @@ def _ends(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]
             if host not in hosts:
                 yield Problem((*path, key), unknown_host(host, hosts))
         if len(set(named)) != len(named):
-            yield Problem((*path, key), f"a host is named twice in {', '.join(named)}")
+            yield Problem((*path, key), f"expected distinct hosts, found {', '.join(named)}")
     if set(traffic.from_hosts) & set(traffic.to_hosts):
-        yield Problem((*path, "to"), "publisher and subscriber must be on different hosts")
+        yield Problem((*path, "to"), "expected publisher and subscriber on different hosts")
     for host in traffic.partial:
         if host not in traffic.to_hosts:
-            yield Problem((*path, "partial"), f"{host!r} is no subscriber of this stream")
+            subscribers = ", ".join(traffic.to_hosts)
+            text = f"expected one of the subscribers {subscribers}, found {host!r}"
+            yield Problem((*path, "partial"), text)
     links = [set(each.between) for each in scenario.network.all_links]
     for sender in traffic.from_hosts:
         for receiver in traffic.to_hosts:
             known = sender in hosts and receiver in hosts and sender != receiver
             if known and {sender, receiver} not in links:
-                yield Problem((*path, "to"), f"no link joins {sender} and {receiver}")
+                text = f"expected a link between {sender} and {receiver}, found none"
+                yield Problem((*path, "to"), text)
 
 
 def _unknown_in(scenario: Scenario, text: str) -> str:
-    """What is wrong with the hosts that a channel names, or nothing."""
+    """Return the problem of the hosts in a channel, or an empty string."""
     known = (*scenario.network.hosts, SELF)
     unknown = [host for host in placeholders(text) if host not in known]
     return unknown_host(unknown[0], scenario.network.hosts) if unknown else ""
@@ -82,41 +101,30 @@ def _unknown_in(scenario: Scenario, text: str) -> str:
 def _channel(
     channel: Channel, traffic: Traffic, path: Path, *, is_sending: bool
 ) -> Iterator[Problem]:
-    readers: list[Callable[[], object]] = [
-        lambda: channel.ports,
-        lambda: channel.term_length,
-        lambda: channel.mtu,
-        lambda: channel.reliable,
-        lambda: channel.receiver_window_bytes,
-        lambda: channel.initial_position,
-        lambda: channel.flow_control,
-        lambda: channel.group_tag,
-        lambda: channel.session_id,
-    ]
-    if not channel.control_mode:
-        readers.append(lambda: channel.endpoint_port)
-    for read in readers:
-        try:
-            read()
-        except ValueError as error:
-            yield Problem(path, str(error))
-            return
+    try:
+        check_parameters(channel)
+        read_all(channel)
+        if not channel.control_mode:
+            _ = channel.endpoint_port
+    except ValueError as error:
+        yield Problem(path, str(error))
+        return
     if channel.control_mode not in ("", "dynamic", "manual"):
         text = f"control-mode={channel.control_mode}: expected dynamic or manual"
         yield Problem(path, text)
     if channel.is_multicast or not channel.has_endpoint:
         return
     if is_sending:
-        wanted = [f"${{{traffic.to_host}}}"]
+        expected = [f"${{{traffic.to_host}}}"]
     else:
-        wanted = [f"${{{traffic.to_host}}}", f"${{{SELF}}}"]
-    if channel.endpoint_host not in wanted:
-        text = f"expected endpoint={wanted[0]}:PORT, the subscriber's host, found"
+        expected = [f"${{{traffic.to_host}}}", f"${{{SELF}}}"]
+    if channel.endpoint_host not in expected:
+        text = f"expected endpoint={expected[0]}:PORT, the subscriber's host, found"
         yield Problem(path, f"{text} {channel.endpoint_host}")
 
 
 def _others(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """What is wrong with the channels of single hosts and with those that are added."""
+    """Yield problems of the channels of individual hosts, destinations and sources."""
     for key, table, hosts in (
         ("channels", traffic.channels, traffic.from_hosts),
         ("receives", traffic.receives, traffic.to_hosts),
@@ -137,7 +145,8 @@ def _readable(scenario: Scenario, text: str, path: Path) -> Iterator[Problem]:
         return
     try:
         channel = parse_channel(text)
-        _ = channel.ports, channel.group_tag, channel.flow_control
+        check_parameters(channel)
+        read_all(channel)
     except ValueError as error:
         yield Problem(path, str(error))
 
@@ -150,21 +159,21 @@ def _pair(parsed: dict[str, Channel], path: Path) -> Iterator[Problem]:
     except ValueError:
         return
     if ports[0] != ports[1]:
-        text = f"the publisher sends to port {ports[0]}, the subscriber listens on {ports[1]}"
+        text = f"expected port {ports[0]}, to which the publisher sends, found {ports[1]}"
         yield Problem((*path, "receive"), text)
 
 
 def _several(parsed: dict[str, Channel], traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """What a stream with more than one publisher or subscriber needs."""
+    """Yield problems of a stream with several publishers or subscribers."""
     channel, receive = parsed["channel"], parsed.get("receive")
     if len(traffic.to_hosts) > 1 and not channel.is_group:
-        text = "one endpoint reaches one host: expected multicast or a control-mode for a list"
+        text = "expected multicast or a control-mode in the channel: an endpoint reaches one host"
         yield Problem((*path, "to"), text)
     if (channel.control_mode == "manual") != bool(traffic.destinations):
-        text = "destinations and control-mode=manual of the channel go together"
+        text = "expected both or neither of destinations and control-mode=manual in the channel"
         yield Problem((*path, "destinations"), text)
     if receive is not None and (receive.control_mode == "manual") != bool(traffic.sources):
-        text = "sources and control-mode=manual of the subscription go together"
+        text = "expected both or neither of sources and control-mode=manual in receive"
         yield Problem((*path, "sources"), text)
     if len(traffic.from_hosts) > 1:
         texts = [traffic.channels.get(each, traffic.channel) for each in traffic.from_hosts]
@@ -173,7 +182,7 @@ def _several(parsed: dict[str, Channel], traffic: Traffic, path: Path) -> Iterat
             parameters = parse_channel(text).parameters
             starts.add(tuple(parameters.get(name, "") for name in _START))
         if len(starts) != 1 or not all(next(iter(starts))):
-            text = f"several publishers of one stream need the same {', '.join(_START)}"
+            text = f"expected the same {', '.join(_START)} in the channels of all publishers"
             yield Problem((*path, "from"), text)
 
 
@@ -187,13 +196,19 @@ def _content(channel: Channel, traffic: Traffic, path: Path) -> Iterator[Problem
     if traffic.content.total_bytes < 1:
         yield Problem((*path, "bytes"), "expected at least 1B of content")
     if longest > most:
-        text = f"{longest} bytes is more than a term of {channel.term_length} allows, {most}"
+        text = f"expected at most {most}B with a term length of {channel.term_length}"
+        text = f"{text}, found {longest}B"
         yield Problem((*path, "message", "to"), text)
+    if 1 <= message.shortest_bytes <= longest <= most:
+        count = content_count(traffic.content.total_bytes, message.shortest_bytes, longest)
+        if count > MESSAGES_MAX:
+            text = f"expected at most {MESSAGES_MAX} messages, found about {count}"
+            yield Problem((*path, "bytes"), f"{text}: send less content, or longer messages")
     if not 1 <= message.shortest_bytes <= longest:
         text = f"expected 1B to {longest}B, found {message.shortest_bytes}B"
         yield Problem((*path, "message", "from"), text)
 
 
 def unknown_host(host: str, hosts: tuple[str, ...]) -> str:
-    """In words that there is no such host."""
-    return f"no host {host!r}: the hosts are {', '.join(hosts)}"
+    """Return the error message for an unknown host."""
+    return f"expected one of the hosts {', '.join(hosts)}, found {host!r}"

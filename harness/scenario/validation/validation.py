@@ -1,25 +1,29 @@
-"""Rules that no single table can check: what is well-formed but cannot happen.
+"""Validation of a whole scenario by rules that involve several tables.
 
-A scenario that asks for the impossible would pass for the wrong reason, so it is refused before
-anything starts. Each finding names the place in the file by a path of keys and indices.
+A scenario with rules that can never apply would pass for the wrong reason, so it is rejected before
+anything starts. Each problem has the path of its value in the file.
 """
 
+import re
 from collections.abc import Iterator
 
 from windtunnel.harness.scenario.schema.host_event import IMAGE_LIVENESS_NS, event_problems
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem
 from windtunnel.harness.scenario.validation.archive_validation import archive_problems
-from windtunnel.harness.scenario.validation.fault_validation import fault_problems
+from windtunnel.harness.scenario.validation.fault_validation import fault_problems, sends_over
 from windtunnel.harness.scenario.validation.impairment_validation import (
-    shared_problems,
-    weather_problems,
+    impairment_problems,
+    shared_netem_problems,
 )
 from windtunnel.harness.scenario.validation.traffic_validation import traffic_problems, unknown_host
 
+_MULTICAST = re.compile(r"[=:?|]2(2[4-9]|3[0-9])\.")
+"""A multicast address in a channel, of which other errors may be reported."""
+
 
 def problems(scenario: Scenario) -> list[Problem]:
-    """All that cannot be in a scenario whose tables are each well-formed."""
+    """Return all problems of a scenario whose tables are valid by themselves."""
     found = list(_network(scenario))
     for index, traffic in enumerate(scenario.traffic):
         found += traffic_problems(scenario, traffic, ("traffic", index))
@@ -36,21 +40,21 @@ def problems(scenario: Scenario) -> list[Problem]:
 
 
 def _readers(scenario: Scenario) -> Iterator[Problem]:
-    """Checks about hosts that read nothing, and readers that no check is about."""
+    """Yield checks of hosts without subscribers, and partial subscribers without a check."""
     known = {host for each in scenario.traffic for host in each.to_hosts}
-    asked: set[str] = set()
+    checked: set[str] = set()
     for index, check in enumerate(scenario.expect):
         chosen = check.arguments.get("to", []) if isinstance(check.arguments, dict) else []
         hosts = chosen if isinstance(chosen, list) else [chosen]
-        asked |= {host for host in hosts if isinstance(host, str)}
+        checked |= {host for host in hosts if isinstance(host, str)}
         for host in hosts:
             if host not in known:
-                text = f"{host!r} is no subscriber: expected {', '.join(sorted(known))}"
+                text = f"expected one of the subscribers {', '.join(sorted(known))}, found {host!r}"
                 yield Problem(("expect", index, check.name, "to"), text)
     for index, traffic in enumerate(scenario.traffic):
         for host in traffic.partial:
-            if host not in asked:
-                text = f"no check is about {host}: expected one with `to: {host}`"
+            if host not in checked:
+                text = f"expected a check with `to: {host}`, found none"
                 yield Problem(("traffic", index, "partial"), text)
 
 
@@ -58,22 +62,40 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
     hosts, links = scenario.network.hosts, scenario.network.all_links
     top: Path = ("network",)
     if len(set(hosts)) != len(hosts):
-        yield Problem((*top, "hosts"), f"a host is named twice in {', '.join(hosts)}")
+        yield Problem((*top, "hosts"), f"expected distinct hosts, found {', '.join(hosts)}")
     for index, link in enumerate(links):
         at: Path = (*top, "link") if scenario.network.links == () else (*top, "links", index)
         for end, host in enumerate(link.between):
             if host not in hosts:
                 yield Problem((*at, "between", end), unknown_host(host, hosts))
         if link.between[0] == link.between[1]:
-            yield Problem((*at, "between"), "a link needs two different hosts")
+            text = f"expected two different hosts, found {link.between[0]} twice"
+            yield Problem((*at, "between"), text)
         if any(set(link.between) == set(each.between) for each in links[:index]):
-            yield Problem((*at, "between"), f"{' and '.join(link.between)} have a link already")
-        yield from weather_problems(link, at)
+            hosts_text = " and ".join(link.between)
+            text = f"expected one link between {hosts_text}, found another"
+            yield Problem((*at, "between"), text)
+        yield from impairment_problems(link, at)
+        if link.impairments and not _has_traffic(scenario, link.between):
+            text = f"expected a stream between {' and '.join(link.between)}, found none"
+            yield Problem((*at, "weather"), f"{text}: there is nothing to impair")
     joined = {host for link in links for host in link.between}
     for host in hosts:
         if host not in joined:
-            yield Problem((*top, "hosts"), f"host {host!r} has no link, so nobody can reach it")
-    yield from shared_problems(links)
+            yield Problem((*top, "hosts"), f"expected a link of host {host!r}, found none")
+    yield from shared_netem_problems(links)
+
+
+def _has_traffic(scenario: Scenario, between: tuple[str, str]) -> bool:
+    """Whether datagrams of a stream pass a link: multicast passes every link of its sender."""
+    first, second = between
+    for traffic in scenario.traffic:
+        if sends_over(traffic, first, second) or sends_over(traffic, second, first):
+            return True
+        channels = (traffic.channel, *traffic.channels.values(), *traffic.destinations)
+        if any(_MULTICAST.search(each) for each in channels):
+            return True
+    return False
 
 
 def _events(scenario: Scenario) -> Iterator[Problem]:
@@ -99,4 +121,4 @@ def _unique(table: str, key: str | None, values: list[str] | list[int]) -> Itera
     for index, value in enumerate(values):
         if value in values[:index]:
             path: Path = (table, index) if key is None else (table, index, key)
-            yield Problem(path, f"{value!r} is there already: expected a new one")
+            yield Problem(path, f"expected a unique value, found {value!r} again")

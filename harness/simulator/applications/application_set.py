@@ -1,9 +1,7 @@
-"""All programs of one run: who there is, who plays a role at a host, who takes whose place.
+"""The set of all programs of one run, including killed ones and their successors.
 
-    drivers       one a host, each with its sampler
-    applications  subscribers, then publishers: one for each end of each stream
-
-Refuses to know when anybody is paused, killed or done.
+drivers       one per host, each with its sampler
+applications  subscribers, then publishers: one for each end of each stream
 """
 
 from __future__ import annotations
@@ -25,8 +23,8 @@ from windtunnel.harness.simulator.sabotage import Sabotage
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 
-class Cast:
-    """The programs of one run, also those that were killed."""
+class ApplicationSet:
+    """The programs of one run, including those that were killed."""
 
     def __init__(
         self,
@@ -45,7 +43,7 @@ class Cast:
         self.applications: list[Application] = []
 
     def add_subscribers(self) -> None:
-        """One for each reader of each stream."""
+        """Add one subscriber for each reader of each stream."""
         for traffic in self._case.traffic:
             for name in traffic.subscribers:
                 end = traffic.between(traffic.from_host, name)
@@ -53,19 +51,19 @@ class Cast:
                 self.applications.append(Application(self._world.host(name), make))
 
     def add_publishers(self, payload: NDArray[np.uint8]) -> None:
-        """One for each source of each stream; those of one stream begin together."""
+        """Add one publisher for each source of each stream; those of one stream start together."""
         self._payload = payload
         for traffic in self._case.traffic:
-            twins: list[Publisher] = []
+            peers: list[Publisher] = []
             for name in traffic.publishers:
                 end = traffic.between(name, traffic.to_host)
                 make = partial(self._publisher, end)
-                made = Application(self._world.host(name), make)
-                self.applications.append(made)
-                assert isinstance(made.work, Publisher)
-                twins.append(made.work)
-            for each in twins:
-                each.twins = twins
+                application = Application(self._world.host(name), make)
+                self.applications.append(application)
+                assert isinstance(application.work, Publisher)
+                peers.append(application.work)
+            for each in peers:
+                each.peers = peers
 
     def _subscriber(self, traffic: TrafficCase, connect: Callable[[], Aeron | None]) -> Subscriber:
         return Subscriber(
@@ -89,27 +87,27 @@ class Cast:
 
     @property
     def living(self) -> list[Application]:
-        """The applications that nobody has killed."""
+        """The applications that have not been killed."""
         return [each for each in self.applications if not each.is_killed]
 
     @property
     def subscribers(self) -> list[Subscriber]:
-        """What the living subscribers run."""
+        """The subscribers that have not been killed."""
         return [each.work for each in self.living if isinstance(each.work, Subscriber)]
 
     @property
     def have_subscribed(self) -> bool:
-        """Whether the driver of each subscriber knows of it, or one of them cannot go on."""
+        """Whether each subscriber's driver has acknowledged it, or an application has failed."""
         if any(each.error for each in self.living):
             return True
         return all(each.is_subscribed for each in self.subscribers)
 
     def count_bytes(self, role: str) -> int:
-        """Bytes of whole messages that all of a role have published, or were given."""
+        """Bytes of whole messages that all programs of a role have published or received."""
         return sum(each.work.count_bytes for each in self.living if each.role == role)
 
     def step(self) -> None:
-        """Let every application do what it can, and every sampler look."""
+        """Step every application and every sampler."""
         for each in self.living:
             each.step()
         now_ns = self._clock_ns()
@@ -118,35 +116,35 @@ class Cast:
                 driver.samples.look(now_ns)
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
-        """The living of these roles on a host."""
-        everybody: list[Program] = [*self.drivers, *self.applications]
+        """The programs of these roles on a host that have not been killed."""
+        programs: list[Program] = [*self.drivers, *self.applications]
         return [
             each
-            for each in everybody
+            for each in programs
             if each.host.name == host and each.role in roles and not each.is_killed
         ]
 
     def replace(self, killed: Program) -> None:
-        """Let the successor of a program that was killed begin."""
+        """Start the successor of a killed program."""
         if isinstance(killed, DriverProgram):
             self.drivers.append(killed.successor())
         elif isinstance(killed, Application):
             self.applications.append(killed.successor())
 
     def close_applications(self) -> None:
-        """Let all leave their files."""
+        """Write the files of all applications."""
         for each in self.applications:
             each.close(self._folder.host(each.host.name))
 
     def close_samplers(self) -> None:
-        """Write down what is known of the drivers, also when they have ended."""
+        """Write the samples of all drivers, including those that have ended."""
         for each in self.drivers:
             each.close()
 
     def exits(self, driver_error: str) -> list[ProcessExit]:
-        """How each program ended; `driver_error` is what a driver raised, or nothing."""
+        """How each program ended; `driver_error` is the exception of a driver, or empty."""
         log = self._folder.simulator_log.name
         for driver in self.drivers:
             driver.error = driver_error
-        everybody: list[Program] = [*self.drivers, *self.applications]
-        return [each.exit(log) for each in everybody]
+        programs: list[Program] = [*self.drivers, *self.applications]
+        return [each.exit(log) for each in programs]

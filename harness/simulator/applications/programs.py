@@ -1,11 +1,11 @@
-"""The programs of a simulated host, as whoever pauses, kills and restarts processes sees them.
+"""The programs of a simulated host, with the operations that host events apply to processes.
 
     Program    name, role, host        pause -> resume        kill -> successor
-      DriverProgram     the driver, with the sampler that watches it
+      DriverProgram     the driver, with the sampler of its counters
       Application       a publisher or a subscriber, and its client
 
-Who is paused is not stepped while time goes on; who is killed is not stepped any more and leaves
-nothing. Refuses to know why, and when.
+A paused program is not stepped while time advances. A killed one is never stepped again and leaves
+no files.
 """
 
 from __future__ import annotations
@@ -22,17 +22,17 @@ from windtunnel.harness.simulator.applications.publisher import Publisher
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
 from windtunnel.harness.simulator.output.counter_samples import CounterSamples
 from windtunnel.harness.simulator.support import Unsupported
-from windtunnel.harness.simulator.world.host import Guest, Host
+from windtunnel.harness.simulator.world.host import Host, HostClient
 from windtunnel.harness.workload.stop import SubjectError
 
 KILLED = -9
-"""The exit code of a process that SIGKILL has ended."""
+"""Exit code of a process killed by SIGKILL."""
 SUCCESSOR = "#"
-"""Between the name of a program and its number, if another had that name before it."""
+"""Separates the name of a program and its number, for successors of the same name."""
 
 
 class Program(Protocol):
-    """What every program can suffer."""
+    """The interface of every program."""
 
     name: str
     role: str
@@ -40,16 +40,16 @@ class Program(Protocol):
     is_killed: bool
 
     def pause(self) -> None:
-        """It stands still."""
+        """Stop stepping it."""
 
     def resume(self) -> None:
-        """It goes on."""
+        """Step it again."""
 
     def kill(self) -> None:
-        """It ends without a word."""
+        """End it without any cleanup."""
 
     def successor(self) -> Program:
-        """Another one in place of this, which was killed."""
+        """Start another one in its place, after it was killed."""
 
     def exit(self, log: str) -> ProcessExit:
         """How it ended."""
@@ -73,7 +73,7 @@ class DriverProgram:
         self.name = name or f"{host.name}/driver"
         self.is_killed = False
         self.error = ""
-        """What it raised, if it did."""
+        """The exception that it raised, or empty."""
         self._files, self._clock_ns = files, clock_ns
         self.samples = CounterSamples(host, files)
 
@@ -81,16 +81,16 @@ class DriverProgram:
         self.host.pause_driver()
 
     def resume(self) -> None:
-        # One that was killed meanwhile is not woken, nor is its successor.
+        # Neither a driver that was killed while paused nor its successor is resumed.
         if not self.is_killed:
             self.host.resume_driver()
 
     def kill(self) -> None:
-        # Its files are those of the driver that dies; the successor's take their place.
+        # Its files belong to the killed driver; the successor writes new ones in their place.
         self.is_killed = True
         self.samples.close(self._clock_ns())
         _, _, number = self.name.partition(SUCCESSOR)
-        self._files.put_aside(int(number or 1))
+        self._files.save_generation(int(number or 1))
         self.host.kill_driver()
 
     def successor(self) -> DriverProgram:
@@ -98,7 +98,7 @@ class DriverProgram:
         return DriverProgram(self.host, self._files, self._clock_ns, next_name(self.name))
 
     def close(self) -> None:
-        """Write down what its sampler knows."""
+        """Write the files of its sampler."""
         if not self.is_killed:
             self.samples.close(self._clock_ns())
 
@@ -110,7 +110,7 @@ class DriverProgram:
 
 
 Make = Callable[[Callable[[], Aeron | None]], Publisher | Subscriber]
-"""Makes what a program runs, given what connects it to a driver that is at work."""
+"""Creates what a program runs, given a function that connects it to a running driver."""
 
 
 class Application:
@@ -119,30 +119,31 @@ class Application:
     def __init__(self, host: Host, make: Make, name: str = "") -> None:
         self.host = host
         self._make = make
-        self._guest: Guest | None = None
+        self._host_client: HostClient | None = None
         self.is_killed = self._is_paused = False
         self.error = ""
-        """What went wrong; empty for a program that is well."""
+        """The error that stopped it; empty if there was none."""
         self.work = make(self._connect)
         self.role = self.work.role
         self.name = name or f"{host.name}/{self.role}-{self.work.traffic.id}"
 
     def _connect(self) -> Aeron | None:
-        """A new client in place of the one before, if the driver is at work."""
-        if not self.host.is_working:
+        """Replace the client by a new one, if the driver is running."""
+        if not self.host.is_running:
             return None
-        if self._guest is not None:
-            self.host.forget(self._guest)
-        self._guest = self.host.connect()
-        return self._guest.client
+        if self._host_client is not None:
+            self.host.drop_client(self._host_client)
+        self._host_client = self.host.connect()
+        return self._host_client.client
 
     @property
     def is_done(self) -> bool:
-        """Whether it has come to its end by itself."""
+        """Whether it has completed."""
         return self.work.is_done
 
     def step(self) -> None:
-        """Let it do what it can without waiting. Raises Unsupported when the driver says so."""
+        """Run it as far as possible without blocking. Raises Unsupported if the driver reports
+        that."""
         if self.error or self.is_killed or self._is_paused:
             return
         try:
@@ -160,19 +161,19 @@ class Application:
 
     def _set_paused(self, is_paused: bool) -> None:
         self._is_paused = is_paused
-        if self._guest is not None:
-            self._guest.is_paused = is_paused
+        if self._host_client is not None:
+            self._host_client.is_paused = is_paused
 
     def kill(self) -> None:
         self.is_killed = True
-        if self._guest is not None:
-            self.host.forget(self._guest)
+        if self._host_client is not None:
+            self.host.drop_client(self._host_client)
 
     def successor(self) -> Application:
         return Application(self.host, self._make, next_name(self.name))
 
     def close(self, files: HostDir) -> None:
-        """Leave its files, unless it was killed before it could."""
+        """Write its files, unless it was killed."""
         if self.is_killed:
             return
         if isinstance(self.work, Publisher):

@@ -1,9 +1,9 @@
-"""A publisher that is stepped: as much of its plan as pace and stream allow, then the others' turn.
+"""A stepped publisher, which sends as much of its plan per step as pace and flow control allow.
 
-    connect --> publication, destinations --> readers, twins --> messages --> close
+    connect --> publication, destinations --> subscribers, peers --> messages --> close
 
-It leaves the files that a workload's publisher leaves, with simulated times. Raises SubjectError
-where a stream refuses what it must take.
+It writes the same files as a workload's publisher, with simulated times. Raises SubjectError if a
+stream rejects a message that it must accept.
 """
 
 from __future__ import annotations
@@ -40,11 +40,11 @@ class Publisher:
         *,
         skips: bool,
     ) -> None:
-        """`connect` makes a client where a driver is at work; `skips` leaves out the message in
-        the middle."""
+        """`connect` creates a client if a driver is running; `skips` leaves out the message in the
+        middle."""
         self.traffic = traffic
-        self.twins: list[Publisher] = [self]
-        """All publishers of the stream: none begins before all are connected."""
+        self.peers: list[Publisher] = [self]
+        """All publishers of the stream: none starts before all are connected."""
         self._connect = connect
         self._clock_ns = clock_ns
         self._client: Aeron | None = None
@@ -61,30 +61,30 @@ class Publisher:
         self._next = 0
         self._pacer = Pacer(traffic.pace)
         self._close_ns = 0
-        """When it closes; 0 as long as there is something to send."""
+        """When it closes; 0 while there are messages to send."""
         self.count_bytes = 0
-        """Of whole messages that the stream took."""
+        """Bytes of whole messages that the publication accepted."""
         self._registration = 0
         self.publication: Publication | None = None
         self.is_connected = False
-        """Whether anybody has been there to read."""
+        """Whether a subscriber has connected."""
         self._facts = begin_facts(traffic, clock_ns())
         self.is_done = False
 
     def step(self) -> None:
-        """Go on as far as possible without waiting."""
+        """Go on as far as possible without blocking."""
         if self.is_done:
             return
         if self._client is None:
-            self._ask()
+            self._request()
         elif self.publication is None:
             self._find_publication(self._client)
         elif not self.is_connected:
-            self._look_for_readers(self.publication)
-        elif all(each.is_connected for each in self.twins):
+            self._check_connected(self.publication)
+        elif all(each.is_connected for each in self.peers):
             self._send(self.publication)
 
-    def _ask(self) -> None:
+    def _request(self) -> None:
         self._client = self._connect()
         if self._client is None:
             return
@@ -104,7 +104,7 @@ class Publisher:
             self.publication.async_add_destination(destination)
         note_stream(self._facts, self.publication)
 
-    def _look_for_readers(self, publication: Publication) -> None:
+    def _check_connected(self, publication: Publication) -> None:
         if publication.is_closed:
             raise SubjectError(f"closed before it was connected: {publication.close_reason}")
         self.is_connected = publication.is_connected
@@ -135,7 +135,7 @@ class Publisher:
         publication.close()
 
     def _offer(self, publication: Publication, start: int, length: int) -> int:
-        """Returns a position, or 0 when the stream pushes back."""
+        """Offer one message. Returns its position, or 0 on back pressure."""
         at, message = start % self._payload.size, self._payload
         if at + length > self._payload.size:
             message, at = message_bytes(self._payload, start, length), 0
@@ -161,7 +161,7 @@ class Publisher:
             require_turned(turns, self._facts.message_count, length)
 
     def close(self, host: HostDir, error: str) -> None:
-        """Leave the publisher's files; `error` is what went wrong, or nothing."""
+        """Write the publisher's files; `error` describes a failure, or is empty."""
         files = host.publisher(self.traffic.id)
         files.offers.parent.mkdir(parents=True, exist_ok=True)
         offers = self._offers[: self._facts.message_count]

@@ -1,10 +1,10 @@
-"""A subscriber that is stepped: the workload's own application and tap, polled in turns.
+"""A stepped subscriber: the workload's own application and tap, polled in turn.
 
     driver --> log of the image --> subscription 1 --> application --> messages.bin, index.bin
                                 --> subscription 2 --> tap ----------> frames.bin
 
-It leaves the files that a workload's subscriber leaves, with simulated times. A stream that rejoins
-is read in parts, by one client after the other if need be.
+It writes the same files as a workload's subscriber, with simulated times. A stream that rejoins is
+read in parts, by several clients in succession if needed.
 """
 
 from __future__ import annotations
@@ -40,8 +40,8 @@ class Subscriber:
         sessions: int,
         flips_byte: bool,
     ) -> None:
-        """`connect` makes a client where a driver is at work; `sessions` are those of a stream that
-        rejoins; `flips_byte` damages the first message."""
+        """`connect` creates a client if a driver is running; `sessions` are those of a stream that
+        rejoins; `flips_byte` corrupts the first message."""
         self.traffic = traffic
         self._connect = connect
         self._clock_ns = clock_ns
@@ -85,8 +85,8 @@ class Subscriber:
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether the driver knows of both subscriptions."""
-        if self._client is None and not self._ask():
+        """Whether the driver has acknowledged both subscriptions."""
+        if self._client is None and not self._request():
             return False
         assert self._client is not None
         if len(self.subscriptions) < len(self._registrations):
@@ -97,8 +97,8 @@ class Subscriber:
                     self._add_sources(found)
         return len(self.subscriptions) == len(self._registrations)
 
-    def _ask(self) -> bool:
-        """Ask a driver for both subscriptions; False when there is none to ask."""
+    def _request(self) -> bool:
+        """Request both subscriptions from the driver; returns False if none is running."""
         self._client = self._connect()
         if self._client is None:
             return False
@@ -116,7 +116,7 @@ class Subscriber:
                 subscription.async_add_destination(source)
 
     def step(self) -> None:
-        """Read all that there is, as far as the application's pace allows."""
+        """Read everything available, as far as the application's pace allows."""
         if self.is_done:
             return
         if self._parts is not None and self._client is not None and self._client.is_closed:
@@ -157,7 +157,7 @@ class Subscriber:
         elif own.is_closed or tapped.is_closed:
             if self.traffic.to_host not in self.traffic.partial:
                 raise SubjectError(
-                    f"the image went away at position {own.position} (tap: {tapped.position}), "
+                    f"the image was closed at position {own.position} (tap: {tapped.position}), "
                     "before the end of the stream"
                 )
             self.is_done = True
@@ -165,7 +165,7 @@ class Subscriber:
             self._facts.ended_ns = self._clock_ns()
 
     def close(self, error: str) -> None:
-        """Leave the stream, and the subscriber's files; `error` is what went wrong, or nothing."""
+        """Close the subscriptions and write the files; `error` describes a failure, or is empty."""
         for each in self.subscriptions:
             each.close()
         self._closing.close()

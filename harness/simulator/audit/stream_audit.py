@@ -1,15 +1,16 @@
-"""What must hold of every stream at every turn, by the harness's own tables.
+"""Checks the invariants of every stream at every turn, using only the harness's own tables.
 
-    wire      nothing is sent beyond what an SM allowed; a NAK asks for a hole, and only if reliable
+    wire      nothing is sent beyond what an SM allowed; a NAK covers a gap, and only if reliable
     counters  rcv-hwm and rcv-pos only rise, rcv-hwm >= rcv-pos, neither runs ahead of the wire
-    log       every frame is the planned one, byte for byte, in image and publication alike, but for
-              the bits that the link flipped behind the header's place; a PAD that was not planned
-              covers whole frames, each disturbed, and only if unreliable
+    log       every frame is the expected one, byte for byte, in image and publication alike, except
+              for bits after the header that the link flipped; an unexpected PAD covers whole
+              frames, each disturbed by the link, and only if unreliable
 
-The first violation is kept with its place, and the world stops. Knows nothing of how the driver
-works: it reads datagrams, counters and logs. Frames come from `dissect.expected_log`. One loss is
-nobody's fault: a PAD needs room in the window for its header alone, but counts whole against the
-receiver's threshold, so a datagram that ends in one may be dropped (Aeron 1.53, both drivers).
+The first violation is recorded with its position, and the world stops. The audit does not depend on
+the driver's code: it reads datagrams, counters and logs. Expected frames come from
+`dissect.expected_log`. One loss is not a violation: a PAD needs room in the window for its header
+alone, but counts whole against the receiver's threshold, so a datagram that ends in one may be
+dropped (Aeron 1.53, both drivers).
 """
 
 from typing import Any
@@ -44,7 +45,7 @@ from windtunnel.harness.simulator.audit.stream_record import (
     HWM_FELL,
     MALFORMED_SENT,
     NAK_AHEAD,
-    NAK_NO_HOLE,
+    NAK_NO_GAP,
     NAK_UNRELIABLE,
     RCV_POS_FELL,
     SND_POS_FELL,
@@ -57,7 +58,7 @@ from windtunnel.harness.simulator.audit.stream_record import (
 _DATA, _PAD, _NAK, _SM, _HEARTBEAT, _MALFORMED = DATA, PAD, NAK, SM, HEARTBEAT, MALFORMED
 _HEADER = 32
 FREE_BITS = 8 * 24
-"""Bits of a frame before its reserved value and payload, which are the application's affair."""
+"""Bits of a frame before its reserved value and payload, which belong to the application."""
 
 
 @kernel
@@ -82,16 +83,16 @@ def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
             stream = audit.streams[index]
             consumed = position_of(stream, i32_le(buf, at + 16), i32_le(buf, at + 20))
             if stream["is_flowing"] and consumed > stream["position"]:
-                _let_go(stream)
+                _freeze(stream)
             else:
                 stream["status_top"] = max(stream["status_top"], consumed)
 
 
 @kernel
-def _let_go(stream: Any) -> None:
-    """Keep a stream as it was when its image died: another, whose SM this is, follows it.
+def _freeze(stream: Any) -> None:
+    """Freeze a stream as it was when its image died: the SM came from an image that followed it.
 
-    Nobody reads on, and what the other image does is no evidence of how this one ended.
+    The application reads only the first image; what the other does is no evidence of how it ended.
     """
     stream["is_succeeded"] = 1
     stream["is_open"] = 0
@@ -100,7 +101,7 @@ def _let_go(stream: Any) -> None:
 
 @kernel
 def _check_window(audit: Audit, index: int, buf: Any, at: int, length: int) -> None:
-    """Data may end where an SM allowed; of a PAD only the header is sent."""
+    """Check that data ends where an SM allowed; of a PAD only the header is sent."""
     stream = audit.streams[index]
     first = position_of(stream, i32_le(buf, at + 20), i32_le(buf, at + 8))
     if first + length > stream["window_end"]:
@@ -111,21 +112,21 @@ def _check_window(audit: Audit, index: int, buf: Any, at: int, length: int) -> N
 def _check_nak(audit: Audit, index: int, buf: Any, at: int) -> None:
     stream = audit.streams[index]
     stream["naks_out"] += 1
-    offset, wanted = i32_le(buf, at + 20), i32_le(buf, at + 24)
+    offset, length_requested = i32_le(buf, at + 20), i32_le(buf, at + 24)
     first = position_of(stream, i32_le(buf, at + 16), offset)
     if not stream["is_reliable"]:
-        violate(audit, NAK_UNRELIABLE, index, first, 0, wanted)
+        violate(audit, NAK_UNRELIABLE, index, first, 0, length_requested)
         return
-    if first + wanted > stream["wire_top"]:
-        violate(audit, NAK_AHEAD, index, first, stream["wire_top"], first + wanted)
-    # The conductor saw the hole in this turn, before what had landed was filed.
-    if first != stream["hole_at"] or first + wanted > stream["hole_end"]:
-        violate(audit, NAK_NO_HOLE, index, first, stream["hole_at"], first + wanted)
+    if first + length_requested > stream["wire_top"]:
+        violate(audit, NAK_AHEAD, index, first, stream["wire_top"], first + length_requested)
+    # The conductor saw the gap in this turn, before the datagrams that landed were inserted.
+    if first != stream["gap_at"] or first + length_requested > stream["gap_end"]:
+        violate(audit, NAK_NO_GAP, index, first, stream["gap_at"], first + length_requested)
 
 
 @kernel
 def on_landed(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
-    """Learn from a datagram that reached a host what its driver may know from now on."""
+    """Update what the driver of a host may know, from a datagram that reached the host."""
     if audit.streams.size == 0:
         return
     code = class_of_first(buf, at, length)
@@ -163,7 +164,7 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
         end += step
         frame_at += step
     if end > stream["status_top"] + stream["term_length"]:
-        return  # No sound sender is there: forged, or damaged on its way.
+        return  # Not from a sound sender: forged or corrupted.
     stream["wire_top"] = max(stream["wire_top"], end)
     if ends_in_pad and end > stream["status_top"] + stream["term_length"] // 2:
         while first < end:
@@ -174,7 +175,7 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
 
 @kernel
 def check_counters(audit: Audit, index: int, near: Any, far: Any) -> None:
-    """Look at the counters of a stream's sending host and of its receiving host."""
+    """Check the counters of a stream's sending host and of its receiving host."""
     stream = audit.streams[index]
     hwm = i64_le(far, stream["hwm_id"] * 128)
     rcv_pos = i64_le(far, stream["rcv_pos_id"] * 128)
@@ -196,7 +197,7 @@ def check_counters(audit: Audit, index: int, near: Any, far: Any) -> None:
 
 @kernel
 def note_decisions(audit: Audit, engine: Engine) -> None:
-    """Mark the frames that the middlebox has kept from arriving in their turn."""
+    """Mark the frames that the middlebox dropped, delayed or corrupted."""
     state = audit.state
     while state[DECISIONS_SEEN] < engine.state[DECISIONS]:
         decision = engine.decisions[state[DECISIONS_SEEN]]
@@ -218,12 +219,12 @@ def note_decisions(audit: Audit, engine: Engine) -> None:
         frame = _mark(audit, index, decision["position"])
         if frame >= 0 and action == CORRUPT and decision["detail"] >= FREE_BITS:
             bits = engine.rules[decision["rule"]]["bits"]
-            audit.bent[frame] = max(audit.bent[frame], bits)
+            audit.flipped_bits[frame] = max(audit.flipped_bits[frame], bits)
 
 
 @kernel
 def _mark(audit: Audit, index: int, position: int) -> int:
-    """Note that a planned frame was disturbed. Returns which, or -1 where none begins."""
+    """Mark an expected frame as disturbed. Returns its index, or -1 if no frame starts there."""
     stream = audit.streams[index]
     low, high = stream["next_frame"], stream["frame_end"]
     while low < high:

@@ -1,10 +1,10 @@
-"""The streams of a world whose kernels publish, read and check them, and the first violation.
+"""The streams that kernels publish, read and check, with their progress and the first violation.
 
-    Audit   streams     who they are, how far everybody has come, where logs and counters lie
-            frames      what is planned, and what the link did to each
-            state       the violation, if there is one, and what the shell waits for
+    Audit   streams     ids, progress of both ends, addresses of logs and counters
+            frames      the expected frames, and what the link did to each
+            state       the violation, if there is one, and the goal that Python waits for
 
-Knows the words for each violation. Refuses to know how one is found: that is `stream_audit`'s.
+Holds the text for each violation; `stream_audit` detects them.
 """
 
 from typing import Any, NamedTuple
@@ -17,9 +17,9 @@ from windtunnel.harness.dissect.driver_files.expected_log import EXPECTED_FRAME
 
 STREAM = np.dtype(
     [
-        ("is_open", "<i8"),  # whether its datagrams are looked at: ids and start are known
+        ("is_open", "<i8"),  # whether its datagrams are checked: ids and start are known
         ("is_flowing", "<i8"),  # whether it is published and read: logs and counters are known
-        ("is_succeeded", "<i8"),  # whether its image died and another came: it is kept as it was
+        ("is_succeeded", "<i8"),  # whether its image died and another came: it is frozen as it was
         ("from_host", "<i8"),  # 0 or 1
         ("session_id", "<i8"),
         ("stream_id", "<i8"),
@@ -36,29 +36,29 @@ STREAM = np.dtype(
         ("rcv_pos_id", "<i8"),
         ("sub_pos_id", "<i8"),
         ("payload_at", "<i8"),  # where its content begins in the payload
-        ("burst", "<i8"),  # messages offered in one turn at most
+        ("burst", "<i8"),  # maximum number of messages offered in one turn
         ("next_message", "<i8"),  # in `lengths`
-        ("gate", "<i8"),  # message before which the publisher waits for good weather
+        ("gate", "<i8"),  # message before which the publisher waits for the recovery phase
         ("message_end", "<i8"),
         ("sent_bytes", "<i8"),
         ("next_frame", "<i8"),  # in `frames`
         ("frame_end", "<i8"),
-        ("position", "<i8"),  # how far was read
+        ("position", "<i8"),  # up to which the subscriber has read
         ("end_position", "<i8"),
         ("hwm", "<i8"),  # as last seen
         ("rcv_pos", "<i8"),
         ("snd_pos", "<i8"),
-        ("wire_top", "<i8"),  # highest position that a datagram showed the receiver
+        ("wire_top", "<i8"),  # highest position in a datagram that reached the receiver
         ("window_end", "<i8"),  # highest position that an SM allowed the sender
-        ("status_top", "<i8"),  # highest consumption position that an SM told, from join on
-        ("hole_at", "<i8"),  # the first byte that the image lacked at the end of the last turn
-        ("hole_end", "<i8"),  # and where that hole ended: a frame, or the term's end
+        ("status_top", "<i8"),  # highest consumption position in an SM, from join on
+        ("gap_at", "<i8"),  # first byte that the image lacked at the end of the last turn
+        ("gap_end", "<i8"),  # where that gap ended: at a frame, or the term's end
         ("naks_out", "<i8"),  # NAKs that left the receiver
         ("naks_in", "<i8"),  # NAKs that reached the sender
-        ("filled", "<i8"),  # frames that gap fills covered
-        ("bent", "<i8"),  # frames that were delivered with bits that the link had flipped
-        ("visit_frames", "<i8"),  # that the reader takes at most before it rests
-        ("rest_ns", "<i8"),  # how long it rests; 0 for a reader that never does
+        ("gap_filled", "<i8"),  # frames that gap fills covered
+        ("corrupted", "<i8"),  # frames that were delivered with bits that the link had flipped
+        ("visit_frames", "<i8"),  # maximum number of frames that the reader takes before it rests
+        ("rest_ns", "<i8"),  # length of its rests; 0 for a reader that never rests
         ("rested_ns", "<i8"),  # when it reads again
     ]
 )
@@ -66,23 +66,23 @@ STREAM = np.dtype(
 # Violations.
 NONE = 0
 CODES = {
-    1: "the image holds another frame than was published",
-    2: "the image's bytes are not the publication's",
-    3: "the image's bytes are not the payload's",
+    1: "the image holds a different frame than was published",
+    2: "the image's bytes differ from the publication's",
+    3: "the image's bytes differ from the payload's",
     4: "a PAD covers part of a frame",
     5: "a PAD covers a frame that the link did not disturb",
     6: "a reliable stream was padded",
-    7: "rcv-hwm fell",
-    8: "rcv-pos fell",
+    7: "rcv-hwm decreased",
+    8: "rcv-pos decreased",
     9: "rcv-hwm is below rcv-pos",
     10: "rcv-hwm is ahead of the wire",
     11: "data was sent beyond the receiver's window",
     12: "an unreliable stream sent a NAK",
-    13: "a NAK does not ask for the first hole",
-    14: "a NAK asks for what nobody has heard of",
+    13: "a NAK does not start at the first gap or exceeds it",
+    14: "a NAK covers positions that have not been on the wire",
     15: "a datagram is malformed",
-    16: "snd-pos fell",
-    17: "an offer was refused for good",
+    16: "snd-pos decreased",
+    17: "an offer failed permanently",
 }
 (
     OTHER_FRAME,
@@ -97,7 +97,7 @@ CODES = {
     HWM_AHEAD,
     BEYOND_WINDOW,
     NAK_UNRELIABLE,
-    NAK_NO_HOLE,
+    NAK_NO_GAP,
     NAK_AHEAD,
     MALFORMED_SENT,
     SND_POS_FELL,
@@ -106,8 +106,9 @@ CODES = {
 
 # Cells of `state`.
 CODE, WHERE, PLACE, EXPECTED, FOUND, DECISIONS_SEEN, FLIPS, GOAL = range(8)
-"""The violation; decisions of the middlebox looked at; datagrams still to be damaged; what the
-shell waits for."""
+"""The violation; number of the middlebox's decisions processed; datagrams still to be corrupted;
+the goal that Python waits for.
+"""
 NO_GOAL, GATES, ENDS = range(3)
 """Goals: every publisher is at its gate, every reader at the end."""
 
@@ -115,19 +116,21 @@ NO_GOAL, GATES, ENDS = range(3)
 class Audit(NamedTuple):
     """The streams of a world that are published, read and checked by its kernels."""
 
-    streams: Any  # STREAM[n]; none where applications in Python do that
+    streams: Any  # STREAM[n]; none if applications in Python do that
     appenders: Any  # APPENDER[n], the driver's own state of each publication
     lengths: Any  # int64: of all messages, stream after stream
     payload: Any  # uint8
     frames: Any  # EXPECTED_FRAME: stream after stream
-    disturbed: Any  # uint8, one a frame: kept from arriving whole in its turn at least once
-    bent: Any  # uint8, one a frame: bits that were flipped at once behind its place; 0 for none
+    disturbed: Any  # uint8 per frame: lost, late or corrupted at least once
+    flipped_bits: (
+        Any  # uint8 per frame: adjacent bits flipped together after the header; 0 for none
+    )
     state: Any  # int64, one cell each
 
 
 @kernel
 def violate(audit: Audit, code: int, stream: int, place: int, expected: int, found: int) -> None:
-    """Keep a violation, if it is the first."""
+    """Record a violation, if it is the first."""
     state = audit.state
     if state[CODE] == NONE:
         state[CODE] = code
@@ -139,14 +142,14 @@ def violate(audit: Audit, code: int, stream: int, place: int, expected: int, fou
 
 @kernel
 def position_of(stream: Any, term_id: int, term_offset: int) -> int:
-    """The stream position of a place; terms before the initial one lie far ahead."""
+    """Compute a stream position; terms before the initial one are mapped far ahead."""
     count = int(term_id - stream["initial_term_id"]) & 0xFFFFFFFF
     return int(count * stream["term_length"] + term_offset)
 
 
 @kernel
 def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
-    """The stream that a host sends under these ids, or -1."""
+    """The index of the stream that a host sends under these ids, or -1."""
     for index in range(audit.streams.size):
         stream = audit.streams[index]
         if (
@@ -160,8 +163,8 @@ def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
 
 
 @kernel
-def is_over(audit: Audit) -> bool:
-    """Whether the shell must look: there is a violation, or the goal is reached."""
+def needs_shell(audit: Audit) -> bool:
+    """Whether Python must take over: there is a violation, or the goal is reached."""
     state = audit.state
     if state[CODE] != NONE:
         return True
@@ -177,7 +180,7 @@ def is_over(audit: Audit) -> bool:
 
 
 def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
-    """An audit with room for so many streams, messages and planned frames."""
+    """Create an audit for a number of streams, messages and expected frames."""
     return Audit(
         streams=np.zeros(streams, dtype=STREAM),
         appenders=np.zeros(streams, dtype=APPENDER),
@@ -185,13 +188,13 @@ def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
         payload=payload,
         frames=np.zeros(frames, dtype=EXPECTED_FRAME),
         disturbed=np.zeros(frames, dtype=np.uint8),
-        bent=np.zeros(frames, dtype=np.uint8),
+        flipped_bits=np.zeros(frames, dtype=np.uint8),
         state=np.zeros(8, dtype=np.int64),
     )
 
 
 def violation_text(audit: Audit) -> str:
-    """The violation in words; empty when there is none."""
+    """Format the violation; empty if there is none."""
     code, stream, place, expected, found = (int(each) for each in audit.state[: FOUND + 1])
     if code == NONE:
         return ""

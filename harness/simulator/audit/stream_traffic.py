@@ -1,9 +1,9 @@
-"""Publishing and reading without Python: the applications of a world whose streams are audited.
+"""Publishes and reads streams in kernels: the applications of a world whose streams are audited.
 
     publisher   plan's lengths, payload --the driver's own appender--> log of the publication
     reader      log of the image --> each frame compared with plan, payload and publication's log
 
-A reader moves its position as a client does, when it is done with what lies behind it.
+Like a client, a reader advances its position after it has processed the frames before it.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ _BACK_PRESSURED, _ADMIN_ACTION, _NOT_CONNECTED = _AGAIN
 
 @kernel
 def has_messages(streams: Any) -> bool:
-    """Whether any publisher has something to offer."""
+    """Whether any publisher has messages to offer."""
     for index in range(streams.size):
         stream = streams[index]
         last = min(stream["gate"], stream["message_end"])
@@ -51,8 +51,8 @@ def has_messages(streams: Any) -> bool:
 
 
 @kernel
-def is_anybody_slow(streams: Any) -> bool:
-    """Whether any reader has left something for later."""
+def has_slow_reader(streams: Any) -> bool:
+    """Whether any reader rests between reads."""
     rest_ns = 0
     for index in range(streams.size):
         rest_ns = max(rest_ns, streams[index]["rest_ns"])
@@ -61,7 +61,7 @@ def is_anybody_slow(streams: Any) -> bool:
 
 @kernel
 def publish(audit: Audit, index: int, values: Any) -> int:
-    """Offer a stream's next messages, as many as are allowed. Returns how many were taken."""
+    """Offer a stream's next messages, up to its burst. Returns how many were accepted."""
     stream = audit.streams[index]
     log = bytes_at(stream["log_address"], stream["log_length"])
     limit = i64_le(values, stream["limit_at"])
@@ -86,7 +86,8 @@ def publish(audit: Audit, index: int, values: Any) -> int:
 
 @kernel
 def read(audit: Audit, index: int, values: Any, now_ns: int) -> int:
-    """Read and check what has become readable, unless the reader rests. Returns how many frames."""
+    """Read and check the available frames, unless the reader rests. Returns the number of
+    frames."""
     stream = audit.streams[index]
     visit = 0 if now_ns < stream["rested_ns"] else stream["visit_frames"]
     log = bytes_at(stream["image_address"], stream["image_length"])
@@ -111,13 +112,13 @@ def read(audit: Audit, index: int, values: Any, now_ns: int) -> int:
         counters.set_release(values, stream["sub_pos_id"], stream["position"])
         stream["rested_ns"] = now_ns + stream["rest_ns"]
     if stream["is_reliable"]:
-        _measure_hole(stream, log)
+        _measure_gap(stream, log)
     return count
 
 
 @kernel
-def _measure_hole(stream: Any, log: Any) -> None:
-    """Note where the image lacks its next frame, and up to where."""
+def _measure_gap(stream: Any, log: Any) -> None:
+    """Record the first gap of the image."""
     term_length = stream["term_length"]
     first = max(stream["position"], stream["rcv_pos"])
     while first < stream["wire_top"]:
@@ -130,19 +131,19 @@ def _measure_hole(stream: Any, log: Any) -> None:
         term_end = first - first % term_length + term_length
         while end < term_end and i32_le(log, _index(end, term_length)) == 0:
             end += _ALIGNMENT
-    stream["hole_at"] = first
-    stream["hole_end"] = end
+    stream["gap_at"] = first
+    stream["gap_end"] = end
 
 
 @kernel
 def _index(position: int, term_length: int) -> int:
-    """Where in a log a position lies."""
+    """The offset of a position in a log."""
     return position // term_length % 3 * term_length + position % term_length
 
 
 @kernel
 def _check_padding(audit: Audit, index: int, position: int, end: int) -> None:
-    """A PAD is the planned one, or covers whole frames that the link disturbed."""
+    """Check that a PAD is expected, or covers whole frames that the link disturbed."""
     stream = audit.streams[index]
     frames = audit.frames
     first = stream["next_frame"]
@@ -160,7 +161,7 @@ def _check_padding(audit: Audit, index: int, position: int, end: int) -> None:
         if not audit.disturbed[frame]:
             violate(audit, UNDISTURBED, index, frames[frame]["position"], end, position)
         stream["next_frame"] += 1
-        stream["filled"] += 1
+        stream["gap_filled"] += 1
     if position != end:
         violate(audit, PART_PADDED, index, position, end, position)
 
@@ -169,7 +170,7 @@ def _check_padding(audit: Audit, index: int, position: int, end: int) -> None:
 def _check_data(
     audit: Audit, index: int, log: Any, at: int, position: int, frame_length: int
 ) -> None:
-    """A frame of data is the planned one: in its header, its payload and the publication's log."""
+    """Check a data frame: header, payload, and equality with the publication's log."""
     stream = audit.streams[index]
     frame = stream["next_frame"]
     if frame >= stream["frame_end"]:
@@ -194,9 +195,9 @@ def _check_data(
     published = bytes_at(stream["log_address"], stream["log_length"])
     length = aligned(frame_length)
     if differs(log, at, published, at, length):
-        if not _is_bent(log, at, published, length, audit.bent[frame]):
+        if not _is_flipped(log, at, published, length, audit.flipped_bits[frame]):
             violate(audit, OTHER_BYTES, index, position, 0, 0)
-        stream["bent"] += 1
+        stream["corrupted"] += 1
     else:
         payload_at = stream["payload_at"] + planned["payload_start"]
         if differs(log, at + _HEADER, audit.payload, payload_at, frame_length - _HEADER):
@@ -205,8 +206,9 @@ def _check_data(
 
 
 @kernel
-def _is_bent(log: Any, at: int, published: Any, length: int, bits: int) -> bool:
-    """Whether frames differ by no more neighbouring bits than the link flipped at once, and there.
+def _is_flipped(log: Any, at: int, published: Any, length: int, bits: int) -> bool:
+    """Whether two frames differ only in as many adjacent bits as the link flipped, after the
+    header.
 
     Both lie at `at` of their logs.
     """
@@ -223,7 +225,7 @@ def _is_bent(log: Any, at: int, published: Any, length: int, bits: int) -> bool:
 
 @kernel
 def differs(left: Any, left_at: int, right: Any, right_at: int, length: int) -> bool:
-    """Whether two runs of bytes differ anywhere."""
+    """Whether two byte ranges differ."""
     difference: Any = 0
     whole = length & -8
     for index in range(0, whole, 8):

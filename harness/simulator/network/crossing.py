@@ -1,9 +1,9 @@
-"""The middlebox's part of a turn: what a host has sent crosses it, what it had kept goes on.
+"""The middlebox's part of a turn: process what a host has sent, release held frames that are due.
 
-    mailboxes --cross--> engine (the rules) --> outbox --> weather --> wires
-                            ^-- keeps, go_on -^
+    mailboxes --cross--> engine (the rules) --> outbox --> impairments --> wires
+                            ^- holds, go_on -^
 
-Shared by all ways of taking turns. Refuses to know who takes a turn, and when.
+Shared by the kernels of all kinds of turns.
 """
 
 from windtunnel.driver.kernels.jit import kernel
@@ -18,7 +18,8 @@ from windtunnel.harness.simulator.world.world_state import FULL, LEFT_OVER, Betw
 
 @kernel
 def cross(links: Links, between: Between, host: int, now_ns: int) -> int:
-    """All that a host has sent goes through the middlebox. Returns how many datagrams."""
+    """Pass everything that a host has sent through the middlebox. Returns the number of
+    datagrams."""
     count = 0
     while True:
         taken = datagram_delivery.depart(
@@ -40,27 +41,27 @@ def cross(links: Links, between: Between, host: int, now_ns: int) -> int:
 
 
 @kernel
-def go_on(between: Between, now_ns: int) -> int:
-    """What rules and weather have kept goes on where its time has come."""
+def release_due(between: Between, now_ns: int) -> int:
+    """Release the frames held by rules and impairments that are due."""
     count = 0
-    if next_due_ns(between.engine.waiting) <= now_ns:
+    if next_due_ns(between.engine.held) <= now_ns:
         while not rules_engine.release(between.engine, now_ns):
             count += send_out(between, now_ns)
         count += send_out(between, now_ns)
-    if next_due_ns(between.weather.waiting) <= now_ns:
-        count += datagram_delivery.drift(
-            between.weather, between.wires, between.packet, between.state, now_ns
+    if next_due_ns(between.impairments.held) <= now_ns:
+        count += datagram_delivery.send_impaired(
+            between.impairments, between.wires, between.packet, between.state, now_ns
         )
     return count
 
 
 @kernel
 def send_out(between: Between, now_ns: int) -> int:
-    """Empty the engine's outbox. Returns how many datagrams."""
+    """Empty the engine's outbox. Returns the number of datagrams."""
     return datagram_delivery.send_out(
         between.engine.outbox,
-        between.moved,
-        between.weather,
+        between.rewritten_ports,
+        between.impairments,
         between.wires,
         between.packet,
         between.state,
@@ -69,14 +70,14 @@ def send_out(between: Between, now_ns: int) -> int:
 
 
 @kernel
-def kept_until_ns(between: Between) -> int:
-    """When the middlebox has something to do by itself."""
-    return min(next_due_ns(between.engine.waiting), next_due_ns(between.weather.waiting))
+def next_release_ns(between: Between) -> int:
+    """The time at which the next held frame is due."""
+    return min(next_due_ns(between.engine.held), next_due_ns(between.impairments.held))
 
 
 @kernel
 def fullness(between: Between) -> int:
-    """FULL when decisions or tape must be emptied, else 0."""
+    """FULL if the decisions or the tape must be drained, else 0."""
     needs = 0
     if between.engine.state[DECISIONS] > len(between.engine.decisions) // 2:
         needs |= FULL

@@ -1,9 +1,10 @@
-"""The way of a datagram from one host's mailbox to another's, or to those of a group.
+"""Delivers datagrams from one host's mailbox to another's, or to those of a group.
 
-    mailbox --depart--> engine --> outbox --send_out--> ports --> weather --drift--> wire --land-->
+    mailbox --depart--> engine --> outbox --send_out--> ports --> impairments --drift--> wire
+                                                                                --land--> mailbox
 
-A datagram that the weather may damage carries a seal over its bytes, in place of a checksum; the
-host that it reaches refuses it when the seal is broken. Knows nothing of agents and their turns.
+A datagram that impairments may corrupt carries a seal over its bytes in place of a checksum; the
+receiving host rejects it if the seal does not match.
 """
 
 from typing import Any
@@ -15,12 +16,12 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.media import link
 from windtunnel.driver.media.link import Links
 from windtunnel.harness.middlebox.engine import engine as rules_engine
-from windtunnel.harness.middlebox.engine import held_frames as wait
+from windtunnel.harness.middlebox.engine import held_frames
 from windtunnel.harness.middlebox.engine import outbox as out
 from windtunnel.harness.middlebox.engine.outbox import Outbox
 from windtunnel.harness.middlebox.engine.state import Engine
-from windtunnel.harness.middlebox.impairment import impairment as skies
-from windtunnel.harness.middlebox.impairment.impairment import Weather
+from windtunnel.harness.middlebox.impairment import impairment
+from windtunnel.harness.middlebox.impairment.impairment import Impairments
 from windtunnel.harness.simulator.audit import stream_audit
 from windtunnel.harness.simulator.audit.stream_record import Audit
 from windtunnel.harness.simulator.network import in_flight, port_rewriting
@@ -31,9 +32,9 @@ from windtunnel.harness.simulator.network.in_flight import (
     ENVELOPE_LENGTH,
     SEAL,
     SOURCE_LENGTH,
-    Flight,
+    Wires,
 )
-from windtunnel.harness.simulator.network.port_rewriting import MovedPorts
+from windtunnel.harness.simulator.network.port_rewriting import RewrittenPorts
 from windtunnel.harness.simulator.network.routes import Routes
 from windtunnel.harness.simulator.world import event_log
 from windtunnel.harness.simulator.world.event_log import RECEIVED, SENT, EventLog
@@ -47,20 +48,20 @@ from windtunnel.harness.simulator.world.world_state import (
     RECEIVED_FROM,
     REFUSED,
     STRAYS,
-    UNHEARD,
+    UNBOUND,
     UNLINKED,
 )
 
 PACKET_HEADERS = 42
-"""Ethernet, IPv4 and UDP: a rate of the weather counts them, as it does on a real link."""
+"""Ethernet, IPv4 and UDP headers: a rate limit counts them, as on a real link."""
 _NAME = 8
-"""Bytes of a name that tell an IPv4 address and port."""
+"""Bytes of a socket name that hold an IPv4 address and port."""
 _PACKET_SEAL = 2 * _NAME
 
 
 @kernel
 def has_sent(links: Links) -> bool:
-    """Whether anything lies in a host's mailboxes that wants to leave."""
+    """Whether a host's mailboxes hold datagrams to send."""
     for index in range(links.mailboxes.size):
         ring = links.rings[2 * index + 1]
         if ring.head != ring.tail:
@@ -81,10 +82,10 @@ def depart(
     host: int,
     now_ns: int,
 ) -> int:
-    """Take what a host has sent to the middlebox, as long as its outbox has room.
+    """Pass what a host has sent to the middlebox, as long as its outbox has room.
 
-    Returns: how many datagrams on all links; the owner empties the outbox and calls until it is
-             none. What has yet to take some of its links stays in `scratch`
+    Returns: number of datagrams on all links; the caller empties the outbox and repeats until it
+             is 0. A datagram that has yet to be sent on some of its links stays in `scratch`
     """
     count = 0
     buf, longest = scratch, state[LONGEST]
@@ -101,7 +102,8 @@ def depart(
                     break
                 assert length <= longest
                 copy(buf, 0, mailbox.local, 0, mailbox.local.size)
-                # A mailbox that has joined a group has its name; what it sends has its host's.
+                # A mailbox that has joined a group is bound to its address; it sends from its
+                # host's.
                 put_i32(buf, V4_ADDRESS, routes.addresses[host])
                 put_i32(buf, SOURCE_LENGTH, mailbox.local_length)
                 put_i32(buf, DESTINATION_LENGTH, name_length)
@@ -121,7 +123,7 @@ def depart(
 
 @kernel
 def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
-    """The links that a datagram takes, as bits; counted at its host's port."""
+    """The links that a datagram takes, as bits; counts it at its host's port."""
     bits = star.ways(routes, host, buf, DESTINATION)
     ports[host, RECEIVED_FROM] += 1
     if bits == star.NOWHERE:
@@ -139,21 +141,23 @@ def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
 @kernel
 def send_out(
     outbox: Outbox,
-    moved: MovedPorts,
-    weather: Weather,
-    wires: Flight,
+    rewritten_ports: RewrittenPorts,
+    impairments: Impairments,
+    wires: Wires,
     packet: Any,
     state: Any,
     now_ns: int,
 ) -> int:
-    """Send all that the middlebox lets go on its way. Returns how many datagrams."""
+    """Send everything in the middlebox's outbox. Returns the number of datagrams."""
     count = outbox.counts[out.COUNT]
     for index in range(count):
         datagram = outbox.datagrams[index]
         direction, at, length = datagram["link"], datagram["at"], datagram["length"]
-        port_rewriting.set_ports(moved, outbox.buf, at, direction, datagram["source_port"])
-        if skies.is_on(weather, direction):
-            _into_weather(weather, packet, outbox.buf, at, length, direction, now_ns)
+        port_rewriting.set_ports(
+            rewritten_ports, outbox.buf, at, direction, datagram["source_port"]
+        )
+        if impairment.is_on(impairments, direction):
+            _impair(impairments, packet, outbox.buf, at, length, direction, now_ns)
             continue
         due_ns = now_ns + state[DELAY]
         in_flight.put(wires, direction, due_ns, outbox.buf, at, ENVELOPE_LENGTH, length)
@@ -162,33 +166,39 @@ def send_out(
 
 
 @kernel
-def _into_weather(
-    weather: Weather, packet: Any, buf: Any, at: int, length: int, direction: int, now_ns: int
+def _impair(
+    impairments: Impairments,
+    packet: Any,
+    buf: Any,
+    at: int,
+    length: int,
+    direction: int,
+    now_ns: int,
 ) -> None:
-    """Seal a datagram and let the weather have it, as long as its packet would be."""
+    """Seal a datagram and pass it to the impairments with the length of its packet."""
     copy(packet, 0, buf, at, _NAME)
     copy(packet, _NAME, buf, at + DESTINATION, _NAME)
     copy(packet, PACKET_HEADERS, buf, at + ENVELOPE_LENGTH, length)
     put_i64(packet, _PACKET_SEAL, seal(packet, PACKET_HEADERS, length))
-    skies.take(weather, direction, packet, 0, PACKET_HEADERS, length, now_ns)
+    impairment.apply(impairments, direction, packet, 0, PACKET_HEADERS, length, now_ns)
 
 
 @kernel
-def drift(
-    weather: Weather,
-    wires: Flight,
+def send_impaired(
+    impairments: Impairments,
+    wires: Wires,
     packet: Any,
     state: Any,
     now_ns: int,
 ) -> int:
-    """Put on the wire what the weather lets go. Returns how many datagrams."""
+    """Put on the wire what the impairments release. Returns the number of datagrams."""
     count = 0
-    waiting = weather.waiting
-    while wait.next_due_ns(waiting) <= now_ns:
-        direction = waiting.waiters[waiting.heap[0]]["link"]
-        slot = skies.next_slot(weather, direction, now_ns)
-        kept = waiting.buf[slot]
-        length = waiting.waiters[slot]["frame_length"] - PACKET_HEADERS
+    held = impairments.held
+    while held_frames.next_due_ns(held) <= now_ns:
+        direction = held.records[held.heap[0]]["link"]
+        slot = impairment.next_slot(impairments, direction, now_ns)
+        kept = held.buf[slot]
+        length = held.records[slot]["frame_length"] - PACKET_HEADERS
         for index in range(ENVELOPE_LENGTH):
             packet[index] = 0
         copy(packet, 0, kept, 0, _NAME)
@@ -197,7 +207,7 @@ def drift(
         put_i32(packet, DESTINATION_LENGTH, V4_LENGTH)
         put_i64(packet, SEAL, get_i64(kept, _PACKET_SEAL))
         copy(packet, ENVELOPE_LENGTH, kept, PACKET_HEADERS, length)
-        wait.give_back(waiting, slot)
+        held_frames.free_slot(held, slot)
         in_flight.put(wires, direction, now_ns + state[DELAY], packet, 0, ENVELOPE_LENGTH, length)
         count += 1
     return count
@@ -205,20 +215,20 @@ def drift(
 
 @kernel
 def seal(buf: Any, at: int, length: int) -> int:
-    """A number that tells whether bytes are still the same; never 0, which is no seal."""
+    """Compute a checksum of the bytes; never 0, which means no seal."""
     return event_log.mix_bytes(length, buf, at, length) | 1
 
 
 @kernel
 def is_whole(buf: Any, envelope: int, length: int) -> bool:
-    """Whether a datagram's seal holds, if it has one."""
+    """Whether a datagram's seal matches, if it has one."""
     stored = get_i64(buf, envelope + SEAL)
     return bool(stored == 0 or stored == seal(buf, envelope + ENVELOPE_LENGTH, length))
 
 
 @kernel
 def land(
-    wires: Flight,
+    wires: Wires,
     way: int,
     links: Links,
     audit: Audit,
@@ -254,8 +264,8 @@ def _deliver(
     source, source_length = memory[envelope:], memory[envelope + SOURCE_LENGTH]
     mailbox = link.find(links, to, to_length)
     if mailbox == link.NOTHING:
-        # A host hears nothing of groups that it has not joined.
-        lost[host, UNHEARD] += 0 if star.is_group(to, 0) else 1
+        # A host does not receive datagrams to groups that it has not joined.
+        lost[host, UNBOUND] += 0 if star.is_group(to, 0) else 1
         return
     last = links.mailboxes.size if star.is_group(to, 0) else mailbox + 1
     while mailbox < last:

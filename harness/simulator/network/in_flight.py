@@ -1,15 +1,15 @@
-"""Datagrams on their way through the wire: what left the middlebox arrives a constant time later.
+"""Datagrams in flight on the wire, which arrive a constant time after they left the middlebox.
 
     head                          tail
-     | due, length, envelope, bytes | due, length, envelope, bytes |      one ring a link direction
+     | due, length, envelope, bytes | due, length, envelope, bytes |   one ring per link direction
 
-A constant delay keeps the order, so a ring is enough; what comes late or out of turn has been kept
-back by the middlebox. An envelope names source and destination:
+A constant delay preserves the order, so a ring is enough; the middlebox has already applied delay
+and reordering. An envelope names source and destination:
 
     0              28       32                 60            64      72
     | source name  | length | destination name | length      | seal  |
 
-A seal is the checksum of what the weather may damage; 0 is none.
+A seal is the checksum of bytes that impairments may corrupt; 0 for none.
 """
 
 from typing import Any, NamedTuple
@@ -29,32 +29,32 @@ ENVELOPE_LENGTH = SEAL + 8
 NOTHING = -1
 NEVER = (1 << 63) - 1
 # Columns of `ends`.
-HEAD, TAIL, FLOODED = range(3)
-"""Bytes taken and put since the beginning; datagrams that found the ring full."""
+HEAD, TAIL, OVERFLOWED = range(3)
+"""Bytes taken and put since the beginning; datagrams dropped because the ring was full."""
 
 _DUE, _LENGTH, _RECORD_LENGTH, _ENVELOPE = 0, 8, 12, 16
 _HEADER = _ENVELOPE + ENVELOPE_LENGTH
 _FILLER = -1
 
 
-class Flight(NamedTuple):
+class Wires(NamedTuple):
     """The wires of all link directions."""
 
     ends: Any  # int64[link, 3]
     memory: Any  # uint8[link, capacity], a multiple of 8
 
 
-def make_flight(links: int, capacity: int) -> Flight:
-    """So many empty wires."""
-    return Flight(np.zeros((links, 3), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8))
+def make_wires(links: int, capacity: int) -> Wires:
+    """Create empty wires."""
+    return Wires(np.zeros((links, 3), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8))
 
 
 @kernel
 def put(
-    flight: Flight, link: int, due_ns: int, buf: Any, at: int, envelope_length: int, length: int
+    wires: Wires, link: int, due_ns: int, buf: Any, at: int, envelope_length: int, length: int
 ) -> bool:
-    """Send a datagram off, its envelope before it; False when the wire holds all that it can."""
-    memory, ends = flight.memory[link], flight.ends[link]
+    """Send a datagram, preceded by its envelope; returns False if the wire is full."""
+    memory, ends = wires.memory[link], wires.ends[link]
     capacity = memory.size
     needed = (_HEADER + length + 7) & -8
     free = capacity - (ends[TAIL] - ends[HEAD])
@@ -62,7 +62,7 @@ def put(
     to_end = capacity - index
     is_round = needed > to_end
     if needed + (to_end if is_round else 0) > free:
-        ends[FLOODED] += 1
+        ends[OVERFLOWED] += 1
         return False
     if is_round:
         if to_end >= _ENVELOPE:
@@ -78,9 +78,9 @@ def put(
 
 
 @kernel
-def next_at(flight: Flight, link: int) -> int:
-    """Where in the memory of a wire the datagram lies that arrives next, or NOTHING."""
-    memory, ends = flight.memory[link], flight.ends[link]
+def next_at(wires: Wires, link: int) -> int:
+    """The offset of the datagram that arrives next on a wire, or NOTHING."""
+    memory, ends = wires.memory[link], wires.ends[link]
     capacity = memory.size
     if ends[HEAD] == ends[TAIL]:
         return NOTHING
@@ -92,35 +92,35 @@ def next_at(flight: Flight, link: int) -> int:
 
 
 @kernel
-def due_ns(flight: Flight, link: int, at: int) -> int:
-    """When a datagram arrives; NEVER for NOTHING."""
-    return NEVER if at == NOTHING else int(get_i64(flight.memory[link], at + _DUE))
+def due_ns(wires: Wires, link: int, at: int) -> int:
+    """The arrival time of a datagram; NEVER for NOTHING."""
+    return NEVER if at == NOTHING else int(get_i64(wires.memory[link], at + _DUE))
 
 
 @kernel
-def next_due_ns(flight: Flight, link: int) -> int:
-    """When the next datagram of a wire arrives, or NEVER."""
-    return due_ns(flight, link, next_at(flight, link))
+def next_due_ns(wires: Wires, link: int) -> int:
+    """The arrival time of the next datagram of a wire, or NEVER."""
+    return due_ns(wires, link, next_at(wires, link))
 
 
 @kernel
 def envelope_at(at: int) -> int:
-    """Where a datagram's envelope begins; its bytes lie behind."""
+    """The offset of a datagram's envelope; its bytes follow."""
     return at + _ENVELOPE
 
 
 @kernel
-def length_of(flight: Flight, link: int, at: int) -> int:
-    """The bytes of a datagram."""
-    return int(get_i32(flight.memory[link], at + _LENGTH))
+def length_of(wires: Wires, link: int, at: int) -> int:
+    """The length of a datagram."""
+    return int(get_i32(wires.memory[link], at + _LENGTH))
 
 
 @kernel
-def take(flight: Flight, link: int, at: int) -> None:
-    """Let go of the datagram that `next_at` named."""
-    flight.ends[link, HEAD] += get_i32(flight.memory[link], at + _RECORD_LENGTH)
+def take(wires: Wires, link: int, at: int) -> None:
+    """Remove the datagram that `next_at` returned."""
+    wires.ends[link, HEAD] += get_i32(wires.memory[link], at + _RECORD_LENGTH)
 
 
-def is_empty(flight: Flight) -> bool:
-    """Whether nothing is on its way on any wire."""
-    return bool((flight.ends[:, HEAD] == flight.ends[:, TAIL]).all())
+def is_empty(wires: Wires) -> bool:
+    """Whether no datagram is in flight on any wire."""
+    return bool((wires.ends[:, HEAD] == wires.ends[:, TAIL]).all())

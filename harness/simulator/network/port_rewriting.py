@@ -1,9 +1,9 @@
-"""Source ports that the middlebox changes: the way there, and the way back.
+"""Rewrites source ports, and rewrites them back for datagrams in the other direction.
 
-    a:54321 -> b:24325    leaves as   a:40001 -> b:24325      remembered: 40001, 24325 -> 54321
+    a:54321 -> b:24325    leaves as   a:40001 -> b:24325      recorded: 40001, 24325 -> 54321
     a:40001 <- b:24325    arrives as  a:54321 <- b:24325
 
-What the relay does to packets, done to the names in envelopes. IPv4 only.
+Does to the names in envelopes what the relay does to packets. IPv4 only.
 """
 
 from typing import Any, NamedTuple
@@ -14,56 +14,57 @@ from windtunnel.driver.channel.socket_address import PORT
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.simulator.network.in_flight import DESTINATION
 
-WAYS_MAX = 1024
-"""Pairs of ports that one direction remembers: four for each stream that a scenario may have.
-Further ones are changed, but not back."""
+PAIRS_MAX = 1024
+"""Pairs of ports that one direction records: four for each stream that a scenario may have.
+Further ones are rewritten, but not back.
+"""
 
 _NEW, _PEER, _ORIGINAL = range(3)
 _SOURCE_PORT, _DESTINATION_PORT = PORT, DESTINATION + PORT
 
 
-class MovedPorts(NamedTuple):
-    """What is remembered for each link direction."""
+class RewrittenPorts(NamedTuple):
+    """The recorded port pairs of each link direction."""
 
-    ways: Any  # int64[link, n, 3]: new port, the peer's port, original port
+    pairs: Any  # int64[link, n, 3]: new port, the peer's port, original port
     counts: Any  # int64[link]
 
 
-def make_moved_ports(links: int) -> MovedPorts:
-    """Nothing is remembered yet, of so many link directions."""
-    return MovedPorts(
-        np.zeros((links, WAYS_MAX, 3), dtype=np.int64), np.zeros(links, dtype=np.int64)
+def make_rewritten_ports(links: int) -> RewrittenPorts:
+    """Create empty records for a number of link directions."""
+    return RewrittenPorts(
+        np.zeros((links, PAIRS_MAX, 3), dtype=np.int64), np.zeros(links, dtype=np.int64)
     )
 
 
 @kernel
-def set_ports(moved: MovedPorts, buf: Any, envelope: int, link: int, source_port: int) -> None:
-    """Give a datagram the ports that it is to have; `source_port` 0 leaves its own alone."""
+def set_ports(table: RewrittenPorts, buf: Any, envelope: int, link: int, source_port: int) -> None:
+    """Rewrite the ports of a datagram; `source_port` 0 keeps its source port."""
     source, peer = _port(buf, envelope + _SOURCE_PORT), _port(buf, envelope + _DESTINATION_PORT)
-    back = moved.ways[link ^ 1]
-    for index in range(moved.counts[link ^ 1]):
+    back = table.pairs[link ^ 1]
+    for index in range(table.counts[link ^ 1]):
         if back[index, _NEW] == peer and back[index, _PEER] == source:
             _set_port(buf, envelope + _DESTINATION_PORT, back[index, _ORIGINAL])
             break
     if source_port != 0:
-        _remember(moved, link, source_port, peer, source)
+        _record(table, link, source_port, peer, source)
         _set_port(buf, envelope + _SOURCE_PORT, source_port)
 
 
 @kernel
-def _remember(moved: MovedPorts, link: int, new: int, peer: int, original: int) -> None:
-    ways = moved.ways[link]
-    count = moved.counts[link]
+def _record(table: RewrittenPorts, link: int, new: int, peer: int, original: int) -> None:
+    pairs = table.pairs[link]
+    count = table.counts[link]
     at = count
     for index in range(count):
-        if ways[index, _NEW] == new and ways[index, _PEER] == peer:
+        if pairs[index, _NEW] == new and pairs[index, _PEER] == peer:
             at = index
-    if at == WAYS_MAX:
+    if at == PAIRS_MAX:
         return
-    ways[at, _NEW] = new
-    ways[at, _PEER] = peer
-    ways[at, _ORIGINAL] = original
-    moved.counts[link] = max(count, at + 1)
+    pairs[at, _NEW] = new
+    pairs[at, _PEER] = peer
+    pairs[at, _ORIGINAL] = original
+    table.counts[link] = max(count, at + 1)
 
 
 @kernel

@@ -1,11 +1,10 @@
-"""Which links a datagram takes: the middlebox is a star, and knows hosts by their addresses.
+"""Selects the links that a datagram takes: the middlebox is a star and routes by host address.
 
     a --> address of b      the link a->b
     a --> a group           every link of a, once each
-    a --> a host without a link, or nobody's address: no link, counted by what it was
+    a --> a host without a link, or an unknown address: no link, counted separately
 
-What the relay does with packets, done with the names in envelopes. IPv4 only. Refuses to know who
-listens where.
+Does with the names in envelopes what the relay does with packets. IPv4 only.
 """
 
 from __future__ import annotations
@@ -22,23 +21,23 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 NO_LINK = -1
 NOWHERE = -1
-"""In place of the bits of links: the name is no host's."""
+"""Returned in place of link bits if the address belongs to no host."""
 
 _GROUP = 0xE
 """The first four bits of a group's address."""
 
 
 class Routes(NamedTuple):
-    """The star, as tables."""
+    """The routes of the star, as tables."""
 
-    addresses: Any  # int32[host]: as they lie in a name
+    addresses: Any  # int32[host]: as stored in a socket name
     links: Any  # int64[host, host]: link direction from the first to the second, or NO_LINK
     groups: Any  # int64[host]: bits of all link directions that begin there
     targets: Any  # int64[link]: host that a direction leads to
 
 
 def make_routes(case: Case) -> Routes:
-    """The routes of a case, its hosts by their places in it."""
+    """Create the routes of a case, with hosts in the order of the case."""
     names = [each.name for each in case.hosts]
     links = np.full((len(names), len(names)), NO_LINK, dtype=np.int64)
     groups = np.zeros(len(names), dtype=np.int64)
@@ -53,7 +52,7 @@ def make_routes(case: Case) -> Routes:
 
 @kernel
 def is_group(name: Any, at: int) -> bool:
-    """Whether the name at `at` is a group's."""
+    """Whether the name at `at` is a multicast group."""
     return bool(name[at + V4_ADDRESS] >> 4 == _GROUP)
 
 
@@ -72,7 +71,7 @@ def ways(routes: Routes, host: int, name: Any, at: int) -> int:
 
 @kernel
 def first_way(bits: int) -> int:
-    """The lowest link of some; there must be one."""
+    """The lowest link of a nonempty set."""
     link = 0
     while bits >> link & 1 == 0:
         link += 1

@@ -1,7 +1,7 @@
-"""What a simulated world says of itself at its end: ledger, sockets' statistics, simulation.json.
+"""Writes a simulated world's accounts: ledger, sockets' statistics, simulation.json.
 
-The ledger is the relay's, of the same engine; nothing of it can be late or refused by an interface,
-but a wire may be full.
+The ledger has the relay's format and comes from the same engine. No frame is ever late or rejected
+by an interface, but a wire may be full.
 """
 
 from __future__ import annotations
@@ -15,23 +15,27 @@ from windtunnel.harness.artifact.run.simulation import Simulation
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.middlebox.engine.state import HOLD_OVERFLOWS, SESSION_OVERFLOWS
 from windtunnel.harness.middlebox.impairment.impairment import is_on
-from windtunnel.harness.middlebox.relay.report import link_account, rule_accounts, weather_account
-from windtunnel.harness.simulator.network.in_flight import FLOODED
+from windtunnel.harness.middlebox.relay.report import (
+    impairment_account,
+    link_account,
+    rule_accounts,
+)
+from windtunnel.harness.simulator.network.in_flight import OVERFLOWED
 from windtunnel.harness.simulator.world import event_log, world_state
 from windtunnel.harness.simulator.world.virtual_time import START_NS
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 
 def ledger(world: SimulatedWorld) -> Ledger:
-    """The account of the middlebox."""
+    """Build the account of the middlebox."""
     case, between = world.case, world.between
     links = {}
     for link, name in enumerate(case.link_names):
         account = link_account(between.engine, link)
-        account.send_failures = int(between.wires.ends[link, FLOODED])
+        account.send_failures = int(between.wires.ends[link, OVERFLOWED])
         account.lag_ns = {"p50": 0, "p99": 0, "max": 0}
-        if is_on(between.weather, link):
-            account.weather = weather_account(between.weather, link)
+        if is_on(between.impairments, link):
+            account.weather = impairment_account(between.impairments, link)
             account.weather.sent -= account.send_failures
         links[name] = account
     ports = {}
@@ -47,14 +51,14 @@ def ledger(world: SimulatedWorld) -> Ledger:
 
 
 def write_accounts(world: SimulatedWorld, folder: RunDir) -> None:
-    """Leave the accounts of middlebox and sockets."""
+    """Write the accounts of middlebox and sockets."""
     ledger(world).write(folder.ledger)
     for host, lost in zip(world.hosts, world.between.lost, strict=True):
         SnmpFacts(
             before={"RcvbufErrors": 0, "NoPorts": 0},
             after={
                 "RcvbufErrors": int(lost[world_state.OVERFLOWS]),
-                "NoPorts": int(lost[world_state.UNHEARD]),
+                "NoPorts": int(lost[world_state.UNBOUND]),
             },
         ).write(folder.host(host.name).snmp)
 
@@ -67,7 +71,7 @@ def write_simulation(
     overran: str = "",
     exits: Sequence[ProcessExit] = (),
 ) -> None:
-    """Leave what the world says of itself; `traffic_ns` is when the publishers began and ended."""
+    """Write simulation.json; `traffic_ns` is when the publishers started and ended."""
     state = world.between.events.state
     Simulation(
         digest=world.digest,
@@ -82,10 +86,10 @@ def write_simulation(
 
 
 def require_room(world: SimulatedWorld) -> None:
-    """Raise RuntimeError where the middlebox could not do what was ordered."""
+    """Raise RuntimeError if the middlebox ran out of room for frames or sessions."""
     for index, what in (
-        (HOLD_OVERFLOWS, "frames found no room to wait and passed"),
-        (SESSION_OVERFLOWS, "SETUP frames found no room for a session"),
+        (HOLD_OVERFLOWS, "frames were forwarded because the hold buffer was full"),
+        (SESSION_OVERFLOWS, "SETUP frames were ignored because the session table was full"),
     ):
         if world.between.engine.state[index]:
             raise RuntimeError(f"{world.between.engine.state[index]} {what}")

@@ -1,10 +1,10 @@
-"""The tape as capture files: one a host, as tcpdump on its interface would have written it.
+"""Converts the tape to capture files, one per host, as tcpdump on its interface would write it.
 
     | packet header 16 | Ethernet 14 | IPv4 20 | UDP 8 | datagram |
 
-Addresses and ports are the true ones, the rest of the headers is made up: MAC addresses from the
-IPv4 addresses, for groups as IPv4 has it; no UDP checksum, but for a datagram whose seal is broken:
-there it is one that does not hold. IPv4 only.
+Addresses and ports are the true ones; the rest of the headers is synthesized: MAC addresses derive
+from the IPv4 addresses, for groups as RFC 1112 specifies. The UDP checksum is absent, except for a
+datagram whose seal does not match: it gets an incorrect one. IPv4 only.
 """
 
 from __future__ import annotations
@@ -46,11 +46,9 @@ _EPOCH = EPOCH_NS
 
 @kernel
 def write_packets(tape: Any, used: int, host: int, out: Any, counts: Any) -> int:
-    """Turn the datagrams of one host into packets of a capture file.
-
+    """Convert the datagrams of one host to packets of a capture file.
     Shapes:  tape, out uint8[n]; counts int64[hosts], to which packets of each host are added
-    Returns: the bytes of `out` that are now used; it must hold what the tape holds
-    """
+    Returns: the bytes of `out` that are now used; it must hold what the tape holds"""
     at, end = 0, 0
     while at < used:
         length = tape_length(tape, at)
@@ -107,7 +105,7 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
 
 @kernel
 def _broken_sum(out: Any, ip: int, udp: int, length: int) -> int:
-    """A checksum that is neither right, nor that of the pseudo-header alone, nor none at all."""
+    """A checksum that is neither correct, nor that of the pseudo-header alone, nor zero."""
     pseudo = _sum(out, ip + 12, 8) + _PROTOCOL + length
     right = 0xFFFF ^ _fold(pseudo + _sum(out, udp, length))
     wrong = right
@@ -139,7 +137,7 @@ def _put_u16(buf: Any, at: int, value: int) -> None:
 
 
 class Captures:
-    """The capture files of a run's hosts, grown from the tape."""
+    """The capture files of a run's hosts, written from the tape."""
 
     def __init__(self, folder: RunDir, hosts: Sequence[str], events: EventLog) -> None:
         self._folder = folder
@@ -162,7 +160,7 @@ class Captures:
         self._events.state[USED] = 0
 
     def close(self) -> None:
-        """Write what is left, and what a capture tool says at its end."""
+        """Write the rest, and the statistics that a capture tool prints at its end."""
         self.drain()
         self._closing.close()
         for host, name in enumerate(self._hosts):

@@ -1,7 +1,7 @@
-"""What a sampler notes of a host, on simulated time: counters, logs, and that nothing pressed it.
+"""Samples a host on simulated time: counters, logs, and a record that it was never under pressure.
 
-The sampler and the holder of logs are those of every fidelity. Simulated time stands still while a
-driver works, so a host is never pressed; that is noted as such.
+Sampler and log holder are those of every fidelity. Simulated time stands still while a driver
+works, so a host is never under pressure; this is recorded in the pressure file.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ class CounterSamples:
         if now_ns >= self._next_ns:
             self._next_ns = now_ns + INTERVAL_NS
             self._times_ns.append(now_ns)
-            self._logs.look()
+            self._logs.poll()
             self._output.write(self._sampler.sample(now_ns).tobytes())
 
     def close(self, now_ns: int) -> None:
-        """Take the last sample, and write what there was of counters, errors and logs.
+        """Take the last sample, and write counters, errors and logs.
 
-        What the driver had mapped and opened outlives it here, so this may come after its end.
+        The mapped and opened files outlive the driver here, so this may come after its end.
         """
         self._output.write(self._sampler.sample(now_ns).tobytes())
         self._output.close()

@@ -1,9 +1,9 @@
-"""What a trial leaves behind when it is made again to be looked at: a run folder.
+"""Writes a run folder for a trial that is run again for inspection.
 
     case.json  run.json  decisions.bin  ledger.json  simulation.json  captures/  hosts/<host>/
 
-The trial itself is not changed by being kept: nothing of this is seen by its world. What was
-delivered is not written down, since the audit compares it where it lies.
+Recording does not change the trial: it is invisible to its world. Delivered messages are not
+written, since the audit compares them in memory.
 """
 
 from __future__ import annotations
@@ -23,29 +23,29 @@ from windtunnel.harness.simulator.world.world import SimulatedWorld
 TAPE_BYTES = 16 << 20
 
 
-class Keepsake:
-    """Keeps nothing; see `RunFolder` for one that does."""
+class TrialObserver:
+    """Records nothing; see `TrialFolder` for the subclass that records a trial."""
 
     tape_length = 0
 
     def open(self, world: SimulatedWorld) -> None:
-        """The world is there."""
+        """Called when the world has been opened."""
 
     def look(self, world: SimulatedWorld) -> None:
-        """Some time has passed."""
+        """Called after some time has passed."""
 
     def drain(self, world: SimulatedWorld) -> None:
-        """Tape and decisions are about to be emptied."""
+        """Called before tape and decisions are emptied."""
 
     def close(self, world: SimulatedWorld) -> None:
-        """The world is about to go."""
+        """Called before the world is closed."""
 
 
-NO_KEEPSAKE = Keepsake()
+NO_OBSERVER = TrialObserver()
 
 
-class RunFolder(Keepsake):
-    """Keeps a trial as a run folder."""
+class TrialFolder(TrialObserver):
+    """Records a trial as a run folder."""
 
     tape_length = TAPE_BYTES
 
@@ -57,7 +57,7 @@ class RunFolder(Keepsake):
         names = [each.name for each in world.case.hosts]
         world.case.write(self.folder.case)
         self._captures = Captures(self.folder, names, world.between.events)
-        self._decisions = DecisionLog(self.folder.decisions)
+        self._decisions = DecisionLog(self.folder.decisions, EPOCH_NS)
         self._samples = [CounterSamples(each, self.folder.host(each.name)) for each in world.hosts]
 
     def look(self, world: SimulatedWorld) -> None:
@@ -78,7 +78,7 @@ class RunFolder(Keepsake):
         write_simulation(world, self.folder)
 
     def conclude(self, seed: int, violation: str, command: list[str]) -> None:
-        """Write what the trial came to."""
+        """Write how the trial ended and the command that reproduces it."""
         self.folder.repro.write_text(shlex.join(command) + "\n")
         Manifest(
             run_id=f"swarm/{seed}",

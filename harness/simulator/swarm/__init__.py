@@ -1,1 +1,1 @@
-"""Swarm trials: a seed chooses streams, configuration, traffic and faults."""
+"""Swarm trials: a seed selects streams, configuration, traffic and faults."""

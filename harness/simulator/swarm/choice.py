@@ -1,12 +1,12 @@
-"""What a seed chooses: streams, their configuration and traffic, the wire, the faults.
+"""Derives a trial from a seed: streams, their configuration and traffic, the wire, the faults.
 
-    seed --> 1 to 3 streams between two hosts, see `swarm_stream`; a reader that takes its time
+    seed --> 1 to 3 streams between two hosts, see `stream_choice`; possibly a slow reader
          --> the wire's delay, the agents' pace and how long they sleep
-         --> up to 5 fault rules, see `swarm_faults`
-         --> when the weather heals: how much of each stream is left for then
+         --> up to 5 fault rules, see `faults`
+         --> the share of each stream that is left for the recovery phase, when no faults are active
 
-Everything is printed in one line before anything happens, and is a function of the seed alone: any
-configuration that is chosen here must work. Refuses to know how a trial is run.
+The whole choice is printed on one line before the trial starts and depends on the seed alone. Every
+configuration that can be chosen here must work.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ FRAMES_MIN, FRAMES_MAX = 200, 10_000
 FAULTS_MAX = 5
 
 IDLE_MIN_NS, IDLE_MAX_NS = 20 * US, 1_000 * US
-"""How long agents without work sleep at most; Aeron's idle strategy parks for up to 1 ms."""
+"""Longest sleep of agents without work; Aeron's idle strategy parks for up to 1 ms."""
 READS_ALL = 1 << 30
 
 
 @dataclass(frozen=True)
 class Reader:
-    """How a stream is read: so many frames, then a rest."""
+    """The pace of a reader: a number of frames, then a rest."""
 
     visit_frames: int = READS_ALL
     rest_ns: int = 0
@@ -36,35 +36,35 @@ class Reader:
 
 @dataclass(frozen=True)
 class Choice:
-    """Everything about one trial."""
+    """All parameters of one trial."""
 
     case: Case
     delay_ns: int
-    """Of the wire, each way."""
+    """Delay of the wire in each direction."""
     turn_ns: int
     idle_max_ns: int
     bursts: tuple[int, ...]
-    """By stream: messages that its publisher offers in one turn at most."""
+    """Per stream: maximum number of messages that its publisher offers in one turn."""
     readers: tuple[Reader, ...]
-    """By stream."""
-    ways: tuple[str, ...]
-    """By stream: how it gets from host to host, see `swarm_way`."""
-    healed_share: float
-    """How much of each stream is published only when all faults are healed."""
+    """Per stream."""
+    paths: tuple[str, ...]
+    """Per stream: how it gets from host to host, see `stream_path`."""
+    recovery_share: float
+    """Share of each stream that is published only in the recovery phase (no faults)."""
     safety_ns: int
     """Longest time with faults."""
     frames: int
-    """About how many frames all streams have together."""
+    """Approximate number of frames of all streams together."""
 
     @property
     def text(self) -> str:
-        """All of it in one line."""
+        """The choice on one line."""
         streams = " ".join(
-            f"[{each.from_host}->{each.to_host} {way} {each.publication} "
+            f"[{each.from_host}->{each.to_host} {path} {each.publication} "
             f"{_size(each.total_bytes)} of {each.shortest_bytes}..{each.longest_bytes} "
             f"{_parameters(each.channel)} / "
             f"{_parameters(each.receive) or 'reliable'}]"
-            for each, way in zip(self.case.traffic, self.ways, strict=True)
+            for each, path in zip(self.case.traffic, self.paths, strict=True)
         )
         faults = " ".join(fault_text(each) for each in self.case.faults)
         slow = " ".join(
@@ -74,22 +74,22 @@ class Choice:
         )
         return (
             f"frames~{self.frames} delay={self.delay_ns / US:g}us turn={self.turn_ns / US:g}us "
-            f"idle={self.idle_max_ns / US:g}us healed={self.healed_share:.0%} {streams} "
+            f"idle={self.idle_max_ns / US:g}us recovery={self.recovery_share:.0%} {streams} "
             f"{slow}{' ' if slow else ''}{faults or 'no faults'}"
         )
 
 
 def choose(seed: int, *, frames: int | None = None) -> Choice:
-    """The trial of a seed; `frames` in place of the number that it would choose."""
-    chance = random.Random(f"swarm {seed}")
-    wanted = spread(chance, FRAMES_MIN, FRAMES_MAX)
-    wanted = wanted if frames is None else frames
-    count = chance.choices((1, 2, 3), (6, 3, 1))[0]
-    chosen = [choose_stream(chance, index, max(20, wanted // count)) for index in range(count)]
+    """Derive the trial of a seed; `frames` overrides the number that the seed would choose."""
+    rng = random.Random(f"swarm {seed}")
+    frame_count = spread(rng, FRAMES_MIN, FRAMES_MAX)
+    frame_count = frame_count if frames is None else frames
+    count = rng.choices((1, 2, 3), (6, 3, 1))[0]
+    chosen = [choose_stream(rng, index, max(20, frame_count // count)) for index in range(count)]
     traffic = tuple(each for each, _ in chosen)
     case = Case(
         name="swarm",
-        about="a seed's choice",
+        about="chosen by a seed",
         seed=seed,
         fidelity="sim",
         hosts=(
@@ -99,31 +99,31 @@ def choose(seed: int, *, frames: int | None = None) -> Choice:
         payload=Payload(path="payload.bin", sha256="", length_bytes=0),
         traffic=traffic,
         faults=tuple(
-            choose_fault(chance, index, count) for index in range(chance.randint(0, FAULTS_MAX))
+            choose_fault(rng, index, count) for index in range(rng.randint(0, FAULTS_MAX))
         ),
         expect=(),
         wall_ns=60_000 * MS,
     )
-    turn_ns = chance.choice((1, 2, 5, 10, 20, 50)) * US
+    turn_ns = rng.choice((1, 2, 5, 10, 20, 50)) * US
     return Choice(
         case=case,
-        delay_ns=spread(chance, US, 2_000 * US),
+        delay_ns=spread(rng, US, 2_000 * US),
         turn_ns=turn_ns,
-        idle_max_ns=max(turn_ns, spread(chance, IDLE_MIN_NS, IDLE_MAX_NS)),
-        bursts=tuple(chance.choice((1, 4, 32, 1_000)) for _ in traffic),
-        readers=tuple(_reader(chance) for _ in traffic),
-        ways=tuple(way for _, way in chosen),
-        healed_share=chance.choice((0.02, 0.1, 0.3)),
-        safety_ns=chance.choice((200, 500, 1_000)) * MS,
-        frames=wanted,
+        idle_max_ns=max(turn_ns, spread(rng, IDLE_MIN_NS, IDLE_MAX_NS)),
+        bursts=tuple(rng.choice((1, 4, 32, 1_000)) for _ in traffic),
+        readers=tuple(_reader(rng) for _ in traffic),
+        paths=tuple(path for _, path in chosen),
+        recovery_share=rng.choice((0.02, 0.1, 0.3)),
+        safety_ns=rng.choice((200, 500, 1_000)) * MS,
+        frames=frame_count,
     )
 
 
-def _reader(chance: random.Random) -> Reader:
-    """Mostly one that keeps up."""
-    if chance.random() < 0.85:
+def _reader(rng: random.Random) -> Reader:
+    """Choose a reader; most of them keep up."""
+    if rng.random() < 0.85:
         return Reader()
-    return Reader(chance.choice((8, 64, 256)), spread(chance, 20 * US, 500 * US))
+    return Reader(rng.choice((8, 64, 256)), spread(rng, 20 * US, 500 * US))
 
 
 def _size(count_bytes: int) -> str:
@@ -131,5 +131,5 @@ def _size(count_bytes: int) -> str:
 
 
 def _parameters(channel: str) -> str:
-    """A channel without what is the same for all."""
+    """The parameters of a channel that differ between streams."""
     return "|".join(part for part in channel.split("|")[1:] if part)

@@ -1,14 +1,14 @@
-"""The fault rules that a seed chooses: a sound driver's streams stay sound whatever they do.
+"""Chooses the fault rules of a trial, all of which a sound driver must survive.
 
-    drop duplicate hold swap displace     of everything
-    corrupt      version, ids: the frame is refused or nobody's; payload: it arrives as it is
-    truncate     refused, whatever is left
-    inject       other sessions, stale, far ahead, misaligned, across a term's end: all refused;
-                 NAKs for what lies behind: answered or not, nobody is harmed
-    readdress    what the sender says comes from another port, and answers find their way back
+    drop duplicate hold swap displace     any frame
+    corrupt      version, ids: rejected or matches no stream; payload: delivered as it is
+    truncate     rejected, whatever is left
+    inject       other sessions, stale, far ahead, misaligned, across a term's end: all rejected;
+                 NAKs for earlier positions: harmless whether answered or not
+    readdress    what the sender sends comes from another port, and answers find their way back
 
-Not chosen is damage that no driver could tell from the truth: a flipped bit of a term offset, a
-forged status message. Refuses to know anything else of a trial.
+Excludes mutations that no driver could detect: a flipped bit of a term offset, a forged status
+message.
 """
 
 from __future__ import annotations
@@ -30,16 +30,16 @@ from windtunnel.harness.scenario.resolved.fault_case import (
     WhenCase,
 )
 from windtunnel.harness.scenario.schema.act import ACTIONS, Action
-from windtunnel.harness.scenario.schema.loss_model import Chain, Kind
+from windtunnel.harness.scenario.schema.loss_model import ChainKind, MarkovChain
 from windtunnel.harness.scenario.schema.units import BILLION
 
 US, MS = 1_000, 1_000_000
 
-_DATA_WAY = ("DATA", "PAD", "HEARTBEAT", "SETUP")
-_DISTURBABLE = (*_DATA_WAY, "SM", "NAK")
+_FROM_SENDER = ("DATA", "PAD", "HEARTBEAT", "SETUP")
+_DISTURBABLE = (*_FROM_SENDER, "SM", "NAK")
 _POSITIONAL = ("DATA", "PAD")
 assert set(_DISTURBABLE) <= set(NAMES.values())
-_DAMAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
+_MUTATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("payload", ("DATA",)),
     ("payload", ("DATA",)),
     ("reserved", ("DATA",)),
@@ -48,7 +48,7 @@ _DAMAGES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("stream-id", ("DATA", "PAD", "HEARTBEAT", "SM", "NAK")),
     ("term-id", _POSITIONAL),
 )
-"""Fields that may be damaged, and of which frames."""
+"""Fields that may be corrupted, and the frame types that this applies to."""
 _CUTS = (1, 8, 20, 24, 31, 31, 100)
 _EVENTS: tuple[Ending, ...] = ("frames", "advance", "consumed", "repeated")
 _FORGED_DATA = (
@@ -75,39 +75,39 @@ _FORGED_FEEDBACK = (
 )
 
 
-def choose_fault(chance: random.Random, index: int, streams: int) -> FaultCase:
-    """One rule; `streams` is how many there are."""
-    action = chance.choice(ACTIONS)
-    made = FaultCase(
+def choose_fault(rng: random.Random, index: int, streams: int) -> FaultCase:
+    """Choose one rule; `streams` is the number of streams."""
+    action = rng.choice(ACTIONS)
+    fault = FaultCase(
         id=f"f{index}",
-        links=tuple(chance.choice((LINK_NAMES, LINK_NAMES[:1], LINK_NAMES[1:]))),
-        frame_types=_types(chance, action),
+        links=tuple(rng.choice((LINK_NAMES, LINK_NAMES[:1], LINK_NAMES[1:]))),
+        frame_types=_types(rng, action),
         action=action,
-        share_ppb=_share(chance, action),
+        share_ppb=_share(rng, action),
     )
-    changes = _details(chance, action, made, index)
-    made = made.model_copy(update=changes)
-    if action != "readdress" and chance.random() < 0.25:
-        made = made.model_copy(update=_chain(chance))
+    changes = _details(rng, action, fault, index)
+    fault = fault.model_copy(update=changes)
+    if action != "readdress" and rng.random() < 0.25:
+        fault = fault.model_copy(update=_chain(rng))
     narrow: dict[str, object] = {}
-    if set(made.frame_types) <= set(_POSITIONAL):
-        if chance.random() < 0.2:
-            first = chance.randint(1, 3)
-            narrow["attempt"] = CountCase(first=first, last=first + chance.randint(0, 3))
-        if chance.random() < 0.2:
-            narrow["place"] = _place(chance)
-    if chance.random() < 0.2:
-        narrow["when"] = _when(chance, streams)
-    return made.model_copy(update=narrow)
+    if set(fault.frame_types) <= set(_POSITIONAL):
+        if rng.random() < 0.2:
+            first = rng.randint(1, 3)
+            narrow["attempt"] = CountCase(first=first, last=first + rng.randint(0, 3))
+        if rng.random() < 0.2:
+            narrow["place"] = _place(rng)
+    if rng.random() < 0.2:
+        narrow["when"] = _when(rng, streams)
+    return fault.model_copy(update=narrow)
 
 
-def spread(chance: random.Random, low: int, high: int) -> int:
-    """A whole number, every doubling equally likely."""
-    return min(high, max(low, round(low * math.pow(high / low, chance.random()))))
+def spread(rng: random.Random, low: int, high: int) -> int:
+    """Choose an integer log-uniformly between `low` and `high`."""
+    return min(high, max(low, round(low * math.pow(high / low, rng.random()))))
 
 
 def fault_text(fault: FaultCase) -> str:
-    """A rule in as few words as possible."""
+    """Format a rule concisely."""
     much = f"{fault.share_ppb / 1e7:.4g}%"
     if fault.chance != "independent":
         parts = "/".join(f"{part / 1e7:.3g}" for part in fault.chance_ppb)
@@ -115,111 +115,110 @@ def fault_text(fault: FaultCase) -> str:
     words = [fault.action, much, "+".join(fault.frame_types), "+".join(fault.links)]
     if fault.hold_ns:
         words.append(f"{fault.hold_ns / US:g}us")
-    return f"({' '.join(words)}{_selected(fault)})"
+    return f"({' '.join(words)}{_conditions_text(fault)})"
 
 
-def _types(chance: random.Random, action: Action) -> tuple[str, ...]:
+def _types(rng: random.Random, action: Action) -> tuple[str, ...]:
     if action == "readdress":
-        return _DATA_WAY
+        return _FROM_SENDER
     types: Sequence[str] = _POSITIONAL if action in ("swap", "displace") else _DISTURBABLE
-    return tuple(each for each in types if chance.random() < 0.4) or (chance.choice(types),)
+    return tuple(each for each in types if rng.random() < 0.4) or (rng.choice(types),)
 
 
-def _share(chance: random.Random, action: Action) -> int:
+def _share(rng: random.Random, action: Action) -> int:
     if action == "readdress":
         return BILLION
-    if action == "inject":  # Each stroke is up to three frames more: no flood of a socket buffer.
-        return spread(chance, BILLION // 10_000, BILLION // 20)
-    share_ppb = spread(chance, BILLION // 10_000, BILLION * 3 // 10)
-    return BILLION if chance.random() < 0.03 else share_ppb
+    if action == "inject":
+        # Each adds up to three frames: a high rate would overflow a socket buffer.
+        return spread(rng, BILLION // 10_000, BILLION // 20)
+    share_ppb = spread(rng, BILLION // 10_000, BILLION * 3 // 10)
+    return BILLION if rng.random() < 0.03 else share_ppb
 
 
-def _details(
-    chance: random.Random, action: Action, made: FaultCase, index: int
-) -> dict[str, object]:
-    """What a rule needs beside its frames and its share."""
+def _details(rng: random.Random, action: Action, fault: FaultCase, index: int) -> dict[str, object]:
+    """Choose the parameters of a rule beside its frame types and its share."""
     found: dict[str, object] = {}
     if action == "displace":
-        found = {"ending": "frames", "ending_value": chance.randint(2, 20)}
-        found["hold_ns"] = spread(chance, 10 * US, 50 * MS)
+        found = {"ending": "frames", "ending_value": rng.randint(2, 20)}
+        found["hold_ns"] = spread(rng, 10 * US, 50 * MS)
     elif action == "hold":
-        found = _lateness(chance)
+        found = _hold_details(rng)
     elif action == "duplicate":
-        found = _lateness(chance) if chance.random() < 0.3 else {}
-        found["copies"] = chance.choice((1, 1, 3))
+        found = _hold_details(rng) if rng.random() < 0.3 else {}
+        found["copies"] = rng.choice((1, 1, 3))
     elif action == "corrupt":
-        field, types = chance.choice(_DAMAGES)
-        picked = tuple(each for each in made.frame_types if each in types)
-        found = {"field": field, "bits": chance.randint(1, 3), "frame_types": picked or types}
+        field, types = rng.choice(_MUTATIONS)
+        picked = tuple(each for each in fault.frame_types if each in types)
+        found = {"field": field, "bits": rng.randint(1, 3), "frame_types": picked or types}
     elif action == "truncate":
-        found["cut_to_bytes"] = chance.choice(_CUTS)
+        found["cut_to_bytes"] = rng.choice(_CUTS)
     elif action == "inject":
-        is_forward = made.frame_types[0] not in ("SM", "NAK")
+        is_forward = fault.frame_types[0] not in ("SM", "NAK")
         pool = _FORGED_DATA if is_forward else _FORGED_FEEDBACK
         carriers = ("DATA", "PAD") if is_forward else ("SM", "NAK")
-        picked = tuple(each for each in made.frame_types if each in carriers)
-        forged = tuple(chance.choice(pool) for _ in range(chance.randint(1, 3)))
+        picked = tuple(each for each in fault.frame_types if each in carriers)
+        forged = tuple(rng.choice(pool) for _ in range(rng.randint(1, 3)))
         found = {"forged": forged, "frame_types": picked or carriers[:1]}
     elif action == "readdress":
         found["source_port"] = 40_001 + index
     return found
 
 
-def _lateness(chance: random.Random) -> dict[str, object]:
-    """Until when frames are kept; only those with a place in the stream can wait for an event."""
-    found: dict[str, object] = {"hold_ns": spread(chance, 10 * US, 50 * MS)}
-    if chance.random() < 0.5:
-        ending = chance.choice(_EVENTS)
-        value = {"frames": chance.randint(1, 20), "advance": spread(chance, 64, 1 << 16)}
+def _hold_details(rng: random.Random) -> dict[str, object]:
+    """Choose how long frames are held; only those with a stream position can wait for an event."""
+    found: dict[str, object] = {"hold_ns": spread(rng, 10 * US, 50 * MS)}
+    if rng.random() < 0.5:
+        ending = rng.choice(_EVENTS)
+        value = {"frames": rng.randint(1, 20), "advance": spread(rng, 64, 1 << 16)}
         found |= {"ending": ending, "ending_value": value.get(ending, 0)}
-        found["frame_types"] = chance.choice((("DATA",), _POSITIONAL))
+        found["frame_types"] = rng.choice((("DATA",), _POSITIONAL))
     return found
 
 
-def _chain(chance: random.Random) -> dict[str, object]:
-    """Strokes that cluster."""
-    kind: Kind = chance.choice(("two states", "four states"))
-    begin = spread(chance, BILLION // 2_000, BILLION // 20)
-    end = spread(chance, BILLION // 100, BILLION // 2)
-    parts: tuple[int, ...] = (begin, end, chance.choice((BILLION, BILLION // 2)), 0)
+def _chain(rng: random.Random) -> dict[str, object]:
+    """Choose a Markov chain, which makes the rule match in bursts."""
+    kind: ChainKind = rng.choice(("two states", "four states"))
+    begin = spread(rng, BILLION // 2_000, BILLION // 20)
+    end = spread(rng, BILLION // 100, BILLION // 2)
+    parts: tuple[int, ...] = (begin, end, rng.choice((BILLION, BILLION // 2)), 0)
     if kind == "four states":
         parts = (begin, end, BILLION // 10, BILLION // 5, BILLION // 1_000)
     return {
         "chance": kind,
         "chance_ppb": parts,
-        "share_ppb": round(Chain(kind, parts).share * BILLION),
+        "share_ppb": round(MarkovChain(kind, parts).share * BILLION),
     }
 
 
-def _place(chance: random.Random) -> PlaceCase:
+def _place(rng: random.Random) -> PlaceCase:
     kinds: tuple[PlaceKind, ...] = ("range", "term-start", "term-end", "stream-end")
-    kind = chance.choice(kinds)
+    kind = rng.choice(kinds)
     if kind != "range":
         return PlaceCase(kind=kind)
-    start, length = spread(chance, 1, 1 << 20), spread(chance, 1, 1 << 16)
-    return PlaceCase(kind="range", start=start, length=length, every=chance.choice((0, 1 << 17)))
+    start, length = spread(rng, 1, 1 << 20), spread(rng, 1, 1 << 16)
+    return PlaceCase(kind="range", start=start, length=length, every=rng.choice((0, 1 << 17)))
 
 
-def _when(chance: random.Random, streams: int) -> WhenCase:
-    """A pulse, one that comes again, or from one point of a stream to another."""
-    if chance.random() < 0.3:
-        first = spread(chance, 1, 1 << 20)
+def _when(rng: random.Random, streams: int) -> WhenCase:
+    """Choose a pulse, a periodic pulse, or an interval between two stream positions."""
+    if rng.random() < 0.3:
+        first = spread(rng, 1, 1 << 20)
         return WhenCase(
-            reached=ReachedCase(ordinal=chance.randrange(streams), position=first),
+            reached=ReachedCase(ordinal=rng.randrange(streams), position=first),
             until=ReachedCase(
-                ordinal=chance.randrange(streams), position=first + spread(chance, 1 << 10, 1 << 20)
+                ordinal=rng.randrange(streams), position=first + spread(rng, 1 << 10, 1 << 20)
             ),
         )
-    for_ns = spread(chance, MS, 50 * MS)
+    for_ns = spread(rng, MS, 50 * MS)
     return WhenCase(
-        after_ns=spread(chance, US, 50 * MS),
+        after_ns=spread(rng, US, 50 * MS),
         for_ns=for_ns,
-        every_ns=chance.choice((0, 3 * for_ns)),
+        every_ns=rng.choice((0, 3 * for_ns)),
     )
 
 
-def _selected(fault: FaultCase) -> str:
-    """What a rule does beyond its action's name, and what narrows it down."""
+def _conditions_text(fault: FaultCase) -> str:
+    """Format the parameters and conditions of a rule."""
     words = []
     if fault.copies != 1:
         words.append(f"x{fault.copies}")
@@ -244,7 +243,7 @@ def _selected(fault: FaultCase) -> str:
 
 
 def _forged_text(forged: ForgedCase) -> str:
-    """A forged frame by what it says otherwise than the frame before."""
+    """Format a forged frame by the fields in which it differs from the default."""
     default = ForgedCase(type=forged.type)
     said = forged.model_dump()
     changes = {key: value for key, value in said.items() if value != getattr(default, key)}

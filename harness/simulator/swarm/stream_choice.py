@@ -1,11 +1,11 @@
-"""What a seed chooses of one stream: its way, its configuration, its messages.
+"""Chooses the path, configuration and messages of one stream from a seed.
 
-    way          unicast, multicast, several destinations, see `swarm_way`
-    publication  term, mtu, kind, where it starts
+    path         unicast, multicast, several destinations, see `stream_path`
+    publication  term, mtu, kind, start position
     receiver     window, reliable or not, NAK delay, congestion control
     messages     tiny, about a frame, or as long as the term allows
 
-Any configuration that is chosen here must work.
+Every configuration that can be chosen here must work.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ import math
 import random
 
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.simulator.swarm.stream_path import choose_way
+from windtunnel.harness.simulator.swarm.stream_path import choose_path
 
 ADDRESSES = ("10.0.0.1", "10.0.0.2")
 PORT = 24_325
 KIB = 1 << 10
 BYTES_MAX = 14 << 20
-"""Of one stream: what 10,000 frames of an Ethernet carry."""
+"""Maximum size of one stream: what 10,000 Ethernet frames carry."""
 
 _TERMS = (64 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 1_024 * KIB)
 _MTUS = (256, 576, 1_408, 1_408, 1_408, 4_096, 8_192)
@@ -29,41 +29,42 @@ _EDGES = (-(1 << 31), (1 << 31) - 1, (1 << 31) - 2, -1, 0)
 _HEADER, _ALIGNMENT = 32, 32
 
 
-def choose_stream(chance: random.Random, index: int, frames: int) -> tuple[TrafficCase, str]:
-    """The stream with that place in the case, which has about so many frames; and its way."""
-    term_length = chance.choice(_TERMS)
-    mtu = chance.choice([each for each in _MTUS if each <= term_length // 8])
-    window = min(term_length // 2, chance.choice((8, 16, 32, 128)) * KIB)
+def choose_stream(rng: random.Random, index: int, frames: int) -> tuple[TrafficCase, str]:
+    """Choose the stream at `index` of the case, with about `frames` frames. Returns it and its
+    path."""
+    term_length = rng.choice(_TERMS)
+    mtu = rng.choice([each for each in _MTUS if each <= term_length // 8])
+    window = min(term_length // 2, rng.choice((8, 16, 32, 128)) * KIB)
     window = max(window, 2 * mtu)
-    shortest, longest = _lengths(chance, mtu, term_length)
-    initial = chance.choice((*_EDGES, chance.randint(-(1 << 31), (1 << 31) - 1)))
-    terms, offset = chance.choice((0, 0, 1, 5)), 0
-    if chance.random() < 0.5:
-        offset = chance.randrange(0, term_length, _ALIGNMENT)
+    shortest, longest = _lengths(rng, mtu, term_length)
+    initial = rng.choice((*_EDGES, rng.randint(-(1 << 31), (1 << 31) - 1)))
+    terms, offset = rng.choice((0, 0, 1, 5)), 0
+    if rng.random() < 0.5:
+        offset = rng.randrange(0, term_length, _ALIGNMENT)
     term_id = (initial + terms + (1 << 31)) % (1 << 32) - (1 << 31)
     start = f"init-term-id={initial}|term-id={term_id}|term-offset={offset}"
-    reliable = chance.random() < 0.65
-    forward = chance.random() < 0.8
+    reliable = rng.random() < 0.65
+    forward = rng.random() < 0.8
     hosts = ("a", "b") if forward else ("b", "a")
     near, far = ADDRESSES if forward else ADDRESSES[::-1]
-    way = choose_way(chance, near, far, PORT + index)
-    receive = [way.receive, f"rcv-wnd={window}"]
-    nak_delay = chance.choice(_NAK_DELAYS)
-    if chance.random() < 0.1:
+    path = choose_path(rng, near, far, PORT + index)
+    receive = [path.receive, f"rcv-wnd={window}"]
+    nak_delay = rng.choice(_NAK_DELAYS)
+    if rng.random() < 0.1:
         receive.append("cc=cubic")
     if not reliable:
         receive.append("reliable=false")
     elif nak_delay:
         receive.append(f"nak-delay={nak_delay}")
     framed = _framed(shortest, longest, mtu)
-    made = TrafficCase(
+    fault = TrafficCase(
         id=f"s{index}",
         ordinal=index,
         stream_id=1001 + index,
         from_host=hosts[0],
         to_host=hosts[1],
-        publication="exclusive" if chance.random() < 0.5 else "concurrent",
-        channel=f"{way.publish}|term-length={term_length}|mtu={mtu}|{start}",
+        publication="exclusive" if rng.random() < 0.5 else "concurrent",
+        channel=f"{path.publish}|term-length={term_length}|mtu={mtu}|{start}",
         receive="|".join(receive),
         port=PORT + index,
         reliable=reliable,
@@ -75,17 +76,17 @@ def choose_stream(chance: random.Random, index: int, frames: int) -> tuple[Traff
         total_bytes=max(1, min(BYTES_MAX, int(frames * framed))),
         shortest_bytes=shortest,
         longest_bytes=longest,
-        destinations=way.destinations,
-        sources=tuple((hosts[1], each) for each in way.sources),
+        destinations=path.destinations,
+        sources=tuple((hosts[1], each) for each in path.sources),
     )
-    return made, way.name
+    return fault, path.name
 
 
-def _lengths(chance: random.Random, mtu: int, term_length: int) -> tuple[int, int]:
-    """Shortest and longest message: tiny, about a frame, or as long as the term allows."""
+def _lengths(rng: random.Random, mtu: int, term_length: int) -> tuple[int, int]:
+    """Choose shortest and longest message: tiny, about a frame, or as long as the term allows."""
     most = term_length // 8
     payload = mtu - _HEADER
-    return chance.choice(
+    return rng.choice(
         (
             (1, min(64, most)),
             (1, most),
@@ -97,6 +98,6 @@ def _lengths(chance: random.Random, mtu: int, term_length: int) -> tuple[int, in
 
 
 def _framed(shortest: int, longest: int, mtu: int) -> float:
-    """About how many bytes of messages one frame carries."""
+    """Estimate how many bytes of messages one frame carries."""
     middle = math.sqrt(shortest * longest)
     return min(middle, mtu - _HEADER)

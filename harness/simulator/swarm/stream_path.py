@@ -1,13 +1,11 @@
-"""The way a stream takes from host to host, one of those that Aeron knows, as a seed chooses it.
+"""Chooses from a seed one of Aeron's ways to get a stream from host to host.
 
-    unicast    a ----------------> endpoint of b
-    multicast  a --> group --> b
-    dynamic    a <-- control <-- b says where it listens
-    manual     a adds the endpoint of b to its publication
-    collected  b adds its endpoint to its subscription
-    doubled    a adds two endpoints, b both of them to one subscription: all comes twice
-
-Refuses to know what a stream carries and what befalls it.
+unicast    a ----------------> endpoint of b
+multicast  a --> group --> b
+dynamic    a <-- control <-- b registers its endpoint with a
+manual     a adds the endpoint of b to its publication
+collected  b adds its endpoint to its subscription
+doubled    a adds two endpoints, b both of them to one subscription: every frame arrives twice
 """
 
 from __future__ import annotations
@@ -16,7 +14,7 @@ import random
 from dataclasses import dataclass
 
 CONTROL_OFFSET = 100
-"""From a stream's port to another of its own."""
+"""Offset from a stream's port to its second one."""
 
 _KINDS = {
     "unicast": 10,
@@ -31,39 +29,44 @@ _FLOW_CONTROLS = ("", "|fc=max", "|fc=min")
 
 
 @dataclass(frozen=True)
-class Way:
-    """Where a stream goes, as both ends have it in their channels."""
+class StreamPath:
+    """The channels and destinations of a stream at both ends."""
 
     name: str
     publish: str
-    """The publication's channel, to which what is sent and how is added."""
+    """The publication's channel without the parameters of the stream."""
     receive: str
-    """The subscription's."""
+    """The subscription's channel."""
     destinations: tuple[str, ...] = ()
-    """What the publisher adds."""
+    """Destinations that the publisher adds."""
     sources: tuple[str, ...] = ()
-    """What the subscriber adds."""
+    """Destinations that the subscriber adds."""
 
 
-def choose_way(chance: random.Random, near: str, far: str, port: int) -> Way:
-    """The way from one address to another; the ports from `port` on are the stream's own."""
-    name = chance.choices(tuple(_KINDS), tuple(_KINDS.values()))[0]
-    group = "" if name == "unicast" else chance.choice(_FLOW_CONTROLS)
-    there = f"aeron:udp?endpoint={far}:{port}"
-    also_there = f"aeron:udp?endpoint={far}:{port + CONTROL_OFFSET}"
+def choose_path(rng: random.Random, near: str, far: str, port: int) -> StreamPath:
+    """Choose the path from one address to another; ports from `port` on are reserved for the
+    stream."""
+    name = rng.choices(tuple(_KINDS), tuple(_KINDS.values()))[0]
+    group = "" if name == "unicast" else rng.choice(_FLOW_CONTROLS)
+    endpoint = f"aeron:udp?endpoint={far}:{port}"
+    second_endpoint = f"aeron:udp?endpoint={far}:{port + CONTROL_OFFSET}"
     control = f"control={near}:{port + CONTROL_OFFSET}"
     many = f"aeron:udp?control-mode=manual{group}"
     collected = "aeron:udp?control-mode=manual"
     if name == "multicast":
         group_at = f"aeron:udp?endpoint={_GROUP}:{port}"
-        return Way(name, f"{group_at}|interface={near}{group}", f"{group_at}|interface={far}")
+        return StreamPath(
+            name, f"{group_at}|interface={near}{group}", f"{group_at}|interface={far}"
+        )
     if name == "dynamic":
-        return Way(name, f"aeron:udp?{control}|control-mode=dynamic{group}", f"{there}|{control}")
+        return StreamPath(
+            name, f"aeron:udp?{control}|control-mode=dynamic{group}", f"{endpoint}|{control}"
+        )
     if name == "manual":
-        return Way(name, many, there, destinations=(there,))
+        return StreamPath(name, many, endpoint, destinations=(endpoint,))
     if name == "collected":
-        return Way(name, there, collected, sources=(there,))
+        return StreamPath(name, endpoint, collected, sources=(endpoint,))
     if name == "doubled":
-        both = (there, also_there)
-        return Way(name, many, collected, destinations=both, sources=both)
-    return Way(name, there, there)
+        both = (endpoint, second_endpoint)
+        return StreamPath(name, many, collected, destinations=both, sources=both)
+    return StreamPath(name, endpoint, endpoint)

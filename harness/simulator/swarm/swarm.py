@@ -1,9 +1,9 @@
-"""Many trials, one after the other or in several processes, until their number or the time is over.
+"""Runs many trials, in sequence or in several processes, up to a number of trials or a time limit.
 
-    root seed --> seeds root, root + 1, ... --chunks--> workers --results--> lines, one a trial
+    root seed --> seeds root, root + 1, ... --chunks--> workers --results--> one line per trial
 
-A violation is told with the seed's choice and the one command that makes the trial again. Which
-worker makes a trial changes nothing in it. Refuses to know what a trial checks.
+A violation is reported with the seed's choice and the one command that reproduces the trial. A
+trial's result does not depend on the worker that runs it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from functools import cache
 from pathlib import Path
 
 from windtunnel.harness.simulator.blame import in_one_line, is_drivers
-from windtunnel.harness.simulator.output.trial_folder import NO_KEEPSAKE, RunFolder
+from windtunnel.harness.simulator.output.trial_folder import NO_OBSERVER, TrialFolder
 from windtunnel.harness.simulator.swarm.choice import choose
 from windtunnel.harness.simulator.swarm.trial import Trial
 
@@ -35,58 +35,59 @@ CHUNK = 20
 SEED_MAX = (1 << 63) - 1
 LARGE_BYTES = 1 << 18
 COLLECT_EVERY = 100
-"""Trials of a process between two collections of garbage: seldom enough to cost next to nothing,
-often enough to keep a process below a gigabyte."""
-TELL_S = 30
-"""Between two words on how far a long swarm has come."""
+"""Trials of a process between two garbage collections: rare enough to cost next to nothing,
+often enough to keep a process below a gigabyte.
+"""
+PROGRESS_S = 30
+"""Interval between two progress lines."""
 _MMAP_THRESHOLD = -3
 _PR_SET_PDEATHSIG = 1
-_made = itertools.count(1)
+_trials_run = itertools.count(1)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one seed."""
+    """The result of one seed."""
 
     seed: int
     choice: str
     violation: str
-    """Empty when everything held."""
+    """Empty if there was no violation."""
     stalls: tuple[str, ...]
-    """Streams that the protocol itself left where they were."""
+    """Streams in a known stall of the protocol."""
     digest: str
     frames: int
     defect: str
-    """What went wrong in the simulator itself; empty when nothing did."""
+    """An error of the simulator itself; empty if there was none."""
 
 
 @dataclass(frozen=True)
 class SwarmSpec:
-    """What a swarm is asked to do."""
+    """Parameters of a swarm."""
 
     root: int
     seeds: int
     minutes: float
-    """Stop to begin trials after this time; 0 for no such limit."""
+    """Start no trial after this time; 0 for no limit."""
     jobs: int
     frames: int | None
     sabotage: str
     as_json: bool
     keep: Path | None
-    """Where the first violation's run folder goes."""
+    """Folder for the first failing trial's run folder."""
 
     @property
     def extra_arguments(self) -> list[str]:
-        """What the command of a single trial needs beside its seed."""
+        """Arguments that the command of a single trial needs beside its seed."""
         arguments = [] if self.frames is None else ["--frames", str(self.frames)]
         return [*arguments, "--sabotage", self.sabotage] if self.sabotage else arguments
 
     def repro(self, seed: int) -> list[str]:
-        """The command that makes one trial again."""
+        """The command that reproduces one trial."""
         return ["windtunnel", "swarm", "--seed", str(seed), "--seeds", "1", *self.extra_arguments]
 
 
-def make_trial(
+def run_trial(
     seed: int,
     memory: Path,
     *,
@@ -94,11 +95,11 @@ def make_trial(
     sabotage: str = "",
     keep: Path | None = None,
 ) -> Result:
-    """Make one trial; never raises for what happens in it."""
+    """Run one trial; never raises for an error in the trial."""
     choice = choose(seed, frames=frames)
-    kept = NO_KEEPSAKE if keep is None else RunFolder(keep)
+    observer = NO_OBSERVER if keep is None else TrialFolder(keep)
     try:
-        outcome = Trial(choice, memory, sabotage=sabotage, keepsake=kept).run()
+        outcome = Trial(choice, memory, sabotage=sabotage, observer=observer).run()
     except Exception as error:
         if is_drivers(error):
             text = f"the driver raised {in_one_line(error)}"
@@ -115,21 +116,22 @@ def make_trial(
     )
 
 
-def make_chunk(
+def run_chunk(
     seeds: list[int], memory: Path, frames: int | None, sabotage: str, end_s: float
 ) -> list[Result]:
-    """Make trials in a directory of their own, until a time of the machine's monotonic clock."""
-    _keep_large_memory_apart()
-    _pass_over_what_stays()
+    """Run trials in a directory of their own, until a deadline on the monotonic clock."""
+    _use_mmap_for_large_arrays()
+    _freeze_existing_objects()
     folder = Path(tempfile.mkdtemp(prefix="swarm-", dir=memory))
     results = []
     try:
         for seed in seeds:
             if time.monotonic() >= end_s:
                 break
-            results.append(make_trial(seed, folder, frames=frames, sabotage=sabotage))
-            if next(_made) % COLLECT_EVERY == 0:
-                # A world is full of cycles, and the collector comes too seldom for its arrays.
+            results.append(run_trial(seed, folder, frames=frames, sabotage=sabotage))
+            if next(_trials_run) % COLLECT_EVERY == 0:
+                # A world is full of reference cycles, and automatic collection frees its arrays too
+                # late.
                 gc.collect()
         return results
     finally:
@@ -137,53 +139,55 @@ def make_chunk(
 
 
 @cache
-def _pass_over_what_stays() -> None:
-    """Have the collector look no more at what was there before the first trial, once a process.
+def _freeze_existing_objects() -> None:
+    """Exclude all objects that exist before the first trial from garbage collection, once per
+    process.
 
-    Else it walks through all modules and compiled kernels many times a trial.
+    Otherwise the collector walks through all modules and compiled kernels many times per trial.
     """
     gc.collect()
     gc.freeze()
 
 
-def _keep_large_memory_apart() -> None:
-    """Have every large array come from the system, and go back to it.
+def _use_mmap_for_large_arrays() -> None:
+    """Make malloc serve every large array by mmap, so that it is returned to the system when freed.
 
-    Else the allocator keeps what a trial frees and must clear all of it for the next, of which a
-    trial touches little.
+    Otherwise the allocator keeps what a trial frees and must clear all of it for the next trial,
+    which touches little of it.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
         libc.mallopt(_MMAP_THRESHOLD, LARGE_BYTES)
 
 
-def _die_with(parent: int) -> None:
-    """Have this process killed when the one that started it dies, however that comes to pass.
+def _die_with_parent(parent: int) -> None:
+    """Have this process killed when its parent dies, for whatever reason.
 
-    A pool's process that has lost its owner waits for work for ever, with all its memory.
+    A pool's worker that has lost its owner would otherwise wait for work forever, with all its
+    memory.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "prctl"):
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it died before it was asked for
+    if os.getppid() != parent:  # the parent died before prctl took effect
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Swarm:
-    """A swarm under way."""
+    """A swarm in progress."""
 
-    def __init__(self, order: SwarmSpec, memory: Path) -> None:
-        self._order, self._memory = order, memory
+    def __init__(self, spec: SwarmSpec, memory: Path) -> None:
+        self._spec, self._memory = spec, memory
         self._began_s = time.monotonic()
-        self._told_s = 0.0
-        limit_s = order.minutes * 60 if order.minutes else float("inf")
+        self._reported_s = 0.0
+        limit_s = spec.minutes * 60 if spec.minutes else float("inf")
         self._end_s = self._began_s + limit_s
         self.count = self.frames = self.stalls = 0
         self.violations: list[Result] = []
         self.defects: list[Result] = []
 
     def run(self) -> None:
-        """Make all trials and tell of each violation as it is found."""
+        """Run all trials and report each violation as it is found."""
         for result in self._results():
             self.count += 1
             self.frames += result.frames
@@ -192,86 +196,84 @@ class Swarm:
                 self.defects.append(result)
             elif result.violation:
                 self.violations.append(result)
-            self._tell(result)
-            self._tell_progress()
-        self._keep_first()
-        self._tell_all()
+            self._report(result)
+            self._report_progress()
+        self._write_first_failure()
+        self._report_totals()
 
     def _chunks(self) -> Iterator[list[int]]:
-        # Alone, each trial is told when it is done.
-        size = CHUNK if self._order.jobs > 1 else 1
-        for first in range(0, self._order.seeds, size):
-            last = min(first + size, self._order.seeds)
-            yield [(self._order.root + index) & SEED_MAX for index in range(first, last)]
+        # With a single process, each trial is reported as soon as it is done.
+        size = CHUNK if self._spec.jobs > 1 else 1
+        for first in range(0, self._spec.seeds, size):
+            last = min(first + size, self._spec.seeds)
+            yield [(self._spec.root + index) & SEED_MAX for index in range(first, last)]
 
     def _results(self) -> Iterator[Result]:
-        order = self._order
-        if order.jobs == 1:
+        spec = self._spec
+        if spec.jobs == 1:
             for chunk in self._chunks():
-                yield from make_chunk(
-                    chunk, self._memory, order.frames, order.sabotage, self._end_s
-                )
+                yield from run_chunk(chunk, self._memory, spec.frames, spec.sabotage, self._end_s)
             return
         context = multiprocessing.get_context("spawn")
-        with ProcessPoolExecutor(order.jobs, context, _die_with, (os.getpid(),)) as executor:
+        with ProcessPoolExecutor(spec.jobs, context, _die_with_parent, (os.getpid(),)) as executor:
             pending: set[Future[list[Result]]] = set()
             for chunk in self._chunks():
                 pending.add(
                     executor.submit(
-                        make_chunk, chunk, self._memory, order.frames, order.sabotage, self._end_s
+                        run_chunk, chunk, self._memory, spec.frames, spec.sabotage, self._end_s
                     )
                 )
-                if len(pending) > 2 * order.jobs:
+                if len(pending) > 2 * spec.jobs:
                     done, pending = wait(pending, return_when=FIRST_COMPLETED)
                     for each in done:
                         yield from each.result()
             for each in pending:
                 yield from each.result()
 
-    def _tell(self, result: Result) -> None:
-        if self._order.as_json:
+    def _report(self, result: Result) -> None:
+        if self._spec.as_json:
             elapsed_s = round(time.monotonic() - self._began_s, 4)
             line = {"kind": "trial", "elapsed_s": elapsed_s, **asdict(result)}
             print(json.dumps(line), flush=True)
-        elif result.violation or result.defect or self._order.seeds == 1:
-            what = result.violation or result.defect or "held"
+        elif result.violation or result.defect or self._spec.seeds == 1:
+            what = result.violation or result.defect or "passed"
             print(f"seed {result.seed}: {result.choice}", flush=True)
             print(f"seed {result.seed}: {what}", flush=True)
             for stall in result.stalls:
-                print(f"seed {result.seed}: a stall of the protocol's own: {stall}", flush=True)
+                print(f"seed {result.seed}: known protocol stall: {stall}", flush=True)
             if result.violation or result.defect:
-                print(f"again: {' '.join(self._order.repro(result.seed))}", flush=True)
+                print(f"reproduce: {' '.join(self._spec.repro(result.seed))}", flush=True)
             else:
                 print(f"events {result.digest}", flush=True)
 
-    def _tell_progress(self) -> None:
+    def _report_progress(self) -> None:
         took_s = time.monotonic() - self._began_s
-        if took_s < self._told_s + TELL_S:
+        if took_s < self._reported_s + PROGRESS_S:
             return
-        self._told_s = took_s
+        self._reported_s = took_s
         print(
-            f"{self.count} of {self._order.seeds} trials after {took_s:.0f} s, "
+            f"{self.count} of {self._spec.seeds} trials after {took_s:.0f} s, "
             f"{len(self.violations)} violations",
             file=sys.stderr,
             flush=True,
         )
 
-    def _keep_first(self) -> None:
-        """Make the first bad trial again as a run folder, or the only trial there was."""
+    def _write_first_failure(self) -> None:
+        """Run the first failing trial again, or the only trial, and write its run folder."""
         found = self.violations[:1]
-        if self._order.keep is None or not (found or self._order.seeds == 1):
+        if self._spec.keep is None or not (found or self._spec.seeds == 1):
             return
-        seed = found[0].seed if found else self._order.root
-        result = make_trial(
+        seed = found[0].seed if found else self._spec.root
+        result = run_trial(
             seed,
             self._memory,
-            frames=self._order.frames,
-            sabotage=self._order.sabotage,
-            keep=self._order.keep,
+            frames=self._spec.frames,
+            sabotage=self._spec.sabotage,
+            keep=self._spec.keep,
         )
-        RunFolder(self._order.keep).conclude(seed, result.violation, self._order.repro(seed))
+        TrialFolder(self._spec.keep).conclude(seed, result.violation, self._spec.repro(seed))
 
-    def _tell_all(self) -> None:
+    def _report_totals(self) -> None:
         took_s = time.monotonic() - self._began_s
         facts = {
             "trials": self.count,
@@ -282,13 +284,13 @@ class Swarm:
             "seconds": round(took_s, 1),
             "trials_per_minute": round(self.count / took_s * 60),
         }
-        if self._order.as_json:
+        if self._spec.as_json:
             print(json.dumps({"kind": "swarm", **facts}), flush=True)
         else:
             print(
                 f"{facts['trials']} trials, {facts['violations']} violations, "
-                f"{facts['stalls']} with a stall of the protocol's own, "
+                f"{facts['stalls']} with a known protocol stall, "
                 f"{facts['defects']} defects of the simulator, {facts['frames']} frames, "
-                f"{facts['seconds']} s ({facts['trials_per_minute']} a minute)",
+                f"{facts['seconds']} s ({facts['trials_per_minute']} per minute)",
                 flush=True,
             )

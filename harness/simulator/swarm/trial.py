@@ -1,11 +1,12 @@
-"""One seed's trial: bad weather, then good weather in which every stream must come to its end.
+"""Runs one seed's trial: a phase with faults, then a recovery phase in which every stream
+completes.
 
-    choose, open the world -> connect -> publish up to the gates      safety: faults at work
-                                 heal -> publish the rest -> read all   liveness: none left
+    choose, open the world -> connect -> publish up to the gates      safety: faults active
+               remove the faults -> publish the rest -> read all      liveness: recovery phase
                                  settle -> the counters agree
 
-Every turn is audited; the first violation ends the trial. A stream may end where the protocol
-itself leaves it, see `trial_end`: such a stall is told apart. Raises nothing for what the subject
+Every turn is audited; the first violation ends the trial. A stream may end in a known stall of the
+protocol, see `trial_end`: such a stall is reported separately. Does not raise for what the subject
 does wrong: that is the trial's outcome.
 """
 
@@ -25,30 +26,30 @@ from windtunnel.harness.simulator.audit.stream_record import (
     GOAL,
     NO_GOAL,
 )
-from windtunnel.harness.simulator.output.trial_folder import NO_KEEPSAKE, Keepsake
+from windtunnel.harness.simulator.output.trial_folder import NO_OBSERVER, TrialObserver
 from windtunnel.harness.simulator.swarm.choice import Choice
 from windtunnel.harness.simulator.swarm.trial_end import (
+    describe_stuck,
     disagreement,
     is_known_stall,
-    stuck,
     wire_loss,
 )
 from windtunnel.harness.simulator.swarm.trial_plan import lay_out
-from windtunnel.harness.simulator.swarm.trial_sabotage import NEVER_HEAL, commit
+from windtunnel.harness.simulator.swarm.trial_sabotage import NEVER_HEAL, sabotage_stream
 from windtunnel.harness.simulator.swarm.trial_stream import Stream
 from windtunnel.harness.simulator.world.world import SimulatedWorld, open_world
 from windtunnel.harness.simulator.world.world_state import OVERFLOWS
 
 SHELL_INTERVAL_NS = 100_000_000
 COUNTERS_WATCHED = 96
-"""More than three streams have."""
+"""More than the counters of three streams."""
 LIVENESS_NS = 5_000_000_000
-"""Time in good weather that no stream may need beyond what its bytes take."""
+"""Time in the recovery phase that no stream may need beyond what its bytes take."""
 ROUNDS_PER_WINDOW = 8
 SETTLE_NS = 2_000_000_000
 STEP_NS = 10_000_000
 ALWAYS = 1 << DRAW_BITS
-"""The threshold of a rule that strikes every time."""
+"""Threshold of a rule that matches every frame."""
 
 
 @dataclass(frozen=True)
@@ -56,17 +57,17 @@ class Outcome:
     """How a trial ended."""
 
     violation: str
-    """Empty when everything held."""
+    """Empty if there was no violation."""
     stalls: tuple[str, ...]
-    """Of each stream that the protocol left where it was."""
+    """One text for each stream in a known stall of the protocol."""
     digest: str
     frames: int
-    """Of the streams' plans."""
+    """Planned frames of all streams."""
     simulated_ns: int
 
 
 class Trial:
-    """One trial under way."""
+    """One trial in progress."""
 
     def __init__(
         self,
@@ -74,37 +75,37 @@ class Trial:
         memory: Path,
         *,
         sabotage: str = "",
-        keepsake: Keepsake = NO_KEEPSAKE,
+        observer: TrialObserver = NO_OBSERVER,
     ) -> None:
         self._choice, self._memory = choice, memory
-        self._sabotage, self._keepsake = sabotage, keepsake
+        self._sabotage, self._observer = sabotage, observer
         self._stalls: dict[int, str] = {}
         self._logs, self._audit = lay_out(choice)
         self._frames = sum(len(log.frames) for log in self._logs)
 
     def run(self) -> Outcome:
-        """Go through both phases. Returns how it ended."""
+        """Run both phases. Returns how the trial ended."""
         choice = self._choice
         with open_world(
             choice.case,
             self._memory,
             audit=self._audit,
-            tape_length=self._keepsake.tape_length,
+            tape_length=self._observer.tape_length,
             delay_ns=choice.delay_ns,
             turn_ns=choice.turn_ns,
             idle_max_ns=choice.idle_max_ns,
             shell_interval_ns=SHELL_INTERVAL_NS,
             counters_watched=COUNTERS_WATCHED,
         ) as world:
-            world.on_full = lambda: self._empty(world)
+            world.on_full = lambda: self._drain(world)
             for host in world.hosts:
                 host.connect()
-            self._keepsake.open(world)
+            self._observer.open(world)
             streams: list[Stream] = []
             try:
                 violation = self._phases(world, streams)
             finally:
-                self._keepsake.close(world)
+                self._observer.close(world)
                 for each in streams:
                     for log in each.mapped:
                         log.close()
@@ -113,8 +114,8 @@ class Trial:
             stalls = tuple(self._stalls.values())
             return Outcome(violation, stalls, world.digest, self._frames, world.now_ns)
 
-    def _empty(self, world: SimulatedWorld) -> None:
-        self._keepsake.drain(world)
+    def _drain(self, world: SimulatedWorld) -> None:
+        self._observer.drain(world)
         world.between.engine.state[DECISIONS] = 0
         self._audit.state[DECISIONS_SEEN] = 0
 
@@ -123,16 +124,16 @@ class Trial:
         streams += [self._begin(world, index) for index in range(len(self._logs))]
         self._connect(world, streams, end_ns)
         self._audit.state[GOAL] = GATES
-        self._go_on(world, end_ns)
-        commit(self._sabotage, world, self._audit)
-        self._heal(world)
+        self._advance(world, end_ns)
+        sabotage_stream(self._sabotage, world, self._audit)
+        self._enter_recovery(world)
         end_ns = world.now_ns + LIVENESS_NS + self._time_needed_ns()
         self._connect(world, streams, end_ns)
         silent = [each.traffic.id for each in streams if each.image is None]
         if not self._violation and silent:
-            return f"liveness: {', '.join(silent)} not connected in good weather"
+            return f"liveness: {', '.join(silent)} not connected in the recovery phase"
         self._audit.state[GOAL] = ENDS
-        self._go_on(world, end_ns)
+        self._advance(world, end_ns)
         return self._violation or self._end(world)
 
     def _begin(self, world: SimulatedWorld, index: int) -> Stream:
@@ -167,25 +168,26 @@ class Trial:
         return stream
 
     def _connect(self, world: SimulatedWorld, streams: list[Stream], end_ns: int) -> None:
-        """Wait until all streams have found their readers, or the time is over."""
+        """Wait until all streams have found their subscribers, or the time is over."""
         pending = [each for each in streams if each.image is None]
         while pending and world.now_ns < end_ns and not self._violation:
             for each in list(pending):
                 if each.find_image() is not None:
-                    each.let_flow(self._audit)
+                    each.attach(self._audit)
                     pending.remove(each)
             if pending:
-                world.go_on(min(end_ns, world.now_ns + STEP_NS))
+                world.advance(min(end_ns, world.now_ns + STEP_NS))
 
-    def _go_on(self, world: SimulatedWorld, end_ns: int) -> None:
-        """Let the world go on until the goal is reached, something is wrong, or time is over."""
-        while not stream_record.is_over(self._audit) and world.now_ns < end_ns:
-            self._keepsake.look(world)
-            world.go_on(end_ns)
+    def _advance(self, world: SimulatedWorld, end_ns: int) -> None:
+        """Run the world until the goal is reached, a violation is found, or the time is over."""
+        while not stream_record.needs_shell(self._audit) and world.now_ns < end_ns:
+            self._observer.look(world)
+            world.advance(end_ns)
         self._audit.state[GOAL] = NO_GOAL
 
-    def _heal(self, world: SimulatedWorld) -> None:
-        """Good weather from now on; what is held comes when it is due."""
+    def _enter_recovery(self, world: SimulatedWorld) -> None:
+        """Enter the recovery phase (no faults); frames that are held are released when they are
+        due."""
         rules = world.between.engine.rules
         if self._sabotage == NEVER_HEAL:
             rules["chance"], rules["threshold"] = INDEPENDENT, ALWAYS
@@ -195,7 +197,7 @@ class Trial:
             stream["gate"] = stream["message_end"]
 
     def _time_needed_ns(self) -> int:
-        """An upper bound for what is left of all streams, window by window, one after the other."""
+        """Upper bound for the rest of all streams, window by window, one stream after the other."""
         choice = self._choice
         total_ns = 0
         for stream, traffic, reader in zip(
@@ -216,22 +218,23 @@ class Trial:
         return stream_record.violation_text(self._audit)
 
     def _end(self, world: SimulatedWorld) -> str:
-        """See that every stream is at its end, or where the protocol leaves it."""
+        """Check that every stream has completed or is in a known stall."""
         for index, (traffic, log) in enumerate(
             zip(self._choice.case.traffic, self._logs, strict=True)
         ):
-            if wrong := stuck(self._audit.streams[index], traffic):
+            if wrong := describe_stuck(self._audit.streams[index], traffic):
                 if not is_known_stall(self._audit, index, log):
                     return wrong
                 self._stalls[index] = wrong
         return self._settle(world)
 
     def _settle(self, world: SimulatedWorld) -> str:
-        """Let the counters follow; they must agree in the end, and nobody may have complained."""
+        """Wait for the counters to catch up; they must agree in the end, without any error
+        logged."""
         end_ns = world.now_ns + SETTLE_NS
         stalled = set(self._stalls)
         while (wrong := disagreement(world, self._audit, stalled)) and world.now_ns < end_ns:
             if self._violation:
                 return self._violation
-            world.go_on(world.now_ns + STEP_NS)
+            world.advance(world.now_ns + STEP_NS)
         return wrong

@@ -1,18 +1,17 @@
-"""What a trial came to when its time was over: at the end, stuck, or stuck as the protocol allows.
+"""Classifies the end of a trial's streams: complete, stuck, or stuck in a known protocol stall.
 
-One stall is nobody's fault, and Aeron's C driver has it too: a PAD is let go where the window
-has room for its header alone, so snd-pos may come to lie further ahead than the receiver takes
-anything for true:
+There is one known stall, which Aeron's C driver has too. A PAD is sent if the window has room for
+its header alone, so snd-pos may end up further ahead than the receiver accepts:
 
     last SM    position = rcv-pos = rcv-hwm       last SM + term_length / 2      snd-pos
        |.. window / 4 ..|  d1 x | ... | dn x | PAD ......|.........................|
-                        |  all lost, and nobody asks     | an over-run: dropped, heartbeats as well
+                        |  all lost, no NAK is sent       | overrun: dropped, heartbeats as well
 
-A receiver tells of less than a quarter of its window only together with more. What was lost is
-never asked for, since the only frames that tell of it are refused. It ends when the image, which
-hears of nothing, dies after its liveness timeout; the audit keeps the stream as it was then. (Aeron
-1.53: aeron_publication_image_insert_packet refuses before it looks at what a frame is; the C driver
-of pyaeron, put through the same weather, stops at the same positions.)
+A receiver sends an SM for less than a quarter of its window only together with more. It never sends
+a NAK for the lost frames, since the only frames that reveal the loss are rejected. The stall ends
+when the image, which receives nothing, dies after its liveness timeout; the audit keeps the stream
+as it was then. (Aeron 1.53: aeron_publication_image_insert_packet rejects a packet before it looks
+at its frame type; the C driver of pyaeron under the same impairments stops at the same positions.)
 """
 
 from __future__ import annotations
@@ -24,41 +23,41 @@ from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
 from windtunnel.harness.dissect.frames.frames import aligned
-from windtunnel.harness.middlebox.engine.state import FRAMES_DAMAGED_FROM, FRAMES_FORGED
+from windtunnel.harness.middlebox.engine.state import FRAMES_FORGED, FRAMES_MUTATED_FROM
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.simulator.audit.stream_record import Audit
-from windtunnel.harness.simulator.network.in_flight import FLOODED
+from windtunnel.harness.simulator.network.in_flight import OVERFLOWED
 from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 _HEADER = 32
 
 
-def stuck(stream: Any, traffic: TrafficCase) -> str:
-    """How far a stream has come that is not at its end with one image; empty for one that is."""
+def describe_stuck(stream: Any, traffic: TrafficCase) -> str:
+    """Describe the progress of an incomplete stream; returns an empty text for a complete one."""
     if stream["is_succeeded"]:
-        return f"liveness: {traffic.id}'s image died, and another followed; {_place(stream)}"
+        return f"liveness: {traffic.id}'s image died, and another followed; {_progress(stream)}"
     if stream["position"] >= stream["end_position"]:
         return ""
-    return f"liveness: {traffic.id} is {_place(stream)}"
+    return f"liveness: {traffic.id} is {_progress(stream)}"
 
 
-def _place(stream: Any) -> str:
+def _progress(stream: Any) -> str:
     return (
-        f"at {stream['position']} of {stream['end_position']} in good "
-        f"weather (published up to message {stream['next_message']} of {stream['message_end']}, "
+        f"at {stream['position']} of {stream['end_position']} in the recovery phase "
+        f"(published up to message {stream['next_message']} of {stream['message_end']}, "
         f"rcv-pos {stream['rcv_pos']}, rcv-hwm {stream['hwm']}, snd-pos {stream['snd_pos']})"
     )
 
 
 def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
-    """Whether a stream is stuck where the protocol leaves it; all that must be so is looked at."""
+    """Whether a stream is in the known stall; checks every condition of it."""
     stream = audit.streams[index]
-    at, told = int(stream["position"]), int(stream["status_top"])
+    at, acknowledged = int(stream["position"]), int(stream["status_top"])
     snd_pos, window_end = int(stream["snd_pos"]), int(stream["window_end"])
-    refused_from = told + int(stream["term_length"]) // 2
-    knows_of_nothing = at == stream["rcv_pos"] == stream["hwm"]
-    has_told = 0 <= 4 * (at - told) <= window_end - told
-    if not knows_of_nothing or not has_told or snd_pos <= refused_from:
+    refused_from = acknowledged + int(stream["term_length"]) // 2
+    has_received_all = at == stream["rcv_pos"] == stream["hwm"]
+    is_sm_current = 0 <= 4 * (at - acknowledged) <= window_end - acknowledged
+    if not has_received_all or not is_sm_current or snd_pos <= refused_from:
         return False
     planned, first = log.frames, int(stream["frame_end"]) - len(log.frames)
     lost_from = lost_to = int(stream["next_frame"]) - first
@@ -75,11 +74,11 @@ def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
 
 
 def disagreement(world: SimulatedWorld, audit: Audit, stalled: set[int]) -> str:
-    """What is not as it must be when all has come to rest; empty when nothing is."""
+    """Describe the first disagreement after all streams have settled; empty if there is none."""
     for index, traffic in enumerate(world.case.traffic):
         if index not in stalled and (wrong := _wrong_counter(world, audit.streams[index], traffic)):
             return wrong
-    return _complaint(world)
+    return _host_error(world)
 
 
 def _wrong_counter(world: SimulatedWorld, stream: Any, traffic: TrafficCase) -> str:
@@ -96,15 +95,18 @@ def _wrong_counter(world: SimulatedWorld, stream: Any, traffic: TrafficCase) -> 
     return ""
 
 
-def _complaint(world: SimulatedWorld) -> str:
-    """What a host has to complain of, beyond what the link did to it on purpose."""
+def _host_error(world: SimulatedWorld) -> str:
+    """Describe an error that a host counted beyond those that the link caused on purpose."""
     frames = world.between.engine.frames
     for index, host in enumerate(world.hosts):
         towards = frames[1 - index]
-        made = int(towards[:, FRAMES_DAMAGED_FROM].sum() + towards[:, FRAMES_FORGED].sum())
+        expected = int(towards[:, FRAMES_MUTATED_FROM].sum() + towards[:, FRAMES_FORGED].sum())
         invalid = int(counters.get(host.counter_values, system_counters.INVALID_PACKETS))
-        if invalid > made:
-            return f"host {host.name} counts {invalid} invalid packets, the link made {made}"
+        if invalid > expected:
+            return (
+                f"host {host.name} counts {invalid} invalid packets, "
+                f"expected at most {expected} (those that the link forged or corrupted)"
+            )
         errors = int(counters.get(host.counter_values, system_counters.ERRORS))
         if errors:
             return f"host {host.name} counts {errors} errors"
@@ -114,8 +116,8 @@ def _complaint(world: SimulatedWorld) -> str:
 
 
 def wire_loss(world: SimulatedWorld, lost: Any) -> str:
-    """What got lost where no rule and no weather is at work; empty when nothing did."""
-    flooded = world.between.wires.ends[:, FLOODED]
+    """Describe losses of the wire itself, caused by no rule and no impairment; empty if none."""
+    flooded = world.between.wires.ends[:, OVERFLOWED]
     if lost.any() or flooded.any():
-        return f"the wire lost datagrams by itself: {lost.tolist()}, {flooded.tolist()}"
+        return f"the wire lost datagrams without a rule: {lost.tolist()}, {flooded.tolist()}"
     return ""

@@ -1,8 +1,8 @@
-"""What a trial's streams are to send and what must come of it, laid out for the kernels.
+"""Lays out what a trial's streams send, and the frames that are expected, for the kernels.
 
-    traffic --plan--> lengths of messages --expected_log--> frames      one stream behind the other
+    traffic --plan--> lengths of messages --expected_log--> frames      stream after stream
 
-All streams of all trials send from the same bytes, each from a place of its own.
+All streams of all trials send from the same bytes, each from its own offset.
 """
 
 from __future__ import annotations
@@ -20,43 +20,43 @@ from windtunnel.harness.simulator.swarm.choice import Choice
 
 PAYLOAD_BYTES = 48 << 20
 _POSITIONS = ("position", "hwm", "rcv_pos", "snd_pos", "wire_top", "window_end", "status_top")
-"""Of a stream, all that begin where it does."""
+"""Fields of a stream that start at its start position."""
 
 
 @cache
 def payload() -> NDArray[np.uint8]:
     """The bytes that all streams of all trials send."""
-    made: Any = np.random.Generator(np.random.PCG64(0)).bytes(PAYLOAD_BYTES)
-    return np.frombuffer(made, dtype=np.uint8)
+    raw: Any = np.random.Generator(np.random.PCG64(0)).bytes(PAYLOAD_BYTES)
+    return np.frombuffer(raw, dtype=np.uint8)
 
 
 def lay_out(choice: Choice) -> tuple[list[ExpectedLog], Audit]:
-    """The log of each stream, and an audit of all with plans and logs one behind the other."""
+    """Return the log of each stream, and an audit with all plans and logs in sequence."""
     seed, streams = choice.case.seed, choice.case.traffic
     plans = [
         plan(seed, each.id, each.total_bytes, each.longest_bytes, each.shortest_bytes)
         for each in streams
     ]
     logs = [
-        expected_log(made.lengths, each.mtu, each.term_length, each.initial_position)
-        for made, each in zip(plans, streams, strict=True)
+        expected_log(stream_plan.lengths, each.mtu, each.term_length, each.initial_position)
+        for stream_plan, each in zip(plans, streams, strict=True)
     ]
-    messages = sum(made.count for made in plans)
+    messages = sum(stream_plan.count for stream_plan in plans)
     frames = sum(len(log.frames) for log in logs)
     audit = make_audit(len(plans), messages, frames, payload())
     message = frame = 0
-    for index, (made, log) in enumerate(zip(plans, logs, strict=True)):
-        audit.lengths[message : message + made.count] = made.lengths
+    for index, (stream_plan, log) in enumerate(zip(plans, logs, strict=True)):
+        audit.lengths[message : message + stream_plan.count] = stream_plan.lengths
         audit.frames[frame : frame + len(log.frames)] = log.frames
         _describe(choice, index, audit.streams[index])
-        _place(choice, audit.streams[index], log, message, made.count, frame)
-        message += made.count
+        _place(choice, audit.streams[index], log, message, stream_plan.count, frame)
+        message += stream_plan.count
         frame += len(log.frames)
     return logs, audit
 
 
 def _describe(choice: Choice, index: int, stream: Any) -> None:
-    """Note what a seed chose for a stream."""
+    """Record what a seed chose for a stream."""
     traffic, reader = choice.case.traffic[index], choice.readers[index]
     stream["from_host"] = 0 if traffic.from_host == "a" else 1
     stream["is_reliable"] = traffic.reliable
@@ -70,11 +70,11 @@ def _describe(choice: Choice, index: int, stream: Any) -> None:
 def _place(
     choice: Choice, stream: Any, log: ExpectedLog, message: int, count: int, frame: int
 ) -> None:
-    """Note where a stream's messages and frames lie, and where it begins and ends."""
+    """Record the range of a stream's messages and frames, and its start and end position."""
     stream["next_message"] = message
     stream["message_end"] = message + count
-    healed = max(1, int(count * choice.healed_share))
-    stream["gate"] = message + max(count - healed, 0)
+    recovery = max(1, int(count * choice.recovery_share))
+    stream["gate"] = message + max(count - recovery, 0)
     stream["next_frame"], stream["frame_end"] = frame, frame + len(log.frames)
     for name in _POSITIONS:
         stream[name] = log.start_position

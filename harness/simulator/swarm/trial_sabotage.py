@@ -1,9 +1,9 @@
-"""Doing harm to the first stream of a trial, to see the audit say no.
+"""Sabotages the first stream of a trial, to check that the audit detects it.
 
-flip-byte       a bit of the next datagram that lands is flipped where no rule did it
-lying-counter   the receiver's high-water mark is moved ahead
-wide-window     the sender is told of a window that nobody has granted
-never-heal      in place of healing, every rule strikes every frame that it may
+flip-byte       flips a bit of the next datagram that lands, without a rule
+lying-counter   moves the receiver's high-water mark ahead
+wide-window     raises the sender's limit beyond the window that was granted
+never-heal      makes every rule match all its frames, instead of entering the recovery phase
 """
 
 from __future__ import annotations
@@ -21,8 +21,8 @@ SABOTAGES = (FLIP_BYTE, LYING_COUNTER, WIDE_WINDOW, NEVER_HEAL)
 _FAR_BYTES = 1 << 20
 
 
-def commit(sabotage: str, world: SimulatedWorld, audit: Audit) -> None:
-    """Do the ordered harm in the middle of a trial, unless something is wrong already."""
+def sabotage_stream(sabotage: str, world: SimulatedWorld, audit: Audit) -> None:
+    """Apply the sabotage in the middle of a trial, unless a violation was found already."""
     stream, traffic = audit.streams[0], world.case.traffic[0]
     if not stream["is_flowing"] or audit.state[CODE] != NONE:
         return

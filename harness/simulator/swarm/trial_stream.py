@@ -1,4 +1,4 @@
-"""One stream of a trial as it comes into being: asked for, connected, handed to the kernels."""
+"""Sets up one stream of a trial: waits for the client's objects, then hands it to the kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windtunnel.harness.simulator.world.host import Host
 
 @dataclass
 class Stream:
-    """A stream, its two hosts and what is planned for it."""
+    """A stream, its two hosts and its expected log."""
 
     index: int
     traffic: TrafficCase
@@ -34,7 +34,7 @@ class Stream:
     mapped: tuple[LogBuffer, ...] = ()
 
     def find_publication(self) -> Publication | None:
-        """The publication, once the driver has made it."""
+        """Return the publication, once the driver has created it."""
         if self.publication is None:
             client = self.near.client
             if self.traffic.publication == "exclusive":
@@ -44,7 +44,8 @@ class Stream:
         return self.publication
 
     def find_image(self) -> Image | None:
-        """The image, once both ends know of each other; damage may have made others."""
+        """Return the image, once both ends are connected; corrupted frames may have created
+        others."""
         if self.image is None and self.publication is not None and self.publication.is_connected:
             subscription = self.far.client.get_subscription(self.subscription_id)
             for each in subscription.images if subscription is not None else ():
@@ -52,7 +53,7 @@ class Stream:
                     self.image = each
         return self.image
 
-    def let_flow(self, audit: Audit) -> None:
+    def attach(self, audit: Audit) -> None:
         """Hand a connected stream over to the kernels."""
         publication, image = self.publication, self.image
         assert publication is not None
@@ -79,9 +80,9 @@ class Stream:
         record["is_flowing"] = 1
 
 
-def record_of(records: Any, wanted: dict[str, int]) -> Any:
-    """The one record with these values; the highest slot that is in use."""
+def record_of(records: Any, values: dict[str, int]) -> Any:
+    """Return the record with these values, in the highest matching slot."""
     chosen = np.ones(records.size, dtype=np.bool_)
-    for name, value in wanted.items():
+    for name, value in values.items():
         chosen &= records[name] == value
     return records[int(np.flatnonzero(chosen)[-1])]

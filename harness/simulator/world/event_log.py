@@ -1,14 +1,14 @@
-"""All that happens in a world, as one number; and, where it is wanted, the datagrams themselves.
+"""Records all events of a world as one digest and, optionally, the datagrams themselves.
 
-    datagram   (time, host, way, bytes) --+--> digest, 64 bits
-    counter    (time, host, id, value)  --+
-    datagram   ---------------------------+--> tape, drained by the shell into capture files
+    datagram   (time, host, direction, bytes) --+--> digest, 64 bits
+    counter    (time, host, id, value)        --+
+    datagram   ---------------------------------+--> tape, drained by Python into capture files
 
-Two runs of one seed must end with one digest. It tells runs apart, it does not defend against
-anybody: each word is mixed in with one multiplication.
+Two runs of one seed must end with the same digest. The digest distinguishes runs and is not
+cryptographic: each word is mixed in with one multiplication.
 
-A record of the tape: time (i64), length (i32), host (u8), way (u8), two unused bytes, the envelope,
-the bytes; aligned to 8.
+A record of the tape: time (i64), length (i32), host (u8), direction (u8), two unused bytes, the
+envelope, the bytes; aligned to 8.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +24,7 @@ from windtunnel.harness.simulator.network.in_flight import ENVELOPE_LENGTH
 DIGEST, USED, DATAGRAMS, CHANGES = range(4)
 
 SENT, RECEIVED = 0, 1
-"""Ways of a datagram, as the host at which it was seen knows them."""
+"""Direction of a datagram as seen from the host."""
 
 TAPE_TIME, TAPE_LENGTH, TAPE_HOST, TAPE_WAY = 0, 8, 12, 13
 TAPE_ENVELOPE = 16
@@ -39,15 +39,15 @@ _ALL = 0xFFFFFFFFFFFFFFFF
 
 
 class EventLog(NamedTuple):
-    """The digest so far, the tape, and the counters as they were last seen."""
+    """The digest so far, the tape, and the last seen counter values."""
 
     state: Any  # int64, one cell each
-    tape: Any  # uint8[n]; empty when nobody wants the datagrams
+    tape: Any  # uint8[n]; empty if datagrams are not recorded
     seen: Any  # int64[host, counter id]: last value
 
 
 def make_event_log(tape_length: int, counters_watched: int, hosts: int = 2) -> EventLog:
-    """A log of nothing yet, which watches the counters with the lowest ids of all hosts."""
+    """Create an empty log, which watches the counters with the lowest ids of all hosts."""
     return EventLog(
         state=np.zeros(4, dtype=np.int64),
         tape=np.zeros(tape_length, dtype=np.uint8),
@@ -62,7 +62,7 @@ def _times(left: int, right: int) -> int:
 
 
 def _times_of_any_size(left: int, right: int) -> int:
-    """What `_times` is when the JIT is off, where numbers grow."""
+    """Equivalent of `_times` without the JIT, where integers do not wrap."""
     product = int(left) * right & _ALL
     return product - (product >> 63 << 64)
 
@@ -80,9 +80,9 @@ def mix(digest: int, word: int) -> int:
 
 @kernel
 def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
-    """Add bytes to a digest; the last word is filled up with zeros.
+    """Add bytes to a digest; the last word is padded with zeros.
 
-    Four words at a time go into digests of their own, which do not wait for one another.
+    Four words at a time are mixed into four independent digests, which the CPU can do in parallel.
     """
     rows_end, whole_end = at + (length & -32), at + (length & -8)
     second, third, fourth = digest ^ _SECOND, digest ^ _THIRD, digest ^ _FOURTH
@@ -112,7 +112,7 @@ def has_room(log: EventLog, length: int) -> bool:
 def note_datagram(
     log: EventLog, now_ns: int, host: int, way: int, buf: Any, envelope: int, length: int
 ) -> None:
-    """Take down a datagram that a host sent or received; its bytes lie behind the envelope."""
+    """Record a datagram that a host sent or received; its bytes follow the envelope."""
     state = log.state
     digest = mix(state[DIGEST], now_ns)
     digest = mix(digest, length << 8 | host << 4 | way << 2 | _DATAGRAM)
@@ -132,7 +132,7 @@ def note_datagram(
 
 @kernel
 def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int, end: int) -> None:
-    """Take down which counters of a host, from an id up to another, have changed."""
+    """Record which counters of a host, from an id up to another, have changed."""
     seen = log.seen[host]
     for counter_id in range(first, min(end, seen.size)):
         value = get_i64(values, counter_id * counters.COUNTER_LENGTH)
@@ -146,7 +146,7 @@ def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int
 
 @kernel
 def tape_length(tape: Any, at: int) -> int:
-    """The bytes of the datagram in a record of the tape."""
+    """The length of the datagram in a record of the tape."""
     return int(get_i32(tape, at + TAPE_LENGTH))
 
 

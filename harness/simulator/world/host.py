@@ -1,10 +1,10 @@
 """A host of a simulated world: one driver whose agents the world steps, and its clients.
 
-    host ---- driver ---- stands still, goes on; dies, and is followed by another
-          `-- guests      the clients of its programs; each stands still or goes by itself
+    host ---- driver ---- is paused and resumed; is killed and replaced by a successor
+          `-- clients     one per program; each can be paused independently
 
-The driver's directory lies in memory and is removed with the host. Refuses to know the time: the
-clock is the world's.
+The driver's directory lies in memory and is removed with the host. The host has no clock of its
+own: the world provides it.
 """
 
 from __future__ import annotations
@@ -30,23 +30,25 @@ from windtunnel.harness.simulator.world.world_state import Agents
 
 MAILBOXES = 16
 RING_BYTES = 1 << 21
-"""Of one mailbox, each way: a socket buffer that nothing but a defect of ours can fill."""
+"""Capacity of one mailbox in each direction: a socket buffer that only a defect can fill."""
 SHELL_INTERVAL_NS = 10 * NS_PER_MS
-"""Longest time between two turns of what is Python in a conductor, as in a threaded driver."""
+"""Longest interval between two duty cycles of a conductor's Python part, as in a threaded
+driver.
+"""
 CLIENT_INTERVAL_NS = 16 * NS_PER_MS
-"""Between two turns of a client's conductor when its driver says nothing."""
+"""Interval between two duty cycles of a client's conductor when its driver sends nothing."""
 
 
 @dataclass(eq=False)
-class Guest:
-    """A program's client."""
+class HostClient:
+    """The client of a program."""
 
     client: Aeron
     is_paused: bool = False
 
 
 class Host:
-    """One host: its driver, its clients, and their turns in Python."""
+    """One host: its driver, its clients, and their duty cycles in Python."""
 
     def __init__(
         self,
@@ -59,8 +61,8 @@ class Host:
         ring_bytes: int = RING_BYTES,
         timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
     ) -> None:
-        """`shell_interval_ns` is the longest time between two turns of its Python, `ring_bytes`
-        what each of its sockets holds, `timeouts` those of driver and clients."""
+        """`shell_interval_ns` is the longest interval between two duty cycles in Python,
+        `ring_bytes` the capacity of each socket, `timeouts` those of driver and clients."""
         self.name = name
         self.address = address
         self.directory = directory
@@ -70,9 +72,9 @@ class Host:
         self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
         self._variables = timeouts.variables
         self.errors: list[Exception] = []
-        """What the clients could tell nobody else."""
+        """Errors that the clients could not report otherwise."""
         self._links = link.make_links(MAILBOXES, ring_bytes)
-        self._guests: list[Guest] = []
+        self._clients: list[HostClient] = []
         self._start()
         self._shell_ns = self._client_ns = clock.now_ns()
 
@@ -86,23 +88,23 @@ class Host:
             seed=self._seed,
         )
         self.agents = Agents(*self.driver.agents, self._links)
-        """What the world's kernels step."""
-        self.is_working = True
-        """Whether its driver lives and does not stand still."""
-        self._has_told = True
-        """Whether its driver has shown that it lives since it last stood still."""
+        """The states that the world's kernels step."""
+        self.is_running = True
+        """Whether its driver is alive and not paused."""
+        self._has_fresh_heartbeat = True
+        """Whether its driver has updated its heartbeat since it was last paused."""
 
     def _context(self) -> Context:
         return driver_context(
             self._variables,
             dir=self.directory,
-            # A driver that was killed looks alive for a while.
+            # A killed driver looks alive until its heartbeat times out.
             dir_delete_on_start=True,
             threading_mode=INVOKER,
             perform_storage_checks=False,
             counters_buffer_length=MIB,
             loss_report_buffer_length=64 * KIB,
-            # Each page of a file is touched as it is made: fewer of them, sooner done.
+            # Each page of a file is touched when it is created: fewer pages take less time.
             file_page_size=MIB,
         )
 
@@ -113,70 +115,71 @@ class Host:
 
     @property
     def next_ns(self) -> int:
-        """When Python is wanted here at the latest."""
+        """The latest time of the next duty cycle in Python."""
         return min(self._shell_ns, self._client_ns)
 
-    def connect(self) -> Guest:
-        """A new client of the driver, which must be at work: nobody waits for it here."""
-        assert self.is_working, f"the driver of {self.name} stands still"
-        if not self._has_told:
-            # A client believes nobody who has been silent, and would wait for its word.
+    def connect(self) -> HostClient:
+        """Create a client of the driver, which must be running: this does not wait."""
+        assert self.is_running, f"the driver of {self.name} is paused or dead"
+        if not self._has_fresh_heartbeat:
+            # A client rejects a driver with a stale heartbeat and would wait for a fresh one.
             self.driver.conductor.do_work(self._clock.now_ns())
-            self._has_told = True
+            self._has_fresh_heartbeat = True
         context = client_context(
             self._variables, dir=self.directory, error_handler=self.errors.append
         )
-        guest = Guest(Aeron(context=context, clock=self._clock, invoked=True))
-        self._guests.append(guest)
-        return guest
+        client = HostClient(Aeron(context=context, clock=self._clock, invoked=True))
+        self._clients.append(client)
+        return client
 
-    def forget(self, guest: Guest) -> None:
-        """A client is gone, without a word to its driver."""
-        self._guests.remove(guest)
+    def drop_client(self, client: HostClient) -> None:
+        """Drop a client without closing it."""
+        self._clients.remove(client)
 
     @property
     def client(self) -> Aeron:
         """The first client."""
-        return self._guests[0].client
+        return self._clients[0].client
 
-    def turn(self, *, is_wanted: bool) -> None:
-        """Let driver and clients do in Python what is due, or all if a kernel asked for it."""
+    def turn(self, *, is_requested: bool) -> None:
+        """Run the duty cycles of driver and clients that are due, or all if a kernel requests
+        it."""
         now_ns = self._clock.now_ns()
         work_count = 0
-        if is_wanted or now_ns >= self._shell_ns:
+        if is_requested or now_ns >= self._shell_ns:
             self._shell_ns = now_ns + self._shell_interval_ns
-            if self.is_working:
+            if self.is_running:
                 work_count = self.driver.conductor.do_work(now_ns)
-                self._has_told = True
+                self._has_fresh_heartbeat = True
         if work_count or now_ns >= self._client_ns:
             self._client_ns = now_ns + self._client_interval_ns
-            for guest in self._guests:
-                if not guest.is_paused:
-                    guest.client.invoke()
+            for client in self._clients:
+                if not client.is_paused:
+                    client.client.invoke()
 
     def pause_driver(self) -> None:
-        """The driver stands still: what arrives waits in its sockets."""
-        self.is_working = self._has_told = False
+        """Pause the driver: what arrives waits in its sockets."""
+        self.is_running = self._has_fresh_heartbeat = False
 
     def resume_driver(self) -> None:
-        """The driver goes on."""
-        self.is_working = True
+        """Resume the driver."""
+        self.is_running = True
 
     def kill_driver(self) -> None:
-        """The driver dies: its sockets close, its files stay."""
-        self.is_working = False
+        """Kill the driver: its sockets close, its files stay."""
+        self.is_running = False
         self._links.mailboxes["is_open"] = 0
 
     def restart_driver(self) -> None:
-        """Another driver takes the directory of one that was killed."""
+        """Start another driver in the directory of one that was killed."""
         self._seed = Random(self._seed).getrandbits(63)
         self._start()
         self._shell_ns = self._clock.now_ns()
 
     def close(self) -> None:
-        """End the clients, then the driver."""
-        for guest in self._guests:
-            guest.client.close()
+        """Close the clients, then the driver."""
+        for client in self._clients:
+            client.client.close()
         self.driver.close()
 
     def __enter__(self) -> Self:

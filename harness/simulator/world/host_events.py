@@ -1,10 +1,10 @@
-"""Pausing, killing and restarting programs of a simulated world, at the moment that was ordered.
+"""Pauses, kills and restarts programs of a simulated world at the specified moments.
 
-    waiting --its moment--> under way --its time is over--> over
-               pause, kill              resume, a successor
+    pending --its moment--> open --its time is over--> done
+             pause, kill          resume, successor
 
-What the runner does to processes by signals, done to programs; here nobody is late. What happened
-is left for the judge. Refuses to know what a driver makes of it.
+The runner does the same to processes by signals; here every event is on time. The events that
+happened are written for the judge.
 """
 
 from __future__ import annotations
@@ -14,28 +14,28 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Protocol
 
-from windtunnel.harness.artifact.host.host_event import HappenedEvent, write_happened
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.simulator.applications.programs import Program
 
 
-class Cast(Protocol):
+class Programs(Protocol):
     """All programs of a world."""
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
-        """The living of these roles on a host."""
+        """The programs of these roles on a host that have not been killed."""
 
     def replace(self, killed: Program) -> None:
-        """Let the successor of a program that was killed begin."""
+        """Start the successor of a killed program."""
 
 
 @dataclass
 class _OpenEvent:
-    """An event that has begun."""
+    """An event that has begun and not ended."""
 
     case: EventCase
     victims: list[Program]
-    happened: HappenedEvent
+    happened: AppliedEvent
 
     @property
     def until_ns(self) -> int:
@@ -46,62 +46,62 @@ class HostEvents:
     """The events of one run, in the order of the file."""
 
     def __init__(
-        self, events: Sequence[EventCase], cast: Cast, clock_ns: Callable[[], int]
+        self, events: Sequence[EventCase], programs: Programs, clock_ns: Callable[[], int]
     ) -> None:
-        self._waiting = list(events)
-        self._cast = cast
+        self._pending = list(events)
+        self._programs = programs
         self._clock_ns = clock_ns
-        self._under_way: list[_OpenEvent] = []
-        self._happened: list[HappenedEvent] = []
+        self._open: list[_OpenEvent] = []
+        self._happened: list[AppliedEvent] = []
         self._first_ns = 0
         """When the first message was published; 0 before."""
-        self._are_ordered = bool(events)
+        self._has_events = bool(events)
 
     @property
-    def is_under_way(self) -> bool:
-        """Whether somebody is paused, or killed and not yet started anew."""
-        return bool(self._under_way)
+    def is_open(self) -> bool:
+        """Whether a program is paused, or killed and not yet restarted."""
+        return bool(self._open)
 
     def look(self, published_bytes: int, delivered_bytes: int) -> None:
-        """Let happen what is due, given how far the streams have come."""
-        if not self._waiting and not self._under_way:
+        """Begin and end the events that are due, given the progress of the streams."""
+        if not self._pending and not self._open:
             return
         now_ns = self._clock_ns()
         if not self._first_ns and published_bytes:
             self._first_ns = now_ns
-        for each in [each for each in self._under_way if now_ns >= each.until_ns]:
+        for each in [each for each in self._open if now_ns >= each.until_ns]:
             self._end(each)
         reached = {"published": published_bytes, "delivered": delivered_bytes, "after": -1}
         if self._first_ns:
             reached["after"] = now_ns - self._first_ns
-        for event in [each for each in self._waiting if reached[each.trigger] >= each.at]:
-            self._waiting.remove(event)
+        for event in [each for each in self._pending if reached[each.trigger] >= each.at]:
+            self._pending.remove(event)
             self._begin(event)
 
     def _begin(self, event: EventCase) -> None:
-        victims = self._cast.on_host(event.host, event.roles)
+        victims = self._programs.on_host(event.host, event.roles)
         for each in victims:
             if event.action == "kill":
                 each.kill()
             else:
                 each.pause()
         roles = sorted({each.role for each in victims})
-        happened = HappenedEvent(event.id, event.host, event.action, roles, self._clock_ns(), 0)
+        happened = AppliedEvent(event.id, event.host, event.action, roles, self._clock_ns(), 0)
         self._happened.append(happened)
-        self._under_way.append(_OpenEvent(event, victims, happened))
+        self._open.append(_OpenEvent(event, victims, happened))
 
     def _end(self, each: _OpenEvent) -> None:
-        self._under_way.remove(each)
+        self._open.remove(each)
         for victim in each.victims:
             if each.case.action == "kill":
-                self._cast.replace(victim)
+                self._programs.replace(victim)
             else:
                 victim.resume()
         each.happened.ended_ns = self._clock_ns()
 
     def close(self, path: Path) -> None:
-        """Let everybody who is paused go on, and leave the account of what happened."""
-        for each in [each for each in self._under_way if each.case.action == "pause"]:
+        """Resume every paused program and write the events that happened."""
+        for each in [each for each in self._open if each.case.action == "pause"]:
             self._end(each)
-        if self._are_ordered:
-            write_happened(path, self._happened)
+        if self._has_events:
+            write_applied_events(path, self._happened)

@@ -1,12 +1,12 @@
-"""The turns of several hosts, of which each sleeps and wakes by itself and may stand still.
+"""Runs the turns of several hosts, each of which sleeps and wakes independently and may be paused.
 
     wires --> mailboxes --> conductor, sender, receiver of one host --> mailboxes --> middlebox
-     ^          for each host that is wanted, and for what the middlebox keeps            |
+     ^          for each host that is due, and for frames that the middlebox holds          |
      +-------------------------------------------------------------------------------------+
 
-A host that has worked takes another turn at once; one without work sleeps for twice as long each
-time up to a bound, as idle agents do, but wakes for what arrives. Of a host that stands still the
-sockets go on. A world of two sound hosts has a faster kernel, see `turn`.
+A host that did work takes another turn at once. One without work doubles its sleep each time up to
+a bound, as idle agents do, but wakes for an arriving datagram. The sockets of a paused host keep
+working. A world of two hosts without events has a faster kernel, see `turn`.
 """
 
 from typing import Any
@@ -18,23 +18,24 @@ from windtunnel.driver.media_driver.sender import sender
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
 from windtunnel.harness.simulator.network.in_flight import NEVER
 from windtunnel.harness.simulator.world import event_log
-from windtunnel.harness.simulator.world.saved_states import take_up
+from windtunnel.harness.simulator.world.saved_states import load_state
 from windtunnel.harness.simulator.world.world_state import (
     COUNTERS_END,
     COUNTERS_FROM,
     IDLE_MAX,
+    NEEDS_PYTHON,
     NOW,
     TURN,
     TURNS,
-    WANTED,
     Agents,
     Between,
 )
 
-# Columns of `sleepers`, one row a host, and a last one of the middlebox.
-ADDRESS, IS_WORKING, WAKES, IDLE, DUE = range(5)
-"""Where its agents are kept; whether its driver is at work; when it takes its next turn; how long
-it slept last; when something arrives. Of the last row only DUE: when anybody is wanted next."""
+# Columns of `sleepers`: one row per host, and a last row for the middlebox.
+ADDRESS, IS_RUNNING, WAKES, IDLE, DUE = range(5)
+"""Address of its agents; whether its driver is running; time of its next turn; length of its last
+sleep; arrival time of the next datagram. Of the last row only DUE: time of the next turn of all.
+"""
 
 _NS_PER_MS = 1_000_000
 _NEVER = NEVER
@@ -42,12 +43,12 @@ _NEVER = NEVER
 
 @kernel
 def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
-    """Take turns until a time, at least one, or until the shell is needed.
+    """Take turns until a time, at least one, or until Python is needed.
 
     Shapes:  sleepers int64[hosts + 1, 5]; `like` are the agents of any host
     Returns: TIME_OVER, or the bits FULL, and WANTED << host
     """
-    # As flat as the turn of two hosts, for the same reason.
+    # One flat function like the turn of two hosts, for the same reason.
     state, events = between.state, between.events
     first, end = state[COUNTERS_FROM], state[COUNTERS_END]
     while True:
@@ -56,9 +57,9 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
         needs = 0
         for host in range(sleepers.shape[0] - 1):
             sleeper = sleepers[host]
-            if not _is_wanted(sleeper, now_ns):
+            if not _is_due(sleeper, now_ns):
                 continue
-            agents: Agents = take_up(like, sleeper[ADDRESS])
+            agents: Agents = load_state(like, sleeper[ADDRESS])
             work_count = 0
             for way in range(between.routes.targets.size):
                 if between.routes.targets[way] == host:
@@ -72,20 +73,20 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
                         host,
                         now_ns,
                     )
-            if sleeper[IS_WORKING] != 0:
+            if sleeper[IS_RUNNING] != 0:
                 work_count += conductor_state.track(agents.conductor, now_ns, now_ns // _NS_PER_MS)
                 work_count += sender.do_work(agents.sender, now_ns)
                 work_count += receiver.do_work(agents.receiver, now_ns)
                 if datagram_delivery.has_sent(agents.links):
                     work_count += crossing.cross(agents.links, between, host, now_ns)
-                if conductor_state.needs_shell(agents.conductor):
-                    needs |= WANTED << host
+                if conductor_state.needs_python(agents.conductor):
+                    needs |= NEEDS_PYTHON << host
             if work_count > 0:
                 values = agents.conductor.counters
                 event_log.note_counters(events, now_ns, host, values, first, end)
             _sleep(sleeper, state, work_count)
-        if crossing.kept_until_ns(between) <= now_ns:
-            crossing.go_on(between, now_ns)
+        if crossing.next_release_ns(between) <= now_ns:
+            crossing.release_due(between, now_ns)
         needs |= crossing.fullness(between)
         sleepers[-1, DUE] = _next_ns(between, sleepers)
         next_ns = max(sleepers[-1, DUE], now_ns + state[TURN])
@@ -95,14 +96,14 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
 
 
 @kernel
-def _is_wanted(sleeper: Any, now_ns: int) -> bool:
+def _is_due(sleeper: Any, now_ns: int) -> bool:
     """Whether a host takes a turn now."""
-    return bool(sleeper[DUE] <= now_ns or (sleeper[IS_WORKING] and sleeper[WAKES] <= now_ns))
+    return bool(sleeper[DUE] <= now_ns or (sleeper[IS_RUNNING] and sleeper[WAKES] <= now_ns))
 
 
 @kernel
 def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
-    """Say when a host that has taken its turn takes the next one."""
+    """Set the time of the next turn of a host that has taken one."""
     if work_count > 0:
         sleeper[IDLE] = state[TURN]
     else:
@@ -112,17 +113,17 @@ def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
 
 @kernel
 def _next_ns(between: Between, sleepers: Any) -> int:
-    """When anybody is wanted next, or the middlebox has something to do by itself."""
+    """The time of the next turn of any host, or of the middlebox."""
     targets, hosts = between.routes.targets, sleepers.shape[0] - 1
     for host in range(hosts):
         sleepers[host, DUE] = _NEVER
     for way in range(targets.size):
         sleeper = sleepers[targets[way]]
         sleeper[DUE] = min(sleeper[DUE], in_flight.next_due_ns(between.wires, way))
-    next_ns = crossing.kept_until_ns(between)
+    next_ns = crossing.next_release_ns(between)
     for host in range(hosts):
         sleeper = sleepers[host]
         next_ns = min(next_ns, sleeper[DUE])
-        if sleeper[IS_WORKING]:
+        if sleeper[IS_RUNNING]:
             next_ns = min(next_ns, sleeper[WAKES])
     return int(next_ns)

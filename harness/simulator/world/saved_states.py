@@ -1,13 +1,12 @@
-"""The state of an agent as bytes: written down once, taken up again by whoever has its address.
+"""Saves the state of an agent as bytes in memory, from which kernels load it by address.
 
     keep(agents of a, address)            take_up(like, address) --> agents of a
     keep(agents of b, address)
 
-A kernel is given states as arguments, one by one, and each array of them costs time at each call.
-Of several states of one kind it may be given one, so that it knows the kind, and the addresses of
-all. What is kept are addresses of arrays: these must outlive it. When the JIT is off, numba cannot
-run intrinsics, and the address of a state is a number under which it is known. Refuses to know what
-it keeps.
+A kernel receives states as arguments, and each of their arrays costs time at each call. For several
+states of one type it can receive one of them, which fixes the type, and the addresses of all. The
+bytes contain addresses of arrays: these must outlive them. Without the JIT, numba cannot run
+intrinsics, and the address of a state is a key into a dictionary.
 """
 
 from typing import Any
@@ -23,7 +22,7 @@ _WORD_BYTES = 8
 
 
 def _type_size_of(typing_context: Any, state: Any) -> Any:
-    """The bytes that a state of this kind takes."""
+    """Intrinsic: the size in bytes of a state of this type."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.args[0])
@@ -32,8 +31,8 @@ def _type_size_of(typing_context: Any, state: Any) -> Any:
     return int64(state), generate
 
 
-def _type_keep(typing_context: Any, state: Any, address: Any) -> Any:
-    """Write a state to an address."""
+def _type_store(typing_context: Any, state: Any, address: Any) -> Any:
+    """Intrinsic: store a state at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         held, at = arguments
@@ -43,8 +42,8 @@ def _type_keep(typing_context: Any, state: Any, address: Any) -> Any:
     return int64(state, address), generate
 
 
-def _type_take_up(typing_context: Any, like: Any, address: Any) -> Any:
-    """The state at an address, which must be of the same kind as another."""
+def _type_load_state(typing_context: Any, like: Any, address: Any) -> Any:
+    """Intrinsic: load the state at an address, which must have the same type as `like`."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
@@ -54,16 +53,16 @@ def _type_take_up(typing_context: Any, like: Any, address: Any) -> Any:
     return like(like, address), generate
 
 
-def _known_take_up(like: Any, address: int) -> Any:
-    """What `take_up` is when the JIT is off."""
-    return _known[address].state
+def _load_saved_state(like: Any, address: int) -> Any:
+    """Equivalent of `load_state` without the JIT."""
+    return _saved_states[address].state
 
 
 _JIT_DISABLED: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # set at run time
 _size_of: Any = intrinsic(_type_size_of)
-_keep: Any = intrinsic(_type_keep)
-take_up: Any = _known_take_up if _JIT_DISABLED else intrinsic(_type_take_up)
-"""(like, address) -> the state at an address, which must be of the same kind as another."""
+_store: Any = intrinsic(_type_store)
+load_state: Any = _load_saved_state if _JIT_DISABLED else intrinsic(_type_load_state)
+"""(like, address) -> the state at an address, which must have the same type as `like`."""
 
 
 @kernel
@@ -73,22 +72,22 @@ def _size_in_bytes(state: Any) -> int:
 
 @kernel
 def _write(state: Any, address: int) -> int:
-    return int(_keep(state, address))
+    return int(_store(state, address))
 
 
-class KeptState:
-    """A state in memory, as long as this lives."""
+class SavedState:
+    """A state saved in memory for the lifetime of this object."""
 
     def __init__(self, state: Any) -> None:
         self.state = state
         self.address = id(self)
         if _JIT_DISABLED:
-            _known[self.address] = self
+            _saved_states[self.address] = self
             return
         self._memory = np.zeros(1 + _size_in_bytes(state) // _WORD_BYTES, dtype=np.int64)
         self.address = self._memory.ctypes.data
         _write(state, self.address)
 
 
-_known: WeakValueDictionary[int, KeptState] = WeakValueDictionary()
-"""When the JIT is off, by address."""
+_saved_states: WeakValueDictionary[int, SavedState] = WeakValueDictionary()
+"""Saved states by address, without the JIT."""

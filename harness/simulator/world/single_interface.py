@@ -1,7 +1,6 @@
-"""What a channel may ask of a simulated host: its one interface, and addresses for addresses.
+"""Name resolution and interfaces of a simulated host: one interface, numeric addresses only.
 
-A simulated world has no name server, and the interfaces of the machine that it runs on are none of
-its own.
+A simulated world has no name server and does not use the interfaces of the machine that it runs on.
 """
 
 from __future__ import annotations
@@ -23,11 +22,11 @@ class OneInterface:
         """The numeric address of `host` and its scope id. Raises UnknownHostError for names."""
         found = numeric_address(LOOPBACK if host == LOCALHOST else host)
         if found is None:
-            raise UnknownHostError(f"{key}={host}: unknown host: a simulated host knows no names")
+            raise UnknownHostError(f"{key}={host}: unknown host: expected a numeric address")
         return found
 
     def interfaces(self) -> list[NetworkInterface]:
-        """Its loopback, and the one that leads to the middlebox."""
+        """The loopback interface, and the one that leads to the middlebox."""
         return [
             NetworkInterface("lo", 1, LOOPBACK, is_loopback=True, is_multicast=False),
             NetworkInterface("eth0", 2, self._address, is_loopback=False, is_multicast=True),

@@ -1,13 +1,12 @@
-"""The turn of two hosts: what lands is delivered, every agent works once, what they sent crosses.
+"""The turn of two hosts: deliver datagrams, run every agent once, pass on what they sent.
 
     wires --> mailboxes --> conductor, sender, receiver of a, then of b --> mailboxes
      ^                                                                        |
-     +------ weather <------ engine's outbox <------ engine (the rules) <-----+
+     +--- impairments <----- engine's outbox <------ engine (the rules) <-----+
 
-`run` repeats turns without entering Python. While somebody has work, the clock moves by one turn;
-when nobody has, by twice as much each time up to a bound, as idle agents sleep, but never past the
-moment at which a datagram is due. Of other worlds see `host_turn`. Knows nothing of who publishes
-or reads.
+`run` repeats turns without entering Python. While any agent has work, the clock advances by one
+turn; otherwise by twice as much each time up to a bound, as idle agents sleep, but never past the
+arrival time of a datagram. For other worlds see `many_hosts`.
 """
 
 from typing import Any
@@ -18,7 +17,7 @@ from windtunnel.driver.media_driver.receiver import receiver
 from windtunnel.driver.media_driver.sender import sender
 from windtunnel.harness.simulator.audit import stream_audit, stream_record, stream_traffic
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
-from windtunnel.harness.simulator.network.in_flight import Flight
+from windtunnel.harness.simulator.network.in_flight import Wires
 from windtunnel.harness.simulator.world import event_log
 from windtunnel.harness.simulator.world.world_state import (
     AUDIT,
@@ -26,10 +25,10 @@ from windtunnel.harness.simulator.world.world_state import (
     COUNTERS_FROM,
     IDLE,
     IDLE_MAX,
+    NEEDS_PYTHON,
     NOW,
     TURN,
     TURNS,
-    WANTED,
     World,
 )
 
@@ -39,13 +38,13 @@ _THERE, _BACK = 0, 1
 
 @kernel
 def run(world: World, until_ns: int) -> int:
-    """Take turns until a time, at least one, or until the shell is needed.
+    """Take turns until a time, at least one, or until Python is needed.
 
     Returns: TIME_OVER, or the bits FULL, AUDIT, and WANTED << host
     """
-    # One function on purpose: each level between this one and the agents' kernels would have the
-    # compiler go through all of them once more. A state is handed down array by array, which costs
-    # more than most calls do: so nobody is called who has nothing to do, and nobody is handed all.
+    # One function on purpose: each level between this one and the agents' kernels would make the
+    # compiler go through all of them once more. A state is passed array by array, which costs more
+    # than most calls do: so a function is called only if it has work, with only what it needs.
     left, right, between = world.left, world.right, world.between
     state, wires = between.state, between.wires
     while True:
@@ -80,14 +79,14 @@ def run(world: World, until_ns: int) -> int:
             work_count += crossing.cross(left.links, between, 0, now_ns)
         if datagram_delivery.has_sent(right.links):
             work_count += crossing.cross(right.links, between, 1, now_ns)
-        # Readers come last: what an agent sent is judged by what it could have seen.
-        if work_count > 0 or stream_traffic.is_anybody_slow(between.audit.streams):
+        # Readers come last: what an agent sent is checked against what it could have seen.
+        if work_count > 0 or stream_traffic.has_slow_reader(between.audit.streams):
             work_count += _read(world, now_ns)
-        if crossing.kept_until_ns(between) <= now_ns:
-            work_count += crossing.go_on(between, now_ns)
-        # A turn without work has changed nothing that anybody here looks at.
+        if crossing.next_release_ns(between) <= now_ns:
+            work_count += crossing.release_due(between, now_ns)
+        # A turn without work has changed nothing that is watched here.
         needs = _look(world, now_ns) if work_count > 0 else 0
-        _advance(state, wires, crossing.kept_until_ns(between), work_count, until_ns)
+        _advance(state, wires, crossing.next_release_ns(between), work_count, until_ns)
         if needs != 0 or state[NOW] >= until_ns:
             return needs
 
@@ -108,7 +107,7 @@ def _publish(world: World) -> int:
 
 @kernel
 def _read(world: World, now_ns: int) -> int:
-    """The turn of readers that are kernels; what must hold is looked at beside it."""
+    """The turn of readers that are kernels, followed by the checks of the counters."""
     audit, count = world.between.audit, 0
     for index in range(audit.streams.size):
         stream = audit.streams[index]
@@ -123,7 +122,7 @@ def _read(world: World, now_ns: int) -> int:
 
 @kernel
 def _look(world: World, now_ns: int) -> int:
-    """Take down what has changed. Returns what waits that only Python can do."""
+    """Record what has changed. Returns what is pending that only Python can do."""
     between = world.between
     stream_audit.note_decisions(between.audit, between.engine)
     events = between.events
@@ -131,18 +130,18 @@ def _look(world: World, now_ns: int) -> int:
     event_log.note_counters(events, now_ns, 0, world.left.conductor.counters, first, end)
     event_log.note_counters(events, now_ns, 1, world.right.conductor.counters, first, end)
     needs = crossing.fullness(between)
-    if conductor_state.needs_shell(world.left.conductor):
-        needs |= WANTED
-    if conductor_state.needs_shell(world.right.conductor):
-        needs |= WANTED << 1
-    if stream_record.is_over(between.audit):
+    if conductor_state.needs_python(world.left.conductor):
+        needs |= NEEDS_PYTHON
+    if conductor_state.needs_python(world.right.conductor):
+        needs |= NEEDS_PYTHON << 1
+    if stream_record.needs_shell(between.audit):
         needs |= AUDIT
     return needs
 
 
 @kernel
-def _advance(state: Any, wires: Flight, due_ns: int, work_count: int, until_ns: int) -> None:
-    """Move the clock to the next turn; `due_ns` is when the middlebox has something to do."""
+def _advance(state: Any, wires: Wires, due_ns: int, work_count: int, until_ns: int) -> None:
+    """Advance the clock to the next turn; `due_ns` is when the middlebox has a frame to release."""
     if work_count > 0:
         state[IDLE] = state[TURN]
     else:

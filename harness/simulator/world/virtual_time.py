@@ -1,6 +1,6 @@
-"""The clock of a simulated world: it stands still until the world's next turn.
+"""The clock of a simulated world, which stands still until the world's next turn.
 
-The kernels of a turn and the shells around them read one cell, so nobody can disagree about the
+The kernels of a turn and the Python around them read the same cell, so they always agree about the
 time. Nanoseconds since the simulated epoch; monotonic and epoch readings differ by a constant.
 """
 
@@ -13,7 +13,7 @@ EPOCH_NS = 1_600_000_000_000_000_000
 """The moment at which every simulated world begins: 2020-09-13, 12:26:40 UTC."""
 NS_PER_MS = 1_000_000
 START_NS = 1_000 * NS_PER_MS
-"""What the monotonic clock shows then; not zero, which drivers take for never."""
+"""Monotonic time at that moment; not zero, which drivers interpret as never."""
 
 
 class VirtualClock:
@@ -29,7 +29,7 @@ class VirtualClock:
         return int(self._cells[self._index])
 
     def epoch_ns(self) -> int:
-        """Nanoseconds since the epoch: the stamps of files."""
+        """Nanoseconds since the epoch, for timestamps in files."""
         return EPOCH_NS + self.now_ns()
 
     def now_ms(self) -> int:

@@ -1,11 +1,11 @@
-"""A world put together: hosts, the middlebox of a case between them, one clock, one seed.
+"""Assembles a world: hosts, the middlebox of a case between them, one clock, one seed.
 
     with open_world(case) as world:
         registration = world.hosts[0].client.async_add_publication(...)
         world.until(lambda: ...)                  turns, and what needs Python in between
 
-The turns are kernels'; Python is entered when a conductor asks for it and every few simulated
-milliseconds. The drivers' files go with the world.
+The turns run in kernels; Python is entered when a conductor requests it and every few simulated
+milliseconds. The drivers' files are removed with the world.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from typing import Any
 
 import numpy as np
 
-from windtunnel.harness.middlebox.engine.replayed_decisions import Fates
+from windtunnel.harness.middlebox.engine.replayed_decisions import ReplayedDecisions
 from windtunnel.harness.middlebox.engine.state import DECISIONS, make_engine
-from windtunnel.harness.middlebox.impairment.impairment import make_weather
+from windtunnel.harness.middlebox.impairment.impairment import make_impairments
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.simulator.audit.stream_record import Audit, make_audit
 from windtunnel.harness.simulator.network import in_flight
 from windtunnel.harness.simulator.network.datagram_delivery import PACKET_HEADERS
 from windtunnel.harness.simulator.network.in_flight import ENVELOPE_LENGTH
-from windtunnel.harness.simulator.network.port_rewriting import make_moved_ports
+from windtunnel.harness.simulator.network.port_rewriting import make_rewritten_ports
 from windtunnel.harness.simulator.network.routes import make_routes
 from windtunnel.harness.simulator.world import event_log, world_state
 from windtunnel.harness.simulator.world.host import RING_BYTES, SHELL_INTERVAL_NS, Host
 from windtunnel.harness.simulator.world.turns import ManyHosts, Turns, TwoHosts
 from windtunnel.harness.simulator.world.virtual_time import VirtualClock
-from windtunnel.harness.simulator.world.world_state import AUDIT, FULL, WANTED, Between
+from windtunnel.harness.simulator.world.world_state import AUDIT, FULL, NEEDS_PYTHON, Between
 
 DELAY_NS = 50_000
 TURN_NS = 5_000
 IDLE_MAX_NS = 200_000
 WIRE_BYTES = 4 << 20
-"""All that one direction of the wire can hold: far more than the windows of a case's streams."""
+"""Capacity of one direction of the wire: far more than the windows of a case's streams."""
 DATAGRAM_LENGTH_MIN = 2_048
-"""What a host may send at least, whatever the streams' mtu: SETUPs and error frames."""
+"""Minimum datagram length that a host may send, whatever the streams' mtu: SETUPs, error frames."""
 RING_ALIGNMENT = 8
 NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
 """For worlds whose streams are published and read by applications in Python."""
 COUNTERS_WATCHED = 256
-"""Counters whose changes are events; drivers take ids from zero."""
+"""Counters whose changes are recorded as events; drivers allocate ids from zero."""
 SYSTEM_COUNTERS = 46
-"""The driver's own, which the cells of its streams follow."""
+"""Number of the driver's own counters, which those of its streams follow."""
 
 
 class SimulatedWorld:
-    """Hosts and what joins them."""
+    """Hosts and the middlebox that joins them."""
 
     def __init__(self, case: Case, hosts: Sequence[Host], between: Between) -> None:
         self.case = case
@@ -61,8 +61,8 @@ class SimulatedWorld:
         self.between = between
         is_plain = len(self.hosts) == 2 and not case.events
         self._turns: Turns = (TwoHosts if is_plain else ManyHosts)(self.hosts, between)
-        self.on_full: Callable[[], None] = self._forget_decisions
-        """Called when decisions or tape must be emptied."""
+        self.on_full: Callable[[], None] = self._discard_decisions
+        """Called when the decisions or the tape must be drained."""
 
     @property
     def now_ns(self) -> int:
@@ -71,7 +71,7 @@ class SimulatedWorld:
 
     @property
     def digest(self) -> str:
-        """All that has happened so far, as one number."""
+        """A digest of all events so far."""
         return event_log.digest_text(self.between.events)
 
     def host(self, name: str) -> Host:
@@ -79,32 +79,33 @@ class SimulatedWorld:
         return next(each for each in self.hosts if each.name == name)
 
     def run_until(self, until_ns: int) -> None:
-        """Let the world go on up to a time."""
+        """Run the world up to a time."""
         while self.now_ns < until_ns:
-            self.go_on(until_ns)
+            self.advance(until_ns)
 
-    def go_on(self, until_ns: int) -> bool:
-        """Let the world go on up to a time, or until Python has had something to do.
+    def advance(self, until_ns: int) -> bool:
+        """Run the world up to a time, or until Python has had something to do.
 
-        Returns whether the audit has something to say.
+        Returns whether the audit has something to report.
         """
         needs = self._turns.run(min(until_ns, *[each.next_ns for each in self.hosts]))
         if needs & FULL:
             self.on_full()
         for index, host in enumerate(self.hosts):
-            host.turn(is_wanted=bool(needs & WANTED << index))
+            host.turn(is_requested=bool(needs & NEEDS_PYTHON << index))
         return bool(needs & AUDIT)
 
     def until(self, condition: Callable[[], Any], what: str, limit_ns: int = 20_000_000_000) -> Any:
-        """Go on until something is so. Raises TimeoutError naming what was waited for."""
+        """Run the world until a condition holds. Raises TimeoutError that names what was waited
+        for."""
         end_ns = self.now_ns + limit_ns
         while not (found := condition()):
             if self.now_ns >= end_ns:
                 raise TimeoutError(f"{what}: not within {limit_ns / 1e9:g} s of simulated time")
-            self.go_on(end_ns)
+            self.advance(end_ns)
         return found
 
-    def _forget_decisions(self) -> None:
+    def _discard_decisions(self) -> None:
         self.between.engine.state[DECISIONS] = 0
 
 
@@ -120,14 +121,14 @@ def open_world(
     idle_max_ns: int = IDLE_MAX_NS,
     shell_interval_ns: int = SHELL_INTERVAL_NS,
     counters_watched: int = COUNTERS_WATCHED,
-    fates: Fates | None = None,
+    replayed: ReplayedDecisions | None = None,
 ) -> Iterator[SimulatedWorld]:
-    """Make the hosts of a case and what joins them; the drivers' files lie in `folder`.
+    """Create the hosts of a case and the middlebox; the drivers' files lie in `folder`.
 
-    `folder` should be in memory; all that is put there is gone at the end. With `fates` the
-    middlebox repeats what they say.
+    `folder` should be in memory; everything in it is removed at the end. With `replayed` the
+    middlebox replays recorded decisions.
     """
-    chance = random.Random(f"world {case.seed}")
+    rng = random.Random(f"world {case.seed}")
     longest = max(DATAGRAM_LENGTH_MIN, *(each.mtu for each in case.traffic), 0)
     state = world_state.make_state(delay_ns, turn_ns, idle_max_ns, longest)
     clock = VirtualClock(state, world_state.NOW)
@@ -141,7 +142,7 @@ def open_world(
                     each.address,
                     folder / each.name,
                     clock,
-                    chance.getrandbits(63),
+                    rng.getrandbits(63),
                     shell_interval_ns,
                     _ring_bytes(case, each.name),
                     case.timeouts,
@@ -158,11 +159,11 @@ def open_world(
                 case,
                 datagram_length_max=longest,
                 envelope_length_max=ENVELOPE_LENGTH,
-                fates=fates,
+                replayed=replayed,
             ),
-            moved=make_moved_ports(links),
-            weather=make_weather(case, PACKET_HEADERS + longest),
-            wires=in_flight.make_flight(links, WIRE_BYTES),
+            rewritten_ports=make_rewritten_ports(links),
+            impairments=make_impairments(case, PACKET_HEADERS + longest),
+            wires=in_flight.make_wires(links, WIRE_BYTES),
             audit=audit,
             events=event_log.make_event_log(tape_length, counters_watched, len(hosts)),
             scratch=np.zeros(ENVELOPE_LENGTH + longest, dtype=np.uint8),
@@ -175,14 +176,14 @@ def open_world(
 
 
 def _ring_bytes(case: Case, host: str) -> int:
-    """What a socket of a host holds: the least buffer that a channel asks for to send from there.
+    """Capacity of a host's socket: the smallest send buffer of the channels published there.
 
-    All mailboxes of a host are alike, so what it receives has no more room.
+    All mailboxes of a host are alike, so its receive buffers have the same capacity.
     """
-    asked = [
+    channels = [
         parse_channel(dict(each.channels).get(host, each.channel))
         for each in case.traffic
         if host in each.publishers
     ]
-    found = [each.send_buffer_bytes for each in asked if each.send_buffer_bytes is not None]
+    found = [each.send_buffer_bytes for each in channels if each.send_buffer_bytes is not None]
     return min(found, default=RING_BYTES) & -RING_ALIGNMENT

@@ -1,12 +1,12 @@
-"""Everything that a turn of the world touches, as arrays and numbers.
+"""Everything that a turn of the world uses, as arrays and numbers.
 
     left, right     each host's agents and mailboxes
-    between         what joins hosts, and what is kept of it:
-        engine, ...     the middlebox: its star, fault rules, ports that it changes, weather
-        wires           what is on its way, one ring a link direction
-        audit, events   what is checked, what is written down
+    between         what joins the hosts, and what is recorded:
+        engine, ...     the middlebox: its star, fault rules, rewritten ports, impairments
+        wires           datagrams in flight, one ring per link direction
+        audit, events   what is checked, what is recorded
 
-Knows no kernel of its own: it is only the names of the cells.
+Defines only the names of the cells, no kernels.
 """
 
 from typing import Any, NamedTuple
@@ -18,34 +18,37 @@ from windtunnel.driver.media_driver.conductor.conductor_state import ConductorSt
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
 from windtunnel.harness.middlebox.engine.state import Engine
-from windtunnel.harness.middlebox.impairment.impairment import Weather
+from windtunnel.harness.middlebox.impairment.impairment import Impairments
 from windtunnel.harness.simulator.audit.stream_record import Audit
-from windtunnel.harness.simulator.network.in_flight import Flight
-from windtunnel.harness.simulator.network.port_rewriting import MovedPorts
+from windtunnel.harness.simulator.network.in_flight import Wires
+from windtunnel.harness.simulator.network.port_rewriting import RewrittenPorts
 from windtunnel.harness.simulator.network.routes import Routes
 from windtunnel.harness.simulator.world.event_log import EventLog
 
 # Cells of `state`.
 NOW, IDLE, TURN, IDLE_MAX, DELAY, COUNTERS_FROM, COUNTERS_END, LONGEST, TURNS = range(9)
-"""Time; the present sleep, the shortest and the longest; the wires' delay; the counters that are
-watched; the longest datagram that a host may send; turns taken."""
+"""Time; the current sleep, the shortest and the longest; the wires' delay; the counters that are
+watched; the longest datagram that a host may send; turns taken.
+"""
 LEFT_OVER, LEFT_OVER_LENGTH = range(9, 11)
-"""Links that the datagram in `scratch` has yet to take, as bits, and its length."""
+"""Links that the datagram in `scratch` has yet to be sent on, as bits, and its length."""
 STATE_CELLS = 11
 
-# Columns of `lost`, one row a host: what the engine never hears of.
-UNHEARD, OVERFLOWS, REFUSED = range(3)
-"""Datagrams that nobody at the host listened for, that found a mailbox full, that its checksum
-refused."""
+# Columns of `lost`, one row per host: losses that the engine does not see.
+UNBOUND, OVERFLOWS, REFUSED = range(3)
+"""Datagrams that no socket at the host was bound to, that found a mailbox full, that failed their
+checksum.
+"""
 
-# Columns of `ports`, one row a host: what came into the middlebox there.
+# Columns of `ports`, one row per host: datagrams that entered the middlebox there.
 RECEIVED_FROM, STRAYS, UNLINKED, COPIES = range(4)
-"""Datagrams; of them for nobody's address, for a host that no link leads to; and what those to a
-group make of themselves beyond the one that came."""
+"""Datagrams; of them those to an unknown address, those to a host without a link; and the extra
+copies made of those to a group.
+"""
 
-# What a run of turns returns, as bits: whether a buffer is full, whether the audit has something to
-# say, and from WANTED on, bit by bit, which hosts' conductors need Python.
-FULL, AUDIT, WANTED = 1, 2, 4
+# What a run of turns returns, as bits: whether a buffer is full, whether the audit has something
+# to report, and from WANTED on, bit by bit, which hosts' conductors need Python.
+FULL, AUDIT, NEEDS_PYTHON = 1, 2, 4
 TIME_OVER = 0
 
 
@@ -63,20 +66,20 @@ class Between(NamedTuple):
 
     routes: Routes
     engine: Engine
-    moved: MovedPorts
-    weather: Weather
-    wires: Flight
+    rewritten_ports: RewrittenPorts
+    impairments: Impairments
+    wires: Wires
     events: EventLog
     audit: Audit
     scratch: Any  # uint8: an envelope and the longest datagram
-    packet: Any  # uint8: the same for the weather
+    packet: Any  # uint8: the same for impairments
     state: Any  # int64[STATE_CELLS]
     lost: Any  # int64[host, 3]
     ports: Any  # int64[host, 4]
 
 
 class World(NamedTuple):
-    """Two hosts and what is between them."""
+    """Two hosts and the middlebox between them."""
 
     left: Agents
     right: Agents
@@ -84,7 +87,7 @@ class World(NamedTuple):
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> Any:
-    """The cells of a world whose clock has not begun."""
+    """Create the cells of a world whose clock has not started."""
     state = np.zeros(STATE_CELLS, dtype=np.int64)
     state[TURN] = state[IDLE] = turn_ns
     state[IDLE_MAX] = idle_max_ns

@@ -1,13 +1,14 @@
-"""Whether the processes under test lived and came to their end; this check is always made."""
+"""Check that the processes under test survived and ended correctly; it runs in every verdict."""
 
 import signal
 from collections.abc import Iterator
 
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
-from windtunnel.harness.artifact.host.host_event import HappenedEvent
+from windtunnel.harness.artifact.host.host_event import AppliedEvent
 from windtunnel.harness.artifact.host.recording import RecorderFacts
 from windtunnel.harness.artifact.run.manifest import Manifest, ProcessExit
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.verdict.core.completeness import RESTART_SEPARATOR
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.exit_codes import (
     CANNOT_START_EXIT_CODES,
@@ -17,44 +18,43 @@ from windtunnel.harness.verdict.core.exit_codes import (
     ORDERLY_EXIT_CODES,
     UNSUPPORTED_EXIT_CODE,
 )
-from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look, failed, passed
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
-from windtunnel.harness.verdict.core.wholeness import SUCCESSOR
 from windtunnel.harness.verdict.views import stall_detector
 
 NAME = "subject_lived"
 ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator")
 SERVERS = ("driver", "archive")
-"""They live until they are asked to end; the others end by themselves."""
+"""Roles that run until a shutdown request; processes of the other roles end by themselves."""
 _Facts = PublisherFacts | SubscriberFacts | RecorderFacts
 
 
 def subject_lived(evidence: Evidence) -> list[Finding]:
-    """No driver or workload died, each workload ended well, and the traffic within its budget."""
+    """No driver or workload died, workloads ended without error, traffic ended in its budget."""
     manifest = evidence.manifest
     if isinstance(manifest, Missing):
-        return [could_not_look(NAME, manifest)]
+        return [inconclusive(NAME, manifest)]
     where = evidence.name_of(evidence.folder.manifest)
     subjects = [each for each in manifest.processes if each.role in ROLES]
     if not subjects:
-        return [could_not_look(NAME, Missing(where, "tells of no driver or workload"))]
+        return [inconclusive(NAME, Missing(where, "lists no driver or workload"))]
     findings = [
-        *_deaths(subjects, manifest.unsupported),
-        *_bad_ends(subjects, evidence.host_events),
+        *_unexpected_exits(subjects, manifest.unsupported),
+        *_shutdown_failures(subjects, evidence.host_events),
         *_overrun(evidence, manifest, where),
-        *_own_words(evidence, manifest),
+        *_reported_errors(evidence, manifest),
     ]
     for role in _expected(evidence):
         if not any(each.role == role for each in subjects):
-            findings.append(could_not_look(NAME, Missing(where, f"tells of no {role}")))
+            findings.append(inconclusive(NAME, Missing(where, f"lists no {role}")))
     if findings:
         return findings
-    return [passed(NAME, f"{len(subjects)} drivers and workloads lived to their end")]
+    return [passed(NAME, f"{len(subjects)} drivers and workloads ran to completion")]
 
 
 def _expected(evidence: Evidence) -> list[str]:
-    """The roles that every run has, and those that this one's case asks for."""
+    """Return the roles that this run's case needs."""
     case = evidence.case
     traffic = () if isinstance(case, Missing) else case.traffic
     needless = set()
@@ -67,24 +67,24 @@ def _expected(evidence: Evidence) -> list[str]:
     return [each for each in ROLES if each not in needless]
 
 
-def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
+def _unexpected_exits(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
     findings = []
     for each in subjects:
         code = each.exit_code
         if each.asked or code is None or (code == 0 and each.role not in SERVERS):
             continue
-        if is_our_failure(each):
-            text = f"{each.name} failed by itself{_last_words(each)}"
+        if is_harness_failure(each):
+            text = f"{each.name} failed with a harness error{_last_log_line(each)}"
             findings.append(Finding(NAME, Outcome.HARNESS, text, each.name, _log_of(each)))
             continue
-        where, words = _log_of(each), _last_words(each)
-        # Of a driver the harness alone can tell: these codes mean it only before a heartbeat.
+        where, log = _log_of(each), _last_log_line(each)
+        # The harness decides for a driver: the codes mean this only before its first heartbeat.
         cannot = CANNOT_START_EXIT_CODES if unsupported else ()
         if code in (cannot if each.role == "driver" else (UNSUPPORTED_EXIT_CODE,)):
-            text = f"{each.name} says that it cannot do this{words}"
+            text = f"{each.name} reports that this is unsupported{log}"
             findings.append(Finding(NAME, Outcome.UNSUPPORTED, text, each.name, where))
             continue
-        text = f"{each.name} {_how(code)} before it was asked to end{words}"
+        text = f"{each.name} {_exit_text(code)} before the shutdown request{log}"
         gave_up = code == GAVE_UP_EXIT_CODE and each.role != "driver"
         kind = Kind.TIMEOUT if gave_up else Kind.SAFETY
         findings.append(
@@ -93,52 +93,52 @@ def _deaths(subjects: list[ProcessExit], unsupported: str) -> list[Finding]:
     return findings
 
 
-def is_our_failure(each: ProcessExit) -> bool:
-    """Whether this is a workload that says that it failed by itself, or an archive's disk did."""
+def is_harness_failure(each: ProcessExit) -> bool:
+    """Whether a workload failed with a harness error, or an archive's disk could not be set up."""
     if each.role == "archive":
         return each.exit_code == NO_DISK_EXIT_CODE
     is_workload = each.role in ROLES and each.role not in SERVERS
     return is_workload and each.exit_code in HARNESS_EXIT_CODES
 
 
-def failed_by_itself(manifest: Manifest, host: str, stem: str) -> bool:
-    """Whether a workload that left files of this stem on a host did not write them to their end."""
-    mine = [each for each in manifest.processes if is_our_failure(each)]
-    return any(each.name.partition(SUCCESSOR)[0] == f"{host}/{stem}" for each in mine)
+def workload_failed(manifest: Manifest, host: str, stem: str) -> bool:
+    """Whether the workload that writes the files `stem` on a host failed with a harness error."""
+    mine = [each for each in manifest.processes if is_harness_failure(each)]
+    return any(each.name.partition(RESTART_SEPARATOR)[0] == f"{host}/{stem}" for each in mine)
 
 
-def _bad_ends(
-    subjects: list[ProcessExit], happened: list[HappenedEvent] | Missing
+def _shutdown_failures(
+    subjects: list[ProcessExit], happened: list[AppliedEvent] | Missing
 ) -> list[Finding]:
-    """Whoever did not end when he was asked to, and servers that did not end in good order."""
+    """Return processes that did not end after a shutdown request, or servers that ended badly."""
     findings = []
     for each in subjects:
-        where, words = _log_of(each), _last_words(each)
+        where, log = _log_of(each), _last_log_line(each)
         if each.late_s:
-            text = f"{each.name} did not end within {each.late_s:g} s of being asked to{words}"
+            text = f"{each.name} did not end within {each.late_s:g} s of the shutdown request{log}"
             findings.append(failed(NAME, text, each.name, evidence=where, kind=Kind.LIVENESS))
             continue
         code = each.exit_code
         if not each.asked or each.role not in SERVERS or code is None or code in ORDERLY_EXIT_CODES:
             continue
-        if code == -signal.SIGKILL and _may_be_ordered(each, happened):
+        if code == -signal.SIGKILL and _may_be_killed_by_event(each, happened):
             continue
-        if is_our_failure(each):
-            text = f"{each.name} failed by itself{words}"
+        if is_harness_failure(each):
+            text = f"{each.name} failed with a harness error{log}"
             findings.append(Finding(NAME, Outcome.HARNESS, text, each.name, where))
             continue
-        # It may have given up just before it was asked.
+        # It may have timed out just before the shutdown request.
         gave_up = code == GAVE_UP_EXIT_CODE and each.role != "driver"
         kind = Kind.TIMEOUT if gave_up else Kind.SAFETY
-        text = f"{each.name} {_how(code)} when it was asked to end{words}"
+        text = f"{each.name} {_exit_text(code)} after the shutdown request{log}"
         findings.append(
             failed(NAME, text, each.name, evidence=where, conclusive=not gave_up, kind=kind)
         )
     return findings
 
 
-def _may_be_ordered(each: ProcessExit, happened: list[HappenedEvent] | Missing) -> bool:
-    """Whether an event may have killed this process, which counts as asked, too."""
+def _may_be_killed_by_event(each: ProcessExit, happened: list[AppliedEvent] | Missing) -> bool:
+    """Whether a host event may have killed this process; its `asked` is then set, too."""
     if isinstance(happened, Missing):
         return True
     host = each.name.partition("/")[0]
@@ -150,45 +150,46 @@ def _log_of(each: ProcessExit) -> tuple[str, ...]:
     return (each.log,) if each.log else ()
 
 
-def _last_words(each: ProcessExit) -> str:
-    return f"; its last words: {each.last_log_line}" if each.last_log_line else ""
+def _last_log_line(each: ProcessExit) -> str:
+    return f"; last log line: {each.last_log_line}" if each.last_log_line else ""
 
 
-def _how(code: int) -> str:
-    return f"was ended by signal {-code}" if code < 0 else f"ended with exit code {code}"
+def _exit_text(code: int) -> str:
+    return f"was terminated by signal {-code}" if code < 0 else f"exited with code {code}"
 
 
 def _overrun(evidence: Evidence, manifest: Manifest, where: str) -> list[Finding]:
     if not manifest.overran:
         return []
-    text = f"the traffic did not come to its end: {manifest.overran}"
-    calm_ns = stall_detector.calm_ns(evidence)
-    if calm_ns:
-        text += f"; nothing had moved for {calm_ns / 1e9:.1f} s, in which all hosts had their time"
-    kind = Kind.TIMEOUT if calm_ns else Kind.LIVENESS
+    text = f"the traffic did not complete: {manifest.overran}"
+    stall_ns = stall_detector.stall_ns(evidence)
+    if stall_ns:
+        text += f"; no position had moved for {stall_ns / 1e9:.1f} s, while no host was overloaded"
+    kind = Kind.TIMEOUT if stall_ns else Kind.LIVENESS
     return [failed(NAME, text, evidence=(where,), kind=kind)]
 
 
-def _own_words(evidence: Evidence, manifest: Manifest) -> list[Finding]:
-    """What workloads say went wrong; one that ended well says at least that nothing did."""
+def _reported_errors(evidence: Evidence, manifest: Manifest) -> list[Finding]:
+    """Return the errors that workloads report; a workload without error still leaves a document."""
     case = evidence.case
     if isinstance(case, Missing):
-        return [could_not_look(NAME, case)]
+        return [inconclusive(NAME, case)]
     findings = []
     for traffic in case.traffic:
-        for facts, who in _spoken(evidence, traffic):
-            host, _, stem = who.partition("/")
-            if failed_by_itself(manifest, host, stem):
+        for facts, name in _reports(evidence, traffic):
+            host, _, stem = name.partition("/")
+            if workload_failed(manifest, host, stem):
                 continue
             if isinstance(facts, Missing):
-                findings.append(could_not_look(NAME, facts, who))
+                findings.append(inconclusive(NAME, facts, name))
             elif facts.error:
-                findings.append(failed(NAME, f"{who} says: {facts.error}", who, kind=Kind.LIVENESS))
+                text = f"{name} reports: {facts.error}"
+                findings.append(failed(NAME, text, name, kind=Kind.LIVENESS))
     return findings
 
 
-def _spoken(evidence: Evidence, traffic: TrafficCase) -> Iterator[tuple[_Facts | Missing, str]]:
-    """What each workload of a stream says of itself, and who it is."""
+def _reports(evidence: Evidence, traffic: TrafficCase) -> Iterator[tuple[_Facts | Missing, str]]:
+    """Yield the document of each workload of a stream, with the process name."""
     for host in traffic.archived:
         yield evidence.recorder(host, traffic.id), f"{host}/recorder-{traffic.id}"
     for host in traffic.publishers:

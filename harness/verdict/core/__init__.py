@@ -1,1 +1,1 @@
-"""What every gate and check is made of: evidence, findings, outcomes."""
+"""Core types of all gates and checks: evidence, findings, outcomes."""

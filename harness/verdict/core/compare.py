@@ -1,4 +1,4 @@
-"""Finding the first byte in which two stretches of bytes differ."""
+"""Kernels that find the first byte in which two byte ranges differ."""
 
 from typing import Any
 
@@ -7,9 +7,9 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 
 @allocating_kernel
 def first_difference(left: Any, left_at: int, right: Any, right_at: int, length: int) -> int:
-    """Index of the first byte that differs, or -1.
+    """Return the index of the first byte that differs, or -1.
 
-    Shapes:  left uint8[n], left_at + length <= n; right uint8[p], repeated without end
+    Shapes:  left uint8[n], left_at + length <= n; right uint8[p], repeated indefinitely
     """
     period = len(right)
     right_at %= period
@@ -26,9 +26,9 @@ def first_difference(left: Any, left_at: int, right: Any, right_at: int, length:
 def first_wrong_message(
     messages: Any, payload: Any, lengths: Any, planned_starts: Any
 ) -> tuple[int, int]:
-    """The first of some messages that differs from what was planned.
+    """Return the first message that differs from the plan.
 
-    Shapes:  messages uint8[n], the messages end to end; payload uint8[p], repeated;
+    Shapes:  messages uint8[n], the messages concatenated; payload uint8[p], repeated;
              lengths, planned_starts int64[m]
     Returns: (message, byte within it), or (-1, -1)
     """
@@ -43,7 +43,7 @@ def first_wrong_message(
 
 @allocating_kernel
 def first_differing_pair(buf: Any, first_at: Any, again_at: Any, lengths: Any) -> tuple[int, int]:
-    """The first of some pairs of stretches of one array that differ.
+    """Return the first pair of ranges of one array that differ.
 
     Shapes:  buf uint8[n]; first_at, again_at, lengths int64[m]
     Returns: (pair, byte within it), or (-1, -1)

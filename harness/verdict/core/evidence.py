@@ -1,7 +1,7 @@
-"""Typed, lazy access to a run folder, in which absence is a value.
+"""Evidence: typed, lazy access to a run folder, with missing files as values.
 
-Everything is read at most once. What is not there, or cannot be understood, is returned as Missing,
-with the path and the reason; nothing here raises for what a run folder holds or lacks.
+Each file is read at most once. A file that does not exist or cannot be parsed is returned as
+Missing, with its path and the reason; nothing here raises because of a run folder's contents.
 """
 
 from collections.abc import Callable
@@ -23,9 +23,9 @@ from windtunnel.harness.artifact.host.counter_sample import (
 )
 from windtunnel.harness.artifact.host.delivery import DELIVERY, read_deliveries
 from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN, read_frames_seen
-from windtunnel.harness.artifact.host.held_log import HeldLog, read_held_logs
-from windtunnel.harness.artifact.host.host_event import HappenedEvent, read_happened
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, read_applied_events
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts, SnmpFacts
+from windtunnel.harness.artifact.host.log_index import LogFacts, read_log_index
 from windtunnel.harness.artifact.host.pressure import Pressure
 from windtunnel.harness.artifact.host.recording import RecorderFacts
 from windtunnel.harness.artifact.middlebox.decision import DECISION, read_decisions
@@ -49,13 +49,13 @@ from windtunnel.harness.dissect.driver_files.log_buffer import (
     read_log_buffer,
 )
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
-from windtunnel.harness.verdict.core.finding import Missing
-from windtunnel.harness.verdict.core.wholeness import (
-    cut_off,
-    index_misfit,
-    messages_misfit,
-    wrote_all,
+from windtunnel.harness.verdict.core.completeness import (
+    completed_writing,
+    index_mismatch,
+    messages_mismatch,
+    truncation,
 )
+from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import Wire, wire_of
 
 _VALUE = TypeVar("_VALUE")
@@ -63,7 +63,7 @@ _VALUE = TypeVar("_VALUE")
 
 @dataclass(frozen=True)
 class Planned:
-    """What a publisher was to send, and the log that this makes."""
+    """The messages that a publisher is expected to send, and the resulting log."""
 
     plan: MessagePlan
     log: ExpectedLog
@@ -72,24 +72,24 @@ class Planned:
 
 @dataclass(frozen=True)
 class Delivered:
-    """What a subscriber was given."""
+    """The messages that a subscriber received."""
 
     deliveries: Records
     messages: NDArray[np.uint8]
-    "The bytes of all messages, end to end."
+    "The bytes of all messages, concatenated."
 
 
 @dataclass(frozen=True)
-class Counted:
-    """The counters of one host: what each was, and its values over time."""
+class HostCounters:
+    """The counters of one host: their descriptions, and their values over time."""
 
     counters: list[CounterFacts]
     samples: Records
 
 
 @dataclass(frozen=True)
-class KeptLog:
-    """One log buffer as it was at the end of the run."""
+class SavedLog:
+    """One log buffer, saved at the end of the run."""
 
     path: Path
     log: LogBuffer
@@ -97,8 +97,8 @@ class KeptLog:
 
 
 @dataclass(frozen=True)
-class KeptArchive:
-    """An archive's directory as it was at the end of the run."""
+class SavedArchive:
+    """An archive's directory, saved at the end of the run."""
 
     catalog: Catalog
     files: dict[int, dict[int, Path]]
@@ -106,12 +106,12 @@ class KeptArchive:
 
     @staticmethod
     def content(path: Path) -> NDArray[np.uint8]:
-        """The bytes of a segment file."""
+        """Return the bytes of a segment file."""
         return map_bytes(path)
 
 
 class Evidence:
-    """All that a run left behind."""
+    """All evidence of one run."""
 
     def __init__(self, path: Path) -> None:
         self.folder = RunDir(path)
@@ -122,7 +122,7 @@ class Evidence:
         self.subscriber = cache(self._subscriber)
         self.delivered = cache(self._delivered)
         self.frames_seen = cache(self._frames_seen)
-        self.counted = cache(self._counted)
+        self.host_counters = cache(self._host_counters)
         self.snmp = cache(self._snmp)
         self.pressure = cache(self._pressure)
         self.log_of = cache(self._log_of)
@@ -131,7 +131,7 @@ class Evidence:
         self.archive = cache(self._archive)
 
     def name_of(self, path: Path) -> str:
-        """A path of the run folder as findings show it."""
+        """Return a path relative to the run folder, as findings show it."""
         return path.relative_to(self.folder.path).as_posix()
 
     @cached_property
@@ -155,12 +155,12 @@ class Evidence:
         return self._records(self.folder.decisions, read_decisions, DECISION)
 
     @cached_property
-    def host_events(self) -> list[HappenedEvent] | Missing:
-        """What befell the hosts on order; nothing where nothing was ordered."""
+    def host_events(self) -> list[AppliedEvent] | Missing:
+        """The host events that happened; empty if the case specifies none."""
         case = self.case
         if not isinstance(case, Missing) and not case.events:
             return []
-        return self._document(self.folder.host_events, read_happened)
+        return self._document(self.folder.host_events, read_applied_events)
 
     @cached_property
     def replayed(self) -> Records | Missing:
@@ -195,9 +195,9 @@ class Evidence:
         if isinstance(case, Missing):
             return case
         path = self.folder.capture(host)
-        # Where a bit may be flipped on purpose, what the receiver refuses has not arrived.
-        corrupts = any(each.corrupt_ppb for each in case.weather)
-        found = self._document(path, lambda at: read_capture(at, case.ports, whole_only=corrupts))
+        # With corruption specified, a datagram that the receiver's kernel rejects has not arrived.
+        corrupts = any(each.corrupt_ppb for each in case.impairments)
+        found = self._document(path, lambda at: read_capture(at, case.ports, skip_damaged=corrupts))
         if isinstance(found, Capture) and found.problem:
             return Missing(self.name_of(path), found.problem, damaged=True)
         return found
@@ -222,10 +222,14 @@ class Evidence:
         messages = self._bytes(files.messages)
         if isinstance(messages, Missing):
             return messages
-        said = self.subscriber(traffic)
-        if whole and not isinstance(said, Missing) and (why := index_misfit(deliveries, said)):
+        subscriber = self.subscriber(traffic)
+        if (
+            whole
+            and not isinstance(subscriber, Missing)
+            and (why := index_mismatch(deliveries, subscriber))
+        ):
             return Missing(self.name_of(files.index), why, damaged=True)
-        if why := messages_misfit(deliveries, messages, is_whole=whole):
+        if why := messages_mismatch(deliveries, messages, is_whole=whole):
             return Missing(self.name_of(files.messages), why, damaged=True)
         return Delivered(deliveries, messages)
 
@@ -235,11 +239,11 @@ class Evidence:
         return self._records(files.frames, read_frames_seen, FRAME_SEEN, whole=whole)
 
     def _wrote_all(self, traffic: TrafficCase) -> bool:
-        """Whether a subscriber surely wrote its files to their end."""
+        """Whether a subscriber certainly completed its files."""
         name = f"{traffic.to_host}/subscriber-{traffic.id}"
-        return not isinstance(self.manifest, Missing) and wrote_all(self.manifest, name)
+        return not isinstance(self.manifest, Missing) and completed_writing(self.manifest, name)
 
-    def _counted(self, host: str) -> Counted | Missing:
+    def _host_counters(self, host: str) -> HostCounters | Missing:
         files = self.folder.host(host)
         counters = self._document(files.counters, read_counters)
         if isinstance(counters, Missing):
@@ -247,7 +251,7 @@ class Evidence:
         samples = self._records(files.counter_samples, read_samples, COUNTER_SAMPLE)
         if isinstance(samples, Missing):
             return samples
-        return Counted(counters, samples)
+        return HostCounters(counters, samples)
 
     def _snmp(self, host: str) -> SnmpFacts | Missing:
         return self._document(self.folder.host(host).snmp, SnmpFacts.read)
@@ -255,30 +259,32 @@ class Evidence:
     def _pressure(self, host: str) -> Pressure | Missing:
         return self._document(self.folder.host(host).pressure, Pressure.read)
 
-    def _log_of(self, host: str, folder: str, session_id: int, stream_id: int) -> KeptLog | Missing:
-        """The log buffer of a stream in one of a driver's two folders; of several, the newest."""
+    def _log_of(
+        self, host: str, folder: str, session_id: int, stream_id: int
+    ) -> SavedLog | Missing:
+        """Return the newest log buffer of a stream in one of a driver's two folders."""
         files = self.folder.host(host)
-        held = self._document(files.held_logs, read_held_logs)
+        held = self._document(files.log_index, read_log_index)
         if isinstance(held, Missing):
             return held
-        wanted = (session_id, stream_id)
-        why = f"tells of no log of session {session_id}, stream {stream_id} in {folder}"
+        stream = (session_id, stream_id)
+        why = f"lists no log of session {session_id}, stream {stream_id} in {folder}"
         for each in sorted(held, key=lambda each: -each.registration_id):
             if each.folder != folder:
                 continue
             if each.left_out:
-                why += f"; {folder}/{each.registration_id} was left out: {each.left_out}"
+                why += f"; {folder}/{each.registration_id} was not saved: {each.left_out}"
                 continue
             path = files.log_buffer(folder, each.registration_id)
             kept = self._kept_log(path, each)
             if isinstance(kept, Missing):
                 return kept
             header = kept.log.default_header
-            if (header.session_id, header.stream_id) == wanted:
+            if (header.session_id, header.stream_id) == stream:
                 return kept
-        return Missing(self.name_of(files.held_logs), why)
+        return Missing(self.name_of(files.log_index), why)
 
-    def _kept_log(self, path: Path, held: HeldLog) -> KeptLog | Missing:
+    def _kept_log(self, path: Path, held: LogFacts) -> SavedLog | Missing:
         buf = self._bytes(path)
         if isinstance(buf, Missing):
             return buf
@@ -288,13 +294,13 @@ class Evidence:
             )
         except LogBufferError as error:
             return Missing(self.name_of(path), str(error), damaged=True)
-        return KeptLog(path, log, buf)
+        return SavedLog(path, log, buf)
 
     def _recorder(self, host: str, traffic_id: str) -> RecorderFacts | Missing:
         files = self.folder.host(host).recorder(traffic_id)
         return self._document(files.document, RecorderFacts.read)
 
-    def _archive(self, host: str) -> KeptArchive | Missing:
+    def _archive(self, host: str) -> SavedArchive | Missing:
         return self._document(self.folder.host(host).archive, _read_archive)
 
     def _wire(self, traffic: TrafficCase) -> Wire | Missing:
@@ -316,7 +322,7 @@ class Evidence:
         wire = wire_of(near, far, case, traffic, beside)
         if wire is None:
             path = self.name_of(self.folder.capture(traffic.from_host))
-            why = f"no SETUP of stream {traffic.stream_id} left the publisher's host"
+            why = f"has no SETUP of stream {traffic.stream_id} sent by the publisher's host"
             return Missing(path, why)
         return wire
 
@@ -324,7 +330,7 @@ class Evidence:
         try:
             found = read(path)
         except (DocumentError, OSError, ValueError) as error:
-            return Missing(self.name_of(path), f"cannot be understood: {error}", damaged=True)
+            return Missing(self.name_of(path), f"cannot be parsed: {error}", damaged=True)
         return Missing(self.name_of(path), "is missing") if found is None else found
 
     def _records(
@@ -335,9 +341,9 @@ class Evidence:
         *,
         whole: bool = True,
     ) -> Records | Missing:
-        """Raw records; `whole` where the file cannot rightly end inside one."""
+        """Read raw records; `whole` means that a file ending inside a record is damaged."""
         found = self._document(path, read)
-        if whole and not isinstance(found, Missing) and (why := cut_off(path, dtype)):
+        if whole and not isinstance(found, Missing) and (why := truncation(path, dtype)):
             return Missing(self.name_of(path), why, damaged=True)
         return found
 
@@ -345,7 +351,7 @@ class Evidence:
         try:
             return map_bytes(path)
         except UnsafeFileError as error:
-            return Missing(self.name_of(path), f"cannot be understood: {error}", damaged=True)
+            return Missing(self.name_of(path), f"cannot be parsed: {error}", damaged=True)
         except OSError:
             return Missing(self.name_of(path), "is missing")
 
@@ -354,5 +360,5 @@ def _read_case(path: Path) -> Case | None:
     return Case.read(path) if path.exists() else None
 
 
-def _read_archive(path: Path) -> KeptArchive | None:
-    return KeptArchive(read_catalog(path), segment_files(path)) if path.exists() else None
+def _read_archive(path: Path) -> SavedArchive | None:
+    return SavedArchive(read_catalog(path), segment_files(path)) if path.exists() else None

@@ -1,9 +1,9 @@
-"""What one gate or check came to, about one stream, host or link, and what shows it."""
+"""Finding: the result of one gate or check for one stream, host or link, with its evidence."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
 
-from windtunnel.harness.verdict.core.kind import OF_A_BROKEN_RUN, Kind
+from windtunnel.harness.verdict.core.kind import BROKEN_RUN_KINDS, Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 _A = TypeVar("_A")
@@ -14,47 +14,47 @@ _D = TypeVar("_D")
 
 @dataclass(frozen=True)
 class Missing:
-    """Evidence that is not there; it takes the place of the value."""
+    """Missing evidence; returned in place of the value."""
 
-    what: str
-    "Path within the run folder."
-    why: str
+    source: str
+    "Path within the run folder, or a description."
+    reason: str
     damaged: bool = False
-    "It is there, but cannot be understood: our own defect."
+    "The file exists but cannot be parsed: a defect of the harness."
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One sentence of a verdict."""
+    """The result of one gate or check, with one sentence of explanation."""
 
     name: str
-    "Of the gate or check."
+    "Name of the gate or check."
     outcome: Outcome
     text: str
     about: str = ""
-    "The traffic, host or link it is about; empty for the whole run."
+    "The traffic, host or link concerned; empty for the whole run."
     evidence: tuple[str, ...] = ()
-    "Paths within the run folder that show it."
+    "Paths of the relevant files within the run folder."
     message: int | None = None
     "Index in the traffic plan of the first offending message."
     byte_offset: int | None = None
-    "Within that message."
+    "Offset of the first wrong byte within that message."
     position: int | None = None
     "First offending stream position."
     conclusive: bool = False
-    "A violation proven by the bytes themselves, which no broken gate can excuse."
+    "A violation proven by the recorded bytes; no failed gate can excuse it."
     excuses: bool = True
-    "Of a gate that is broken: whether a violation seen behind it may be its doing."
-    excuses_kinds: frozenset[Kind] = OF_A_BROKEN_RUN
-    "Of a gate that is broken: the kinds of violations that may be its doing."
+    "Of a failed gate: whether it may have caused violations."
+    excuses_kinds: frozenset[Kind] = BROKEN_RUN_KINDS
+    "Of a failed gate: the kinds of violations that it may have caused."
     advisory: bool = False
-    "Of a gate: when it is broken, a run in which nothing was violated is none the worse for it."
+    "Of a failed gate: it excuses violations, but does not keep a run without any from passing."
     difference: bool = False
-    "Of a check: it does not hold, and for this subject it need not."
+    "Of a check: it is violated, but does not apply to this subject."
     kind: Kind | None = None
-    "Of a check's finding: what sort of promise it is about."
+    "Of a check's finding: the kind of requirement."
     facts: dict[str, int] = field(default_factory=dict)
-    "Numbers behind the text."
+    "The numbers in the text, by name."
 
     def as_document(self) -> dict[str, Any]:
         document: dict[str, Any] = {
@@ -74,50 +74,50 @@ class Finding:
         return {**document, "facts": self.facts} if self.facts else document
 
     def as_difference(self, subject: str) -> "Finding":
-        """This violation where it is no promise of the subject."""
-        text = f"a difference of {subject}, which need not hold this: {self.text}"
+        """Return this violation as a noted difference: the check does not apply to the subject."""
+        text = f"known difference, this check does not apply to {subject}: {self.text}"
         return replace(self, outcome=Outcome.PASS, text=text, conclusive=False, difference=True)
 
     def may_excuse(self, violation: "Finding") -> bool:
-        """Whether this broken gate may be the cause of a violation."""
+        """Whether this failed gate may be the cause of a violation."""
         if violation.conclusive or not self.excuses:
             return False
         return violation.kind is None or violation.kind in self.excuses_kinds
 
     def excused(self, gate: "Finding") -> "Finding":
-        """This violation as it counts while a gate is broken."""
-        text = f"cannot be trusted, since gate {gate.name} is broken: {self.text}"
+        """Return this violation as INCONCLUSIVE, because the given gate failed."""
+        text = f"inconclusive because gate {gate.name} failed: {self.text}"
         return replace(self, outcome=Outcome.INCONCLUSIVE, text=text)
 
 
 def passed(name: str, text: str, about: str = "", **more: Any) -> Finding:
-    """A finding that something holds."""
+    """Return a PASS finding."""
     return Finding(name, Outcome.PASS, text, about, **more)
 
 
 def failed(name: str, text: str, about: str = "", **more: Any) -> Finding:
-    """A finding that the subject broke a promise."""
+    """Return a FAIL finding: the driver under test violated a requirement."""
     return Finding(name, Outcome.FAIL, text, about, **more)
 
 
-def could_not_look(name: str, missing: Missing, about: str = "") -> Finding:
-    """A finding that evidence is missing."""
+def inconclusive(name: str, missing: Missing, about: str = "") -> Finding:
+    """Return the finding for missing evidence: INCONCLUSIVE, or HARNESS if a file is damaged."""
     outcome = Outcome.HARNESS if missing.damaged else Outcome.INCONCLUSIVE
-    text = f"{missing.what}: {missing.why}"
-    return Finding(name, outcome, text, about, evidence=(missing.what,))
+    text = f"{missing.source}: {missing.reason}"
+    return Finding(name, outcome, text, about, evidence=(missing.source,))
 
 
 @overload
-def together(a: _A | Missing, b: _B | Missing, /) -> tuple[_A, _B] | Missing: ...
+def all_or_missing(a: _A | Missing, b: _B | Missing, /) -> tuple[_A, _B] | Missing: ...
 @overload
-def together(
+def all_or_missing(
     a: _A | Missing, b: _B | Missing, c: _C | Missing, /
 ) -> tuple[_A, _B, _C] | Missing: ...
 @overload
-def together(
+def all_or_missing(
     a: _A | Missing, b: _B | Missing, c: _C | Missing, d: _D | Missing, /
 ) -> tuple[_A, _B, _C, _D] | Missing: ...
-def together(*parts: Any) -> Any:
-    """All the evidence that a look needs, or the first part that is missing."""
-    gaps = [part for part in parts if isinstance(part, Missing)]
-    return gaps[0] if gaps else parts
+def all_or_missing(*parts: Any) -> Any:
+    """Return all parts of the evidence, or the first one that is missing."""
+    missing = [part for part in parts if isinstance(part, Missing)]
+    return missing[0] if missing else parts

@@ -1,33 +1,33 @@
-"""What sort of promise a check is about, which decides what may excuse a violation of it."""
+"""Kinds of requirements; the kind decides which failed gates may excuse a violation."""
 
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """The sort of a check, or of one violation where that is another."""
+    """The kind of a check, or of a single violation where that differs."""
 
     SAFETY = "safety"
-    "What was delivered: whole, once, in order, and in the log."
+    "Messages are delivered complete, once and in order, and the log holds them."
     PROTOCOL = "protocol"
-    "Cause and effect in the protocol; how long anything takes is no part of it."
+    "Cause and effect in the protocol, regardless of time."
     STATE = "state"
-    "What the counters say when all is over."
+    "The final values of counters."
     LIVENESS = "liveness"
-    "That something happens in the end."
+    "Something happens eventually."
     TIMEOUT = "timeout"
-    "That nobody waits in vain until he leaves: that ends a run, so the end is no excuse."
+    "No process waits until it times out. Such a timeout ends the run, so that end excuses nothing."
     TIMING = "timing"
-    "That it happens soon enough, or not too soon."
+    "Something happens soon enough, or not too soon."
 
 
 ZERO_TOLERANCE = frozenset({Kind.SAFETY, Kind.PROTOCOL, Kind.TIMEOUT})
-"""One violation in any number of runs is too many."""
+"""Kinds for which a single violation, in any number of runs, is a failure."""
 
-OF_A_BROKEN_RUN = frozenset(Kind) - {Kind.TIMEOUT}
-"""What can go wrong because a run was not what it should have been."""
+BROKEN_RUN_KINDS = frozenset(Kind) - {Kind.TIMEOUT}
+"""Kinds of violations that an invalid run can cause."""
 
-OF_A_SLOW_HOST = frozenset(Kind) - {Kind.PROTOCOL, Kind.TIMEOUT}
-"""What can go wrong because a host was too slow: nothing comes in time, or in whole."""
+SLOW_HOST_KINDS = frozenset(Kind) - {Kind.PROTOCOL, Kind.TIMEOUT}
+"""Kinds of violations that a slow host can cause: data arrives late or incomplete."""
 
-OF_A_STARVED_HOST = OF_A_SLOW_HOST | {Kind.TIMEOUT}
-"""The same, where it was so for longer than anybody waits."""
+STARVED_HOST_KINDS = SLOW_HOST_KINDS | {Kind.TIMEOUT}
+"""The same for a host that was starved for longer than the timeouts."""

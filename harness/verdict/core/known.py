@@ -1,8 +1,8 @@
-"""Known failures beside what runs came to: which do not count, have expired, or are cured.
+"""Known failures: which violations do not count, which entries have expired or are fixed.
 
 all violations of a run known, none expired     KNOWN       does not count
 one of them expired                             FAIL        and says so
-an entry that nothing violated                              told: take it out
+an entry that no run violated                   reported: remove it
 """
 
 import datetime
@@ -14,24 +14,24 @@ from windtunnel.harness.scenario.known import KnownFailure
 from windtunnel.harness.scenario.schema.applies import applies_to
 
 KNOWN = "KNOWN"
-"""Stands for FAIL where all that is wrong is known."""
+"""Outcome in place of FAIL where all violations of a run are known."""
 
 
 @dataclass(frozen=True)
-class Judged:
-    """What one run came to, as far as known failures are concerned."""
+class RunOutcome:
+    """The outcome of one run, as far as known failures are concerned."""
 
     scenario: str
     subjects: tuple[SubjectFacts, ...]
-    "The drivers on both sides; a failure is known if it is of either."
+    "The drivers on both sides; a failure is known if an entry applies to either."
     violated: tuple[str, ...]
     "Names of the checks that failed."
     is_conclusive: bool
-    "It passed or failed."
+    "The run passed or failed."
 
 
-class KnownBook:
-    """The entries of a file, and what has been seen of them in a suite."""
+class KnownFailureList:
+    """The entries of a known-failures file, and which of them a suite has run and seen."""
 
     def __init__(self, entries: Sequence[KnownFailure], today: datetime.date) -> None:
         self._entries = tuple(entries)
@@ -39,8 +39,8 @@ class KnownBook:
         self._tried: set[KnownFailure] = set()
         self._seen: set[KnownFailure] = set()
 
-    def look_up(self, run: Judged) -> tuple[bool, str]:
-        """Whether all violations of a run are known, and what is to be said of them."""
+    def match(self, run: RunOutcome) -> tuple[bool, str]:
+        """Return whether all violations of a run are known, and a remark about them."""
         bound = [each for each in self._entries if _binds(each, run)]
         if run.is_conclusive:
             self._tried.update(bound)
@@ -50,23 +50,23 @@ class KnownBook:
             return False, ""
         expired = [each for each in hit if each.expires <= self._today]
         if expired:
-            return False, f"known no more, {_text(expired)}"
+            return False, f"known failure has expired, {_text(expired)}"
         unknown = sorted(set(run.violated) - {each.check for each in hit})
         if unknown:
             return False, f"not known: {', '.join(unknown)}; known: {_text(hit)}"
         return True, f"known, {_text(hit)}"
 
-    def cured(self) -> list[str]:
-        """A line for each entry whose runs were made and did not violate it."""
+    def no_longer_failing(self) -> list[str]:
+        """Return one line for each entry whose scenario ran without violating it."""
         tried = [each for each in self._entries if each in self._tried - self._seen]
         return [
-            f"{each.scenario} {each.check} of {each.subject} passed, though it is known to fail: "
-            f"{_text([each])}; take it out of the file"
+            f"{each.scenario} {each.check} of {each.subject} passed, but is listed as a known "
+            f"failure: {_text([each])}; remove the entry"
             for each in tried
         ]
 
     def expired(self) -> list[str]:
-        """A line for each entry that counts no more, whether it was seen or not."""
+        """Return one line for each expired entry, whether it was seen or not."""
         return [
             f"{each.scenario} {each.check} of {each.subject} has expired: {_text([each])}"
             for each in self._entries
@@ -74,7 +74,7 @@ class KnownBook:
         ]
 
 
-def _binds(entry: KnownFailure, run: Judged) -> bool:
+def _binds(entry: KnownFailure, run: RunOutcome) -> bool:
     if entry.scenario != run.scenario:
         return False
     return any(

@@ -1,6 +1,6 @@
-"""The five outcomes, how several become one, and the exit codes they stand for.
+"""The five outcomes, how several are merged into one, and their exit codes.
 
-FAIL > HARNESS > INCONCLUSIVE > PASS          worst wins; UNSUPPORTED stands apart
+FAIL > HARNESS > INCONCLUSIVE > PASS     the worst wins; UNSUPPORTED only if all are
 """
 
 from collections.abc import Iterable
@@ -8,18 +8,18 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What a gate, a check, a run or a suite came to."""
+    """The outcome of a gate, a check, a run or a suite."""
 
     FAIL = "FAIL"
-    "The subject broke a promise, and the evidence is sound."
+    "The subject violated a requirement, and the evidence is sound."
     HARNESS = "HARNESS"
-    "Our own defect: nothing is said about the subject."
+    "A defect of the harness: the run says nothing about the subject."
     INCONCLUSIVE = "INCONCLUSIVE"
-    "Could not look, or what was seen cannot be trusted."
+    "Evidence is missing, or cannot be trusted."
     UNSUPPORTED = "UNSUPPORTED"
-    "The subject or the machine says that it cannot do this."
+    "The subject or the machine reports that it does not support this."
     PASS = "PASS"
-    "Everything was looked at, and everything holds."
+    "Every check ran, and every one passed."
 
 
 EXIT_CODES = {
@@ -33,7 +33,7 @@ WORST_FIRST = (Outcome.FAIL, Outcome.HARNESS, Outcome.INCONCLUSIVE, Outcome.PASS
 
 
 def merge(outcomes: Iterable[Outcome]) -> Outcome:
-    """The worst of them; UNSUPPORTED only if there is nothing else, INCONCLUSIVE of nothing."""
+    """Return the worst outcome: UNSUPPORTED only if all are, INCONCLUSIVE if there are none."""
     seen = set(outcomes)
     for outcome in WORST_FIRST:
         if outcome in seen:
@@ -42,5 +42,5 @@ def merge(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def exit_code(outcome: Outcome) -> int:
-    """The exit code of a command that came to this outcome."""
+    """Return the exit code of a command with this outcome."""
     return EXIT_CODES[outcome]

@@ -1,14 +1,14 @@
-"""One stream as two captures saw it: what each host sent and what reached the other.
+"""Wire: one stream as seen in two captures, with the frames sent and arrived at both hosts.
 
     publisher's capture    sent ------> arrived        subscriber's capture
-                           answered <-- answering
-                         & answered by all its readers
+                   feedback_arrived <-- feedback_sent
+        & feedback_arrived_from_all, of all its subscribers
 
-Of a stream with several readers it is the way to one of them. Of one with several publishers
-`arrived` holds what came from any, since all of it makes one image.
+A stream with several subscribers has one Wire for each of them. If it has several publishers,
+`arrived` includes the frames of all, since they share one image.
 
-Its session, initial term id and term length are those of its SETUP frames, not what a process said
-of itself.
+Session id, initial term id and term length come from SETUP frames, not from the documents of the
+processes.
 """
 
 from collections.abc import Sequence
@@ -35,83 +35,85 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
 
 @dataclass(frozen=True)
-class Stretch:
+class FrameSequence:
     """DATA and PAD frames of one direction at one capture, in order of time."""
 
     frames: Frames
     starts: NDArray[np.int64]
     "Position of each frame's first byte."
     ends: NDArray[np.int64]
-    "Position just after it, alignment included."
+    "Position just after each frame, alignment included."
 
 
 @dataclass(frozen=True)
 class Wire:
-    """One stream on both captures."""
+    """One stream in both captures."""
 
     facts: StreamFacts
     sender_buf: NDArray[np.uint8]
     "The sending host's capture file; `sent.frames['at']` are offsets into it."
-    sent: Stretch
-    arrived: Stretch
-    forged: Stretch
-    "What reached the subscriber's host in the publisher's name though nobody had sent it so."
-    beats_sent: Frames
+    sent: FrameSequence
+    arrived: FrameSequence
+    forged: FrameSequence
+    "Frames that arrived from the publisher's address, but that no publisher had sent."
+    heartbeats_sent: Frames
     "Heartbeats as they left the publisher's host."
-    beats_arrived: Frames
+    heartbeats_arrived: Frames
     "Heartbeats as they reached the subscriber's host."
-    heartbeats_arrived: NDArray[np.int64]
-    "Positions that heartbeats told the receiver, in order of time."
+    heartbeat_positions: NDArray[np.int64]
+    "Positions of the arrived heartbeats, in order of time."
     heartbeat_times_ns: NDArray[np.int64]
-    answering: Frames
+    feedback_sent: Frames
     "SM and NAK frames as they left the subscriber's host."
-    answered: Frames
-    "SM and NAK frames as they reached the publisher's host; forged ones, too, but none that its"
-    "driver must refuse by its bytes."
-    answered_by_all: Frames
-    "The same of all the stream's subscribers."
+    feedback_arrived: Frames
+    "SM and NAK frames as they arrived at the publisher's host, including forged ones, but without"
+    "those that its driver must reject as invalid."
+    feedback_arrived_from_all: Frames
+    "The same from all the stream's subscribers."
 
     def naks(self, frames: Frames) -> Frames:
-        """The NAKs among them."""
+        """Return the NAKs among some frames."""
         picked: Frames = frames[frames["frame_type"] == NAK]
         return picked
 
     def nak_positions(self, naks: Frames) -> NDArray[np.int64]:
-        """Position of the first byte that each NAK asks for."""
+        """Return the start position of each NAK."""
         return positions(naks, self.facts.initial_term_id, self.facts.term_length)
 
-    def ends_told(self, beats: Frames) -> tuple[Frames, NDArray[np.int64]]:
-        """The heartbeats that tell the end of the stream, and where."""
-        told = beats[(beats["flags"] & FLAG_END_OF_STREAM) != 0]
-        return told, positions(told, self.facts.initial_term_id, self.facts.term_length)
+    def end_of_stream_heartbeats(
+        self, heartbeat_frames: Frames
+    ) -> tuple[Frames, NDArray[np.int64]]:
+        """Return the EOS heartbeats among some heartbeats, and their positions."""
+        ends = heartbeat_frames[(heartbeat_frames["flags"] & FLAG_END_OF_STREAM) != 0]
+        return ends, positions(ends, self.facts.initial_term_id, self.facts.term_length)
 
-    def widest_window_bytes(self) -> int:
-        """The widest window that the reader's host has told a sender."""
-        told = self.answering[self.answering["frame_type"] == SM]["window_bytes"]
-        return int(told.max(initial=0))
+    def max_window_bytes(self) -> int:
+        """Return the largest receiver window among the status messages sent."""
+        windows = self.feedback_sent[self.feedback_sent["frame_type"] == SM]["window_bytes"]
+        return int(windows.max(initial=0))
 
-    def resent(self) -> NDArray[np.bool_]:
-        """Which of the sent frames had been sent before."""
+    def retransmitted(self) -> NDArray[np.bool_]:
+        """Mark the sent frames that are retransmits."""
         _, first = np.unique(self.sent.starts, return_index=True)
         again = np.ones(len(self.sent.starts), dtype=np.bool_)
         again[first] = False
         return again
 
 
-Beside = Sequence[tuple[str, Capture]]
-"""The further publishers of a stream: their hosts, and what was captured there."""
+OtherPublishers = Sequence[tuple[str, Capture]]
+"""The other publishers of a stream: their hosts, with their captures."""
 
 
 def wire_of(
-    near: Capture, far: Capture, case: Case, traffic: TrafficCase, beside: Beside = ()
+    near: Capture, far: Capture, case: Case, traffic: TrafficCase, beside: OtherPublishers = ()
 ) -> Wire | None:
-    """The stream of a traffic on both captures, or None when it sent no SETUP."""
+    """Return the stream of a traffic in both captures, or None if it sent no SETUP."""
     facts = _stream_facts(near, case, traffic)
     return None if facts is None else _wire(facts, near, far, case, traffic, beside)
 
 
 def _stream_facts(near: Capture, case: Case, traffic: TrafficCase) -> StreamFacts | None:
-    """What the last SETUP of the stream said; a stream id belongs to one traffic of a case."""
+    """Return the facts of the stream's last SETUP; a stream id belongs to one traffic of a case."""
     setups = near.frames[near.frames["frame_type"] == SETUP]
     setups = setups[sent_by(setups, case.address(traffic.from_host))]
     streams = learn_streams(setups[setups["stream_id"] == traffic.stream_id])
@@ -125,7 +127,7 @@ def _wire(
     far: Capture,
     case: Case,
     traffic: TrafficCase,
-    beside: Beside,
+    beside: OtherPublishers,
 ) -> Wire:
     near_frames = of_stream(near.frames, facts.session_id, facts.stream_id)
     far_frames = of_stream(far.frames, facts.session_id, facts.stream_id)
@@ -134,15 +136,15 @@ def _wire(
     sent = near_frames[between(near_frames, publisher, subscriber)]
     stretch = _stretch(sent, facts)
     known = _pairs(stretch)
-    came = sent_by(far_frames, publisher)
+    from_publishers = sent_by(far_frames, publisher)
     for host, capture in beside:
         address = case.address(host)
         frames = of_stream(capture.frames, facts.session_id, facts.stream_id)
         known |= _pairs(_stretch(frames[between(frames, address, subscriber)], facts))
-        came |= sent_by(far_frames, address)
-    arrived = far_frames[came]
+        from_publishers |= sent_by(far_frames, address)
+    arrived = far_frames[from_publishers]
     genuine, forged = _parted(_stretch(arrived, facts), known)
-    beats = heartbeats(arrived)
+    heartbeat_frames = heartbeats(arrived)
     readers = np.zeros(len(near_frames), dtype=np.bool_)
     for host in traffic.subscribers:
         readers |= sent_by(near_frames, case.address(host))
@@ -152,39 +154,41 @@ def _wire(
         sent=stretch,
         arrived=genuine,
         forged=forged,
-        beats_sent=heartbeats(sent),
-        beats_arrived=beats,
-        heartbeats_arrived=positions(beats, facts.initial_term_id, facts.term_length),
-        heartbeat_times_ns=beats["time_ns"].astype(np.int64),
-        answering=_feedback(far_frames[between(far_frames, subscriber, publisher)]),
-        answered=_sound(_feedback(near_frames[sent_by(near_frames, subscriber)]), facts),
-        answered_by_all=_sound(_feedback(near_frames[readers]), facts),
+        heartbeats_sent=heartbeats(sent),
+        heartbeats_arrived=heartbeat_frames,
+        heartbeat_positions=positions(heartbeat_frames, facts.initial_term_id, facts.term_length),
+        heartbeat_times_ns=heartbeat_frames["time_ns"].astype(np.int64),
+        feedback_sent=_feedback(far_frames[between(far_frames, subscriber, publisher)]),
+        feedback_arrived=_sound(_feedback(near_frames[sent_by(near_frames, subscriber)]), facts),
+        feedback_arrived_from_all=_sound(_feedback(near_frames[readers]), facts),
     )
 
 
-def _stretch(frames: Frames, facts: StreamFacts) -> Stretch:
+def _stretch(frames: Frames, facts: StreamFacts) -> FrameSequence:
     chosen = positional(frames)
     chosen = chosen[np.argsort(chosen["time_ns"], kind="stable")]
     starts = positions(chosen, facts.initial_term_id, facts.term_length)
-    return Stretch(chosen, starts, starts + aligned_lengths(chosen["frame_length"]))
+    return FrameSequence(chosen, starts, starts + aligned_lengths(chosen["frame_length"]))
 
 
-def _pairs(sent: Stretch) -> set[tuple[int, int]]:
+def _pairs(sent: FrameSequence) -> set[tuple[int, int]]:
     return {*zip(sent.starts.tolist(), sent.ends.tolist(), strict=True)}
 
 
-def _parted(arrived: Stretch, known: set[tuple[int, int]]) -> tuple[Stretch, Stretch]:
-    """What the publisher's host has sent; and forged frames, and what damage has displaced.
+def _parted(
+    arrived: FrameSequence, known: set[tuple[int, int]]
+) -> tuple[FrameSequence, FrameSequence]:
+    """Separate the frames that a publisher's host sent from forged and corrupted ones.
 
-    A frame is known by where it begins and how long it says that it is.
+    A frame is identified by its start position and its length field.
     """
     pairs = zip(arrived.starts.tolist(), arrived.ends.tolist(), strict=True)
     is_known = np.fromiter((pair in known for pair in pairs), np.bool_, len(arrived.starts))
     return _picked(arrived, is_known), _picked(arrived, ~is_known)
 
 
-def _picked(stretch: Stretch, which: NDArray[np.bool_]) -> Stretch:
-    return Stretch(stretch.frames[which], stretch.starts[which], stretch.ends[which])
+def _picked(stretch: FrameSequence, which: NDArray[np.bool_]) -> FrameSequence:
+    return FrameSequence(stretch.frames[which], stretch.starts[which], stretch.ends[which])
 
 
 def _feedback(frames: Frames) -> Frames:
@@ -199,9 +203,9 @@ def _sound(feedback: Frames, facts: StreamFacts) -> Frames:
 
 
 def unsound(feedback: Frames, term_lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Which SM and NAK frames name what cannot be in a term of that length.
+    """Mark the SM and NAK frames whose fields are invalid for a term of that length.
 
-    A driver counts such a frame as invalid, and as nothing else. Source: specification 1.4, 1.5.
+    A driver counts such a frame as invalid only. Source: specification 1.4, 1.5.
     """
     kinds, offsets = feedback["frame_type"], feedback["term_offset"].astype(np.int64)
     outside = (offsets < 0) | (offsets >= term_lengths) | (offsets % FRAME_ALIGNMENT != 0)

@@ -1,1 +1,1 @@
-"""Gates: conditions of the harness without which a run proves nothing."""
+"""Gates: conditions on the harness without which a run proves nothing."""

@@ -1,45 +1,47 @@
-"""Gate on what was to befall the hosts: each event came, to somebody, and was over in the end."""
+"""Gate on host events: each event happened, affected a process, and ended."""
 
 from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look, passed
+from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive, passed
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 NAME = "events_happened"
 LATE_NS_MAX = 500_000_000
-"""How much longer than ordered an event may have lasted: the runner shares the processors."""
+"""How much longer than specified a pause may have lasted: the runner shares the processors."""
 
 
 def events_happened(evidence: Evidence) -> list[Finding]:
-    """Each ordered event came, befell a process, and lasted as long as was asked for."""
+    """Each specified host event happened, affected a process, and lasted as long as specified."""
     case, happened = evidence.case, evidence.host_events
     if isinstance(case, Missing):
-        return [could_not_look(NAME, case)]
+        return [inconclusive(NAME, case)]
     if not case.events:
-        return [passed(NAME, "the case orders no events")]
+        return [passed(NAME, "the case has no host events")]
     if isinstance(happened, Missing):
-        return [could_not_look(NAME, happened)]
-    return [_came(evidence, case, index) for index in range(len(case.events))]
+        return [inconclusive(NAME, happened)]
+    return [_check_event(evidence, case, index) for index in range(len(case.events))]
 
 
-def _came(evidence: Evidence, case: Case, index: int) -> Finding:
+def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
     event, happened = case.events[index], evidence.host_events
     assert not isinstance(happened, Missing)
     where = (evidence.name_of(evidence.folder.host_events),)
     found = next((each for each in happened if each.id == event.id), None)
     if found is None or not found.processes:
-        what = "never came" if found is None else f"found no {event.process} on {event.host}"
+        what = f"found no {event.process} process on {event.host}"
+        what = "did not happen" if found is None else what
         return Finding(NAME, Outcome.INCONCLUSIVE, f"event {event.id} {what}", event.id, where)
     if (found.host, found.action) != (event.host, event.action):
-        text = f"event {event.id} was a {found.action} on {found.host}: another was ordered"
+        text = f"event {event.id}: expected {event.action} on {event.host}, "
+        text += f"found {found.action} on {found.host}"
         return Finding(NAME, Outcome.HARNESS, text, event.id, where)
     lasted_ns = found.ended_ns - found.began_ns
     spare_ns = lasted_ns - event.lasts_ns
     text = f"{event.action} of {', '.join(found.processes)} on {event.host} for {lasted_ns} ns"
     if not found.ended_ns or spare_ns < 0:
-        text = f"{text}, which is less than the {event.lasts_ns} ns that were ordered"
+        text = f"{text}, expected at least {event.lasts_ns} ns"
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
     if event.action == "pause" and spare_ns > LATE_NS_MAX:
-        text = f"{text}, which is more than the {event.lasts_ns} ns that were ordered"
+        text = f"{text}, expected {event.lasts_ns} ns and at most {LATE_NS_MAX} ns more"
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
     return passed(NAME, text, event.id, evidence=where, facts={"lasted_ns": lasted_ns})

@@ -1,4 +1,4 @@
-"""Gates on the middlebox: every datagram is accounted for, and the ordered faults really happened.
+"""Gates on the middlebox: every datagram is accounted for, and the specified faults happened.
 
 sender's capture == ledger in,   in + added - dropped == out,   ledger out == receiver's capture
 """
@@ -21,38 +21,38 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
+    inconclusive,
     passed,
-    together,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.statistics import chain_counts
-from windtunnel.harness.verdict.statistics.binomial import least_trials
+from windtunnel.harness.verdict.statistics.binomial import min_trials
 
 CONFIDENCE = 0.999
-"""One sound run in a thousand strays further, for each rule."""
+"""One correct run in a thousand falls outside the interval, for each rule."""
 
 
 def ledger_balanced(evidence: Evidence) -> list[Finding]:
-    """No datagram and no frame is unaccounted for, between the ledger and both captures."""
+    """The ledger and both captures account for every datagram and every frame."""
     name = "ledger_balanced"
     case, ledger = evidence.case, evidence.ledger
     if isinstance(case, Missing):
-        return [could_not_look(name, case)]
+        return [inconclusive(name, case)]
     if isinstance(ledger, Missing):
-        return [could_not_look(name, ledger)]
+        return [inconclusive(name, ledger)]
     findings = []
     for link, (sender, receiver) in zip(case.link_names, case.directions, strict=True):
         account = ledger.links.get(link)
         if account is None:
             gap = Missing(evidence.name_of(evidence.folder.ledger), f"has no link {link}")
-            findings.append(could_not_look(name, gap, link))
+            findings.append(inconclusive(name, gap, link))
             continue
         near, far = evidence.capture(sender), evidence.capture(receiver)
         if isinstance(near, Missing):
-            findings.append(could_not_look(name, near, link))
+            findings.append(inconclusive(name, near, link))
         elif isinstance(far, Missing):
-            findings.append(could_not_look(name, far, link))
+            findings.append(inconclusive(name, far, link))
         else:
             findings.append(_balance(evidence, case, link, account, near, far, sender, receiver))
     return findings
@@ -70,28 +70,28 @@ def _balance(
 ) -> Finding:
     name = "ledger_balanced"
     ledger_file = evidence.name_of(evidence.folder.ledger)
-    for text in _own_faults(account):
+    for text in _ledger_errors(account):
         return Finding(name, Outcome.HARNESS, text, link, (ledger_file,))
     way = case.address(sender), case.address(receiver)
     received = {kind: frames.received for kind, frames in account.frames.items()}
     sides = [(near, sender, "in", account.datagrams_in, received)]
-    if not (case.backend_of(link) == "netem" and case.weather_of(link)):
-        # What netem takes away behind the relay is compared by the gate on the weather.
+    if not (case.backend_of(link) == "netem" and case.impairments_of(link)):
+        # What netem drops behind the relay is compared by the gate on impairments.
         sides.append((far, receiver, "out", *_sent(account)))
     for capture, host, turn, datagrams, frames in sides:
         where = (ledger_file, evidence.name_of(evidence.folder.capture(host)))
         for what, booked, seen in _differences(capture, way, datagrams, frames):
-            text = f"{what}: the ledger has {booked} {turn}, the capture at {host} has {seen}"
+            text = f"{what} {turn}: {booked} in the ledger, {seen} in the capture at {host}"
             return Finding(name, Outcome.INCONCLUSIVE, text, link, where)
     text = (
         f"{account.datagrams_in} datagrams in, {account.datagrams_added} added, "
-        f"{account.datagrams_dropped} dropped, {account.datagrams_out} out: none unaccounted"
+        f"{account.datagrams_dropped} dropped, {account.datagrams_out} out: all accounted for"
     )
     return passed(name, text, link, evidence=(ledger_file,))
 
 
 def _sent(account: LinkAccount) -> tuple[int, dict[str, int]]:
-    """Datagrams and frames by class that should be in the receiver's capture."""
+    """Return the datagrams, and the frames by class, expected in the receiver's capture."""
     sent = {kind: frames.sent for kind, frames in account.frames.items()}
     weather = account.weather
     if weather is None:
@@ -99,8 +99,8 @@ def _sent(account: LinkAccount) -> tuple[int, dict[str, int]]:
     return weather.whole, {kind: weather.frames_whole(kind, count) for kind, count in sent.items()}
 
 
-def _own_faults(account: LinkAccount) -> Iterator[str]:
-    """What is wrong within the ledger itself."""
+def _ledger_errors(account: LinkAccount) -> Iterator[str]:
+    """Yield the inconsistencies within the ledger itself."""
     counts = [
         (account.kernel_drops, "packets dropped by the kernel before the relay read them"),
         (account.send_failures, "packets that the relay could not send"),
@@ -109,17 +109,20 @@ def _own_faults(account: LinkAccount) -> Iterator[str]:
     ]
     if account.weather is not None:
         counts += [
-            (account.weather.waiting_at_end, "datagrams still under way in the weather"),
-            (account.weather.no_room, "datagrams for whose delay the relay had no room"),
-            (account.weather.unaccounted, "datagrams unaccounted for in the weather"),
-            (account.weather.received - account.datagrams_out, "more than left the rules"),
+            (account.weather.waiting_at_end, "datagrams still queued for impairment at the end"),
+            (account.weather.no_room, "datagrams dropped because the relay's delay queue was full"),
+            (account.weather.unaccounted, "datagrams unaccounted for in the impairments"),
+            (
+                account.weather.received - account.datagrams_out,
+                "datagrams more entered the impairments than left the fault rules",
+            ),
         ]
     for count, what in counts:
         if count:
             yield f"{count} {what}"
     for kind, frames in sorted(account.frames.items()):
         if kind not in CODES:
-            yield f"frame class {kind} is not known"
+            yield f"unknown frame class {kind} in the ledger"
         if frames.unaccounted:
             yield f"{frames.unaccounted} {kind} frames unaccounted for"
 
@@ -127,7 +130,7 @@ def _own_faults(account: LinkAccount) -> Iterator[str]:
 def _differences(
     capture: Capture, way: tuple[str, str], datagrams: int, frames: dict[str, int]
 ) -> Iterator[tuple[str, int, int]]:
-    """What the ledger and a capture count differently: name, ledger's count, capture's count."""
+    """Yield count mismatches of ledger and capture: (name, ledger's count, capture's count)."""
     rows = capture.frames[between(capture.frames, *way)]
     seen_datagrams = len(np.unique(rows["datagram"]))
     if seen_datagrams != datagrams:
@@ -140,24 +143,26 @@ def _differences(
 
 
 def faults_happened(evidence: Evidence) -> list[Finding]:
-    """Each rule was obeyed: it hit, and as often as was asked for, within what chance allows.
+    """Each fault rule was applied at its specified rate, within statistical bounds.
 
-    Of a replay: what was decided is what another run's decisions said, about the same frames.
+    For a replay: the decisions equal those of the original run, for the same frames.
     """
     name = "faults_happened"
-    found = together(evidence.case, evidence.ledger, evidence.decisions)
+    found = all_or_missing(evidence.case, evidence.ledger, evidence.decisions)
     if isinstance(found, Missing):
-        return [could_not_look(name, found)]
+        return [inconclusive(name, found)]
     case, ledger, decisions = found
     if len(decisions) and int(decisions["rule"].max()) >= len(case.faults):
         where = evidence.name_of(evidence.folder.decisions)
-        return [could_not_look(name, Missing(where, "names a rule that the case lacks", True))]
+        return [
+            inconclusive(name, Missing(where, "refers to a rule that is not in the case", True))
+        ]
     if case.replays:
         return [_decisions_repeated(evidence, case, ledger, decisions)]
     if not case.faults:
-        return [passed(name, "the case orders no faults")]
+        return [passed(name, "the case has no fault rules")]
     return [
-        _rule_obeyed(evidence, case, index, fault, ledger, decisions)
+        _rule_applied(evidence, case, index, fault, ledger, decisions)
         for index, fault in enumerate(case.faults)
     ]
 
@@ -171,22 +176,22 @@ def _decisions_repeated(
     )
     ordered = evidence.replayed
     if isinstance(ordered, Missing):
-        return could_not_look(name, ordered)
+        return inconclusive(name, ordered)
     found = agreement(case.replays, ordered, decisions, case.link_names)
     facts = {"hits": found.repeated, "eligible": found.ordered}
-    struck = sum(each.struck for each in ledger.rules.values())
-    if struck != len(decisions):
-        text = f"the ledger tells of {struck} decisions, the log has {len(decisions)}"
+    applied = sum(each.struck for each in ledger.rules.values())
+    if applied != len(decisions):
+        text = f"the ledger counts {applied} decisions, but the decision log has {len(decisions)}"
         return Finding(name, Outcome.HARNESS, text, "", where, facts=facts)
     if found.added:
-        text = f"{found.added} decisions were made that nobody ordered"
+        text = f"{found.added} decisions are not in the replayed decision log"
         return Finding(name, Outcome.HARNESS, text, "", where, facts=facts)
     if found.ordered and not found.repeated:
         return Finding(name, Outcome.INCONCLUSIVE, found.text, "", where, facts=facts)
     return passed(name, found.text, evidence=where, facts=facts)
 
 
-def _rule_obeyed(
+def _rule_applied(
     evidence: Evidence,
     case: Case,
     index: int,
@@ -205,30 +210,30 @@ def _rule_obeyed(
     )
     facts = {"hits": hits, "eligible": eligible}
     if account is not None:
-        for text in _differently_told(case, index, fault, ledger, decisions, account):
+        for text in _log_mismatches(case, index, fault, ledger, decisions, account):
             return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
     wrong = decisions[(decisions["rule"] == index)]["action"]
     codes = {code for code, word in ACTIONS.items() if word == fault.action}
     if len(wrong) and set(np.unique(wrong).tolist()) != codes:
-        text = f"rule {fault.id} orders {fault.action}, the decision log says otherwise"
+        text = f"rule {fault.id}: expected action {fault.action}, the decision log has another"
         return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
-    # Strokes that cluster tell less: so many frames count as so many fewer independent ones.
-    least = math.ceil(least_trials(fault.share, CONFIDENCE) * fault.chain.inflation)
+    # Matches in bursts carry less information: their frames count as fewer independent ones.
+    least = math.ceil(min_trials(fault.share, CONFIDENCE) * fault.chain.inflation)
     low, high = chain_counts.interval(fault.chain, eligible, CONFIDENCE)
-    asked = f"{fault.action} {fault.share:.4%} of {eligible} frames"
+    specified = f"{fault.action} {fault.share:.4%} of {eligible} frames"
     if eligible < least:
-        text = f"{asked}: too few to tell, it takes {least}"
+        text = f"{specified}: sample too small, at least {least} needed"
         return Finding(
             name, Outcome.INCONCLUSIVE, text, fault.id, where, excuses=False, facts=facts
         )
     if not low <= hits <= high:
-        text = f"{asked}: {hits} were hit, chance allows {low} to {high}"
+        text = f"{specified}: {hits} matched, expected {low} to {high}"
         return Finding(name, Outcome.INCONCLUSIVE, text, fault.id, where, facts=facts)
-    text = f"{asked}: {hits} were hit, within {low} to {high}"
+    text = f"{specified}: {hits} matched, expected {low} to {high}"
     return passed(name, text, fault.id, evidence=where, facts=facts)
 
 
-def _differently_told(
+def _log_mismatches(
     case: Case,
     index: int,
     fault: FaultCase,
@@ -236,18 +241,21 @@ def _differently_told(
     decisions: Records,
     account: RuleAccount,
 ) -> Iterator[str]:
-    """Where the ledger's account of a rule and its other books disagree."""
+    """Yield mismatches between the ledger's account of a rule and the other counts."""
     hits = int((decisions["rule"] == index).sum())
     if account.struck != hits:
-        yield f"rule {fault.id} struck {account.struck} frames, the decision log tells of {hits}"
+        yield (
+            f"rule {fault.id}: {account.struck} frames matched by the ledger, "
+            f"{hits} by the decision log"
+        )
     if fault.is_plain:
         counted = _eligible(case, index, fault, ledger, decisions)
         if counted != account.tried:
-            yield f"rule {fault.id} looked at {account.tried} of {counted} frames"
+            yield f"rule {fault.id}: examined {account.tried} frames, expected {counted}"
 
 
 def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
-    """How many frames the rule had to decide on: all that match, less what earlier rules took."""
+    """Return how many frames a rule had to decide on: the matching ones, less earlier rules'."""
     count = 0
     earlier = decisions[decisions["rule"] < index]
     for link in fault.links:

@@ -1,1 +1,1 @@
-"""Binomial bounds and rates over many runs."""
+"""Statistics: binomial and Markov chain bounds, failure rates over many runs."""

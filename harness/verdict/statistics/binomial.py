@@ -1,7 +1,7 @@
-"""How far a count of independent events may stray before chance cannot explain it.
+"""Confidence intervals of counts of independent events.
 
-Exact tails of the binomial distribution, summed in logarithms; no approximation by a normal curve,
-which is wrong just where it matters, at a handful of expected events.
+They use exact tails of the binomial distribution, computed in logarithms. A normal approximation
+would be wrong for a few expected events, which is where it matters.
 """
 
 import math
@@ -14,7 +14,7 @@ _HALVINGS = 50
 
 
 def _log_probabilities(trials: int, share: float) -> NDArray[np.float64]:
-    """Logarithm of the probability of each count from 0 to `trials`."""
+    """Return the logarithm of the probability of each count from 0 to `trials`."""
     log_factorials = np.concatenate([[0.0], np.cumsum(np.log(np.arange(1, trials + 1)))])
     counts = np.arange(trials + 1)
     ways = log_factorials[trials] - log_factorials - log_factorials[::-1]
@@ -23,9 +23,9 @@ def _log_probabilities(trials: int, share: float) -> NDArray[np.float64]:
 
 
 def interval(trials: int, share: float, confidence: float) -> tuple[int, int]:
-    """The counts, both ends included, between which chance lands with at least this confidence.
+    """Return the range of counts, both ends included, with at least this confidence.
 
-    `share` is the probability of one event; 0 and 1 leave no room for chance.
+    `share` is the probability of one event; 0 and 1 give an exact count.
     """
     if trials == 0 or share <= 0.0:
         return 0, 0
@@ -38,18 +38,18 @@ def interval(trials: int, share: float, confidence: float) -> tuple[int, int]:
     return low, min(high, trials)
 
 
-def least_trials(share: float, confidence: float) -> int:
-    """How many trials it takes for at least one event with this confidence."""
+def min_trials(share: float, confidence: float) -> int:
+    """Return the number of trials for at least one event with this confidence."""
     if share >= 1.0:
         return 1
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-share))
 
 
 def rate_interval(events: int, trials: int, confidence: float) -> tuple[float, float]:
-    """Between which rates the true one lies with at least this confidence, by what was counted.
+    """Return the confidence interval of the true rate, given a count of events.
 
-    The interval of Clopper and Pearson: each end is the rate at which a count so extreme would be
-    a matter of half of what the confidence leaves over.
+    This is the Clopper-Pearson interval: each end is the rate at which so extreme a count has a
+    probability of (1 - confidence) / 2.
     """
     if trials == 0:
         return 0.0, 1.0
@@ -64,7 +64,7 @@ def rate_interval(events: int, trials: int, confidence: float) -> tuple[float, f
 
 
 def _rate_where(trials: int, tail: float, chance: Callable[[NDArray[np.float64]], float]) -> float:
-    """The rate at which a chance, which grows with the rate, is just `tail`."""
+    """Return the rate at which a probability that increases with the rate equals `tail`."""
     low, high = 0.0, 1.0
     for _ in range(_HALVINGS):
         middle = (low + high) / 2

@@ -1,11 +1,11 @@
-"""The runs of one scenario taken together: how many failed, and what that shows of the true rate.
+"""Failure rate of one scenario over all its runs, judged against the scenario's limit.
 
     0 ------------[ k/n ]------|---- 100 %      interval below the limit       PASS
                   low  high    limit            interval above it              FAIL
-                                                the limit lies within it       INCONCLUSIVE
+                                                interval contains the limit    INCONCLUSIVE
 
-The number of runs is fixed before the first one, so nothing is corrected for looking on. Runs that
-show nothing of the subject are no samples, and count with their own outcome.
+The number of runs is fixed in advance, so no correction for sequential testing is needed. Runs that
+say nothing about the subject are no samples, and count with their own outcome.
 """
 
 from collections.abc import Sequence
@@ -20,16 +20,16 @@ _RUNS_MAX = 1_000_000
 
 @dataclass(frozen=True)
 class Sample:
-    """One run, as far as it counts."""
+    """One run as a sample of the failure rate."""
 
     outcome: Outcome
     unsafe: bool
-    "A check failed that allows no failure in any number of runs."
+    "A check with zero tolerance failed."
 
 
 @dataclass(frozen=True)
 class Rate:
-    """What the runs of one scenario come to."""
+    """The combined result of the runs of one scenario."""
 
     outcome: Outcome
     text: str
@@ -40,7 +40,7 @@ class Rate:
 
 
 def judge_rate(samples: Sequence[Sample], limit: float | None) -> Rate:
-    """Judge all runs of a scenario; without a limit its worst run decides."""
+    """Judge all runs of a scenario; without a limit the worst run determines the outcome."""
     counted = [each for each in samples if each.outcome in (Outcome.PASS, Outcome.FAIL)]
     failures = sum(each.outcome is Outcome.FAIL for each in counted)
     low, high = rate_interval(failures, len(counted), CONFIDENCE)
@@ -52,7 +52,7 @@ def judge_rate(samples: Sequence[Sample], limit: float | None) -> Rate:
         outcome = merge(each.outcome for each in samples)
     elif unsafe:
         outcome = Outcome.FAIL
-        text += f"; {unsafe} of them by a check that allows no failure"
+        text += f"; {unsafe} of them in a check with zero tolerance"
     else:
         judged, why = _against(limit, failures, low, high)
         others = [each.outcome for each in samples if each not in counted]
@@ -62,18 +62,18 @@ def judge_rate(samples: Sequence[Sample], limit: float | None) -> Rate:
 
 
 def _against(limit: float, failures: int, low: float, high: float) -> tuple[Outcome, str]:
-    asked = f"the limit of {limit:.2%}"
+    expected = f"the limit of {limit:.2%}"
     if high < limit:
-        return Outcome.PASS, f"below {asked}"
+        return Outcome.PASS, f"below {expected}"
     if low > limit:
-        return Outcome.FAIL, f"above {asked}"
-    needed = least_runs(limit)
+        return Outcome.FAIL, f"above {expected}"
+    needed = min_runs(limit)
     more = f"{needed} runs without a failure are needed" if not failures else "more are needed"
-    return Outcome.INCONCLUSIVE, f"too few to tell from {asked}: {more}"
+    return Outcome.INCONCLUSIVE, f"sample too small to compare with {expected}: {more}"
 
 
-def least_runs(limit: float) -> int:
-    """How many runs without a failure show that the rate is below a limit."""
+def min_runs(limit: float) -> int:
+    """Return how many runs without a failure prove that the rate is below a limit."""
     low, high = 1, 1
     while rate_interval(0, high, CONFIDENCE)[1] >= limit and high < _RUNS_MAX:
         low, high = high, high * 2

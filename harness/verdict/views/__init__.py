@@ -1,1 +1,1 @@
-"""Evidence prepared for several checks: coverage, losses, series, sessions, pauses."""
+"""Views of the evidence shared by several checks: coverage, losses, series, sessions, pauses."""

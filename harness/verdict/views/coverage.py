@@ -1,4 +1,4 @@
-"""Which positions of the stream the subscriber's log holds, and with what.
+"""Coverage: the frames in a subscriber's log, compared with the expected log by position.
 
 expected   | DATA | DATA | DATA | DATA | PAD | DATA ...
 seen       | DATA | DATA |     PAD     | PAD | DATA ...      unreliable: a filled gap
@@ -17,18 +17,18 @@ from windtunnel.harness.artifact.records import Records
 from windtunnel.harness.dissect.frames.flow import StreamFacts, aligned_lengths, wrap_i32
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.checks.archive.replay import was_cut_short
+from windtunnel.harness.verdict.checks.archive.replay import was_truncated
 from windtunnel.harness.verdict.core.evidence import Evidence, Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
     failed,
+    inconclusive,
     passed,
-    together,
 )
 from windtunnel.harness.verdict.views.damage import Damage, payload_damage
-from windtunnel.harness.verdict.views.losses import OnTheWay, frame_index, lost_on_the_way
+from windtunnel.harness.verdict.views.losses import LinkLosses, frame_index, link_losses
 from windtunnel.harness.verdict.views.stretch import late_join
 
 COVERED = "positions_covered"
@@ -36,26 +36,26 @@ PADDED = "pad_only_where_lost"
 
 
 @dataclass(frozen=True)
-class _Seen:
-    """The subscriber's log next to what was expected at the same positions."""
+class _SubscriberLog:
+    """The subscriber's log next to the expected frames at the same positions."""
 
     frames: Records
     header: Records
     starts: NDArray[np.int64]
     spans: NDArray[np.int64]
     index: NDArray[np.int64]
-    "The expected frame that begins where this one does, where `matched`."
+    "Index of the expected frame with the same start position, where `matched`."
     matched: NDArray[np.bool_]
     filled: NDArray[np.bool_]
-    "PADs that the publisher did not write: filled gaps."
+    "PADs that the publisher did not send: filled gaps."
     doubtful: NDArray[np.bool_]
-    "PADs like the publisher's own, which came too late: they may be filled gaps."
+    "PADs equal to one of the publisher's that arrived late: they may be filled gaps."
 
 
-def _look(frames: Records, planned: Planned, lost: OnTheWay | None = None) -> _Seen:
-    """What was seen; a PAD is the publisher's where one like it did arrive, as far as is known.
+def _classify(frames: Records, planned: Planned, lost: LinkLosses | None = None) -> _SubscriberLog:
+    """Classify the frames seen; a PAD is the publisher's if an equal one arrived, as far as known.
 
-    A gap that runs to the term's end is filled by a PAD that looks like the one that was lost.
+    A gap up to the end of the term is filled with a PAD equal to the lost one.
     """
     header = headers(frames)
     starts = frames["position"].astype(np.int64)
@@ -70,63 +70,65 @@ def _look(frames: Records, planned: Planned, lost: OnTheWay | None = None) -> _S
         written &= lost.arrived[at]
         doubtful = is_pad & written & lost.disturbed[at]
     spans = aligned_lengths(header["frame_length"])
-    return _Seen(frames, header, starts, spans, index, matched, is_pad & ~written, doubtful)
+    return _SubscriberLog(
+        frames, header, starts, spans, index, matched, is_pad & ~written, doubtful
+    )
 
 
 def filled_gaps(frames: Records, planned: Planned) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the padding begins that a receiver has put in place of frames, and how far it goes."""
-    seen = _look(frames, planned)
+    """Return the start positions and lengths of the gaps that a receiver filled."""
+    seen = _classify(frames, planned)
     return seen.starts[seen.filled], seen.spans[seen.filled]
 
 
-def fills_seen(frames: Records, planned: Planned, lost: OnTheWay | None) -> tuple[int, int]:
-    """The least and the most gaps that a receiver can have filled of what was seen."""
-    seen = _look(frames, planned, lost)
+def fill_bounds(frames: Records, planned: Planned, lost: LinkLosses | None) -> tuple[int, int]:
+    """Return the minimum and maximum number of gaps that a receiver filled."""
+    seen = _classify(frames, planned, lost)
     least = int(seen.filled.sum())
     return least, least + int(seen.doubtful.sum())
 
 
 def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Every position from join to end is covered once, by the expected DATA or by a PAD."""
-    found = together(
+    """Each position from join to end is covered exactly once, by the expected DATA or by a PAD."""
+    found = all_or_missing(
         evidence.planned(traffic),
         evidence.frames_seen(traffic),
         evidence.wire(traffic),
         evidence.subscriber(traffic),
     )
     if isinstance(found, Missing):
-        return could_not_look(COVERED, found, traffic.id)
+        return inconclusive(COVERED, found, traffic.id)
     planned, frames, wire, subscriber = found
     where = (evidence.name_of(evidence.folder.host(traffic.to_host).subscriber(traffic.id).frames),)
-    seen = _look(frames, planned)
+    seen = _classify(frames, planned)
     damage = _damage(evidence, traffic, planned)
     join, end = subscriber.join_position, planned.log.end_position
-    for position, text in _offences(seen, planned, wire.facts, traffic, join, damage):
+    for position, text in _first_violations(seen, planned, wire.facts, traffic, join, damage):
         return failed(COVERED, text, traffic.id, evidence=where, position=position, conclusive=True)
     late = late_join(evidence, traffic, subscriber)
     if late:
         return failed(COVERED, late, traffic.id, evidence=where, position=join)
     reached = int(seen.starts[-1] + seen.spans[-1]) if len(frames) else join
     if reached < end:
-        text = f"covered from {join} up to position {reached} only, of {end}"
-        conclusive = was_cut_short(evidence, traffic)
+        text = f"frames cover positions {join} to {reached} only, expected up to {end}"
+        conclusive = was_truncated(evidence, traffic)
         return failed(
             COVERED, text, traffic.id, evidence=where, position=reached, conclusive=conclusive
         )
     facts = {"frames": len(frames), "filled_gaps": int(seen.filled.sum())}
-    text = f"positions {join} to {end} are covered once, by {len(frames)} frames"
+    text = f"positions {join} to {end} are each covered once, by {len(frames)} frames"
     return passed(COVERED, text, traffic.id, evidence=where, facts=facts)
 
 
-def _offences(
-    seen: _Seen,
+def _first_violations(
+    seen: _SubscriberLog,
     planned: Planned,
     facts: StreamFacts,
     traffic: TrafficCase,
     join: int,
     damage: list[Damage],
 ) -> list[tuple[int, str]]:
-    """The first offence of each kind, by position."""
+    """Return the first violation of each kind, by position."""
     found = []
     for wrong, what in _violations(seen, planned, facts, traffic, join, damage):
         at = np.flatnonzero(wrong)
@@ -139,7 +141,7 @@ def _offences(
 
 
 def _violations(
-    seen: _Seen,
+    seen: _SubscriberLog,
     planned: Planned,
     facts: StreamFacts,
     traffic: TrafficCase,
@@ -161,26 +163,26 @@ def _violations(
     return [
         (
             starts[: len(follows)] > follows[: len(starts)],
-            "no frame covers the positions before it",
+            "the positions before it are not covered",
         ),
-        (starts[: len(follows)] < follows[: len(starts)], "is covered a second time"),
-        (~is_data & (header["type"] != PAD), "a frame that is neither DATA nor PAD"),
-        (header["frame_length"] < DATA_HEADER_LENGTH, "a frame shorter than its header"),
-        (header_wrong, "the header names another stream, term or offset"),
-        (is_data & ~data, "a DATA frame where the publisher wrote none"),
-        (data & (header["frame_length"] != expected["frame_length"]), "DATA of a wrong length"),
+        (starts[: len(follows)] < follows[: len(starts)], "covered more than once"),
+        (~is_data & (header["type"] != PAD), "frame is neither DATA nor PAD"),
+        (header["frame_length"] < DATA_HEADER_LENGTH, "frame length is less than the header's"),
+        (header_wrong, "wrong version, session, stream, term or offset in the frame header"),
+        (is_data & ~data, "DATA frame at a position where the publisher sent none"),
+        (data & (header["frame_length"] != expected["frame_length"]), "DATA with a wrong length"),
         (data & (header["flags"] != expected["flags"]), "DATA with wrong flags"),
-        (data & (header["reserved_value"] != 0), "DATA with a reserved value that nobody set"),
+        (data & (header["reserved_value"] != 0), "DATA with a nonzero reserved value"),
         (data & _payload_wrong(seen, planned, data, damage), "DATA with a wrong payload"),
-        (seen.filled & traffic.reliable, "a PAD that the publisher did not write"),
-        (starts + seen.spans > planned.log.end_position, "a frame beyond the end of the stream"),
+        (seen.filled & traffic.reliable, "PAD that the publisher did not send"),
+        (starts + seen.spans > planned.log.end_position, "frame beyond the end of the stream"),
     ]
 
 
 def _payload_wrong(
-    seen: _Seen, planned: Planned, data: NDArray[np.bool_], damage: list[Damage]
+    seen: _SubscriberLog, planned: Planned, data: NDArray[np.bool_], damage: list[Damage]
 ) -> NDArray[np.bool_]:
-    """Which DATA frames hold a payload whose checksum is not the expected one."""
+    """Mark the DATA frames whose payload checksum is not the expected one."""
     at = np.flatnonzero(data)
     expected = planned.log.frames[seen.index[at]]
     payload = memoryview(planned.payload)
@@ -199,15 +201,15 @@ def _payload_wrong(
     )
     wrong = np.zeros(len(seen.starts), dtype=np.bool_)
     wrong[at] = seen.frames["payload_crc32"][at] != checksums
-    struck = np.unique([each.frame for each in damage]).astype(np.int64)
-    for row in np.flatnonzero(wrong & np.isin(seen.index, struck)).tolist():
+    damaged = np.unique([each.frame for each in damage]).astype(np.int64)
+    for row in np.flatnonzero(wrong & np.isin(seen.index, damaged)).tolist():
         here = [each for each in damage if each.frame == seen.index[row]]
         wrong[row] = int(seen.frames["payload_crc32"][row]) not in _damaged(planned, here)
     return wrong
 
 
 def _damage(evidence: Evidence, traffic: TrafficCase, planned: Planned) -> list[Damage]:
-    """The damage to payload that the scenario ordered; none if that cannot be known."""
+    """Return the payload corruption that the scenario specifies; none if evidence is missing."""
     case, decisions = evidence.case, evidence.decisions
     if isinstance(case, Missing) or isinstance(decisions, Missing):
         return []
@@ -215,7 +217,7 @@ def _damage(evidence: Evidence, traffic: TrafficCase, planned: Planned) -> list[
 
 
 def _damaged(planned: Planned, damage: list[Damage]) -> set[int]:
-    """Checksums of a frame's payload with some of its damage; neighbouring bytes go together."""
+    """Return the checksums of a frame's payload for each contiguous subset of its damage."""
     row = planned.log.frames[damage[0].frame]
     start = int(row["payload_start"])
     length = int(row["frame_length"]) - DATA_HEADER_LENGTH
@@ -235,50 +237,51 @@ def _wrapped(payload: NDArray[np.uint8], start: int, end: int) -> bytes:
 
 
 def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A PAD that the publisher did not write covers only frames that did not come in their turn."""
-    found = together(
-        lost_on_the_way(evidence, traffic),
+    """A PAD that the publisher did not send covers only frames that were lost or out of order."""
+    found = all_or_missing(
+        link_losses(evidence, traffic),
         evidence.planned(traffic),
         evidence.frames_seen(traffic),
     )
     if isinstance(found, Missing):
-        return could_not_look(PADDED, found, traffic.id)
+        return inconclusive(PADDED, found, traffic.id)
     lost, planned, frames = found
     files = evidence.folder.host(traffic.to_host).subscriber(traffic.id)
     where = (evidence.name_of(files.frames), evidence.name_of(evidence.folder.decisions))
     if len(frames) == 0:
-        return could_not_look(PADDED, Missing(where[0], "holds no frame"), traffic.id)
-    seen = _look(frames, planned, lost)
+        return inconclusive(PADDED, Missing(where[0], "has no frames"), traffic.id)
+    seen = _classify(frames, planned, lost)
     fills = int(seen.filled.sum())
     facts = {"filled_gaps": fills, "dropped": lost.dropped_count}
-    offence = _unearned(seen, planned, lost.disturbed)
-    if offence is not None:
-        start, position = offence
-        text = f"the PAD at position {start} covers position {position}, which was not lost"
+    unjustified = _unjustified_fill(seen, planned, lost.disturbed)
+    if unjustified is not None:
+        start, position = unjustified
+        text = f"the PAD at position {start} covers the frame at position {position}, "
+        text += "which was neither lost nor late"
         return failed(PADDED, text, traffic.id, evidence=where, position=position, facts=facts)
     if lost.dropped_count and not fills and not seen.doubtful.any():
-        text = f"{lost.dropped_count} frames were dropped, yet no gap was filled"
+        text = f"{lost.dropped_count} frames were dropped, but no gap was filled"
         return failed(PADDED, text, traffic.id, evidence=where, facts=facts)
-    text = f"{fills} filled gaps, each where frames were lost or late"
+    text = f"{fills} filled gaps, each over frames that were lost or late"
     return passed(PADDED, text, traffic.id, evidence=where, facts=facts)
 
 
-def _unearned(
-    seen: _Seen, planned: Planned, disturbed: NDArray[np.bool_]
+def _unjustified_fill(
+    seen: _SubscriberLog, planned: Planned, disturbed: NDArray[np.bool_]
 ) -> tuple[int, int] | None:
-    """The first filled gap over a frame that was left alone: (its start, the position)."""
+    """Return the first filled gap over an undisturbed frame: (start of the gap, frame position)."""
     log = planned.log.frames
     bounds = np.append(log["position"], planned.log.end_position)
-    left_alone = np.concatenate([[0], np.cumsum(~disturbed)])
+    undisturbed = np.concatenate([[0], np.cumsum(~disturbed)])
     starts = seen.starts[seen.filled]
     ends = starts + seen.spans[seen.filled]
     first = np.searchsorted(bounds, starts, side="right") - 1
     last = np.searchsorted(bounds, ends, side="left")
     last = np.minimum(last, len(log))
-    unearned = (left_alone[last] - left_alone[np.maximum(first, 0)] > 0) | (
+    unjustified = (undisturbed[last] - undisturbed[np.maximum(first, 0)] > 0) | (
         (bounds[np.maximum(first, 0)] != starts) | (ends > planned.log.end_position)
     )
-    at = np.flatnonzero(unearned)
+    at = np.flatnonzero(unjustified)
     if len(at) == 0:
         return None
     pad = int(at[0])

@@ -1,10 +1,10 @@
-"""Payload that the middlebox damaged: what a driver delivers of it is not the driver's fault.
+"""Payload corruption by the middlebox, which a driver delivers through no fault of its own.
 
     decision   corrupt, position 4096, bit 2345 of the frame
-    expected   ... 0x41 ...          delivered   ... 0x43 ...      just this bit: as ordered
+    expected   ... 0x41 ...          delivered   ... 0x43 ...      only this bit: as specified
 
-Aeron has no checksum of its own, so a flipped bit of payload arrives in the application. Exactly
-the bits that were flipped may differ, and nothing else.
+Aeron has no checksum of its own, so a flipped payload bit reaches the application. Exactly the bits
+that the middlebox flipped may differ.
 """
 
 from dataclasses import dataclass
@@ -23,12 +23,12 @@ from windtunnel.harness.verdict.views.losses import frame_index, link_of
 
 @dataclass(frozen=True)
 class Damage:
-    """One damaged byte of the payload of a planned frame."""
+    """One corrupted byte of the payload of a planned frame."""
 
     frame: int
     "Index in the expected log."
     offset: int
-    "Within the frame's payload."
+    "Offset within the frame's payload."
     mask: int
     "The bits that were flipped."
 
@@ -36,7 +36,7 @@ class Damage:
 def payload_damage(
     decisions: Records, case: Case, traffic: TrafficCase, log: ExpectedLog
 ) -> list[Damage]:
-    """Every byte of a traffic's payload that some passage of its frame was damaged in."""
+    """Return every payload byte of a traffic corrupted in any transmission of its frame."""
     link = link_of(case, traffic)
     chosen = decisions[(decisions["action"] == CORRUPT) & (decisions["link"] == link)]
     chosen = chosen[(chosen["stream_id"] == traffic.stream_id) & (chosen["frame_type"] == DATA)]
@@ -55,7 +55,7 @@ def payload_damage(
     return damage
 
 
-def repaired(
+def undo_damage(
     messages: NDArray[np.uint8],
     starts: NDArray[np.int64],
     log: ExpectedLog,
@@ -63,10 +63,10 @@ def repaired(
     plan_starts: NDArray[np.int64],
     damage: list[Damage],
 ) -> NDArray[np.uint8]:
-    """Delivered bytes with ordered damage taken back, where it is just what was ordered.
+    """Return the delivered bytes with the specified corruption undone, where it matches exactly.
 
-    Shapes: starts int64[m]: where each planned message lies among the delivered bytes, or -1;
-            plan_starts int64[m]: where it lies in the repeated payload
+    Shapes: starts int64[m]: offset of each planned message in the delivered bytes, or -1;
+            plan_starts int64[m]: its offset in the repeated payload
     """
     if not damage:
         return messages
@@ -84,14 +84,14 @@ def repaired(
     return whole
 
 
-def repaired_log(
+def undo_log_damage(
     image: NDArray[np.uint8],
     publication: NDArray[np.uint8],
     low: int,
     log: ExpectedLog,
     damage: list[Damage],
 ) -> NDArray[np.uint8]:
-    """An image's log with ordered damage taken back, where it is just what was ordered.
+    """Return an image's log with the specified corruption undone, where it matches exactly.
 
     Shapes: image, publication uint8[n]: the same positions, from `low` on
     """

@@ -1,11 +1,11 @@
-"""Which frames of the expected log did not arrive in their turn.
+"""Losses: the frames of the expected log that were lost or arrived out of order.
 
     sent        | 0 | 1 | 2 | 3 | 4 | 5 ...
-    arrived       0       2   1       5   4         1 and 4 came too late, 3 never
+    arrived       0       2   1       5   4         1 and 4 arrived late, 3 never
 
-Rules write down what they do to a frame, the weather does not: what it took or made late shows in
-the captures alone, as what left its host in its turn and did not come in it. What a driver never
-sent, or sent late, was not lost.
+Fault rules log each decision about a frame, impairments do not. Their effect shows in the captures
+only: a frame left its host in order, but was lost or arrived out of order. A frame that a driver
+never sent, or sent late, was not lost.
 """
 
 from dataclasses import dataclass
@@ -30,38 +30,38 @@ from windtunnel.harness.dissect.frames.flow import positions
 from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Missing, together
-from windtunnel.harness.verdict.core.wire import Stretch, Wire
+from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
+from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 
 _DISTURBING = (DROP, HOLD, SWAP, DISPLACE, CORRUPT, TRUNCATE, INJECT)
-"""What keeps a frame from arriving in its turn; a forged one may take its place."""
+"""Actions that keep a frame from arriving in order; a forged frame may take its place."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """The decisions about one traffic's DATA and PAD frames, laid over its expected log."""
+    """The decisions about one traffic's DATA and PAD frames, mapped to its expected log."""
 
     disturbed: NDArray[np.bool_]
-    "By frame of the expected log: it did not arrive whole and in its turn at least once."
+    "By frame of the expected log: a transmission of it was lost, corrupted or out of order."
     dropped_count: int
-    "Decisions to drop, each passage of a frame counted."
+    "Decisions to drop, each transmission of a frame counted."
 
 
 @dataclass(frozen=True)
-class OnTheWay(Losses):
-    """The same with what the capture of the subscriber's host shows, whoever was to blame."""
+class LinkLosses(Losses):
+    """The same, including losses seen only in the capture of the subscriber's host."""
 
     arrived: NDArray[np.bool_]
-    "By frame of the expected log: it came, be it late, as far as is known."
+    "By frame of the expected log: it arrived, in order or late, as far as known."
 
 
 def link_of(case: Case, traffic: TrafficCase) -> int:
-    """The code of the link direction that a traffic's DATA takes."""
+    """Return the code of the link direction of a traffic's DATA."""
     return case.link_between(traffic.from_host, traffic.to_host)
 
 
 def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: ExpectedLog) -> Losses:
-    """What the middlebox did to a traffic's DATA and PAD frames."""
+    """Return what the middlebox's rules did to a traffic's DATA and PAD frames."""
     link = link_of(case, traffic)
     chosen = decisions[(decisions["link"] == link) & (decisions["stream_id"] == traffic.stream_id)]
     chosen = chosen[np.isin(chosen["frame_type"], POSITIONAL)]
@@ -73,48 +73,50 @@ def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: Expecte
     return Losses(disturbed, int((actions == DROP).sum()))
 
 
-def lost_on_the_way(evidence: Evidence, traffic: TrafficCase) -> OnTheWay | Missing:
-    """What rules and weather did to a traffic's DATA and PAD frames."""
-    found = together(
+def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses | Missing:
+    """Return what rules and impairments did to a traffic's DATA and PAD frames."""
+    found = all_or_missing(
         evidence.case, evidence.decisions, evidence.planned(traffic), evidence.wire(traffic)
     )
     if isinstance(found, Missing):
         return found
     case, decisions, planned, wire = found
     lost = losses_of(decisions, case, traffic, planned.log)
-    # Of two at one instant the doubt is the driver's: that the frame left first, and came last.
-    _, left_in_turn = _passages(planned.log, wire.sent, _beats(wire, wire.beats_sent), 1)
-    arrived, in_turn = _passages(planned.log, wire.arrived, _beats(wire, wire.beats_arrived), -1)
+    # At equal times the driver gets the benefit of the doubt: the frame left first, arrived last.
+    _, left_in_turn = _observed(planned.log, wire.sent, _heartbeats(wire, wire.heartbeats_sent), 1)
+    arrived, in_turn = _observed(
+        planned.log, wire.arrived, _heartbeats(wire, wire.heartbeats_arrived), -1
+    )
     if traffic.rejoins:
-        # The wire is that of the last session; what came in those before it is not known.
+        # The wire covers the last session only; arrivals of earlier sessions are not known.
         arrived[:] = left_in_turn[:] = True
-    return OnTheWay(lost.disturbed | (left_in_turn & ~in_turn), lost.dropped_count, arrived)
+    return LinkLosses(lost.disturbed | (left_in_turn & ~in_turn), lost.dropped_count, arrived)
 
 
-def _beats(wire: Wire, beats: Frames) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When heartbeats passed, and the position that each told."""
-    told = positions(beats, wire.facts.initial_term_id, wire.facts.term_length)
-    return beats["time_ns"].astype(np.int64), told
+def _heartbeats(wire: Wire, beats: Frames) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Return the times and positions of heartbeats."""
+    reached = positions(beats, wire.facts.initial_term_id, wire.facts.term_length)
+    return beats["time_ns"].astype(np.int64), reached
 
 
-def _passages(
+def _observed(
     log: ExpectedLog,
-    passed: Stretch,
+    passed: FrameSequence,
     beats: tuple[NDArray[np.int64], NDArray[np.int64]],
     beats_rank: int,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which expected frames passed, and which before all that tells of a position behind them.
+    """Mark the expected frames that were seen, and those seen before any higher position.
 
-    A heartbeat tells of one as a frame does: a receiver may fill what it has made a gap. Of one
-    instant, heartbeats pass last with a rank of 1, first with -1.
+    A heartbeat indicates a position as a frame does: a receiver may fill the gap before it. At
+    equal times, heartbeats are ordered last with a rank of 1, first with -1.
     """
     beat_times_ns, beat_positions = beats
     times_ns = np.concatenate([beat_times_ns, passed.frames["time_ns"].astype(np.int64)])
     ranks = np.concatenate([np.full(len(beat_times_ns), beats_rank), np.zeros(len(passed.starts))])
     order = np.lexsort((ranks, times_ns))
     starts = np.concatenate([np.full(len(beat_times_ns), -1), passed.starts])[order]
-    told = np.concatenate([beat_positions, passed.ends])[order]
-    highest = np.maximum.accumulate(np.concatenate([[0], told]))[:-1]
+    reached = np.concatenate([beat_positions, passed.ends])[order]
+    highest = np.maximum.accumulate(np.concatenate([[0], reached]))[:-1]
     index, known = frame_index(log, starts)
     passing = np.zeros(len(log.frames), dtype=np.bool_)
     in_turn = passing.copy()
@@ -126,7 +128,7 @@ def _passages(
 def frame_index(
     log: ExpectedLog, positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """For each position the expected frame that begins there, and whether there is one."""
+    """Return for each position the index of the expected frame, and whether there is one."""
     starts = log.frames["position"]
     index = np.searchsorted(starts, positions)
     found = index < len(starts)

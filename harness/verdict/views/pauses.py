@@ -1,10 +1,10 @@
-"""Time in which a host's driver stood still because the scenario said so.
+"""Pauses: times in which a host event of the scenario had stopped a host's driver.
 
-    wanted   |<-------- 200 ms -------->|
-    was      |<- 80 ms ->|   paused   |<- 120 ms ->|        no later than it should be
+    interval   |<-------- 200 ms -------->|
+    actual     |<- 80 ms ->|   paused   |<- 120 ms ->|        on time
 
-A driver owes nothing for such time; what it owes runs on from where it stood still. A driver that
-was killed owes nothing until its successor lives.
+Paused time does not count towards a driver's timing requirements. For a killed driver it lasts
+until its restart.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ DRIVER = "driver"
 
 @dataclass(frozen=True)
 class Pauses:
-    """Stretches of time in order, none of which touch."""
+    """Disjoint time ranges, in order."""
 
     starts_ns: NDArray[np.int64]
     ends_ns: NDArray[np.int64]
@@ -28,7 +28,7 @@ class Pauses:
     def within_ns(
         self, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """How much of each stretch of time the driver stood still."""
+        """Return for how long the driver was paused within each time range."""
         still = np.zeros(len(from_ns), dtype=np.int64)
         for start_ns, end_ns in self._each():
             overlap = np.minimum(until_ns, end_ns) - np.maximum(from_ns, start_ns)
@@ -36,7 +36,7 @@ class Pauses:
         return still
 
     def due_ns(self, from_ns: NDArray[np.int64], duration_ns: int) -> NDArray[np.int64]:
-        """When a duration is over that begins at each of some times and in which all work."""
+        """Return the times at which a duration has elapsed since `from_ns`, without pauses."""
         due_ns = from_ns + duration_ns
         for start_ns, end_ns in self._each():
             met = (start_ns < due_ns) & (end_ns > from_ns)
@@ -48,7 +48,7 @@ class Pauses:
 
 
 def pauses_of(evidence: Evidence, host: str) -> Pauses | Missing:
-    """When the driver of a host was paused or dead on order."""
+    """Return when host events had paused or killed the driver of a host."""
     happened = evidence.host_events
     if isinstance(happened, Missing):
         return happened

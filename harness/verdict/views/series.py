@@ -1,10 +1,10 @@
-"""One counter over time, and until when a frame may have arrived that a sample could know of.
+"""Series: one counter over time, with an upper bound of the time at which each sample was read.
 
     pass of the sampler     |t0 ........|            |t1 ........|
-    counters read              hwm  rcv                hwm  rcv          each somewhere after t
+    counters read              hwm  rcv                hwm  rcv          each some time after t
 
-A value stamped t0 was read before t1, the time of the next pass that wrote anything. So whatever a
-sample knows of has arrived before t1, and what another counter shows at t1 is newer.
+A value with timestamp t0 was read before t1, the time of the next pass that wrote a sample. So all
+frames that a sample reflects arrived before t1, and another counter's value at t1 is newer.
 """
 
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import Wire
 
-SUBSCRIPTIONS = 2
-"""Of one subscriber: its application's and its tap's."""
+SUBSCRIPTION_COUNT = 2
+"""Subscriptions of one subscriber: the application's, and a second one that records frames."""
 
 END_OF_TIME_NS = np.iinfo(np.int64).max
 
@@ -31,7 +31,7 @@ class Series:
     name: str
     times_ns: NDArray[np.int64]
     read_before_ns: NDArray[np.int64]
-    "By sample: a time before which its value had been read."
+    "By sample: a time before which its value was read."
     values: NDArray[np.int64]
 
     @property
@@ -40,21 +40,21 @@ class Series:
 
 
 def stream_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
-    """A stream's counter over time; of several, the one that was made last."""
+    """Return a stream's counter over time; of several, the one created last."""
     found = _all_series(evidence, host, type_id, wire)
     return found if isinstance(found, Missing) else found[-1]
 
 
 def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
-    """The least of what a subscriber's own counters show, over time; it never falls.
+    """Return the minimum of a subscriber's own counters over time; it never decreases.
 
-    What a receiver tells its sender is how far the slowest of its subscribers has come. A workload
-    subscribes twice and before anybody else; whoever comes later may leave earlier.
+    A receiver's status messages carry the position of its slowest subscriber. A workload subscribes
+    twice and before all others; later subscribers may leave earlier, and are ignored.
     """
     found = _all_series(evidence, host, type_id, wire)
     if isinstance(found, Missing):
         return found
-    found = found[:SUBSCRIPTIONS]
+    found = found[:SUBSCRIPTION_COUNT]
     known_ns = max(int(each.times_ns[0]) for each in found)
     times_ns = np.unique(np.concatenate([each.times_ns for each in found]))
     times_ns = times_ns[times_ns >= known_ns]
@@ -69,8 +69,8 @@ def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Ser
 
 
 def _all_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> list[Series] | Missing:
-    """All counters of a kind that a stream has, in the order in which they were made."""
-    counted = evidence.counted(host)
+    """Return all counters of a type that a stream has, in order of creation."""
+    counted = evidence.host_counters(host)
     if isinstance(counted, Missing):
         return counted
     facts = wire.facts
@@ -101,22 +101,22 @@ def _series(name: str, samples: Records, chosen: Records) -> Series:
 
 
 def contiguous_by(wire: Wire, start_position: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When the data on the wire was whole up to which position: (times, positions), both rising."""
+    """Return the end of contiguous data over time: (times, positions), both increasing."""
     starts, first = np.unique(wire.arrived.starts, return_index=True)
     times_ns = wire.arrived.frames["time_ns"][first].astype(np.int64)
     ends = wire.arrived.ends[first]
     follows = np.concatenate([[start_position], ends[:-1]])
-    holes = np.flatnonzero(starts != follows)
-    whole = int(holes[0]) if len(holes) else len(starts)
-    return np.maximum.accumulate(times_ns[:whole]), ends[:whole]
+    gaps = np.flatnonzero(starts != follows)
+    count = int(gaps[0]) if len(gaps) else len(starts)
+    return np.maximum.accumulate(times_ns[:count]), ends[:count]
 
 
 def highest_by(wire: Wire) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """When the wire had shown which highest position: (times, positions), both rising."""
+    """Return the highest arrived position over time: (times, positions), both increasing."""
     times_ns = np.concatenate(
         [wire.arrived.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]
     )
-    tops = np.concatenate([wire.arrived.ends, wire.heartbeats_arrived])
+    tops = np.concatenate([wire.arrived.ends, wire.heartbeat_positions])
     order = np.argsort(times_ns, kind="stable")
     return times_ns[order], np.maximum.accumulate(tops[order])
 
@@ -127,6 +127,6 @@ def known_at(
     when_ns: NDArray[np.int64],
     start_position: int,
 ) -> NDArray[np.int64]:
-    """The position of a rising curve at each of some times."""
+    """Return the value of an increasing series of positions at each of some times."""
     at = np.searchsorted(times_ns, when_ns, side="right")
     return np.concatenate([[start_position], positions])[at]

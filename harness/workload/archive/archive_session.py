@@ -1,4 +1,4 @@
-"""How a workload speaks to the archive of its own host, over the shared memory of their driver."""
+"""Sessions of a workload with the archive of its own host, over shared memory."""
 
 import time
 
@@ -8,19 +8,21 @@ from windtunnel.harness.workload.options import Options
 from windtunnel.harness.workload.stop import Stop
 
 CHANNEL = "aeron:ipc?term-length=64k"
-"""On which an archive hears the clients of its own driver, and is heard."""
+"""Control channel of an archive for clients of its own driver, and their response channel."""
 ANSWER_NS = 2_000_000_000
-"""Where archives are killed, one that is silent for so long is taken for dead, and asked again."""
+"""If the case kills archives, one that does not respond for this long counts as dead and is
+retried.
+"""
 RECORDINGS_MAX = 1_000
-"""So many recordings of one stream are asked for."""
+"""Maximum number of recordings requested per stream."""
 NOT_STOPPED = -1
-"""The stop position of a recording that goes on; the position of one that does not."""
+"""The stop position of an active recording; the recorded position of an inactive one."""
 LOOK_S = 0.02
-"""Between two looks at an archive."""
+"""Interval between two polls of an archive."""
 
 
 def wait_for_recording(archive: AeronArchive, stream_id: int, stop: Stop) -> RecordingDescriptor:
-    """The first recording of a stream, once there is one. Raises ArchiveError, Stopped."""
+    """Return the first recording of a stream, once there is one. Raises ArchiveError, Stopped."""
     found: list[RecordingDescriptor] = []
     while not archive.list_recordings_for_uri(0, RECORDINGS_MAX, "", stream_id, found.append):
         stop.check()
@@ -29,7 +31,7 @@ def wait_for_recording(archive: AeronArchive, stream_id: int, stop: Stop) -> Rec
 
 
 def context(options: Options) -> ArchiveContext:
-    """The settings of a session with the archive: as patient as any client of Aeron's."""
+    """The settings of a session with the archive, with Aeron's default timeouts."""
     return ArchiveContext(
         control_request_channel=CHANNEL,
         control_response_channel=CHANNEL,

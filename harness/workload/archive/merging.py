@@ -1,12 +1,12 @@
-"""Reading a stream late: from its recording first, then live, as one image.
+"""Reads a stream late: its recording first, then live, as one image.
 
     archive --replay--> loopback --.
                                     >-- one image --> Application --> messages.bin, index.bin
     publisher ---- link -----------'
 
-Says `ready` before there is anything to read, and begins when enough is recorded. The recording's
-beginning is the reader's; the end is where the live stream ends. There is no tap: one subscription
-is all that a merge has.
+Prints `ready` before there is anything to read, and starts when enough is recorded. It reads from
+the recording's start to the end of the live stream. There is no tap: a merge has only one
+subscription.
 """
 
 import time
@@ -19,15 +19,15 @@ from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.scenario.schema.merge import MergeCase
 from windtunnel.harness.workload.archive.archive_session import LOOK_S, context, wait_for_recording
 from windtunnel.harness.workload.options import Options
-from windtunnel.harness.workload.progress import Progress, say
+from windtunnel.harness.workload.progress import Progress, print_line
 from windtunnel.harness.workload.rejoining import Reader
 from windtunnel.harness.workload.stop import GaveUp, Stop
 
 IDLE_S = 0.0001
 REPLAY_DESTINATION = "aeron:udp?endpoint=localhost:0"
-"""The archive is on the reader's own host."""
+"""The archive is on the subscriber's own host."""
 PROGRESS_TIMEOUT_NS = 20_000_000_000
-"""Longer than the client's own 5 s: hosts share a machine."""
+"""Longer than the client's default of 5 s: hosts share a machine."""
 
 
 class Merging:
@@ -53,12 +53,12 @@ class Merging:
                 fragments = self._application.poll(image)
                 facts.end_position = image.position
                 facts.eos_seen = image.is_end_of_stream
-                # A merge that is not done has work for ever, also when all is read.
+                # A merge that is not done always reports work, even if everything has been read.
                 if facts.eos_seen and not fragments:
                     return
                 work_count += fragments
                 self._require_open(image)
-            self._progress.tell()
+            self._progress.report()
             self._stop.check()
             if not work_count:
                 time.sleep(IDLE_S)
@@ -68,7 +68,7 @@ class Merging:
         try:
             return merge.do_work()
         except ArchiveError as error:
-            # A merge that is not done finds it out by itself, and says so in its own words.
+            # A merge that is not done detects this itself and raises its own error.
             if merge.image is not None and merge.image.is_closed:
                 raise GaveUp(str(error)) from error
             raise
@@ -76,8 +76,9 @@ class Merging:
     @staticmethod
     def _require_open(image: Image) -> None:
         if image.is_closed:
-            text = f"the image went away at position {image.position}, before the end of the stream"
-            raise GaveUp(text)
+            raise GaveUp(
+                f"the image was closed at position {image.position}, before the end of the stream"
+            )
 
 
 def read_merged(
@@ -86,7 +87,7 @@ def read_merged(
     """Wait for a recording, merge, and read to the end."""
     traffic, merges = options.traffic, options.traffic.merges
     assert merges is not None
-    say("ready")
+    print_line("ready")
     with (
         Aeron(options.aeron_dir) as aeron,
         AeronArchive.connect(aeron, context(options)) as archive,
@@ -110,14 +111,14 @@ def read_merged(
             try:
                 Merging(application, facts, progress, stop).read(merge)
             finally:
-                progress.tell(last=True)
+                progress.report(last=True)
                 merge.close()
 
 
 def _wait_for_recording(
     archive: AeronArchive, stream_id: int, merges: MergeCase, stop: Stop
 ) -> RecordingDescriptor:
-    """The first recording of a stream, once it is long enough."""
+    """Return the first recording of a stream, once it is long enough."""
     found = wait_for_recording(archive, stream_id, stop)
     while True:
         stop.check()

@@ -1,12 +1,13 @@
-"""Having an archive record a stream, and looking on until the recording has stopped.
+"""Requests an archive to record a stream, and polls until the recording has stopped.
 
-    recorder --record it--> archive --subscribes--> driver
-             <-- so far --
-             <-- stopped -
+    recorder --start recording--> archive --subscribes--> driver
+             <-- position -------
+             <-- stop position --
 
-Says `ready` when the archive has subscribed, so what is published afterwards is recorded. One
-image is enough: the archive's subscription goes with it. An archive that dies is waited for, and
-asked again. Leaves what it was told; what is in the files is for others to see.
+Prints `ready` when the archive has subscribed, so that what is published afterwards is recorded.
+The archive's subscription ends with its first image (auto stop). If the archive dies, it waits for
+its successor and requests the recording again. Its document contains what the archive reported; the
+judge reads the recording's files.
 """
 
 import time
@@ -25,45 +26,46 @@ from windtunnel.harness.workload.archive.archive_session import (
     RECORDINGS_MAX,
     context,
 )
-from windtunnel.harness.workload.archive.leaving import leaving
+from windtunnel.harness.workload.archive.document import write_at_end
 from windtunnel.harness.workload.options import Options
-from windtunnel.harness.workload.progress import say
+from windtunnel.harness.workload.progress import print_line
 from windtunnel.harness.workload.stop import Stop
 
 RETRY_S = 0.1
 
 
 class Recorder:
-    """One stream's recordings in one archive, as far as the archive tells."""
+    """The recordings of one stream in one archive, as reported by the archive."""
 
     def __init__(self, stream_id: int) -> None:
         self._stream_id = stream_id
-        self._told: dict[int, int] = {}
-        """Furthest position of each recording that was said while it went on."""
+        self._reported: dict[int, int] = {}
+        """Highest position reported for each active recording."""
         self._found: dict[int, RecordingDescriptor] = {}
         self._before: frozenset[int] = frozenset()
-        """Recordings that were there before the archive subscribed for the last time."""
-        self._asked = NULL_VALUE
-        """The archive that was asked last, by an id that its successor has not."""
+        """Recordings that existed before the archive subscribed for the last time."""
+        self._requested_from = NULL_VALUE
+        """The archive that received the last request, by an id that differs from its
+        successor's."""
 
     @property
     def recordings(self) -> list[Recorded]:
-        """All of them, in the order of their ids."""
+        """All recordings, in the order of their ids."""
         return [
             Recorded(
                 recording_id=each.recording_id,
                 session_id=each.session_id,
                 start_position=each.start_position,
                 stop_position=each.stop_position,
-                told_position=self._told.get(each.recording_id, each.start_position),
+                told_position=self._reported.get(each.recording_id, each.start_position),
             )
             for _, each in sorted(self._found.items())
         ]
 
     def begin(self, archive: AeronArchive, channel: str, location: SourceLocation) -> None:
-        """Have the next image recorded, unless the archive waits for it, or records it, already."""
-        if archive.archive_id == self._asked != NULL_VALUE:
-            # Only the session was lost: what was ordered goes on, or is over by now.
+        """Record the next image, unless the archive already waits for it or records it."""
+        if archive.archive_id == self._requested_from != NULL_VALUE:
+            # Only the session was lost: the recording goes on, or has stopped by now.
             return
         self._list(archive)
         before = frozenset(self._found)
@@ -74,17 +76,17 @@ class Recorder:
                 raise
         else:
             self._before = before
-        self._asked = archive.archive_id
+        self._requested_from = archive.archive_id
 
     def look(self, archive: AeronArchive) -> bool:
-        """See how far it is. Returns whether what was begun last has stopped."""
+        """Poll the progress. Returns whether the recording that was started last has stopped."""
         self._list(archive)
         running = [each for each in self._found.values() if each.stop_position == NOT_STOPPED]
         for each in running:
             position = archive.recording_position(each.recording_id)
             # One that has stopped meanwhile has no such position.
             if position != NOT_STOPPED:
-                self._told[each.recording_id] = position
+                self._reported[each.recording_id] = position
         own = self._found.keys() - self._before
         return bool(own) and not running
 
@@ -96,11 +98,11 @@ class Recorder:
 
 
 def run(options: Options, stop: Stop) -> None:
-    """See to it that a stream is recorded to its end, and leave the recorder's document."""
+    """Have a stream recorded to its end, and write the recorder's document."""
     traffic, files = options.traffic, options.files.recorder(options.traffic.id)
     facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
     recorder = Recorder(traffic.stream_id)
-    with leaving(facts, files.document):
+    with write_at_end(facts, files.document):
         try:
             _follow(options, recorder, stop)
         finally:
@@ -108,38 +110,38 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
-    """Ask one session of the archive after the other until the recording has stopped."""
+    """Use one session of the archive after the other until the recording has stopped."""
     was_ready = False
-    wanted = context(options)
-    patient_until_ns = time.monotonic_ns() + wanted.message_timeout_ns
+    archive_context = context(options)
+    connect_until_ns = time.monotonic_ns() + archive_context.message_timeout_ns
     if any(each.kills_archive for each in options.case.events):
-        wanted = replace(wanted, message_timeout_ns=ANSWER_NS)
+        archive_context = replace(archive_context, message_timeout_ns=ANSWER_NS)
     while True:
         stop.check()
         try:
             with (
                 Aeron(options.aeron_dir) as aeron,
-                AeronArchive.connect(aeron, wanted) as archive,
+                AeronArchive.connect(aeron, archive_context) as archive,
             ):
                 recorder.begin(archive, *_source(options))
                 if not was_ready:
                     was_ready = True
-                    say("ready")
+                    print_line("ready")
                 while not recorder.look(archive):
                     stop.check()
                     time.sleep(LOOK_S)
                 return
         except DriverError as error:
-            # An archive that was there once and is silent: dead, or not yet alive again.
+            # An archive that responded before and does not now: dead, or not yet running again.
             is_slow = isinstance(error, ArchiveTimeoutError)
-            may_begin = is_slow and time.monotonic_ns() < patient_until_ns
+            may_begin = is_slow and time.monotonic_ns() < connect_until_ns
             if not was_ready and not may_begin:
                 raise
             time.sleep(RETRY_S)
 
 
 def _source(options: Options) -> tuple[str, SourceLocation]:
-    """What the archive subscribes: what its host receives, or what it sends."""
+    """What the archive subscribes to: what its host receives, or what it sends."""
     traffic = options.traffic
     if traffic.recorded in traffic.publishers:
         return traffic.channel, SourceLocation.LOCAL

@@ -1,10 +1,10 @@
-"""Having an archive replay a recording to a channel: in the place of a publisher.
+"""Requests an archive to replay a recording to a channel, in place of a publisher.
 
     archive of b   recording of `orders`  ---- replay ----> channel of `again` --> subscriber on a
-    replayer       start it, look how far the driver has sent it
+    replayer       starts it, polls the driver's sender position
 
-The replay begins as soon as there is a recording, from its beginning, and follows it to its end.
-What a publisher says of its stream, the replayer says of the replay, so the same judge judges it.
+The replay starts as soon as there is a recording, from its start, and follows it to its end. The
+document has a publisher's format, so the same checks apply to the replay.
 """
 
 import struct
@@ -21,23 +21,23 @@ from windtunnel.harness.workload.archive.archive_session import (
     context,
     wait_for_recording,
 )
-from windtunnel.harness.workload.archive.leaving import leaving
+from windtunnel.harness.workload.archive.document import write_at_end
 from windtunnel.harness.workload.options import Options
 from windtunnel.harness.workload.publisher_facts import begin_facts
 from windtunnel.harness.workload.stop import GaveUp, Stop
 
 _SESSION_AND_STREAM = struct.Struct("<ii")
 _KEY_AT = 8
-"""Where they lie in the key of a stream's counter."""
-NOT_THERE = -1
+"""Offset of session id and stream id in the key of a stream's counter."""
+NOT_SENT = -1
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Replay the recording to its end, and leave a publisher's document, whatever happens."""
+    """Replay the recording to its end, and write a publisher's document in any case."""
     traffic, files = options.traffic, options.files.publisher(options.traffic.id)
     facts = begin_facts(traffic, time.time_ns())
     with (
-        leaving(facts, files.document),
+        write_at_end(facts, files.document),
         Aeron(options.aeron_dir) as aeron,
         AeronArchive.connect(aeron, context(options)) as archive,
     ):
@@ -49,7 +49,7 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_id: int) -> None:
-    """What the archive makes of a recording: a stream that looks like the one it recorded."""
+    """Set the facts of a replay: a stream with the parameters of the one that was recorded."""
     facts.session_id = session_id
     facts.initial_term_id = recording.initial_term_id
     facts.term_length = recording.term_buffer_length
@@ -59,13 +59,13 @@ def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_i
 
 
 def sent_position(aeron: Aeron, session_id: int, stream_id: int) -> int:
-    """How far the driver has sent a stream, or NOT_THERE."""
-    wanted = (session_id, stream_id)
+    """Return the driver's sender position of a stream, or NOT_THERE."""
+    ids = (session_id, stream_id)
     for each in aeron.counters:
         is_of_type = each.type_id == SENDER_POSITION
-        if is_of_type and _SESSION_AND_STREAM.unpack_from(each.key, _KEY_AT) == wanted:
+        if is_of_type and _SESSION_AND_STREAM.unpack_from(each.key, _KEY_AT) == ids:
             return each.value
-    return NOT_THERE
+    return NOT_SENT
 
 
 def _follow(
@@ -75,17 +75,17 @@ def _follow(
     facts: PublisherFacts,
     stop: Stop,
 ) -> None:
-    """Look on until all that was recorded is sent. Raises GaveUp, ArchiveError, Stopped."""
-    was_there = False
+    """Poll until everything recorded has been sent. Raises GaveUp, ArchiveError, Stopped."""
+    was_sending = False
     while True:
         stop.check()
-        # In this order: what has stopped will not become longer.
+        # In this order: a stopped recording does not grow.
         end = archive.stop_position(recording_id)
         position = sent_position(aeron, facts.session_id, facts.stream_id)
-        if position != NOT_THERE:
-            was_there, facts.end_position = True, position
-        elif was_there:
-            text = f"the replay went away at position {facts.end_position}, before its end"
+        if position != NOT_SENT:
+            was_sending, facts.end_position = True, position
+        elif was_sending:
+            text = f"the replay ended at position {facts.end_position}, before its end"
             raise GaveUp(text)
         if end != NOT_STOPPED and facts.end_position >= end:
             return

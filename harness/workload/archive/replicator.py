@@ -1,11 +1,11 @@
-"""Having an archive copy a recording from another host's archive, over the link between them.
+"""Requests an archive to replicate a recording from another host's archive, over their link.
 
     archive of b   recording ---- replay over the link ----> archive of a   copy
          ^                                                        ^
-         '--- which recording? --- replicator on a --- copy it ---'
+         '--- list recordings --- replicator on a --- replicate --'
 
-The copy follows a recording that goes on, and ends where that has ended. Leaves what a recorder
-leaves: what its own archive told.
+The copy follows an active recording, and ends where that has ended. The document has a recorder's
+format and contains what the copying archive reported.
 """
 
 import time
@@ -17,30 +17,30 @@ from windtunnel.driver.archive.protocol.responses import RecordingSignalEvent
 from windtunnel.driver.archive.replication.source_archive import NOT_CONNECTED
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.harness.artifact.host.recording import RecorderFacts
-from windtunnel.harness.scenario.schema.archive import ASKING_PORT, CONTROL_PORT
+from windtunnel.harness.scenario.schema.archive import CLIENT_RESPONSE_PORT, CONTROL_PORT
 from windtunnel.harness.workload.archive.archive_session import LOOK_S, context, wait_for_recording
-from windtunnel.harness.workload.archive.leaving import leaving
+from windtunnel.harness.workload.archive.document import write_at_end
 from windtunnel.harness.workload.archive.recorder import Recorder
 from windtunnel.harness.workload.options import Options
 from windtunnel.harness.workload.stop import GaveUp, Stop
 
 CONTROL_STREAM = 10
-"""On which every archive hears its clients."""
+"""Control stream of every archive."""
 
 
 class Copying:
-    """One replication, as far as the archive that copies tells."""
+    """One replication, as reported by the archive that copies."""
 
     def __init__(self, stream_id: int) -> None:
         self._recorder = Recorder(stream_id)
         self._has_ended = False
 
     def on_signal(self, signal: RecordingSignalEvent) -> None:
-        """Hear what happened to a recording of this session."""
+        """Process a signal about a recording of this session."""
         self._has_ended |= signal.signal == RecordingSignal.REPLICATE_END
 
     def follow(self, archive: AeronArchive, facts: RecorderFacts, stop: Stop) -> None:
-        """Look on until the copy has stopped. Raises ArchiveError, GaveUp, Stopped."""
+        """Poll until the copy has stopped. Raises ArchiveError, GaveUp, Stopped."""
         while not (self._recorder.look(archive) and self._has_ended):
             facts.recordings = [asdict(each) for each in self._recorder.recordings]
             stop.check()
@@ -50,32 +50,33 @@ class Copying:
 
 
 def _check(archive: AeronArchive) -> None:
-    """Raise what the archive says of no call of ours; GaveUp where the other one is silent."""
+    """Raise an error that the archive reports asynchronously; GaveUp if the source is
+    unreachable."""
     try:
         archive.check_for_error_response()
     except ArchiveError as error:
-        # It has no code of its own for this, as Aeron's has none.
+        # Like Aeron's, it has no error code for this.
         if NOT_CONNECTED in str(error):
             raise GaveUp(str(error)) from error
         raise
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Have the recording copied to its end, and leave a recorder's document."""
+    """Have the recording replicated to its end, and write a recorder's document."""
     traffic, files = options.traffic, options.files.recorder(options.traffic.id)
     facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
     copying = Copying(traffic.stream_id)
-    own = replace(context(options), on_recording_signal=copying.on_signal)
+    own_context = replace(context(options), on_recording_signal=copying.on_signal)
     source = f"aeron:udp?endpoint={options.case.address(traffic.recorded)}:{CONTROL_PORT}"
-    here = f"aeron:udp?endpoint={options.case.address(traffic.replicated)}:{ASKING_PORT}"
-    with leaving(facts, files.document), Aeron(options.aeron_dir) as aeron:
-        there = replace(
+    here = f"aeron:udp?endpoint={options.case.address(traffic.replicated)}:{CLIENT_RESPONSE_PORT}"
+    with write_at_end(facts, files.document), Aeron(options.aeron_dir) as aeron:
+        source_context = replace(
             context(options),
             control_request_channel=source,
             control_response_channel=here,
         )
-        with AeronArchive.connect(aeron, there) as archive:
+        with AeronArchive.connect(aeron, source_context) as archive:
             recording = wait_for_recording(archive, traffic.stream_id, stop)
-        with AeronArchive.connect(aeron, own) as archive:
+        with AeronArchive.connect(aeron, own_context) as archive:
             archive.replicate(recording.recording_id, source, CONTROL_STREAM)
             copying.follow(archive, facts, stop)

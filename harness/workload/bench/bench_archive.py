@@ -1,13 +1,13 @@
-"""An archive under load: a stream as fast as it can be recorded, then the same as fast as it comes.
+"""Puts load on an archive: records a stream at full speed, then replays it at full speed.
 
-    RECORD    publication --IPC--> archive     until the recorded position is where the stream ends
-    RECORDED  stopped, and the archive says that it ends there, or POSITION
-    REPLAY    archive --IPC--> subscription    until it is there; each message's number is checked
-    REPLAYED  all that were sent have come, or REPLAYED as a fault
+    RECORD    publication --IPC--> archive     until the recorded position is the stream's end
+    RECORDED  stopped, and the archive reports that end, or the fault POSITION
+    REPLAY    archive --IPC--> subscription    to the end; each message's number is checked
+    REPLAYED  all messages have arrived, or the fault REPLAYED
 
-One process does both, so that what is replayed can be held against what was sent, and the time is
-taken here, so that nobody else is waited for. The recorded position is the archive's own counter,
-which moves once the bytes are written. A recording is purged before the next one.
+One process does both, so that the replay can be compared with what was sent, and the time is taken
+here, independent of other processes. The recorded position is the archive's own counter, which
+advances once the bytes are written. A recording is purged before the next one.
 """
 
 import time
@@ -30,41 +30,41 @@ REPLAYS = "aeron:ipc"
 
 
 def run_archive(load: Load, aeron: Aeron) -> None:
-    """Record and replay in turns, as the orders come, until told to leave."""
+    """Record and replay in turn, as commanded, until the LEAVE command."""
     context = ArchiveContext(
         control_request_channel=load.options.control_channel, control_response_channel=RESPONSES
     )
     with AeronArchive.connect(aeron, context) as archive:
-        turns = _Turns(load, aeron, archive)
+        rounds = _Rounds(load, aeron, archive)
         load.board.state = State.CONNECTED
-        while turns.await_order(Command.RECORD) and turns.record():
+        while rounds.await_command(Command.RECORD) and rounds.record():
             load.board.state = State.RECORDED
-            if not (turns.await_order(Command.REPLAY) and turns.replay()):
+            if not (rounds.await_command(Command.REPLAY) and rounds.replay()):
                 return
-            if not turns.purge():
+            if not rounds.purge():
                 return
             load.board.state = State.REPLAYED
 
 
-class _Turns:
+class _Rounds:
     """One recording after the other, each with its replay."""
 
     def __init__(self, load: Load, aeron: Aeron, archive: AeronArchive) -> None:
         self._load, self._aeron, self._archive = load, aeron, archive
         self._options, self._board = load.options, load.board
         self._sink = Sink(self._board, self._options.message_length)
-        # Loaded or compiled now, and not when the first message is there.
+        # Load or compile the kernel now, not at the first message.
         self._sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
         self.recording_id = NULL_VALUE
         self._end = 0
         """Position of the recording's end."""
 
-    def await_order(self, order: Command) -> bool:
-        """Whether it came, and not the one to leave."""
-        return self._wait(lambda: self._board.order is order)
+    def await_command(self, command: Command) -> bool:
+        """Wait for a command. Returns False for LEAVE or a fault."""
+        return self._wait(lambda: self._board.order is command)
 
     def _wait(self, condition: Callable[[], bool], idle: Callable[[], None] | None = None) -> bool:
-        """Wait for something. Returns False when something is wrong instead."""
+        """Wait for a condition. Returns False for LEAVE or a fault."""
         while not condition():
             if not self._load.is_well(self._aeron) or self._board.order is Command.LEAVE:
                 return False
@@ -72,7 +72,7 @@ class _Turns:
         return True
 
     def record(self) -> bool:
-        """Publish and record; leave how long it took. Returns False when something is wrong."""
+        """Publish and record, and report the time on the board. Returns False for a fault."""
         archive, options = self._archive, self._options
         publication = archive.add_recorded_exclusive_publication(options.channel, options.stream_id)
         if not self._wait(lambda: self._counter(publication) is not None):
@@ -105,12 +105,12 @@ class _Turns:
         return self._archive.stop_position(self.recording_id)
 
     def _publish(self, publication: Publication) -> int:
-        """Offer numbered messages. Returns how many were sent."""
-        options, wanted = self._options, self._options.message_count
+        """Offer numbered messages. Returns the number sent."""
+        options, message_count = self._options, self._options.message_count
         batch = Batch(options.message_length)
         first = sent = 0
-        while sent < wanted and self._load.is_well(self._aeron):
-            lengths = batch.lengths[: first + wanted - sent]
+        while sent < message_count and self._load.is_well(self._aeron):
+            lengths = batch.lengths[: first + message_count - sent]
             written, answer = publication.offer_batch(batch.rest(first), lengths, first)
             first, sent = first + written, sent + written
             if first == batch.count:
@@ -119,12 +119,12 @@ class _Turns:
             elif answer == result.BACK_PRESSURED:
                 if not written:
                     options.idle()
-            elif answer != result.ADMIN_ACTION and sent < wanted:
+            elif answer != result.ADMIN_ACTION and sent < message_count:
                 self._board.set_fault(Fault.OFFER_REFUSED, expected=sent, found=answer)
         return sent
 
     def replay(self) -> bool:
-        """Read the recording; leave how long it took. Returns False when something is wrong."""
+        """Read the recording, and report the time on the board. Returns False for a fault."""
         sent, sink = self._board.message_count, self._sink
         sink.due = self._board.message_count = 0
         subscription = self._archive.replay(self.recording_id, REPLAYS, self._options.stream_id + 1)
@@ -144,14 +144,14 @@ class _Turns:
         return self._board.fault is Fault.NONE
 
     def purge(self) -> bool:
-        """Make room for the next recording. Returns False when something is wrong."""
+        """Purge the recording before the next one. Returns False for a fault."""
         return self._wait(self._is_purged)
 
     def _is_purged(self) -> bool:
         try:
             self._archive.purge_recording(self.recording_id)
         except ArchiveError as error:
-            # Its replay has sent everything, but is not over until the archive has seen that.
+            # Its replay has sent everything, but is active until the archive has noticed that.
             if error.code != ErrorCode.ACTIVE_RECORDING:
                 raise
             return False

@@ -1,10 +1,10 @@
-"""One message at a time there and back: a ping that takes the time, a pong that sends back.
+"""Measures round trips, one message at a time: a ping that takes the time, a pong that echoes.
 
     ping --channel--> pong
          <--reply----
 
 The time runs from before the offer to after the echo was read, in one process and by one clock.
-Every message has its own number, and the echo must be that of the message that was sent.
+Every message has its own number, and the echo must match the message that was sent.
 """
 
 import struct
@@ -23,7 +23,7 @@ from windtunnel.harness.artifact.run.bench_board import LATENCIES_MAX, Fault, St
 from windtunnel.harness.workload.bench.bench_options import Options
 from windtunnel.harness.workload.bench.bench_stream import Load
 
-PATIENCE_S = 5
+ECHO_TIMEOUT_S = 5
 LOOKS_BETWEEN_CHECKS = 256
 BLOCK_BYTES = 1 << 12
 
@@ -33,16 +33,16 @@ assert _HEAD.size == HEADER_LENGTH + 8
 
 
 class Messages:
-    """Takes frames apart; remembers the last message that was read."""
+    """Parses frames; keeps the last message that was read."""
 
     def __init__(self) -> None:
         self.count = 0
         self.number = -1
         self.payload = b""
-        """A copy: a driver may wipe the log behind its readers."""
+        """A copy: a driver may zero the log behind its subscribers."""
 
     def on_block(self, block: memoryview, session_id: int, term_id: int, position: int) -> None:
-        """Look at the one message that a block holds; padding comes alone."""
+        """Read the one message in a block; padding comes in a block of its own."""
         if len(block) >= _HEAD.size:
             frame_length, kind, *_, number = _HEAD.unpack_from(block)
             if kind != PAD:
@@ -56,7 +56,7 @@ Stream = tuple[str, int]
 
 
 def _streams(options: Options) -> tuple[Stream, Stream]:
-    """From ping to pong, and back: two ids, for both may be on one channel."""
+    """From ping to pong, and back: two ids, since both may be on one channel."""
     there = options.channel, options.stream_id
     return there, (options.reply_channel, options.stream_id + 1)
 
@@ -64,7 +64,8 @@ def _streams(options: Options) -> tuple[Stream, Stream]:
 def _open(
     load: Load, aeron: Aeron, writes: Stream, reads: Stream
 ) -> tuple[Publication, Image] | None:
-    """Write to one stream, read from the other. Returns None when asked to stop before."""
+    """Open a publication on one stream and an image of the other. Returns None if stopped
+    before."""
     subscription = aeron.add_subscription(*reads)
     load.board.state = State.SUBSCRIBED
     publication = aeron.add_exclusive_publication(*writes)
@@ -76,7 +77,7 @@ def _open(
 
 
 def _offer(load: Load, aeron: Aeron, publication: Publication, message: np.ndarray) -> bool:
-    """Offer until it is taken. Returns False when the load is over instead."""
+    """Offer until accepted. Returns False if the load ends first."""
     while (answer := publication.offer(message)) <= 0:
         if answer not in (result.BACK_PRESSURED, result.ADMIN_ACTION):
             load.board.set_fault(
@@ -89,7 +90,7 @@ def _offer(load: Load, aeron: Aeron, publication: Publication, message: np.ndarr
 
 
 def run_ping(load: Load, aeron: Aeron) -> None:
-    """Send numbered messages, each after the echo of the one before, until told to stop."""
+    """Send numbered messages, each after the echo of the previous one, until stopped."""
     options, board = load.options, load.board
     latencies = make_latencies(board.path)
     there, back = _streams(options)
@@ -113,7 +114,7 @@ def run_ping(load: Load, aeron: Aeron) -> None:
 
 
 def _await(load: Load, aeron: Aeron, image: Image, messages: Messages, number: int) -> bool:
-    """Wait for an echo. Returns False when the load is over instead."""
+    """Wait for an echo. Returns False if the load ends first."""
     board, idle, before = load.board, load.options.idle, messages.count
     deadline_s, looks = 0.0, 0
     while messages.count == before:
@@ -123,9 +124,9 @@ def _await(load: Load, aeron: Aeron, image: Image, messages: Messages, number: i
         looks += 1
         if looks % LOOKS_BETWEEN_CHECKS == 0:
             now_s = time.monotonic()
-            deadline_s = deadline_s or now_s + PATIENCE_S
+            deadline_s = deadline_s or now_s + ECHO_TIMEOUT_S
             if now_s > deadline_s:
-                board.set_fault(Fault.ECHO_LOST, expected=number, found=PATIENCE_S)
+                board.set_fault(Fault.ECHO_LOST, expected=number, found=ECHO_TIMEOUT_S)
             if image.is_closed:
                 board.set_fault(Fault.STREAM_LOST, found=number)
             if not load.goes_on(aeron):
@@ -136,7 +137,7 @@ def _await(load: Load, aeron: Aeron, image: Image, messages: Messages, number: i
 
 
 def run_pong(load: Load, aeron: Aeron) -> None:
-    """Send back what comes until told to stop."""
+    """Echo messages until stopped."""
     options, board = load.options, load.board
     there, back = _streams(options)
     opened = _open(load, aeron, writes=back, reads=there)
@@ -156,6 +157,6 @@ def run_pong(load: Load, aeron: Aeron) -> None:
 
 
 def make_latencies(board: Path) -> np.ndarray:
-    """The file for the round-trip times, all there and sparse."""
+    """Create the file for the round-trip times, at full length and sparse."""
     path = latencies_file(board)
     return np.memmap(path, dtype=np.int64, mode="w+", shape=(LATENCIES_MAX,))

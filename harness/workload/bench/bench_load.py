@@ -5,8 +5,8 @@
            --channel C --stream-id N --message-length L [--reply-channel C] [--idle yield]
            [--control-channel C] [--message-count N]
 
-What it reaches stands on its board; it ends when the board says stop. Exit codes: 0 it was told to
-stop, 1 something is wrong, which the board or stderr tells.
+It reports its progress on its board and ends when the board says stop. Exit codes: 0 it was
+stopped, 1 a fault, which is on the board or stderr.
 """
 
 import gc
@@ -31,7 +31,7 @@ def main(arguments: list[str] | None = None) -> int:
     """Run one load to its end. Returns the exit code."""
     options = bench_options.parse(arguments)
     board = Board(options.board)
-    # A collection in the middle would be taken for a slow driver; a load makes next to no garbage.
+    # A collection would look like a slow driver; a load creates next to no garbage.
     gc.disable()
     load = bench_stream.Load(options, board)
     try:

@@ -1,9 +1,9 @@
 """Messages that carry their own number, and the check that none is missing or out of order.
 
-    message   | sequence (int64) | anything up to the message's length |
+    message   | sequence (int64) | padding up to the message's length |
 
-Every message of a stream has one length and fits in one frame. Both ends work on whole batches, so
-that a load generator never is the slowest part of what it measures.
+Every message of a stream has the same length and fits in one frame. Both ends work on whole
+batches, so that a load generator is never the bottleneck.
 """
 
 import numpy as np
@@ -28,10 +28,10 @@ _HEADER, _PAD = DATA_HEADER_LENGTH, PAD
 def check_block(
     words: NDArray[np.int64], expected: int, message_length: int
 ) -> tuple[int, int, int]:
-    """Walk a run of whole frames and compare each message's number with the one that is due.
+    """Compare each message's number in a run of whole frames with the expected one.
 
-    Shapes:  words int64[n], frames as they lie in a log, which aligns them; padding is passed over
-    Returns: (the number that is due next, OK or a fault, what was found instead)
+    Shapes:  words int64[n], frames as they lie in a log, which aligns them; padding is skipped
+    Returns: (the next expected number, OK or a fault, what was found instead)
     """
     at, length_bytes = 0, words.size * 8
     while at < length_bytes:
@@ -51,11 +51,13 @@ def check_block(
 
 
 class Batch:
-    """Messages that lie back to back and are numbered on from batch to batch."""
+    """Adjacent messages, numbered consecutively from batch to batch."""
 
     def __init__(self, message_length: int) -> None:
         if message_length < SEQUENCE_LENGTH:
-            raise ValueError(f"message of {message_length} bytes: at least {SEQUENCE_LENGTH}")
+            raise ValueError(
+                f"expected at least {SEQUENCE_LENGTH} bytes a message, found {message_length}"
+            )
         self.message_length = message_length
         self.count = min(max(BATCH_BYTES // message_length, 1), BATCH_MESSAGES_MAX)
         self.messages = np.zeros(self.count * message_length, np.uint8)
@@ -69,5 +71,5 @@ class Batch:
         return self.messages[first * self.message_length :]
 
     def renumber(self) -> None:
-        """Become the next batch."""
+        """Renumber the messages as the next batch."""
         self._numbers += self.count

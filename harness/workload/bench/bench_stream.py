@@ -1,8 +1,8 @@
-"""One stream as fast as it goes: a source that offers batches, a sink that checks every number.
+"""Sends one stream at full speed: a source that offers batches, a sink that checks every number.
 
     source --batches--> driver --blocks of whole frames--> sink
 
-Whatever goes wrong is written on the board and ends the load; the benchmark decides what it means.
+An error is written on the board and ends the load; the benchmark decides what it means.
 """
 
 import time
@@ -20,11 +20,11 @@ from windtunnel.harness.workload.bench.bench_sequence import OK, Batch, check_bl
 
 BLOCK_BYTES = 1 << 17
 PROGRESS_S = 0.0005
-"""Between looks for a partner; nothing is measured yet."""
+"""Interval between polls before the measurement starts."""
 
 
 class Load:
-    """What all loads share: the board, and when to give up."""
+    """The part that all loads share: the board, and when to give up."""
 
     def __init__(self, options: Options, board: Board) -> None:
         self.options = options
@@ -32,11 +32,11 @@ class Load:
         self._deadline_s = time.monotonic() + options.limit_s
 
     def goes_on(self, aeron: Aeron) -> bool:
-        """Whether nobody asked to stop, nothing went wrong, and there is time left."""
+        """Whether there was no stop and no fault, and the time limit has not passed."""
         return not self.board.is_stopped and self.is_well(aeron)
 
     def is_well(self, aeron: Aeron) -> bool:
-        """Whether nothing went wrong and there is time left, asked to stop or not."""
+        """Whether there was no fault and the time limit has not passed, stopped or not."""
         if self.board.fault is not Fault.NONE:
             return False
         if aeron.is_closed:
@@ -48,7 +48,8 @@ class Load:
         return True
 
     def stay(self, aeron: Aeron) -> None:
-        """Keep the streams open until told to leave: others may not have read the last of them."""
+        """Keep the streams open until the LEAVE command: the peer may not have read everything
+        yet."""
         self.board.state = State.ENDED
         while self.board.order is not Command.LEAVE and self.board.fault is Fault.NONE:
             if aeron.is_closed or time.monotonic() > self._deadline_s:
@@ -56,7 +57,7 @@ class Load:
             time.sleep(PROGRESS_S)
 
     def wait_for_connection(self, aeron: Aeron, publication: Publication) -> bool:
-        """Wait until somebody listens. Returns False when asked to stop before."""
+        """Wait for a subscriber. Returns False if stopped before."""
         while not publication.is_connected:
             if not self.goes_on(aeron):
                 return False
@@ -64,7 +65,7 @@ class Load:
         return True
 
     def wait_for_image(self, aeron: Aeron, subscription: Subscription) -> Image | None:
-        """Wait for the one session. Returns None when asked to stop before."""
+        """Wait for the one session. Returns None if stopped before."""
         while not subscription.images:
             if not self.goes_on(aeron):
                 return None
@@ -73,7 +74,7 @@ class Load:
 
 
 def run_source(load: Load, aeron: Aeron) -> None:
-    """Offer numbered messages until told to stop."""
+    """Offer numbered messages until stopped."""
     options, board = load.options, load.board
     batch = Batch(options.message_length)
     publication = aeron.add_exclusive_publication(options.channel, options.stream_id)
@@ -96,13 +97,13 @@ def run_source(load: Load, aeron: Aeron) -> None:
 
 
 class Sink:
-    """Counts the messages that came as they should."""
+    """Counts the messages that arrived in order."""
 
     def __init__(self, board: Board, message_length: int) -> None:
         self._board = board
         self._message_length = message_length
         self.due = 0
-        """The number of the message that comes next."""
+        """The number of the next expected message."""
 
     def on_block(self, block: memoryview, session_id: int, term_id: int, position: int) -> None:
         """Check one run of whole frames."""
@@ -116,10 +117,10 @@ class Sink:
 
 
 def run_sink(load: Load, aeron: Aeron) -> None:
-    """Read and check until told to stop."""
+    """Read and check until stopped."""
     options, board = load.options, load.board
     sink = Sink(board, options.message_length)
-    # Loaded or compiled now, and not when the first message is there.
+    # Load or compile the kernel now, not at the first message.
     sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
     subscription = aeron.add_subscription(options.channel, options.stream_id)
     board.state = State.SUBSCRIBED

@@ -1,13 +1,14 @@
-"""What held a sender back: windows, limits, and the pauses between new frames.
+"""Flow-control kernel: windows, limits, and the pauses between new frames of a sender.
 
     limit      ----------+        +-------------      consumption + window of a status message
-    position   ..../-----|========|/...               a pause with no room: a stall, until the
-                         ^ no room^ room again        limit lets the next frame pass
+    position   ..../-----|========|/...               a pause without room is a stall, until the
+                         ^ no room^ room again        limit admits the next frame
 
-A pause with room is the sender's own: it had nothing to send. A stall with a hole open at its start
-is the loss's: a receiver cannot consume beyond it. Any other is the receiver's.
+A pause with room is idle time: the sender had nothing to send. A stall is attributed to loss if a
+gap was open when it began, because a receiver cannot consume beyond a gap. Any other stall is
+attributed to the receiver.
 
-Follows the same events as `repair_kernel`, and what that tells of each.
+The kernel reads the same events as `repair_kernel` and the outcome that it wrote for each.
 """
 
 from typing import Any
@@ -18,29 +19,29 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FIRST
 from windtunnel.reports.analysis.kernels.repair_kernel import FRAME, STATUS
 
-BY_HOLE, BY_RECEIVER = range(2)
-"""Who caused a stall."""
+BY_GAP, BY_RECEIVER = range(2)
+"""Causes of a stall: an open gap, or a receiver that did not consume."""
 
 HISTORY = 64
-"""Raises of the limit that are remembered."""
+"""How many increases of the limit are kept."""
 
 WINDOW = np.dtype(
     [
         ("limit", "<i8"),  # the furthest position that status messages allow
-        ("raises", "<i8"),  # of the limit, so far
+        ("raises", "<i8"),  # how often the limit has increased
         ("raised_ns", "<i8", (HISTORY,)),
         ("raised_to", "<i8", (HISTORY,)),
-        ("consumed", "<i8"),  # the furthest position told as consumed
+        ("consumed", "<i8"),  # the highest consumption position of a status message
         ("status_count", "<i8"),
         ("status_ns", "<i8"),  # of the last status message
         ("status_gap_max_ns", "<i8"),
         ("status_gap_sum_ns", "<i8"),
         ("window_min", "<i8"),
         ("window_max", "<i8"),
-        ("new_ns", "<i8"),  # of the last frame that was new
+        ("new_ns", "<i8"),  # time of the last new frame
         ("new_end", "<i8"),
-        ("had_hole", "<i8"),  # whether a hole was open then, or has opened since
-        ("over_runs", "<i8"),  # new frames that reach further than a receiver takes them
+        ("had_gap", "<i8"),  # whether a gap was open then, or has opened since
+        ("over_runs", "<i8"),  # new frames that end beyond what a receiver accepts
         ("idle_count", "<i8"),  # pauses with room
         ("idle_ns", "<i8"),
         ("stall_count", "<i8"),
@@ -51,8 +52,8 @@ STALL = np.dtype(
     [
         ("flow", "<i8"),
         ("start_ns", "<i8"),  # of the last frame before it
-        ("end_ns", "<i8"),  # of the first frame behind it
-        ("opened_ns", "<i8"),  # when the limit let that frame pass
+        ("end_ns", "<i8"),  # of the first frame after it
+        ("opened_ns", "<i8"),  # when the limit admitted that frame
         ("position", "<i8"),
         ("limit", "<i8"),
         ("cause", "<i8"),
@@ -83,7 +84,7 @@ def _on_status(state: Any, consumed: int, limit: int, time_ns: int) -> None:
 
 @allocating_kernel
 def _room_since(state: Any, end: int) -> int:
-    """When the limit first allowed a frame that ends there; 0 if that was too long ago to tell."""
+    """Return when the limit first admitted a frame with this end; 0 if that is no longer known."""
     found = 0
     for age in range(min(state["raises"], HISTORY)):
         slot = (state["raises"] - 1 - age) % HISTORY
@@ -95,27 +96,30 @@ def _room_since(state: Any, end: int) -> int:
 
 @allocating_kernel
 def follow_windows(
-    times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, charged: Any, told: Any,
+    times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, charged: Any, outcomes: Any,
     pause_ns: int, reach_bytes: int, windows: Any, stalls: Any, count: int,
 ) -> int:  # fmt: skip
-    """Follow a stream's events in the order of capture.
+    """Process a stream's events in capture order.
 
-    Shapes:  as of `repair_kernel.follow`, and told as it wrote it; charged int64[n]: up to where
-             the limit must be for a frame to pass; windows WINDOW[f]; stalls STALL[s] with n free
-             behind `count`; windows and stalls are kept from call to call
-    Units:   `pause_ns`: shorter pauses between new frames are none; `reach_bytes`: a receiver drops
-             what ends further behind what it has consumed
-    Returns: how many stalls there are now
+    Shapes:  as in `repair_kernel.follow`, which wrote `outcomes`; charged int64[n]: the limit that
+             a frame needs to be sent; windows WINDOW[f]; stalls STALL[s] with n free entries
+             after `count`; windows and stalls persist between calls
+    Units:   `pause_ns`: shorter pauses between new frames are ignored; `reach_bytes`: a receiver
+             drops frames that end further than this beyond its consumption position
+    Returns: the number of stalls
     """
     for index in range(len(kinds)):
         state = windows[flow_of[index]]
         time_ns, start, end = times_ns[index], starts[index], ends[index]
-        if told[index]["fate"] != FIRST and told[index]["rebuilt"] < told[index]["high"]:
-            state["had_hole"] = 1
+        if (
+            outcomes[index]["outcome"] != FIRST
+            and outcomes[index]["rebuilt"] < outcomes[index]["high"]
+        ):
+            state["had_gap"] = 1
         if kinds[index] == STATUS:
             _on_status(state, start, end, time_ns)
             continue
-        if kinds[index] != FRAME or told[index]["fate"] != FIRST:
+        if kinds[index] != FRAME or outcomes[index]["outcome"] != FIRST:
             continue
         if state["raises"] > 0 and end > state["consumed"] + reach_bytes:
             state["over_runs"] += 1
@@ -129,12 +133,12 @@ def follow_windows(
                 stall["flow"], stall["position"] = flow_of[index], state["new_end"]
                 stall["start_ns"], stall["opened_ns"] = before_ns, opened_ns
                 stall["end_ns"], stall["limit"] = time_ns, state["limit"]
-                stall["cause"] = BY_HOLE if state["had_hole"] else BY_RECEIVER
+                stall["cause"] = BY_GAP if state["had_gap"] else BY_RECEIVER
                 state["stall_count"] += 1
                 state["stall_ns"] += opened_ns - before_ns
             else:
                 state["idle_count"] += 1
                 state["idle_ns"] += time_ns - before_ns
         state["new_ns"], state["new_end"] = time_ns, end
-        state["had_hole"] = told[index]["rebuilt"] < told[index]["high"]
+        state["had_gap"] = outcomes[index]["rebuilt"] < outcomes[index]["high"]
     return int(count)

@@ -1,10 +1,10 @@
-"""Gaps of a stream and their pieces that are still missing; what repair is followed with.
+"""Gap kernel: the gaps of a stream and the pieces of them that are still missing.
 
-    gap        [=============================]   whatever was missing, and for whatever a NAK asked
-    pieces     [=====]     [===]  [==========]   of it that nothing has filled yet
+    gap        [=============================]   missing bytes, and bytes that a NAK requested
+    pieces     [=====]     [===]  [==========]   the parts of it that nothing has filled yet
 
-A gap also remembers the last packets with its bytes, by which the next one is known for a copy, for
-an original that came late, or for one that was sent again. Nothing here decides what they are.
+A gap also keeps the last packets that carried its bytes. By these, `frame_outcome_kernel`
+identifies the next packet as a copy, a late original or a retransmit.
 """
 
 from typing import Any
@@ -14,62 +14,62 @@ import numpy as np
 from windtunnel.driver.kernels.jit import allocating_kernel
 
 BEFORE_CAPTURE, BEHIND_CAPTURE = range(2)
-"""Where the bytes of a gap were lost: they never came by here, or they did."""
+"""Where the bytes of a gap were lost: before the capture point, or after it."""
 
-SEEN_KEPT = 8
-"""Packets with a gap's bytes that it remembers."""
+PACKETS_KEPT = 8
+"""How many packets with its bytes a gap keeps."""
 
 GAP = np.dtype(
     [
         ("flow", "<i8"),
         ("start", "<i8"),
         ("end", "<i8"),
-        ("remaining", "<i8"),  # bytes in pieces
+        ("remaining", "<i8"),  # bytes in its pieces
         ("is_whole", "<i8"),  # all of it was filled, at least once
         ("cause", "<i8"),
         ("opened_ns", "<i8"),
-        ("opened_at", "<i8"),  # place of the first frame behind it
-        ("first_nak_ns", "<i8"),  # 0 if nobody asked
+        ("opened_at", "<i8"),  # arrival number of the first frame beyond it
+        ("first_nak_ns", "<i8"),  # 0 without a NAK
         ("last_nak_ns", "<i8"),
         ("nak_count", "<i8"),
         ("filled_frames", "<i8"),
-        ("filled_by", "<i8"),  # number of the event that filled last
-        ("filled_at", "<i8"),  # and the number of its frame in the flow
+        ("filled_by", "<i8"),  # number of the last event that filled some of it
+        ("filled_at", "<i8"),  # and the arrival number of its frame in the flow
         ("filled_bytes", "<i8"),
-        ("first_filled_ns", "<i8"),  # 0 if no piece was
-        ("filled_ns", "<i8"),  # when the last piece was; 0 if none was
-        ("passed_ns", "<i8"),  # when a status message told a position behind it; 0 if none did
-        ("order", "<i8"),  # up to which all are originals; UNKNOWN if none can be told
-        ("filled_now", "<i8"),  # bytes, by the event that filled last
-        ("late_bytes", "<i8"),  # of it that came late; none was here before
-        ("repaired_bytes", "<i8"),  # that came again, likewise
-        ("seen", "<i8"),  # packets with these bytes so far
-        ("orders", "<i8", (SEEN_KEPT,)),  # of the last of them
-        ("packets", "<i8", (SEEN_KEPT,)),
-        ("starts", "<i8", (SEEN_KEPT,)),  # of the frames in each, so far
-        ("ends", "<i8", (SEEN_KEPT,)),
+        ("first_filled_ns", "<i8"),  # 0 if no piece was filled
+        ("filled_ns", "<i8"),  # when a piece was last filled; 0 if none was
+        ("passed_ns", "<i8"),  # when a status message reported a position beyond it; 0 if none did
+        ("order", "<i8"),  # sending order of the last original; UNKNOWN if undetermined
+        ("filled_now", "<i8"),  # bytes filled by the last event
+        ("late_bytes", "<i8"),  # bytes that arrived late, for the first time
+        ("repaired_bytes", "<i8"),  # bytes that were retransmitted, likewise
+        ("seen", "<i8"),  # packets with its bytes so far
+        ("orders", "<i8", (PACKETS_KEPT,)),  # sending orders of the last of them
+        ("packets", "<i8", (PACKETS_KEPT,)),
+        ("starts", "<i8", (PACKETS_KEPT,)),  # of the frames in each packet so far
+        ("ends", "<i8", (PACKETS_KEPT,)),
     ]
 )
 PIECE = np.dtype([("gap", "<i8"), ("start", "<i8"), ("end", "<i8")])
 
-GAPS, PIECES, LOST_TRACK, EVENTS = range(4)
-"""Counts of the control array: gaps and pieces in use, pieces without room, events so far."""
-CONTROLS = 4
-RECENT = 512
-"""Gaps that a NAK or a status message may still belong to."""
-COPY_FRAMES = 4
-"""Within which a copy follows its original."""
-PIECES_MANY = 4_096
-"""From so many on, those out of any receiver's reach are given up."""
+GAPS, PIECES, PIECES_OVERFLOWED, EVENTS = range(4)
+"""Slots of the control array: gaps and pieces in use, pieces that did not fit, events so far."""
+CONTROL_LENGTH = 4
+RECENT_GAPS = 512
+"""How many of the latest gaps a NAK or a status message is matched with."""
+DUPLICATE_DISTANCE_MAX = 4
+"""Frames within which a copy follows its original."""
+PIECES_BEFORE_CLEANUP = 4_096
+"""Above this number, pieces that no receiver can still wait for are dropped."""
 
 
 @allocating_kernel
 def add_piece(gap_index: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> None:
-    """Some of a gap is missing, if it is any at all."""
+    """Add a missing part of a gap, unless it is empty."""
     if start >= end:
         return
     if control[PIECES] == len(pieces):
-        control[LOST_TRACK] += 1
+        control[PIECES_OVERFLOWED] += 1
         return
     piece = pieces[control[PIECES]]
     piece["gap"], piece["start"], piece["end"] = gap_index, start, end
@@ -91,7 +91,7 @@ def open_gap(
     flow: int, state: Any, start: int, end: int, time_ns: int, cause: int, order: int, gaps: Any,
     pieces: Any, control: Any,
 ) -> Any:  # fmt: skip
-    """Open a gap all of which is missing; `order` is that of the frame that showed it."""
+    """Open a gap, all of it missing; `order` is the sending order of the frame that revealed it."""
     index = control[GAPS]
     control[GAPS] += 1
     gap = gaps[index]
@@ -101,7 +101,7 @@ def open_gap(
     gap["opened_at"] = state["places"]
     gap["filled_frames"], gap["filled_bytes"], gap["first_filled_ns"] = 0, 0, 0
     gap["filled_ns"], gap["passed_ns"], gap["filled_by"] = 0, 0, 0
-    gap["filled_at"] = -COPY_FRAMES
+    gap["filled_at"] = -DUPLICATE_DISTANCE_MAX
     gap["order"], gap["seen"] = order, 0
     gap["filled_now"], gap["late_bytes"], gap["repaired_bytes"] = 0, 0, 0
     add_piece(index, start, end, gaps, pieces, control)
@@ -109,7 +109,7 @@ def open_gap(
 
 
 @allocating_kernel
-def give_up_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) -> None:
+def drop_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) -> None:
     """Drop the pieces of a flow that end at a position or before it."""
     index = 0
     while index < control[PIECES]:
@@ -125,11 +125,11 @@ def fill(
     flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
     control: Any,
 ) -> int:  # fmt: skip
-    """Fill pieces; returns the index of a gap that was touched, or -1.
+    """Fill pieces; return the index of a gap that was filled in part, or -1.
 
-    Of several it is one that was asked for, then one whose bytes are new here, then the oldest.
+    Of several gaps, one with a NAK comes first, then one lost before the capture, then the oldest.
     """
-    touched, touched_rank = -1, -1
+    best, best_rank = -1, -1
     index = 0
     while index < control[PIECES]:
         piece = pieces[index]
@@ -154,14 +154,14 @@ def fill(
             gap["filled_now"] = 0
         gap["filled_now"] += min(piece_end, end) - max(piece_start, start)
         rank = 2 * (gap["nak_count"] > 0) + (gap["cause"] == BEFORE_CAPTURE)
-        if rank > touched_rank or (rank == touched_rank and gap_index < touched):
-            touched, touched_rank = gap_index, rank
-    return int(touched)
+        if rank > best_rank or (rank == best_rank and gap_index < best):
+            best, best_rank = gap_index, rank
+    return int(best)
 
 
 @allocating_kernel
-def is_all_here(flow: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> bool:
-    """Whether no open piece lies in a range: a NAK may have told of a hole before a frame did."""
+def is_complete(flow: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> bool:
+    """Return whether a range has no open piece: a NAK may reveal a gap before a frame does."""
     for index in range(control[PIECES]):
         piece = pieces[index]
         if gaps[piece["gap"]]["flow"] == flow and piece["start"] < end and piece["end"] > start:
@@ -170,8 +170,8 @@ def is_all_here(flow: int, start: int, end: int, gaps: Any, pieces: Any, control
 
 
 @allocating_kernel
-def first_hole(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -> int:
-    """Where the first hole of a flow begins, or its high-water mark."""
+def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -> int:
+    """Return where the first missing piece of a flow begins, or its high-water mark."""
     found = state["hwm"]
     for index in range(control[PIECES]):
         piece = pieces[index]
@@ -182,42 +182,42 @@ def first_hole(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -> i
 
 @allocating_kernel
 def gap_at(flow: int, start: int, end: int, is_any: bool, gaps: Any, control: Any) -> int:
-    """The gap of these bytes for which a receiver asked, or which it passed over; -1 if none is.
+    """Return a gap of these bytes that was requested by a NAK or skipped by a receiver, or -1.
 
-    With `is_any` also one that nobody asked for.
+    With `is_any`, also a gap without a NAK.
     """
-    for index in range(max(0, control[GAPS] - RECENT), control[GAPS]):
+    for index in range(max(0, control[GAPS] - RECENT_GAPS), control[GAPS]):
         gap = gaps[index]
         is_here = gap["flow"] == flow and gap["start"] < end and gap["end"] > start
-        if is_here and (is_any or gap["nak_count"] > 0 or was_passed(gap)):
+        if is_here and (is_any or gap["nak_count"] > 0 or was_skipped(gap)):
             return int(index)
     return -1
 
 
 @allocating_kernel
-def was_passed(gap: Any) -> bool:
-    """Whether the receiver went on without all of a gap."""
+def was_skipped(gap: Any) -> bool:
+    """Return whether the receiver skipped a gap that was not filled completely."""
     return bool(gap["passed_ns"] > 0 and gap["is_whole"] == 0)
 
 
 @allocating_kernel
-def remember(gap: Any, order: int, packet: int, start: int, end: int) -> None:
-    """A frame of a gap's bytes came by."""
-    place = (gap["seen"] - 1) % SEEN_KEPT
+def remember_packet(gap: Any, order: int, packet: int, start: int, end: int) -> None:
+    """Record a packet with bytes of a gap."""
+    place = (gap["seen"] - 1) % PACKETS_KEPT
     if gap["seen"] and gap["packets"][place] == packet:
         gap["starts"][place] = min(gap["starts"][place], start)
         gap["ends"][place] = max(gap["ends"][place], end)
         return
-    place = gap["seen"] % SEEN_KEPT
+    place = gap["seen"] % PACKETS_KEPT
     gap["orders"][place], gap["packets"][place] = order, packet
     gap["starts"][place], gap["ends"][place] = start, end
     gap["seen"] += 1
 
 
 @allocating_kernel
-def is_copy(gap: Any, order: int, packet: int, start: int) -> bool:
-    """Whether the gap remembers another packet with the same order and these bytes."""
-    for place in range(min(gap["seen"], SEEN_KEPT)):
+def is_duplicate(gap: Any, order: int, packet: int, start: int) -> bool:
+    """Return whether the gap keeps another packet with the same sending order and these bytes."""
+    for place in range(min(gap["seen"], PACKETS_KEPT)):
         is_same = gap["orders"][place] == order and gap["packets"][place] != packet
         if is_same and gap["starts"][place] <= start < gap["ends"][place]:
             return True

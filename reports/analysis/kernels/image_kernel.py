@@ -1,9 +1,9 @@
-"""Messages put together from frames that come in the order of the stream.
+"""Image kernel: reassembly of messages from frames in stream order.
 
     frames    | BEGIN 1344 | 1344 | END 200 | PAD | BEGIN END 64 |
     messages  |      one of 2888            |     | one of 64    |     with the CRC of each
 
-Needs no payload: a message's checksum follows from those of its fragments.
+Payloads are not needed: the checksum of a message follows from the checksums of its fragments.
 """
 
 from typing import Any
@@ -11,16 +11,16 @@ from typing import Any
 import numpy as np
 
 from windtunnel.driver.kernels.jit import allocating_kernel
-from windtunnel.harness.dissect.frames.crc32 import joined_crc32
+from windtunnel.harness.dissect.frames.crc32 import combined_crc32
 
 BEGIN, END = 0x80, 0x40
 _BOTH = BEGIN | END
 
 IMAGE = np.dtype(
     [
-        ("position", "<i8"),  # up to where the image is whole, or was passed over
+        ("position", "<i8"),  # up to where the image is complete or skipped
         ("is_known", "<i8"),
-        ("time_ns", "<i8"),  # when the last of its frames came by
+        ("time_ns", "<i8"),  # when the last of its frames was captured
         ("is_inside", "<i8"),  # a message has begun
         ("message_at", "<i8"),
         ("message_length", "<i8"),
@@ -28,9 +28,9 @@ IMAGE = np.dtype(
         ("message_has_crc", "<i8"),
         ("messages", "<i8"),
         ("message_bytes", "<i8"),
-        ("crc", "<i8"),  # of all messages, one behind the other
+        ("crc", "<i8"),  # of all messages, concatenated
         ("has_crc", "<i8"),
-        ("broken_messages", "<i8"),  # of which a part is missing
+        ("broken_messages", "<i8"),  # with a missing part
         ("holes", "<i8"),
         ("hole_bytes", "<i8"),
     ]
@@ -39,7 +39,7 @@ PART = np.dtype(
     [
         ("start", "<i8"),  # position
         ("end", "<i8"),
-        ("payload_length", "<i8"),  # 0 of padding
+        ("payload_length", "<i8"),  # 0 for padding
         ("flags", "<i8"),
         ("is_data", "<i8"),
         ("crc", "<i8"),
@@ -53,7 +53,7 @@ MESSAGE = np.dtype(
         ("length", "<i8"),
         ("crc32", "<i8"),
         ("has_crc", "<i8"),
-        ("time_ns", "<i8"),  # when all up to its end had come by
+        ("time_ns", "<i8"),  # when everything up to its end had been captured
     ]
 )
 
@@ -67,11 +67,11 @@ def _break(image: Any) -> None:
 
 @allocating_kernel
 def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
-    """Put parts behind the image, holes between them passed over only below `until`.
+    """Append parts to the image; gaps between them are skipped only below `until`.
 
-    Shapes:  parts PART[n], by position; image an IMAGE record, kept from call to call; messages
+    Shapes:  parts PART[n], by position; image an IMAGE record that persists between calls; messages
              MESSAGE[n], written
-    Returns: how many parts were used up; messages of them are counted in `image`
+    Returns: the number of parts consumed; their messages are counted in `image`
     """
     first = image["messages"]
     for index in range(len(parts)):
@@ -98,7 +98,7 @@ def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
             continue
         image["message_has_crc"] &= part["has_crc"]
         if image["message_has_crc"]:
-            image["message_crc"] = joined_crc32(
+            image["message_crc"] = combined_crc32(
                 image["message_crc"], part["crc"], part["payload_length"]
             )
         image["message_length"] += part["payload_length"]
@@ -111,7 +111,7 @@ def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
             image["message_bytes"] += image["message_length"]
             image["has_crc"] &= image["message_has_crc"]
             if image["has_crc"]:
-                image["crc"] = joined_crc32(
+                image["crc"] = combined_crc32(
                     image["crc"], image["message_crc"], image["message_length"]
                 )
             image["is_inside"] = 0

@@ -1,22 +1,22 @@
-"""What became of each frame of a stream at one place, and of each gap, one after the other.
+"""Repair kernel: the outcome of each frame and each gap of a stream, at one capture point.
 
-    position   ----[==== first ====][ hole ][==== first ====]        a frame behind `hwm`: a hole
+    position   ----[==== first ====][ gap  ][==== first ====]        a frame beyond `hwm`: a gap
                                     [  gap, in pieces  ]              a NAK: a gap of the receiver
-                                       [===] fills a piece of it      sent again, or late
+                                       [===] fills a piece of it      retransmitted, or late
 
-A hole never came by here; a NAK for bytes that did come by tells of a loss behind this place. A gap
-ends when frames have filled all its pieces, or when a status message tells that the receiver went
-on without. Memory is bounded: pieces that no receiver can still wait for are given up.
+Bytes of a gap were either lost before the capture point, or captured and lost after it, as a NAK
+shows. A gap ends when frames have filled all its pieces, or when a status message shows that the
+receiver skipped it. Memory is bounded: pieces that no receiver can still wait for are dropped.
 """
 
 from typing import Any
 
 from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import (
-    NO_FATE,
-    new_bytes,
-    note_frame,
-    place,
+    NO_OUTCOME,
+    classify_new_bytes,
+    classify_old_bytes,
+    record_frame,
 )
 from windtunnel.reports.analysis.kernels.gap_kernel import (
     BEFORE_CAPTURE,
@@ -24,19 +24,19 @@ from windtunnel.reports.analysis.kernels.gap_kernel import (
     EVENTS,
     GAPS,
     PIECES,
-    PIECES_MANY,
-    RECENT,
+    PIECES_BEFORE_CLEANUP,
+    RECENT_GAPS,
     add_piece,
+    drop_pieces,
     fill,
-    first_hole,
-    give_up_pieces,
-    is_all_here,
+    first_missing,
+    is_complete,
     open_gap,
 )
 from windtunnel.reports.analysis.streams.sending_order import UNKNOWN
 
 FRAME, HEARTBEAT, NAK, STATUS = range(4)
-"""Kinds of events."""
+"""Event kinds."""
 
 
 @allocating_kernel
@@ -49,7 +49,7 @@ def _on_nak(
         return
     last_matched = -1
     covered_to = start
-    for index in range(max(0, control[GAPS] - RECENT), control[GAPS]):
+    for index in range(max(0, control[GAPS] - RECENT_GAPS), control[GAPS]):
         gap = gaps[index]
         if gap["flow"] != flow or gap["start"] >= end or gap["end"] <= start:
             continue
@@ -60,13 +60,13 @@ def _on_nak(
         if gap["first_nak_ns"] == 0:
             gap["first_nak_ns"] = time_ns
         if gap["remaining"] == 0 and gap["passed_ns"] == 0:
-            again_end = min(end, gap["end"])
-            add_piece(index, max(start, gap["start"]), again_end, gaps, pieces, control)
+            requested_end = min(end, gap["end"])
+            add_piece(index, max(start, gap["start"]), requested_end, gaps, pieces, control)
     if last_matched < 0:
         cause = BEHIND_CAPTURE
         order = state["order"]
         if state["is_known"] == 0 or end > state["hwm"]:
-            # Its originals may still be on their way.
+            # The originals may still arrive.
             cause, order = BEFORE_CAPTURE, UNKNOWN
         gap = open_gap(flow, state, start, end, time_ns, cause, order, gaps, pieces, control)
         gap["nak_count"], gap["first_nak_ns"], gap["last_nak_ns"] = 1, time_ns, time_ns
@@ -74,7 +74,7 @@ def _on_nak(
         gap = gaps[last_matched]
         gap["is_whole"] = 0
         if end > state["hwm"]:
-            # Originals that were sent behind the frame that showed the gap may be on their way.
+            # Originals that were sent after the frame that revealed the gap may still arrive.
             gap["order"] = UNKNOWN
         add_piece(last_matched, max(gap["end"], start), end, gaps, pieces, control)
         gap["end"] = end
@@ -84,11 +84,11 @@ def _on_nak(
 def _on_status(
     flow: int, position: int, time_ns: int, gaps: Any, pieces: Any, control: Any
 ) -> None:
-    for index in range(max(0, control[GAPS] - RECENT), control[GAPS]):
+    for index in range(max(0, control[GAPS] - RECENT_GAPS), control[GAPS]):
         gap = gaps[index]
         if gap["flow"] == flow and gap["passed_ns"] == 0 and gap["end"] <= position:
             gap["passed_ns"] = time_ns
-    give_up_pieces(position, flow, gaps, pieces, control)
+    drop_pieces(position, flow, gaps, pieces, control)
 
 
 @allocating_kernel
@@ -96,13 +96,13 @@ def _advance(
     flow: int, state: Any, start: int, end: int, time_ns: int, order: int, gaps: Any, pieces: Any,
     control: Any,
 ) -> bool:  # fmt: skip
-    """Move `hwm` to a frame's or heartbeat's end; returns whether it told anything new."""
+    """Move `hwm` to the end of a frame or heartbeat; return whether it advanced."""
     if state["is_known"] == 0:
         state["is_known"], state["low"], state["hwm"] = 1, start, end
         state["rebuilt"] = start
         return True
     hwm = state["hwm"]
-    if start > hwm and is_all_here(flow, hwm, start, gaps, pieces, control):
+    if start > hwm and is_complete(flow, hwm, start, gaps, pieces, control):
         cause = BEFORE_CAPTURE
         open_gap(flow, state, hwm, start, time_ns, cause, order, gaps, pieces, control)
     if end > hwm:
@@ -113,23 +113,29 @@ def _advance(
 @allocating_kernel
 def follow(
     times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, orders: Any,
-    is_believed: Any, packets: Any, reach_bytes: int, told: Any, flows: Any, gaps: Any, pieces: Any,
-    control: Any,
+    is_believed: Any, packets: Any, reach_bytes: int, outcomes: Any, flows: Any, gaps: Any,
+    pieces: Any, control: Any,
 ) -> None:  # fmt: skip
-    """Follow a stream's events in the order of capture.
+    """Process a stream's events in capture order.
 
     Shapes:  times_ns, starts, ends, orders, packets int64[n]; kinds uint8[n]; flow_of int32[n];
-             is_believed bool[n]; told TOLD[n], written; flows FLOW[f]; gaps GAP[g] with n free;
-             pieces PIECE[p]; control int64[CONTROLS]; all but the events are kept from call to call
-    Units:   positions in bytes of the stream; a STATUS event goes from the consumed position to the
-             end of the window; `orders` and `is_believed` as of `sending_order`
+             is_believed bool[n]; outcomes EVENT_OUTCOME[n], written; flows FLOW[f]; gaps GAP[g]
+             with n free; pieces PIECE[p]; control int64[CONTROL_LENGTH]; all but the events persist
+             between calls
+    Units:   positions in bytes of the stream; a STATUS event spans from the consumption position to
+             the end of the window; `orders` and `is_believed` as in `sending_order`
     """
     for index in range(len(kinds)):
         flow, kind, time_ns = flow_of[index], kinds[index], times_ns[index]
         start, end, order, packet = starts[index], ends[index], orders[index], packets[index]
         control[EVENTS] += 1
-        state, about = flows[flow], told[index]
-        about["fate"], about["is_new"], about["extent"], about["late_ns"] = NO_FATE, 0, 0, 0
+        state, result = flows[flow], outcomes[index]
+        result["outcome"], result["is_new"], result["extent"], result["late_ns"] = (
+            NO_OUTCOME,
+            0,
+            0,
+            0,
+        )
         if kind == NAK:
             _on_nak(flow, state, start, end, time_ns, gaps, pieces, control)
         elif kind == STATUS:
@@ -144,19 +150,19 @@ def follow(
             if control[PIECES]:
                 filled = fill(flow, state["arrivals"], start, end, time_ns, gaps, pieces, control)
             if is_new:
-                fate = new_bytes(state, time_ns, order, is_believed[index], about)
+                outcome = classify_new_bytes(state, time_ns, order, is_believed[index], result)
             else:
-                fate, is_new = place(
+                outcome, is_new = classify_old_bytes(
                     flow, state, start, end, time_ns, order, is_believed[index], packet, filled,
-                    about, gaps, control,
+                    result, gaps, control,
                 )  # fmt: skip
-            note_frame(state, fate, time_ns, order)
-            about["fate"], about["is_new"] = fate, is_new
-            state["frames"][fate] += 1
-            state["bytes"][fate] += end - start
-        state["rebuilt"] = max(state["rebuilt"], first_hole(flow, state, gaps, pieces, control))
+            record_frame(state, outcome, time_ns, order)
+            result["outcome"], result["is_new"] = outcome, is_new
+            state["frames"][outcome] += 1
+            state["bytes"][outcome] += end - start
+        state["rebuilt"] = max(state["rebuilt"], first_missing(flow, state, gaps, pieces, control))
         if order > state["order"]:
             state["order"], state["packet"] = order, packet
-        about["rebuilt"], about["high"] = state["rebuilt"], state["hwm"]
-        if control[PIECES] > PIECES_MANY:
-            give_up_pieces(state["hwm"] - reach_bytes, flow, gaps, pieces, control)
+        result["rebuilt"], result["high"] = state["rebuilt"], state["hwm"]
+        if control[PIECES] > PIECES_BEFORE_CLEANUP:
+            drop_pieces(state["hwm"] - reach_bytes, flow, gaps, pieces, control)

@@ -1,10 +1,10 @@
-"""The frames of a batch summed up by what they have in common.
+"""Totals kernel: counts, sums, minima and maxima of a batch's frames, by their common fields.
 
-    frame --> key --> slot --> its row of totals: counts, sums, least and most
+    frame --> key --> slot --> its row of totals: counts, sums, minima and maxima
 
-A row is found by hashing its key; most frames have the key of the one before, which spares that.
-What only some types have (a term, a SETUP's fields) is summed whatever the frame is: since the type
-is in the key, a row of totals has it for all of its frames or for none.
+A row is found by hashing its key. Most frames have the key of the frame before; then no hash is
+computed. Fields that only some frame types have (a term, the fields of a SETUP) are summed for
+every frame: the type is part of the key, so a row has such a field for all its frames or none.
 """
 
 from typing import Any
@@ -27,7 +27,7 @@ TOTAL = np.dtype(
         ("destination", "<i8"),
         ("frame_type", "<i8"),  # a code of frame_class
         ("term_id", "<i8"),
-        ("size_class", "<i8"),  # frame_length is at most 2 to its power
+        ("size_class", "<i8"),  # frame_length is at most 2 to this power
         ("end_flags", "<i8"),  # of a heartbeat
         ("frames", "<i8"),
         ("payload_bytes", "<i8"),
@@ -63,7 +63,7 @@ def _has_key(total: Any, key: Any) -> bool:
 
 @allocating_kernel
 def _begin(total: Any, key: Any, time_ns: int, offset: int, initial: int) -> None:
-    """A row of totals of no frame so far."""
+    """Initialize a row of totals for a new key."""
     total["point"], total["session_id"], total["stream_id"] = key[0], key[1], key[2]
     total["source"], total["destination"], total["frame_type"] = key[3], key[4], key[5]
     total["term_id"], total["size_class"], total["end_flags"] = key[6], key[7], key[8]
@@ -74,7 +74,7 @@ def _begin(total: Any, key: Any, time_ns: int, offset: int, initial: int) -> Non
 
 @allocating_kernel
 def _slot_of(key: Any, slots: Any, totals: Any) -> int:
-    """The slot that holds a key's row, or the free one that may."""
+    """Return the slot of a key's row, or a free slot for it."""
     mixed = np.int64(0)
     for part in key:
         mixed = (mixed ^ part) * np.int64(_MULTIPLIER)
@@ -99,12 +99,12 @@ def sum_up(
     terms: Any, offsets: Any, lengths: Any, flags: Any, times_ns: Any, initials: Any,
     term_lengths: Any, mtus: Any, slots: Any, totals: Any,
 ) -> int:  # fmt: skip
-    """Sum up frames; what a frame's type does not have is 0.
+    """Sum frames by key; fields that a frame's type does not have are 0.
 
     Shapes:  points to flags, initials to mtus int32[n], but sources and destinations int64[n], any
-             numbers that tell ends apart; kinds codes of frame_class; times_ns int64[n];
+             numbers that distinguish endpoints; kinds codes of frame_class; times_ns int64[n];
              slots int32[m], free, m a power of two above n; totals TOTAL[n], written
-    Returns: how many totals there are
+    Returns: the number of rows of totals
     """
     slots[:] = _FREE
     count = 0

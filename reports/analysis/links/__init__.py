@@ -1,1 +1,1 @@
-"""Streams at several vantage points: losses, copies, order and delay of each link."""
+"""Streams captured at several vantage points: loss, copies, order and delay of each link."""

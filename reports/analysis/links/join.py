@@ -1,10 +1,10 @@
-"""One stream at all its vantage points: each passage of a frame joined with its arrivals.
+"""Join of one stream's captures at all vantage points: each transmission matched with its arrivals.
 
-    frames of all points --> positions that are over --> `hop` for each link --> links, fates
+    frames of all points --> settled positions --> `link_matching` for each link --> links, outcomes
 
-A position is over when the stream is a term further at every point: no receiver asks for it any
-more. Memory is bounded by the frames of two terms. What is read in which order does not matter
-within that; in a capture the points' own order counts.
+A position is settled once the stream has advanced by a term at every point: then no receiver
+requests it any more. Memory is bounded by the frames of two terms. Within that bound, captures may
+be read in any order; within one capture, its own order is kept.
 """
 
 from collections.abc import Iterator
@@ -15,24 +15,24 @@ import pyarrow as pa
 
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
-from windtunnel.reports.analysis.links.link_matching import LOST, Hop, match
-from windtunnel.reports.analysis.links.links import LinkSum
+from windtunnel.reports.analysis.links.link_matching import LOST, LinkMatch, match
+from windtunnel.reports.analysis.links.links import LinkTotals
 from windtunnel.reports.analysis.links.path import Path, find_path
 from windtunnel.reports.analysis.reading.stream_events import StreamEvents, ints
 from windtunnel.reports.analysis.streams.frame_outcomes import (
+    FRAME_ID_COLUMNS,
     JOINED,
-    NUMBER_COLUMNS,
     ONWARD,
-    fate_batch,
+    outcome_batch,
 )
 from windtunnel.reports.analysis.streams.geometry import Geometry, StreamKey
 
-ROWS_MANY = 1 << 20
-"""From so many on, positions that are over are joined."""
-PATIENCE = 8
-"""So many times as many are kept while a point has not begun."""
+JOIN_ROWS_MIN = 1 << 20
+"""Settled positions are joined once this many rows are pending."""
+LATE_POINT_FACTOR = 8
+"""Pending rows may exceed JOIN_ROWS_MIN by this factor while a point has no frames yet."""
 
-PASSAGE = np.dtype(
+OBSERVATION = np.dtype(
     [
         ("point", "<i4"),
         ("flow", "<i4"),
@@ -49,54 +49,56 @@ PASSAGE = np.dtype(
 _ORDER = ("frame_index", "record_at", "file_index")
 JOIN_COLUMNS = tuple(
     dict.fromkeys(
-        ("vantage_point", "session_id", "stream_id", *StreamEvents.COLUMNS, *NUMBER_COLUMNS)
+        ("vantage_point", "session_id", "stream_id", *StreamEvents.COLUMNS, *FRAME_ID_COLUMNS)
     )
 )
 
 
 class JoinWalk:
-    """Joins the vantage points of one stream; `feed` their frames, take `fates`, then `rows`."""
+    """Joins the vantage points of one stream: `feed` frames, take `outcomes`, then `finish`."""
 
     def __init__(
-        self, key: StreamKey, geometry: Geometry, expected: int, keeps_fates: bool
+        self, key: StreamKey, geometry: Geometry, expected: int, keeps_outcomes: bool
     ) -> None:
-        self._key, self._reach = key, geometry.term_length
-        self._expected, self._keeps_fates = expected, keeps_fates
-        self._limit = ROWS_MANY
+        self._key, self._term_length = key, geometry.term_length
+        self._expected, self._keeps_outcomes = expected, keeps_outcomes
+        self._limit = JOIN_ROWS_MIN
         self._events = StreamEvents(("", *key), geometry)
         self._points: dict[str, int] = {}
-        self._waiting: list[Any] = []
+        self._pending: list[Any] = []
         self._count = 0
         self._paths: dict[int, Path] = {}
-        self._sums: dict[tuple[int, int, int], LinkSum] = {}
-        self._fates: list[pa.RecordBatch] = []
+        self._sums: dict[tuple[int, int, int], LinkTotals] = {}
+        self._outcomes: list[pa.RecordBatch] = []
 
     def feed(self, point: str, frames: Any) -> None:
-        """Take in frames of this stream at one point, in capture order."""
+        """Add frames of this stream at one point, in capture order."""
         events = self._events.of(frames)
-        made = np.zeros(len(events.rows), dtype=PASSAGE)
-        made["point"] = self._points.setdefault(point, len(self._points))
-        made["flow"], made["kind"] = events.flow_of, events.kinds
-        made["position"], made["length"] = events.starts, events.ends - events.starts
-        made["time_ns"] = events.times_ns
+        rows = np.zeros(len(events.rows), dtype=OBSERVATION)
+        rows["point"] = self._points.setdefault(point, len(self._points))
+        rows["flow"], rows["kind"] = events.flow_of, events.kinds
+        rows["position"], rows["length"] = events.starts, events.ends - events.starts
+        rows["time_ns"] = events.times_ns
         numbers = ints(frames, "ip_identification", NO_IDENTIFICATION)
-        made["identification"] = numbers[events.rows]
-        for name in NUMBER_COLUMNS:
-            made[name] = ints(frames, name)[events.rows]
-        self._waiting.append(made[made["kind"] != kernel.HEARTBEAT])
-        self._count += len(made)
-        is_patient = len(self._points) < self._expected and self._count < PATIENCE * ROWS_MANY
-        if self._count > self._limit and not is_patient:
+        rows["identification"] = numbers[events.rows]
+        for name in FRAME_ID_COLUMNS:
+            rows[name] = ints(frames, name)[events.rows]
+        self._pending.append(rows[rows["kind"] != kernel.HEARTBEAT])
+        self._count += len(rows)
+        may_wait = (
+            len(self._points) < self._expected and self._count < LATE_POINT_FACTOR * JOIN_ROWS_MIN
+        )
+        if self._count > self._limit and not may_wait:
             self._join(is_last=False)
-            self._limit = max(ROWS_MANY, 2 * self._count)
+            self._limit = max(JOIN_ROWS_MIN, 2 * self._count)
 
-    def fates(self) -> Iterator[pa.RecordBatch]:
-        """The fates that are known by now and were not taken yet."""
-        taken, self._fates = self._fates, []
+    def outcomes(self) -> Iterator[pa.RecordBatch]:
+        """Yield the frame outcomes that are known and were not taken yet."""
+        taken, self._outcomes = self._outcomes, []
         yield from taken
 
     def finish(self) -> list[dict[str, Any]]:
-        """Rows of LINKS; then take the last of `fates`."""
+        """Join what is left; return rows of LINKS. The last `outcomes` are available afterwards."""
         self._join(is_last=True)
         names, destinations = list(self._points), self._events.destinations
         rows = []
@@ -114,11 +116,11 @@ class JoinWalk:
         return rows
 
     def _join(self, is_last: bool) -> None:
-        if not self._waiting:
+        if not self._pending:
             return
-        everything = np.concatenate(self._waiting)
+        everything = np.concatenate(self._pending)
         everything = everything[np.lexsort([everything[name] for name in _ORDER])]
-        self._waiting = []
+        self._pending = []
         for flow in range(len(self._events.destinations)):
             rows = everything[everything["flow"] == flow]
             is_frame = rows["kind"] == kernel.FRAME
@@ -126,27 +128,27 @@ class JoinWalk:
             known = self._paths.get(flow)
             if known is None or not set(np.unique(frames["point"])) <= set(known.order):
                 self._paths[flow] = find_path(frames, control)
-            until = self._over(frames) if not is_last else np.iinfo(np.int64).max
-            is_over = frames["position"] < until
-            is_old = control["position"] < until
-            self._join_flow(flow, frames[is_over], control[is_old])
-            self._waiting += [frames[~is_over], control[~is_old]]
-        self._count = sum(len(each) for each in self._waiting)
+            until = self._settled_until(frames) if not is_last else np.iinfo(np.int64).max
+            is_settled = frames["position"] < until
+            is_settled_control = control["position"] < until
+            self._join_flow(flow, frames[is_settled], control[is_settled_control])
+            self._pending += [frames[~is_settled], control[~is_settled_control]]
+        self._count = sum(len(each) for each in self._pending)
 
-    def _over(self, frames: Any) -> int:
-        """The position that no receiver can ask for any more, wherever it listens."""
+    def _settled_until(self, frames: Any) -> int:
+        """Return the position below which no receiver at any point sends NAKs any more."""
         highs = [
             int(frames["position"][frames["point"] == point].max(initial=0))
             for point in np.unique(frames["point"])
         ]
-        return min(highs, default=0) - self._reach
+        return min(highs, default=0) - self._term_length
 
     def _join_flow(self, flow: int, frames: Any, control: Any) -> None:
         path = self._paths[flow]
         attempts: dict[int, Any] = {}
         at = {point: frames[frames["point"] == point] for point in path.order}
-        arrivals: dict[int, Hop] = {}
-        onward: dict[int, list[tuple[int, Hop]]] = {point: [] for point in path.order}
+        matches: dict[int, LinkMatch] = {}
+        onward: dict[int, list[tuple[int, LinkMatch]]] = {point: [] for point in path.order}
         for point in path.order:
             near = path.before.get(point)
             if near is None:
@@ -154,48 +156,51 @@ class JoinWalk:
                 continue
             link = (flow, near, point)
             if link not in self._sums:
-                self._sums[link] = LinkSum(path.clocks[point])
-            hop = match(at[near], at[point], path.clocks[point].correction_ns)
-            self._sums[link].add(hop)
+                self._sums[link] = LinkTotals(path.clocks[point])
+            matched = match(at[near], at[point], path.clocks[point].correction_ns)
+            self._sums[link].add(matched)
             self._add_control(self._sums[link], control, near, point)
-            arrivals[point] = hop
-            onward[near].append((point, hop))
+            matches[point] = matched
+            onward[near].append((point, matched))
             attempts[point] = np.where(
-                hop.send_of == LOST, 0, np.append(attempts[near], 0)[hop.send_of]
+                matched.send_of == LOST, 0, np.append(attempts[near], 0)[matched.send_of]
             )
-        if self._keeps_fates:
+        if self._keeps_outcomes:
             for point in path.order:
                 if len(at[point]):
                     is_status = (control["kind"] == kernel.STATUS) & (control["point"] == point)
-                    was_here = _was_here(at[point], control[is_status])
-                    told = (at[point], attempts[point], arrivals.get(point), onward[point])
-                    self._tell(flow, point, was_here, *told)
+                    was_filled = _was_filled(at[point], control[is_status])
+                    self._add_outcomes(
+                        flow, point, was_filled, at[point], attempts[point], matches.get(point),
+                        onward[point],
+                    )  # fmt: skip
 
-    def _add_control(self, total: LinkSum, control: Any, near: int, far: int) -> None:
-        """NAKs and status messages go from the further point to the nearer."""
+    def _add_control(self, total: LinkTotals, control: Any, near: int, far: int) -> None:
+        """Count NAKs and status messages, which travel from the far point to the near one."""
         names = ["kind", "position", "length"]
         for point, sign in ((far, 1), (near, -1)):
             rows = control[control["point"] == point][names]
             keys, counts = np.unique(rows, return_counts=True)
             total.add_control(keys.tolist(), (sign * counts).tolist())
 
-    def _tell(
-        self, flow: int, point: int, was_here: Any, rows: Any, attempts: Any, hop: Hop | None,
-        onward: list[tuple[int, Hop]],
+    def _add_outcomes(
+        self, flow: int, point: int, was_filled: Any, rows: Any, attempts: Any,
+        matched: LinkMatch | None,
+        onward: list[tuple[int, LinkMatch]],
     ) -> None:  # fmt: skip
         nothing = np.zeros(len(rows), dtype=np.int64)
         names = list(self._points)
-        fates = _fate_names(was_here, attempts, hop)
+        outcomes = _outcome_names(was_filled, attempts, matched)
         values = {name: rows[name] for name in ("time_ns", "position", "length")}
-        values["extent_frames"] = nothing if hop is None else hop.extents
-        values["late_ns"] = nothing if hop is None else hop.late_ns
-        self._fates.append(
-            fate_batch(
+        values["extent_frames"] = nothing if matched is None else matched.extents
+        values["late_ns"] = nothing if matched is None else matched.late_ns
+        self._outcomes.append(
+            outcome_batch(
                 (names[point], *self._key),
                 pa.repeat(pa.scalar(self._events.destinations[flow]), len(rows)),
-                {name: rows[name] for name in NUMBER_COLUMNS},
+                {name: rows[name] for name in FRAME_ID_COLUMNS},
                 values,
-                fates,
+                outcomes,
                 JOINED,
                 pa.array(attempts, pa.int64(), mask=attempts == 0),
                 _onward(len(rows), [(names[far], each) for far, each in onward]),
@@ -204,7 +209,7 @@ class JoinWalk:
 
 
 def _occurrences(positions: Any) -> Any:
-    """How often each position has been seen up to and with each row, from 1 on."""
+    """Return for each row how often its position has occurred so far, counted from 1."""
     order = np.argsort(positions, kind="stable")
     ordered = positions[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
@@ -215,43 +220,47 @@ def _occurrences(positions: Any) -> Any:
     return found
 
 
-def _was_here(rows: Any, status: Any) -> Any:
-    """Whether each frame's place was filled when it came, or the receiver had gone on without."""
+def _was_filled(rows: Any, status: Any) -> Any:
+    """Return for each frame whether its range had been filled or skipped before it arrived."""
     consumed = np.maximum.accumulate(status["position"]) if len(status) else np.zeros(0)
     times = np.maximum.accumulate(status["time_ns"]) if len(status) else np.zeros(0)
     known = np.append(np.iinfo(np.int64).min, consumed)
-    passed = known[np.searchsorted(times, rows["time_ns"])] >= rows["position"] + rows["length"]
-    return passed | (_occurrences(rows["position"]) > 1)
+    skipped = known[np.searchsorted(times, rows["time_ns"])] >= rows["position"] + rows["length"]
+    return skipped | (_occurrences(rows["position"]) > 1)
 
 
-def _fate_names(was_here: Any, attempts: Any, hop: Hop | None) -> pa.Array:
-    if hop is None:
+def _outcome_names(was_filled: Any, attempts: Any, matched: LinkMatch | None) -> pa.Array:
+    if matched is None:
         return pa.array(np.where(attempts == 1, "first", "resent"), pa.string())
     names = np.where(
-        hop.extents > 0, np.where(was_here, "late", "reordered"), np.full(len(attempts), "first")
+        matched.extents > 0,
+        np.where(was_filled, "late", "reordered"),
+        np.full(len(attempts), "first"),
     )
     names = np.where(attempts > 1, "resent", names)
-    names = np.where(hop.is_copy, "duplicate", names)
-    names = np.where(hop.send_of == LOST, "unsent", names)
+    names = np.where(matched.is_copy, "duplicate", names)
+    names = np.where(matched.send_of == LOST, "unsent", names)
     return pa.array(names, pa.string())
 
 
-def _onward(count: int, hops: list[tuple[str, Hop]]) -> pa.Array:
-    """What became of each row at each of the next points."""
-    each = len(hops)
+def _onward(count: int, matches: list[tuple[str, LinkMatch]]) -> pa.Array:
+    """Return the outcome of each row at each of the next points."""
+    each = len(matches)
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * each)
     if not each:
         return pa.ListArray.from_arrays(offsets, pa.array([], ONWARD))
 
-    def woven(values: list[Any]) -> Any:
+    def interleaved(values: list[Any]) -> Any:
         return np.stack(values, axis=1).ravel()
 
-    came = woven([hop.arrival_of != LOST for _, hop in hops])
+    arrived = interleaved([matched.arrival_of != LOST for _, matched in matches])
     columns = [
-        pa.array([name for name, _ in hops]).take(pa.array(np.tile(np.arange(each), count))),
-        pa.array(came),
-        pa.array(woven([hop.delays_ns for _, hop in hops]), pa.int64(), mask=~came),
-        pa.array(woven([hop.copies for _, hop in hops]), pa.int64()),
+        pa.array([name for name, _ in matches]).take(pa.array(np.tile(np.arange(each), count))),
+        pa.array(arrived),
+        pa.array(
+            interleaved([matched.delays_ns for _, matched in matches]), pa.int64(), mask=~arrived
+        ),
+        pa.array(interleaved([matched.copies for _, matched in matches]), pa.int64()),
     ]
     structs = pa.StructArray.from_arrays(columns, fields=list(ONWARD))
     return pa.ListArray.from_arrays(offsets, structs)

@@ -1,4 +1,4 @@
-"""All streams with several vantage points joined side by side, each by a walk of its own."""
+"""All streams with several vantage points, each joined by a walk of its own."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -12,50 +12,50 @@ from windtunnel.reports.analysis.streams.stream_set import by_stream
 from windtunnel.reports.analysis.streams.stream_walk import WalkKey
 
 
-class Joined:
-    """Join walks by their streams; other streams are left out."""
+class JoinedStreams:
+    """Join walks by stream; streams with one vantage point are ignored."""
 
     def __init__(
         self,
         known: dict[StreamKey, Geometry],
         points: dict[StreamKey, list[str]],
-        keeps_fates: bool = False,
+        keeps_outcomes: bool = False,
     ) -> None:
-        self._known, self._points, self._keeps_fates = known, points, keeps_fates
+        self._known, self._points, self._keeps_outcomes = known, points, keeps_outcomes
         self._walks: dict[StreamKey, JoinWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Take in frames of JOIN_COLUMNS; returns fates that are known by now."""
+        """Add frames with JOIN_COLUMNS; yield the frame outcomes that are now known."""
         for key, rows in by_stream(frames):
-            yield from self.feed_one(key, rows)
+            yield from self.feed_stream(key, rows)
 
-    def feed_one(self, walk_key: WalkKey, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """The same of frames that are all of one stream at one point."""
+    def feed_stream(self, walk_key: WalkKey, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Add frames of a single stream at one point, like `feed`."""
         point, *stream = walk_key
         key = stream[0], stream[1]
         if key not in self._points:
             return
         if key not in self._walks:
             expected = len(self._points[key])
-            self._walks[key] = JoinWalk(key, self._known[key], expected, self._keeps_fates)
+            self._walks[key] = JoinWalk(key, self._known[key], expected, self._keeps_outcomes)
         self._walks[key].feed(point, rows)
-        yield from self._walks[key].fates()
+        yield from self._walks[key].outcomes()
 
     def finish_all_but(
         self, keep: StreamKey | None
     ) -> tuple[list[dict[str, Any]], list[pa.RecordBatch]]:
-        """End the walks but one; returns rows of LINKS, and the fates that were left."""
+        """End all walks but one; return their rows of LINKS and remaining frame outcomes."""
         rows: list[dict[str, Any]] = []
-        fates: list[pa.RecordBatch] = []
+        outcomes: list[pa.RecordBatch] = []
         for key in sorted(each for each in self._walks if each != keep):
             walk = self._walks.pop(key)
             rows += walk.finish()
-            fates += walk.fates()
-        return rows, fates
+            outcomes += walk.outcomes()
+        return rows, outcomes
 
 
 def link_table(rows: list[dict[str, Any]]) -> pa.Table:
-    """LINKS of its rows, in an order of their own."""
+    """Return the table LINKS of these rows, in a fixed order."""
     names = LINKS.names[:5]
     ordered = sorted(rows, key=lambda each: tuple(each[name] for name in names))
     return pa.Table.from_pylist(ordered, schema=LINKS)

@@ -1,14 +1,15 @@
-"""Which passage of a frame at one point is which arrival at the next.
+"""Matching of the transmissions of a frame at one point with its arrivals at the next.
 
-    position 4096   sends     s1 ........ s2            sent again: the same bytes
+    position 4096   sends     s1 ........ s2            a retransmit: the same bytes
                     arrivals         a1       a2
 
-Most positions pass once and arrive once. Where there are more, a passage that nothing disturbed
-arrives between its neighbours, which were sent just before and just behind it. What is left came
-late, the oldest passage first; or it is a copy right behind its original, if this link is known by
-other frames both to lose and to copy: one fault is likelier than two. Where passages differ in the
-number of their packet, and arrivals have the same numbers, nothing is left to guess. Positions are
-looked at together with all their passages, so the answer does not depend on the order of reading.
+Most positions are sent once and arrive once. For others, an undisturbed transmission arrives
+between its neighbours, which were sent directly before and after it. A remaining arrival is late,
+and belongs to the oldest transmission, or it is a copy directly after its original, if other frames
+show that this link both loses and copies: one fault is likelier than two. Where transmissions
+differ in their IPv4 identification and arrivals have the same identifications, the match is exact.
+All transmissions of a position are considered together, so the result does not depend on the order
+of reading.
 """
 
 from dataclasses import dataclass
@@ -21,40 +22,40 @@ from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 LOST = -1
 _NEIGHBOURS = 8
 _SLACK = 8
-"""Places in the order of arrival that neighbours may be apart."""
+"""Tolerance for the distance of neighbours, in places of the arrival order."""
 _COPY_PLACES = 4
 _COPY_NS = 1_000_000
-"""Within which a copy follows its original."""
+"""Time within which a copy follows its original."""
 _EARLY_NS = 20_000
-"""By how much a clock may be wrong where ways were compared."""
+"""Remaining clock error after the clocks have been compared."""
 
 
 @dataclass(frozen=True)
-class Hop:
-    """Sends (m) and arrivals (n) of some positions, each in capture order."""
+class LinkMatch:
+    """Match of m sends and n arrivals, each in capture order."""
 
     arrival_of: Any
     "int64[m]: index of the arrival, or LOST."
     send_of: Any
-    "int64[n]: index of the send that arrived, of a copy that of its original; LOST if none was."
+    "int64[n]: index of the send, for a copy that of its original; LOST if there is none."
     is_copy: Any
     "bool[n]"
     copies: Any
-    "int64[m]: how many copies of it arrived beside itself."
+    "int64[m]: number of additional copies that arrived."
     extents: Any
-    "int64[n]: RFC 4737's extent by the order of sending; 0 of those in order."
+    "int64[n]: RFC 4737 extent by the sending order; 0 if in order."
     late_ns: Any
-    "int64[n]: since the first that overtook it; 0 of those in order."
+    "int64[n]: time since the first arrival that was sent later; 0 if in order."
     delays_ns: Any
-    "int64[m]: 0 of the lost."
+    "int64[m]: 0 if lost."
     lengths: Any
     "int64[m]: bytes of the stream."
     is_ambiguous: Any
-    "bool[n]: another send would explain it as well."
+    "bool[n]: whether another send would match as well."
 
 
-def match(sends: Any, arrivals: Any, correction_ns: int) -> Hop:
-    """Match the passages at two points.
+def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
+    """Match the transmissions at one point with the arrivals at the next.
 
     Shapes:  records with `position`, `time_ns`, `length`, `identification`, each in capture order
     """
@@ -80,37 +81,37 @@ def match(sends: Any, arrivals: Any, correction_ns: int) -> Hop:
         is_copy[more] = True
     has_copies = bool(((end - at)[once] > 1).any())
     may_copy = has_copies and bool((end - at < sent_counts).any())
-    spine = np.sort(originals[(end - at)[once] == 1])
-    neighbours = _Neighbours(spine, arrival_of[spine])
+    undisturbed = np.sort(originals[(end - at)[once] == 1])
+    neighbours = _Neighbours(undisturbed, arrival_of[undisturbed])
     for index in np.flatnonzero((sent_counts > 1) & (end > at)):
-        which = by_position[first[index] : first[index] + sent_counts[index]]
-        those = arrived[at[index] : end[index]]
-        numbers = sends["identification"][which], arrivals["identification"][those]
-        if _match_numbered(which, those, *numbers, arrival_of, send_of, is_copy):
+        sent = by_position[first[index] : first[index] + sent_counts[index]]
+        received = arrived[at[index] : end[index]]
+        numbers = sends["identification"][sent], arrivals["identification"][received]
+        if _match_numbered(sent, received, *numbers, arrival_of, send_of, is_copy):
             continue
         _match_several(
-            which, those, sends["time_ns"], times, neighbours, may_copy, arrival_of, send_of,
+            sent, received, sends["time_ns"], times, neighbours, may_copy, arrival_of, send_of,
             is_copy, is_ambiguous,
         )  # fmt: skip
     copies = np.bincount(send_of[is_copy], minlength=len(sends)).astype(np.int64)
-    extents, late_ns = _disorder(send_of, is_copy, times)
+    extents, late_ns = _reordering(send_of, is_copy, times)
     delays = np.zeros(len(sends), dtype=np.int64)
-    came = arrival_of != LOST
-    delays[came] = times[arrival_of[came]] - sends["time_ns"][came]
-    return Hop(
+    has_arrived = arrival_of != LOST
+    delays[has_arrived] = times[arrival_of[has_arrived]] - sends["time_ns"][has_arrived]
+    return LinkMatch(
         arrival_of, send_of, is_copy, copies, extents, late_ns, delays, sends["length"],
         is_ambiguous,
     )  # fmt: skip
 
 
 class _Neighbours:
-    """Where a passage would have arrived if nothing had happened to it."""
+    """Undisturbed transmissions, which predict where another would have arrived."""
 
     def __init__(self, sends: Any, arrivals: Any) -> None:
         self._sends, self._arrivals = sends, arrivals
 
     def span(self, send: int) -> tuple[float, float]:
-        """Between which arrivals."""
+        """Return the range of arrival indices in which a send is expected."""
         at = int(np.searchsorted(self._sends, send))
         before = self._arrivals[max(0, at - _NEIGHBOURS) : at]
         behind = self._arrivals[at : at + _NEIGHBOURS]
@@ -120,15 +121,15 @@ class _Neighbours:
 
 
 def _match_numbered(
-    sends: Any, arrivals: Any, sent_numbers: Any, came_numbers: Any, arrival_of: Any, send_of: Any,
-    is_copy: Any,
+    sends: Any, arrivals: Any, sent_numbers: Any, arrived_numbers: Any, arrival_of: Any,
+    send_of: Any, is_copy: Any,
 ) -> bool:  # fmt: skip
-    """Match passages by the numbers of their packets if those tell; the last three are written."""
+    """Match by packet identification if it is unique; the last three arrays are written."""
     by_number = {int(number): int(send) for number, send in zip(sent_numbers, sends, strict=True)}
-    is_told = len(by_number) == len(sends) and NO_IDENTIFICATION not in by_number
-    if not is_told or not set(came_numbers.tolist()) <= by_number.keys():
+    is_unique = len(by_number) == len(sends) and NO_IDENTIFICATION not in by_number
+    if not is_unique or not set(arrived_numbers.tolist()) <= by_number.keys():
         return False
-    for number, arrival in zip(came_numbers.tolist(), arrivals.tolist(), strict=True):
+    for number, arrival in zip(arrived_numbers.tolist(), arrivals.tolist(), strict=True):
         send = by_number[number]
         send_of[arrival] = send
         if arrival_of[send] == LOST:
@@ -142,23 +143,23 @@ def _match_several(
     sends: Any, arrivals: Any, sent_ns: Any, times: Any, neighbours: _Neighbours, may_copy: bool,
     arrival_of: Any, send_of: Any, is_copy: Any, is_ambiguous: Any,
 ) -> None:  # fmt: skip
-    """Match several passages of one position; the last four arrays are written."""
+    """Match several transmissions of one position; the last four arrays are written."""
     spans = {int(send): neighbours.span(int(send)) for send in sends}
     free = [int(send) for send in sends]
     matched: list[tuple[int, int]] = []
     left = []
     for arrival in (int(each) for each in arrivals):
         possible = [send for send in free if sent_ns[send] <= times[arrival] + _EARLY_NS]
-        in_turn = [send for send in possible if spans[send][0] <= arrival <= spans[send][1]]
-        if in_turn:
-            free.remove(in_turn[-1])
-            matched.append((in_turn[-1], arrival))
-            is_ambiguous[arrival] = len(in_turn) > 1
+        expected = [send for send in possible if spans[send][0] <= arrival <= spans[send][1]]
+        if expected:
+            free.remove(expected[-1])
+            matched.append((expected[-1], arrival))
+            is_ambiguous[arrival] = len(expected) > 1
         else:
             left.append(arrival)
     for arrival in left:
         possible = [send for send in free if sent_ns[send] <= times[arrival] + _EARLY_NS]
-        close = [send for send, other in matched if _is_behind(arrival, other, times)]
+        close = [send for send, other in matched if _may_be_copy(arrival, other, times)]
         if (close and may_copy) or not possible:
             origin = close[-1] if close else _nearest(matched, sends, sent_ns, times[arrival])
             send_of[arrival], is_copy[arrival] = origin, True
@@ -170,27 +171,27 @@ def _match_several(
         arrival_of[send], send_of[arrival] = arrival, send
 
 
-def _is_behind(arrival: int, other: int, times: Any) -> bool:
-    """Whether an arrival follows another as a copy does."""
+def _may_be_copy(arrival: int, other: int, times: Any) -> bool:
+    """Return whether an arrival follows another as closely as a copy does."""
     return 0 < arrival - other <= _COPY_PLACES and times[arrival] - times[other] <= _COPY_NS
 
 
 def _nearest(matched: list[tuple[int, int]], sends: Any, sent_ns: Any, time_ns: int) -> int:
-    """The matched send last before a time, or the first send at all."""
+    """Return the last matched send before a time, or the first send."""
     before = [send for send, _ in matched if sent_ns[send] <= time_ns + _EARLY_NS]
     return max(before) if before else int(sends[0])
 
 
-def _disorder(send_of: Any, is_copy: Any, times: Any) -> tuple[Any, Any]:
-    """Extents and lateness of arrivals by the order of sending."""
+def _reordering(send_of: Any, is_copy: Any, times: Any) -> tuple[Any, Any]:
+    """Return extents and lateness of arrivals, by the sending order."""
     extents = np.zeros(len(send_of), dtype=np.int64)
     late_ns = np.zeros(len(send_of), dtype=np.int64)
     counted = np.flatnonzero((send_of != LOST) & ~is_copy)
     order = send_of[counted]
     highest = np.maximum.accumulate(order) if len(order) else order
-    overtaken = np.flatnonzero(order < highest)
-    # The first that overtook a frame is where the highest so far first passed it.
-    passed_at = np.searchsorted(highest, order[overtaken], side="right")
-    extents[counted[overtaken]] = overtaken - passed_at
-    late_ns[counted[overtaken]] = times[counted[overtaken]] - times[counted[passed_at]]
+    late = np.flatnonzero(order < highest)
+    # The first later send to arrive is where the running maximum first exceeds the frame.
+    first_later = np.searchsorted(highest, order[late], side="right")
+    extents[counted[late]] = late - first_later
+    late_ns[counted[late]] = times[counted[late]] - times[counted[first_later]]
     return extents, late_ns

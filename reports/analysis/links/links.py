@@ -1,4 +1,4 @@
-"""What happened to a stream between two vantage points: losses, copies, order, time on the way.
+"""What happened to a stream between two vantage points: loss, copies, reordering and delay.
 
     point p   s1    s2    s3    s4         sends, in capture order
                |      \\    x     | \\
@@ -6,9 +6,9 @@
               a1        \\      a4 a4'     s2 late, s3 lost, s4 copied on this link
                          a2
 
-Points are put in order by their own frames: what travels with the data comes later at the further
-point, what travels against it earlier, whatever the clocks say. The clocks' offset is half the
-difference of the shortest ways; its error is half their sum, for no way is shorter than nothing.
+The order of points follows from the frames themselves: data arrives later at the farther point, and
+control frames earlier, regardless of the clocks. The clock offset is half the difference of the two
+shortest transit times; its error is half their sum, because no transit time is negative.
 """
 
 from collections import Counter
@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from windtunnel.reports.analysis.links.link_matching import LOST, Hop
+from windtunnel.reports.analysis.links.link_matching import LOST, LinkMatch
 
 LINKS = pa.schema(
     [
@@ -46,36 +46,37 @@ LINKS = pa.schema(
         ("is_corrected", pa.bool_()),
     ]
 )
-"""Frames are DATA and PAD, each passage of each. `unsent`: they arrived and never passed the point
-before, as forged ones. `ambiguous`: which of several passages arrived is a choice. `control`: NAKs
-and status messages, which go the other way. `clock_offset_ns`: how far the further clock is ahead,
-null where nothing comes back; delays are corrected by it only if it is more than its error, for
-less is no proof that the clocks differ. Percentiles are exact to 2 %."""
+"""Frames are DATA and PAD, each transmission counted. `unsent`: arrived without having been seen at
+the point before, as forged frames do. `ambiguous`: more than one transmission matches. `control`:
+NAKs and status messages, which travel the other way. `clock_offset_ns`: how far the clock of
+`to_point` is ahead; null without control frames. Delays are corrected by it only if it exceeds its
+error, because a smaller offset does not prove that the clocks differ. Percentiles are exact to
+2 %."""
 
 _BUCKETS_A_DOUBLING = 32
 
 
 class Clock(NamedTuple):
-    """How far the clock of one point is ahead of another's, and how well that is known."""
+    """How far the clock of one point is ahead of another's, with the error."""
 
     offset_ns: int | None
     error_ns: int | None
     two_way_ns: int | None
-    "Shortest way there and back: positive if the second point is the further one."
+    "Shortest round trip: positive if the second point is the farther one."
 
     @property
     def correction_ns(self) -> int:
-        """What is taken off times of the further point."""
+        """The correction to subtract from times of the farther point."""
         if self.offset_ns is None or self.error_ns is None:
             return 0
         return self.offset_ns if abs(self.offset_ns) > self.error_ns else 0
 
 
 def clock_between(with_data: Any, against: Any) -> Clock:
-    """The clock of a further point against a nearer one's.
+    """Return the clock of a farther point relative to a nearer one.
 
-    Shapes:  int64[n] each: time at the further point less time at the nearer one, of frames that go
-             with the data and of frames that go against it
+    Shapes:  int64[n] each: time at the farther point minus time at the nearer one, for frames that
+             travel with the data and for frames that travel against it
     """
     if not len(with_data) or not len(against):
         return Clock(None, None, None)
@@ -84,81 +85,81 @@ def clock_between(with_data: Any, against: Any) -> Clock:
 
 
 class DelayHistogram:
-    """Delays by size, so that their percentiles are known without keeping them."""
+    """Logarithmic histogram of delays, for percentiles in constant memory."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(64 * _BUCKETS_A_DOUBLING, dtype=np.int64)
-        self.least: int | None = None
-        self.most: int | None = None
+        self.minimum: int | None = None
+        self.maximum: int | None = None
 
     def add(self, delays_ns: Any) -> None:
         if not len(delays_ns):
             return
         low, high = int(delays_ns.min()), int(delays_ns.max())
-        self.least = low if self.least is None else min(self.least, low)
-        self.most = high if self.most is None else max(self.most, high)
+        self.minimum = low if self.minimum is None else min(self.minimum, low)
+        self.maximum = high if self.maximum is None else max(self.maximum, high)
         sizes = np.log2(np.maximum(delays_ns, 1)) * _BUCKETS_A_DOUBLING
         self._counts += np.bincount(sizes.astype(np.int64), minlength=len(self._counts))
 
     def at(self, share: float) -> int | None:
-        """The delay that this share does not exceed; None of nothing."""
+        """Return a quantile of the delays; None without any."""
         total = int(self._counts.sum())
-        if not total or self.least is None or self.most is None:
+        if not total or self.minimum is None or self.maximum is None:
             return None
         index = int(np.searchsorted(np.cumsum(self._counts), max(1, round(share * total))))
         middle = 2 ** ((index + 0.5) / _BUCKETS_A_DOUBLING)
-        return int(min(max(middle, self.least), self.most))
+        return int(min(max(middle, self.minimum), self.maximum))
 
 
-class LinkSum:
-    """The row of one link of one flow, from all its hops."""
+class LinkTotals:
+    """Totals of one link of one flow, from all its matches."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
         self._control_sent = 0
-        self._control_left: Counter[tuple[int, ...]] = Counter()
+        self._control_balance: Counter[tuple[int, ...]] = Counter()
         self._counts = dict.fromkeys(
             ("sent", "arrived", "lost", "copied", "unsent", "reordered", "ambiguous"), 0
         )
         self._lost_bytes = self._extent_max = 0
         self._delays = DelayHistogram()
 
-    def add(self, hop: Hop) -> None:
-        """Take in what happened to some frames."""
-        is_lost = hop.arrival_of == LOST
+    def add(self, matched: LinkMatch) -> None:
+        """Add the match of some frames."""
+        is_lost = matched.arrival_of == LOST
         counts = self._counts
-        counts["sent"] += len(hop.arrival_of)
+        counts["sent"] += len(matched.arrival_of)
         counts["lost"] += int(is_lost.sum())
-        counts["arrived"] += len(hop.send_of)
-        counts["copied"] += int(hop.is_copy.sum())
-        counts["unsent"] += int((hop.send_of == LOST).sum())
-        counts["reordered"] += int((hop.extents > 0).sum())
-        counts["ambiguous"] += int(hop.is_ambiguous.sum())
-        self._lost_bytes += int(hop.lengths[is_lost].sum())
-        self._extent_max = max(self._extent_max, int(hop.extents.max(initial=0)))
-        self._delays.add(hop.delays_ns[~is_lost])
+        counts["arrived"] += len(matched.send_of)
+        counts["copied"] += int(matched.is_copy.sum())
+        counts["unsent"] += int((matched.send_of == LOST).sum())
+        counts["reordered"] += int((matched.extents > 0).sum())
+        counts["ambiguous"] += int(matched.is_ambiguous.sum())
+        self._lost_bytes += int(matched.lengths[is_lost].sum())
+        self._extent_max = max(self._extent_max, int(matched.extents.max(initial=0)))
+        self._delays.add(matched.delays_ns[~is_lost])
 
     def add_control(self, frames: list[tuple[int, ...]], counts: list[int]) -> None:
-        """Take in how often frames against the data were seen, as less than none where they end."""
-        left = self._control_left
+        """Add counts of control frames: positive at the far point, negative at the near one."""
+        balance = self._control_balance
         for frame, count in zip(frames, counts, strict=True):
             self._control_sent += max(count, 0)
-            left[frame] += count
-            if not left[frame]:
-                del left[frame]
+            balance[frame] += count
+            if not balance[frame]:
+                del balance[frame]
 
     def row(self) -> dict[str, Any]:
-        """The columns of LINKS behind the key."""
+        """Return the columns of LINKS after the key."""
         return {
             **{f"{name}_frames": count for name, count in self._counts.items()},
             "lost_bytes": self._lost_bytes,
             "reordered_extent_max": self._extent_max,
             "control_sent": self._control_sent,
-            "control_lost": sum(max(count, 0) for count in self._control_left.values()),
-            "delay_min_ns": self._delays.least,
+            "control_lost": sum(max(count, 0) for count in self._control_balance.values()),
+            "delay_min_ns": self._delays.minimum,
             "delay_median_ns": self._delays.at(0.5),
             "delay_p99_ns": self._delays.at(0.99),
-            "delay_max_ns": self._delays.most,
+            "delay_max_ns": self._delays.maximum,
             "clock_offset_ns": self.clock.offset_ns,
             "clock_error_ns": self.clock.error_ns,
             "is_corrected": self.clock.correction_ns != 0,

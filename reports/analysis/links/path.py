@@ -1,11 +1,11 @@
-"""In which order a stream passes its vantage points, and how their clocks differ.
+"""The order in which a stream passes its vantage points, and the offsets of their clocks.
 
-    frames with the data   t(q) - t(p) =   way there + offset of q's clock
-    frames against it      t(q) - t(p) = - way back  + offset of q's clock
+    frames with the data   t(q) - t(p) =   transit there + offset of q's clock
+    frames against it      t(q) - t(p) = - transit back  + offset of q's clock
 
-The difference of the two is the way there and back, whatever the clocks say: it is positive if p
-comes before q. Where nothing comes back the clocks have to be believed. Two points of which none
-sees what the other answers lie on different branches, as receivers of a multicast group do.
+The difference of the two is the round trip, regardless of the clocks: it is positive if p comes
+before q. Without control frames, the clocks have to be trusted. Two points that do not see each
+other's control frames are on different branches, like receivers of a multicast group.
 """
 
 from dataclasses import dataclass, field
@@ -18,18 +18,18 @@ from windtunnel.reports.analysis.links.links import Clock, clock_between
 
 @dataclass
 class Path:
-    """The points of one flow."""
+    """The vantage points of one flow, in order."""
 
     order: list[int] = field(default_factory=list)
-    "Each point behind the one before it."
+    "Points; each comes after the one before it on the path."
     before: dict[int, int] = field(default_factory=dict)
-    "The point before, of each but the first."
+    "The preceding point of each point but the first."
     clocks: dict[int, Clock] = field(default_factory=dict)
-    "Of each point, against the one before."
+    "The clock of each point relative to the preceding one."
 
 
 def find_path(frames: Any, control: Any) -> Path:
-    """The path of a flow through the points of PASSAGE rows."""
+    """Return the path of a flow through the points of OBSERVATION rows."""
     points = [int(each) for each in np.unique(frames["point"])]
     further: dict[int, list[tuple[float, int]]] = {point: [] for point in points}
     clocks: dict[tuple[int, int], Clock] = {}
@@ -39,10 +39,10 @@ def find_path(frames: Any, control: Any) -> Path:
             back = differences(control, one, other, ("kind", "position", "length"))
             if not len(there) or (len(control) and not len(back)):
                 continue
-            way = float(np.median(there)) - (float(np.median(back)) if len(back) else 0.0)
-            near, far = (one, other) if way >= 0 else (other, one)
-            sign = 1 if way >= 0 else -1
-            further[far].append((abs(way), near))
+            round_trip = float(np.median(there)) - (float(np.median(back)) if len(back) else 0.0)
+            near, far = (one, other) if round_trip >= 0 else (other, one)
+            sign = 1 if round_trip >= 0 else -1
+            further[far].append((abs(round_trip), near))
             clocks[near, far] = clock_between(sign * there, sign * back)
     path = Path()
     for point in sorted(points, key=lambda each: (len(further[each]), each)):
@@ -55,7 +55,7 @@ def find_path(frames: Any, control: Any) -> Path:
 
 
 def differences(rows: Any, one: int, other: int, names: tuple[str, ...]) -> Any:
-    """Time at the other point less time at the one, of what passed each of them exactly once."""
+    """Return time at `other` minus time at `one`, of frames seen exactly once at each."""
     found = []
     for point in (one, other):
         here = rows[rows["point"] == point]

@@ -1,9 +1,9 @@
-"""Which streams were captured at several points, and how far apart these points' clocks are.
+"""Streams that were captured at several points, and the approximate clock offsets of these points.
 
-    totals --> streams with two points or more, coarse offsets --> reading in one order of time
+    totals --> streams with two points or more, coarse offsets --> reading in time order
 
-The offsets are coarse, from the first frame of each term at each point: good enough to read several
-captures side by side. `path` finds them exactly.
+Offsets are estimated from the first frame of each term at each point: precise enough to read
+several captures in parallel. `path` determines them exactly.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from windtunnel.reports.analysis.streams.geometry import StreamKey
 
 
 def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
-    """Streams whose frames passed more than one vantage point, with these points."""
+    """Return the streams whose frames were captured at more than one point, with these points."""
     sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
     points: dict[StreamKey, set[str]] = {}
     columns = ("session_id", "stream_id", "vantage_point")
@@ -27,7 +27,7 @@ def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
 
 
 def coarse_offsets(totals: pa.Table, points: Iterable[str]) -> dict[str, int]:
-    """For each point, about how many nanoseconds its clock is ahead of the first point's."""
+    """Return for each point the approximate nanoseconds that its clock is ahead of the first's."""
     sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
     firsts: dict[Any, dict[str, int]] = {}
     for row in sent.select(

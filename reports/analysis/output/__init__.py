@@ -1,1 +1,1 @@
-"""Tables, summary lines and pages."""
+"""Output of an analysis: tables, summary lines and pages."""

@@ -1,11 +1,11 @@
-"""capture-report.html: what captures tell, as one file that opens anywhere, offline.
+"""capture-report.html: the analysis of captures as one file, viewable offline.
 
-    header, summary in plain words
+    header, summary
     charts: positions, gaps, stalls, repair times, losses by link      (capture.js)
     tables: flows, links, windows, the longest repairs, captures
     library and series, compressed
 
-The look, the library and the unpacking are those of the report of a suite.
+Style sheet, chart library and unpacking are shared with the report of a suite.
 """
 
 from html import escape
@@ -29,13 +29,13 @@ _TEXT, _NUMBER = "text", "number"
 
 
 def write_capture_page(tables: Tables, path: Path) -> None:
-    """Write the page; a file that is there is replaced by a whole one. May raise OSError."""
+    """Write the page, atomically replacing an existing file. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, capture_page(tables))
 
 
 def capture_page(tables: Tables) -> str:
-    """The page as text."""
+    """Return the page as HTML."""
     document = streams_document(tables)
     parts = [_header(tables), element("main", joined(_cards(tables, document)))]
     if document["streams"]:
@@ -75,7 +75,13 @@ def _header(tables: Tables) -> Markup:
                 element("h1", "Captures"),
                 badge("INCONCLUSIVE") if tables.is_partial else "",
                 element("span", class_="grow"),
-                element("button", "dark", id="theme", type="button", title="change colours"),
+                element(
+                    "button",
+                    "dark",
+                    id="theme",
+                    type="button",
+                    title="switch between light and dark",
+                ),
                 element("p", " · ".join(facts), class_="facts"),
             ]
         ),
@@ -88,7 +94,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def _cards(tables: Tables, document: dict[str, Any]) -> list[Markup]:
-    says = element(
+    summary = element(
         "ul",
         joined(
             element("li", line, class_="partial" if line.startswith("PARTIAL") else "")
@@ -96,24 +102,30 @@ def _cards(tables: Tables, document: dict[str, Any]) -> list[Markup]:
         ),
         class_="says",
     )
-    cards = [element("section", joined([element("h2", "In plain words"), says]), class_="card")]
+    cards = [element("section", joined([element("h2", "Summary"), summary]), class_="card")]
     if document["streams"]:
         chart = element("div", "drawing …", class_="chart", data_series="series")
         cards.append(element("section", chart, class_="card"))
-    tabled = [_flows(tables), _links(tables), _windows(tables), _gaps(tables), _captures(tables)]
-    cards.append(element("section", joined(tabled), class_="card"))
+    tables_shown = [
+        _flows(tables),
+        _links(tables),
+        _windows(tables),
+        _gaps(tables),
+        _captures(tables),
+    ]
+    cards.append(element("section", joined(tables_shown), class_="card"))
     return cards
 
 
 def _table(
     title: str, heads: list[tuple[str, str]], rows: list[tuple[str, list[Any]]], is_open: bool
 ) -> Markup:
-    """A table whose rows know their stream, so that the page can filter them."""
-    plain = table(heads, [cells for _, cells in rows])
+    """Return a table whose rows carry their stream, so that the page can filter them."""
+    markup = table(heads, [cells for _, cells in rows])
     for stream, _ in rows:
         mark = f' data-stream="{escape(stream)}"' if stream else " "
-        plain = Markup(plain.replace("<tr><td", f"<tr{mark}><td", 1))
-    return details(title, "", plain, is_open=is_open) if rows else Markup("")
+        markup = Markup(markup.replace("<tr><td", f"<tr{mark}><td", 1))
+    return details(title, "", markup, is_open=is_open) if rows else Markup("")
 
 
 def _flows(tables: Tables) -> Markup:
@@ -122,9 +134,9 @@ def _flows(tables: Tables) -> Markup:
         for name in (
             "messages",
             "frames",
-            "sent again",
-            "out of order",
-            "twice",
+            "retransmitted",
+            "reordered",
+            "duplicates",
             "NAKs",
             "position",
         )
@@ -151,7 +163,15 @@ def _flows(tables: Tables) -> Markup:
 def _links(tables: Tables) -> Markup:
     heads = [("link", _TEXT)] + [
         (name, _NUMBER)
-        for name in ("sent", "lost", "copied", "out of order", "delay, median", "99 %", "clocks")
+        for name in (
+            "sent",
+            "lost",
+            "duplicated",
+            "reordered",
+            "median delay",
+            "p99 delay",
+            "clock offset",
+        )
     ]
     rows = []
     for link in tables.links.slice(0, FLOWS_SHOWN).to_pylist():
@@ -170,8 +190,8 @@ def _windows(tables: Tables) -> Markup:
     heads = [("stream", _TEXT)] + [
         (name, _NUMBER)
         for name in (
-            "window", "status messages every", "at most", "over-runs", "stalls", "stalled for",
-            "round trip",
+            "max window", "mean SM interval", "max SM interval", "over-runs", "stalls",
+            "stall time", "median RTT",
         )
     ]  # fmt: skip
     rows = [
@@ -195,7 +215,7 @@ def _windows(tables: Tables) -> Markup:
 
 def _gaps(tables: Tables) -> Markup:
     heads = [("stream", _TEXT)] + [
-        (name, _NUMBER) for name in ("position", "bytes", "NAKs", "outcome", "repair")
+        (name, _NUMBER) for name in ("position", "bytes", "NAKs", "outcome", "repair time")
     ]
     gaps = [gap for gap in tables.gaps.to_pylist() if gap["outcome"] != "reordered"]
     worst = sorted(gaps, key=lambda gap: -(gap["time_to_repair_ns"] or 1 << 62))[:GAPS_SHOWN]
@@ -213,12 +233,12 @@ def _gaps(tables: Tables) -> Markup:
         )
         for gap in worst
     ]
-    return _table(f"Longest gaps of {number(len(gaps))}", heads, rows, False)
+    return _table(f"Slowest repairs of {number(len(gaps))} gaps", heads, rows, False)
 
 
 def _captures(tables: Tables) -> Markup:
-    heads = [("file", _TEXT), ("point", _TEXT)] + [
-        (name, _NUMBER) for name in ("packets", "frames", "other UDP", "not UDP")
+    heads = [("file", _TEXT), ("vantage point", _TEXT)] + [
+        (name, _NUMBER) for name in ("packets", "Aeron frames", "other UDP", "not UDP")
     ]
     rows = [
         (

@@ -1,6 +1,6 @@
-"""What the charts of a capture report draw, from tables: streams, their gaps and stalls, links.
+"""Data for the charts of a capture report: streams with their gaps and stalls, and links.
 
-Times become milliseconds since the first frame of all. Gaps beyond the bound are left out evenly.
+Times are milliseconds since the first frame. Above the limit, gaps are thinned out evenly.
 """
 
 from typing import Any
@@ -15,18 +15,18 @@ from windtunnel.reports.analysis.streams.repair import KEY
 GAPS_MAX = 5_000
 STALLS_MAX = 500
 FLOWS_MAX = 24
-"""With charts; those that lost most come first."""
+"""Flows with charts; those with the most gaps come first."""
 NS_PER_MS = 1e6
 _KEYS = [name for name, _ in KEY]
 
 
 def stream_id(row: dict[str, Any]) -> str:
-    """A flow as rows of the page's tables name it."""
+    """Return the identifier of a flow in the page's tables."""
     return "|".join(str(row[name]) for name in _KEYS)
 
 
 def stream_label(row: dict[str, Any]) -> str:
-    """A flow as a person reads it."""
+    """Return the display name of a flow."""
     return (
         f"stream {row['stream_id']} session {row['session_id']} at {row['vantage_point']} "
         f"to {row['destination'].replace(' ', ':')}"
@@ -34,13 +34,13 @@ def stream_label(row: dict[str, Any]) -> str:
 
 
 def streams_document(tables: Tables) -> dict[str, Any]:
-    """The document of the charts; numpy arrays in it are packed as columns."""
+    """Return the chart document; its numpy arrays are packed as columns."""
     flows = [each for each in tables.flows.to_pylist() if each["first_frames"]]
     by_flow = {name: _by_flow(getattr(tables, name)) for name in ("positions", "gaps", "stalls")}
     flows.sort(key=lambda each: -by_flow["gaps"].get(_key(each), _NONE).num_rows)
     start_ns, end_ns = _span(tables.positions)
     active_ns = max(
-        (_moved_until(each) for each in by_flow["positions"].values()), default=start_ns
+        (_last_data_ns(each) for each in by_flow["positions"].values()), default=start_ns
     )
     return {
         "span_ms": [0.0, (end_ns - start_ns) / NS_PER_MS],
@@ -61,7 +61,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _by_flow(table: pa.Table) -> dict[tuple[Any, ...], pa.Table]:
-    """The rows of each flow: the tables are in the order of flows."""
+    """Split a table by flow; its rows are sorted by flow."""
     keys = list(zip(*(table[name].to_pylist() for name in _KEYS), strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or keys[index - 1] != key]
     ends = [*starts[1:], len(keys)][: len(starts)]
@@ -75,8 +75,8 @@ def _span(positions: pa.Table) -> tuple[int, int]:
     return int(found["min"]), int(found["max"])
 
 
-def _moved_until(samples: pa.Table) -> int:
-    """When the last of a stream came; what follows are heartbeats."""
+def _last_data_ns(samples: pa.Table) -> int:
+    """Return when the last data of a stream arrived; only heartbeats follow."""
     moved = np.flatnonzero(np.diff(samples["rebuilt_position"].to_numpy()) > 0)
     return int(samples["time_ns"][int(moved[-1]) + 1 if len(moved) else 0].as_py())
 
@@ -85,7 +85,7 @@ def _stream(
     flow: dict[str, Any], tables: dict[str, pa.Table | None], start_ns: int
 ) -> dict[str, Any]:
     samples, gaps, stalls = tables["positions"], tables["gaps"], tables["stalls"]
-    made: dict[str, Any] = {
+    document: dict[str, Any] = {
         "id": stream_id(flow),
         "label": stream_label(flow),
         "short": f"{flow['stream_id']} {flow['vantage_point'][-8:]}",
@@ -96,10 +96,10 @@ def _stream(
         ("high", "high_position"), ("rebuilt", "rebuilt_position"),
         ("consumed", "consumed_position"), ("limit", "limit"),
     ):  # fmt: skip
-        made[name] = [] if samples is None else samples[column].to_pylist()
+        document[name] = [] if samples is None else samples[column].to_pylist()
     kept = [] if gaps is None else gaps.to_pylist()
     kept = kept[:: max(1, -(-len(kept) // GAPS_MAX))]
-    made["gaps"] = {
+    document["gaps"] = {
         "t": [(gap["opened_ns"] - start_ns) / NS_PER_MS for gap in kept],
         "repair_ms": [_ms(gap["time_to_repair_ns"]) for gap in kept],
         "naks": [gap["nak_count"] for gap in kept],
@@ -107,14 +107,14 @@ def _stream(
             name: [gap[name] for gap in kept] for name in ("position", "length", "outcome", "cause")
         },
     }
-    waits = [] if stalls is None else stalls.to_pylist()
-    waits = sorted(waits, key=lambda stall: -stall["duration_ns"])[:STALLS_MAX]
-    made["stalls"] = {
-        "from": [(stall["start_ns"] - start_ns) / NS_PER_MS for stall in waits],
-        "to": [(stall["opened_ns"] - start_ns) / NS_PER_MS for stall in waits],
-        "cause": [stall["cause"] for stall in waits],
+    stall_rows = [] if stalls is None else stalls.to_pylist()
+    stall_rows = sorted(stall_rows, key=lambda stall: -stall["duration_ns"])[:STALLS_MAX]
+    document["stalls"] = {
+        "from": [(stall["start_ns"] - start_ns) / NS_PER_MS for stall in stall_rows],
+        "to": [(stall["opened_ns"] - start_ns) / NS_PER_MS for stall in stall_rows],
+        "cause": [stall["cause"] for stall in stall_rows],
     }
-    return made
+    return document
 
 
 def _times(table: pa.Table | None, column: str, start_ns: int) -> Any:

@@ -1,8 +1,8 @@
-"""What a run's captures tell, put into its folder, where the report of its suite finds it.
+"""The analysis of a run's captures, written into its run folder for the report of its suite.
 
 tables --> analysis.html    the page of the captures
-       --> analysis.json    the same in plain words
-       --> report.html      of the suite, or of the run alone, drawn again with both
+       --> analysis.json    the summary lines
+       --> report.html      of the suite, or of the run alone, rewritten with both
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from windtunnel.reports.page import write_run_report, write_suite_report
 
 
 def write_run_analysis(tables: Tables, run: RunDir) -> Path:
-    """Write all of these and return the report's path. May raise OSError, DocumentError."""
+    """Write all three files; return the path of the report. Raises OSError, DocumentError."""
     write_capture_page(tables, run.analysis_page)
     document = {
         "schema": ANALYSIS_SCHEMA,

@@ -1,5 +1,4 @@
-"""Tables in plain words: one line a stream and destination, one a link, then what
-was not read."""
+"""Summary lines of an analysis: one per flow, one per link, then packets that were not read."""
 
 from typing import Any
 
@@ -10,10 +9,10 @@ from windtunnel.reports.analysis.output.tables import Tables
 
 
 def summary_lines(tables: Tables) -> list[str]:
-    """The summary; never empty."""
+    """Return the summary lines; there is at least one."""
     counts = _sums(tables)
     if not counts["frames"]:
-        return [_nothing(counts), *_partial(tables)]
+        return [_no_frames_line(counts), *_partial(tables)]
     gaps, stalls = _by_flow(tables.gaps), _by_flow(tables.stalls)
     lines = [
         _flow_line(flow, gaps.get(_key(flow), []), stalls.get(_key(flow), []))
@@ -21,7 +20,7 @@ def summary_lines(tables: Tables) -> list[str]:
     ]
     lines += _link_lines(tables)
     ignored = counts["unrecognised"] + counts["other_ports"] + counts["not_udp"]
-    rest = f"; {ignored:,} packets are not Aeron's, or of other ports" if ignored else ""
+    rest = f"; {ignored:,} packets are not Aeron, or on other ports" if ignored else ""
     lines.append(f"{counts['frames']:,} frames in {counts['packets']:,} packets{rest}")
     return [*lines, *_partial(tables)]
 
@@ -35,10 +34,10 @@ def _sums(tables: Tables) -> dict[str, int]:
     return {name: sum(tables.captures[name].to_pylist()) for name in names}
 
 
-def _nothing(counts: dict[str, int]) -> str:
+def _no_frames_line(counts: dict[str, int]) -> str:
     return (
-        f"no Aeron frame in {counts['packets']:,} packets: {counts['unrecognised']:,} other UDP "
-        f"datagrams, {counts['other_ports']:,} of other ports, {counts['not_udp']:,} not UDP"
+        f"no Aeron frames in {counts['packets']:,} packets: {counts['unrecognised']:,} other UDP "
+        f"datagrams, {counts['other_ports']:,} on other ports, {counts['not_udp']:,} not UDP"
     )
 
 
@@ -60,84 +59,84 @@ def _flow_line(
         f"stream {flow['stream_id']} session {flow['session_id']} at {flow['vantage_point']} to "
         f"{flow['destination'].replace(' ', ' port ')}: "
     )
-    told = [
+    parts = [
         f"{flow['messages']:,} messages in {flow['first_frames']:,} frames "
         f"to position {flow['high_position']:,}"
     ]
     lost = [gap for gap in gaps if gap["outcome"] != "reordered"]
     if lost:
-        told.append(f"lost {_bytes(lost)} bytes in {_counted(len(lost), 'gap')}")
-        told += _repairs(lost)
+        parts.append(f"lost {_bytes(lost)} bytes in {_counted(len(lost), 'gap')}")
+        parts += _repairs(lost)
     else:
-        told.append("no gap seen")
+        parts.append("no gaps")
     if flow["resent_frames"]:
-        told.append(f"{flow['resent_bytes']:,} bytes sent again")
+        parts.append(f"{flow['resent_bytes']:,} bytes retransmitted")
     if flow["reordered_frames"]:
-        told.append(
-            f"{_counted(flow['reordered_frames'], 'frame')} out of order, by up to "
+        parts.append(
+            f"{_counted(flow['reordered_frames'], 'frame')} reordered, late by up to "
             f"{duration(flow['reordered_ns_max'])}"
         )
     if flow["duplicate_frames"]:
-        told.append(f"{_counted(flow['duplicate_frames'], 'frame')} twice")
+        parts.append(_counted(flow["duplicate_frames"], "duplicate frame"))
     if flow["late_frames"]:
-        told.append(f"{_counted(flow['late_frames'], 'frame')} too late to be of use")
-    return head + "; ".join([*told, *_stalls(stalls)])
+        parts.append(f"{_counted(flow['late_frames'], 'frame')} too late to be used")
+    return head + "; ".join([*parts, *_stalls(stalls)])
 
 
 def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
     if not stalls:
         return []
     longest = max(stall["duration_ns"] for stall in stalls)
-    by_hole = sum(stall["cause"] == "hole" for stall in stalls)
-    told = f"{_counted(len(stalls), 'stall')} of up to {duration(longest)} without a window"
-    if by_hole:
-        told += f", {by_hole} of them behind a hole"
-    return [told]
+    behind_gap = sum(stall["cause"] == "hole" for stall in stalls)
+    text = f"{_counted(len(stalls), 'stall')} without window, up to {duration(longest)}"
+    if behind_gap:
+        text += f", {behind_gap} of them behind a gap"
+    return [text]
 
 
 def _link_lines(tables: Tables) -> list[str]:
     lines = []
     for link in tables.links.to_pylist():
         lost = f"lost {link['lost_frames']:,} of {link['sent_frames']:,} frames"
-        told = [
+        parts = [
             f"link {link['from_point']} to {link['to_point']}, stream {link['stream_id']}: {lost}"
         ]
         if link["copied_frames"]:
-            told.append(f"copied {link['copied_frames']:,}")
+            parts.append(f"duplicated {link['copied_frames']:,}")
         if link["reordered_frames"]:
-            told.append(f"turned around {link['reordered_frames']:,}")
+            parts.append(f"reordered {link['reordered_frames']:,}")
         if link["unsent_frames"]:
-            told.append(f"{_counted(link['unsent_frames'], 'frame')} came out that never went in")
+            parts.append(f"{_counted(link['unsent_frames'], 'frame')} received but never sent")
         if link["delay_median_ns"] is not None:
-            told.append(
-                f"{duration(link['delay_median_ns'])} on the way, "
-                f"{duration(link['delay_p99_ns'])} for one in a hundred"
+            parts.append(
+                f"delay {duration(link['delay_median_ns'])} median, "
+                f"{duration(link['delay_p99_ns'])} p99"
             )
         if link["is_corrected"]:
-            told.append(
-                f"the further clock is {duration(link['clock_offset_ns'])} ahead, give or take "
-                f"{duration(link['clock_error_ns'])}"
+            parts.append(
+                f"clock of {link['to_point']} is {duration(link['clock_offset_ns'])} ahead "
+                f"± {duration(link['clock_error_ns'])}"
             )
-        lines.append("; ".join(told))
+        lines.append("; ".join(parts))
     return lines
 
 
 def _repairs(lost: list[dict[str, Any]]) -> list[str]:
-    told = []
+    parts = []
     repaired = [gap["time_to_repair_ns"] for gap in lost if gap["outcome"] == "repaired"]
     if repaired:
         median, worst = float(np.median(repaired)), max(repaired)
-        told.append(
-            f"{len(repaired)} repaired in {duration(median)} median, {duration(worst)} at most"
+        parts.append(
+            f"{len(repaired)} repaired in {duration(median)} median, {duration(worst)} maximum"
         )
-    for outcome, text in (("passed", "passed over by the receiver"), ("open", "not repaired")):
+    for outcome, text in (("passed", "skipped by the receiver"), ("open", "not repaired")):
         left = [gap for gap in lost if gap["outcome"] == outcome]
         if left:
-            told.append(f"{len(left)} {text} ({_bytes(left)} bytes)")
+            parts.append(f"{len(left)} {text} ({_bytes(left)} bytes)")
     before = [gap for gap in lost if gap["cause"] == "before capture"]
     if before:
-        told.append(f"{len(before)} lost before they came by here")
-    return told
+        parts.append(f"{len(before)} lost before this capture point")
+    return parts
 
 
 def _bytes(gaps: list[dict[str, Any]]) -> str:
@@ -149,7 +148,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def duration(nanoseconds: float | None) -> str | None:
-    """A time with three digits in the unit that suits it; None of nothing."""
+    """Format a time with three digits in a suitable unit; None for None."""
     if nanoseconds is None:
         return None
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):

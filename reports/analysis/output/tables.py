@@ -1,17 +1,17 @@
-"""What an analysis comes to: small tables, and whether they tell everything.
+"""The tables of an analysis, and the problems that make them incomplete.
 
-    captures    what became of the packets of each file
+    captures    packet counts of each file
     streams     each publication at each vantage point
-    flows       the same to each destination: what was first, sent again, late, double
+    flows       each stream per destination: first, retransmitted, late and duplicate frames
     gaps        each gap with its cause and its repair
-    windows     flow control of each flow, and its round trips
-    stalls      each pause of a sender that had no room, and who caused it
-    positions   samples of how far each flow was
-    images      what of each flow could be put together, with the checksum of all its messages
-    messages    each of these messages; empty unless asked for
-    links       what was lost, copied, reordered and how long it took between two vantage points
+    windows     flow control of each flow, and its round-trip times
+    stalls      each pause of a sender without room, and its cause
+    positions   samples of the positions of each flow
+    images      the messages that each flow reassembles to, with their checksum
+    messages    each of these messages; empty unless requested
+    links       loss, copies, reordering and delay between two vantage points
 
-Partial means that some packets could not be read; what the tables hold is sound all the same.
+An analysis is partial if some packets could not be read; its rows are valid nevertheless.
 """
 
 import secrets
@@ -27,19 +27,19 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 _LOSSES = (
-    ("damaged_bytes", "{count:,} bytes are damaged and were passed over"),
-    ("torn_bytes", "ends within a packet; its last {count:,} bytes were left out"),
+    ("damaged_bytes", "{count:,} bytes are damaged and were skipped"),
+    ("torn_bytes", "ends inside a packet; its last {count:,} bytes were ignored"),
     ("cut", "{count:,} packets were captured too short to be read"),
-    ("unseen_bytes", "{count:,} bytes behind the snap length may hold frames"),
-    ("fragments_incomplete", "{count:,} fragmented datagrams are not whole"),
-    ("unknown_link", "{count:,} packets come from an unknown link layer or interface"),
-    ("untimed", "{count:,} packets have no time of capture"),
+    ("unseen_bytes", "{count:,} bytes beyond the snap length may contain frames"),
+    ("fragments_incomplete", "{count:,} fragmented datagrams are incomplete"),
+    ("unknown_link", "{count:,} packets have an unknown link layer or interface"),
+    ("untimed", "{count:,} packets have no capture time"),
 )
 
 
 @dataclass(frozen=True)
 class Tables:
-    """The answers; columns are those of the schema of the same name."""
+    """The tables of an analysis; each has the columns of the schema of the same name."""
 
     captures: pa.Table
     streams: pa.Table
@@ -54,7 +54,7 @@ class Tables:
 
     @property
     def problems(self) -> list[str]:
-        """Why the answers are partial, one line each; empty when they are not."""
+        """Reasons why the analysis is partial, one line each; empty if it is complete."""
         return list(dict.fromkeys(self._problems()))
 
     @property
@@ -74,43 +74,42 @@ class Tables:
                     yield f"stream {row['stream_id']} session {row['session_id']}: {row['problem']}"
 
     def named(self) -> dict[str, pa.Table]:
-        """The tables by their names."""
+        """Return the tables by name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def write_tables(tables: Tables, folder: Path) -> None:
-    """Write each table as Parquet into a folder of its name, a file per vantage point.
+    """Write each table as Parquet into a folder of its name, one file per vantage point.
 
-    What an earlier run wrote there is replaced as a whole, so the same run twice gives the same
-    files. Raises OSError.
+    Existing tables are replaced as a whole. Raises OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     for name, table in tables.named().items():
-        with replaced(folder / name) as made:
+        with replace_folder(folder / name) as new_folder:
             if table.num_rows:
                 by_point = ["vantage_point"] if "vantage_point" in table.column_names else None
                 pq.write_to_dataset(
-                    table, made, partition_cols=by_point, basename_template="part-{i}.parquet"
+                    table, new_folder, partition_cols=by_point, basename_template="part-{i}.parquet"
                 )
-            pq.write_metadata(table.schema, made / "_common_metadata")
+            pq.write_metadata(table.schema, new_folder / "_common_metadata")
 
 
 @contextmanager
-def replaced(folder: Path) -> Iterator[Path]:
-    """A new folder that takes the place of another when it is done; nothing changes if it fails."""
-    made = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.new")
-    made.mkdir(parents=True)
+def replace_folder(folder: Path) -> Iterator[Path]:
+    """Yield a new folder that replaces another on success; on failure nothing changes."""
+    new_folder = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.new")
+    new_folder.mkdir(parents=True)
     try:
-        yield made
+        yield new_folder
     except BaseException:
-        shutil.rmtree(made, ignore_errors=True)
+        shutil.rmtree(new_folder, ignore_errors=True)
         raise
     shutil.rmtree(folder, ignore_errors=True)
-    made.rename(folder)
+    new_folder.rename(folder)
 
 
-class PointWriter:
-    """Writes batches of any number as Parquet, a file per vantage point, as they come."""
+class VantagePointWriter:
+    """Writer of batches as Parquet, one file per vantage point."""
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self._folder = folder
@@ -119,7 +118,7 @@ class PointWriter:
         pq.write_metadata(schema, folder / "_common_metadata")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Add rows; a batch may hold several vantage points. Raises OSError."""
+        """Append rows; a batch may have several vantage points. Raises OSError."""
         for point in pc.unique(batch.column("vantage_point")).to_pylist():
             rows = batch.filter(pc.equal(batch.column("vantage_point"), point))
             if point not in self._files:
@@ -129,6 +128,6 @@ class PointWriter:
             self._files[point].write_batch(rows.select(self._schema.names))
 
     def close(self) -> None:
-        """Finish all files."""
+        """Close all files."""
         for file in self._files.values():
             file.close()

@@ -1,1 +1,1 @@
-"""Capture files, their parts, rows of frames, and totals."""
+"""Reading of capture files: their parts, rows of frames, and totals."""

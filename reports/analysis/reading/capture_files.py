@@ -1,11 +1,11 @@
-"""Which files are meant, where each was captured, and how its bytes are had.
+"""Selection of capture files: paths, the vantage point of each file, and decompression.
 
-    captures/            a folder: its capture files, of a run folder those of its hosts
+    captures/            a folder: its capture files; of a run folder, those of its hosts
     'lan/*.pcap*'        a pattern
-    pub='lan/a-*.gz'     a vantage point by name: all these files are one capture, in this order
+    pub='lan/a-*.gz'     a named vantage point: these files form one capture, in this order
 
-Without a name a file's own is the vantage point's, without folder, suffix and number of rotation:
-`pub.pcap`, `pub.pcap1` and `pub_00002_20260101120000.pcapng.gz` were all captured at `pub`.
+Without a name, the vantage point is the file name without folder, suffix and rotation number:
+`pub.pcap`, `pub.pcap1` and `pub_00002_20260101120000.pcapng.gz` all belong to `pub`.
 """
 
 import glob
@@ -29,7 +29,7 @@ _ROTATION = re.compile(r"_\d{5}_\d{14}$")
 
 
 class CapturePathError(ValueError):
-    """No file can be meant by what was given; the text says by what."""
+    """A path or pattern matches no readable capture; the text names it."""
 
 
 @dataclass(frozen=True)
@@ -41,18 +41,18 @@ class CaptureFile:
     vantage_point: str
     length: int
     compression: str
-    "gz, xz or zst; empty of a plain file."
+    "gz, xz or zst; empty for a plain file."
 
 
-def find_captures(given: list[str]) -> list[CaptureFile]:
-    """The files meant by paths, patterns and folders, each of them once.
+def find_captures(arguments: list[str]) -> list[CaptureFile]:
+    """Return the files that paths, patterns and folders select, each once.
 
-    Raises CapturePathError naming what cannot be found or read, and UnsafeFileError if a capture of
-    a run folder is not a regular file.
+    Raises CapturePathError naming the path that cannot be found or read, and UnsafeFileError if a
+    capture of a run folder is not a regular file.
     """
     named: dict[Path, str] = {}
-    for text in given:
-        name, paths = _meant_by(text)
+    for text in arguments:
+        name, paths = _expand(text)
         for path in paths:
             named.setdefault(path, name)
     points = _vantage_points(named)
@@ -62,14 +62,14 @@ def find_captures(given: list[str]) -> list[CaptureFile]:
     ]
 
 
-def _meant_by(text: str) -> tuple[str, list[Path]]:
+def _expand(text: str) -> tuple[str, list[Path]]:
     name, pattern = "", text
     if not Path(text).exists():
         before, mark, after = text.partition("=")
         if mark and before and "/" not in before:
             name, pattern = before, after
     if not pattern:
-        raise CapturePathError(f"{text!r}: expected a path")
+        raise CapturePathError(f"{text!r}: expected a path after NAME=")
     path = Path(pattern)
     if path.is_dir():
         run = RunDir(path)
@@ -81,7 +81,9 @@ def _meant_by(text: str) -> tuple[str, list[Path]]:
         for each in found if is_run else []:
             open_regular(each).close()
         if not found:
-            raise CapturePathError(f"{folder}: no capture file in this folder")
+            raise CapturePathError(
+                f"{folder}: expected capture files (.pcap, .pcapng, ...) in this folder, found none"
+            )
     elif path.exists():
         found = [path]
     else:
@@ -91,11 +93,11 @@ def _meant_by(text: str) -> tuple[str, list[Path]]:
     files = [each for each in found if each.is_file()]
     if not files:
         raise CapturePathError(f"{pattern}: not a regular file")
-    return name, sorted(files, key=_in_order)
+    return name, sorted(files, key=_natural_order)
 
 
-def _in_order(path: Path) -> list[tuple[int, int, str]]:
-    """So that a tenth file comes behind a second."""
+def _natural_order(path: Path) -> list[tuple[int, int, str]]:
+    """Return a sort key by which file 10 comes after file 2."""
     parts = re.split(r"(\d+)", str(path))
     return [(1, int(each), "") if each.isdigit() else (0, 0, each) for each in parts]
 
@@ -117,9 +119,9 @@ def _stem(path: Path) -> str:
 
 
 def compression(path: Path) -> str:
-    """How a file is compressed, by its first bytes; raises CapturePathError if it has none to read.
+    """Return the compression of a file by its first bytes; empty for a plain or an empty file.
 
-    An empty file is plain.
+    Raises CapturePathError if the file cannot be read.
     """
     try:
         with path.open("rb") as file:
@@ -129,8 +131,8 @@ def compression(path: Path) -> str:
     return next((kind for magic, kind in _COMPRESSED.items() if head.startswith(magic)), "")
 
 
-class _InPieces:
-    """A decompressing file that gives what it has before it says that its input is damaged."""
+class _PiecewiseReader:
+    """A decompressing reader that returns all intact data before it reports damaged input."""
 
     PIECE_LENGTH = 1 << 16
 
@@ -143,18 +145,18 @@ class _InPieces:
         return len(piece)
 
     def seek(self, offset: int) -> int:
-        raise OSError(f"a compressed file cannot be read from its byte {offset} on")
+        raise OSError(f"a compressed file cannot seek: offset {offset} requested")
 
     def close(self) -> None:
         self._file.close()
 
 
-def open_capture(file: CaptureFile) -> FileIO | _InPieces:
-    """The plain bytes of a capture, to be read forwards; may raise OSError."""
+def open_capture(file: CaptureFile) -> FileIO | _PiecewiseReader:
+    """Open the decompressed bytes of a capture for sequential reading. Raises OSError."""
     if file.compression == "gz":
-        return _InPieces(gzip.open(file.path, "rb"))
+        return _PiecewiseReader(gzip.open(file.path, "rb"))
     if file.compression == "xz":
-        return _InPieces(lzma.open(file.path, "rb"))
+        return _PiecewiseReader(lzma.open(file.path, "rb"))
     if file.compression == "zst":
-        return _InPieces(pa.CompressedInputStream(pa.OSFile(file.path, "rb"), "zstd"))
+        return _PiecewiseReader(pa.CompressedInputStream(pa.OSFile(file.path, "rb"), "zstd"))
     return FileIO(file.path)

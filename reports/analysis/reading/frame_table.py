@@ -1,10 +1,10 @@
-"""Rows of the reading kernel as an Arrow batch with the documented columns.
+"""Conversion of the reading kernel's rows to an Arrow batch with the documented columns.
 
-    rows      | time | type | session | ... |  one beside the other, fields of all types in each
-    columns   | time time time ... | type type type ... |  with null where a type has no such field
+    rows      | time | type | session | ... |  one after the other, with the fields of all types
+    columns   | time time time ... | type type type ... |  null where a type has no such field
 
-Only the columns that somebody wants are made. Texts, addresses and names of resolution frames
-become readable here; numbers stay as they are.
+Only the requested columns are built. Addresses, error texts and resolution entries become text
+here; numbers stay unchanged.
 """
 
 import ipaddress
@@ -25,14 +25,14 @@ _CODES = sorted(ANY)
 _CLASS_OF = np.zeros(HEARTBEAT + 1, dtype=np.int8)
 _CLASS_OF[_CODES] = np.arange(len(_CODES))
 _TYPE_NAMES = pa.array([NAMES[code] for code in _CODES])
-_MADE_HERE = ("vantage_point", "file_index", "frame_type", "error_text", "resolutions")
+_COMPUTED = ("vantage_point", "file_index", "frame_type", "error_text", "resolutions")
 _ADDRESSES = ("source_address", "destination_address")
 _FLAGS = {"payload_hash": "has_hash", "payload_crc32": "has_crc32", "group_tag": "has_group_tag"}
 _V4_PREFIX = 0xFFFF << 32
 
 
 class FrameTable:
-    """Makes batches of the frames of one file."""
+    """Builder of batches from the frames of one file."""
 
     def __init__(
         self, vantage_point: str, file_index: int, columns: Sequence[str] = READ_FRAMES.names
@@ -47,7 +47,7 @@ class FrameTable:
         self._texts: dict[tuple[int, int], str] = {}
 
     def batch(self, found: FrameRows) -> pa.RecordBatch:
-        """The rows as a batch of READ_FRAMES' columns; nothing of the rows' memory is kept."""
+        """Return the rows as a batch with columns of READ_FRAMES; copies all data."""
         rows = found.rows
         classes = _CLASS_OF[rows["frame_type"]]
         masks = {types: has[classes] for types, has in self._has.items()}
@@ -57,18 +57,20 @@ class FrameTable:
             if column.name in _ADDRESSES:
                 slots = places[rows[column.name.removesuffix("_address")]]
                 arrays.append(pa.DictionaryArray.from_arrays(slots, texts))
-            elif column.name in _MADE_HERE:
-                arrays.append(self._made(column, found, classes))
+            elif column.name in _COMPUTED:
+                arrays.append(self._computed(column, found, classes))
             else:
                 has = _narrowed(column.name, rows, masks.get(column.frame_types))
                 arrays.append(_numbers(rows[column.name], column.type, has))
         return pa.RecordBatch.from_arrays(arrays, schema=self._schema)
 
-    def _made(self, column: FrameColumn, found: FrameRows, classes: NDArray[np.int8]) -> pa.Array:
+    def _computed(
+        self, column: FrameColumn, found: FrameRows, classes: NDArray[np.int8]
+    ) -> pa.Array:
         name, count = column.name, len(classes)
         if name == "vantage_point":
-            nothing_else = pa.array([self._vantage_point], pa.string())
-            return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int8), nothing_else)
+            only_value = pa.array([self._vantage_point], pa.string())
+            return pa.DictionaryArray.from_arrays(np.zeros(count, dtype=np.int8), only_value)
         if name == "file_index":
             return pa.repeat(pa.scalar(self._file_index, pa.int32()), count)
         if name == "frame_type":
@@ -86,7 +88,7 @@ class FrameTable:
         return pa.array(values, column.type)
 
     def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int32], pa.Array]:
-        """For each slot of the kernel's table its place in the array of address texts."""
+        """Return the index of each slot of the kernel's table in the array of address texts."""
         used = np.flatnonzero(table["is_used"])
         places = np.zeros(len(table), dtype=np.int32)
         places[used] = np.arange(len(used))
@@ -103,7 +105,7 @@ class FrameTable:
 
 
 def address_text(high: int, low: int) -> str:
-    """An address of two signed halves; IPv4 comes as its IPv6 form and is told as IPv4."""
+    """Format an address of two signed 64-bit halves; an IPv4-mapped address becomes IPv4."""
     if high == 0 and low >> 32 == 0xFFFF:
         return str(ipaddress.IPv4Address(low - _V4_PREFIX))
     halves = (each.to_bytes(8, "big", signed=True) for each in (high, low))
@@ -113,7 +115,7 @@ def address_text(high: int, low: int) -> str:
 def _narrowed(
     name: str, rows: NDArray[Any], has: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_] | None:
-    """Which rows have a column, of those whose type has it; None where all have."""
+    """Return which rows have a value in a column, given those whose type has it; None for all."""
     if name == "ip_identification":
         has = rows["ip_identification"] != NO_IDENTIFICATION
     flag = _FLAGS.get(name)
@@ -121,13 +123,13 @@ def _narrowed(
 
 
 def _numbers(values: NDArray[Any], kind: pa.DataType, has: NDArray[np.bool_] | None) -> pa.Array:
-    """A column of integers, null where it `has` none."""
+    """Return a column of integers, null where `has` is false."""
     if has is not None and not has.any():
         return pa.nulls(len(values), kind)
     copied = np.array(values)
     if has is None or has.all():
         return pa.Array.from_buffers(kind, len(copied), [None, pa.py_buffer(copied)])
-    # What the kernel left in fields that a type does not have would make equal rows differ.
+    # Leftovers of the kernel in unused fields would make equal rows differ.
     copied[~has] = 0
     valid = pa.py_buffer(np.packbits(has, bitorder="little"))
     return pa.Array.from_buffers(kind, len(copied), [valid, pa.py_buffer(copied)])
@@ -138,7 +140,7 @@ def _error_text(text: bytes, frame_length: int) -> str | None:
 
 
 def _resolutions(entries: bytes, frame_length: int) -> list[dict[str, Any]]:
-    """The entries of a resolution frame that were captured whole."""
+    """Return the entries of a resolution frame that were captured completely."""
     found, at = [], 0
     while at + 14 <= len(entries):
         is_v4 = entries[at] == 1

@@ -1,11 +1,11 @@
-"""Captures cut into parts that can be read side by side, and the reading of one part.
+"""Parts of captures that can be read in parallel, and the reader of one part.
 
     plain file    |  part 0  |  part 1  |  part 2  |     of whole cells, see `capture_stream`
-    compressed    |  part 0                        |     its middle cannot be reached
+    compressed    |  part 0                        |     not seekable
 
-A part is planned from the file's length alone; no byte but the head is looked at. A pcapng file
-whose sections or interfaces change in the middle cannot be read in parts: `SplitError` says so, and
-the caller plans again with `may_split=False`.
+Parts are planned from the file length alone; only the head of the file is read. A pcapng file whose
+sections or interfaces change in the middle cannot be read in parts: it raises `SplitError`, and the
+caller plans again with `may_split=False`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +19,7 @@ from windtunnel.harness.dissect.capture.capture_rows import COUNT_NAMES
 from windtunnel.harness.dissect.capture.capture_stream import (
     CELL_LENGTH,
     CELL_LENGTH_MIN,
+    GAP_BYTES_MAX,
     NO_STOP,
     UNREADABLE,
     CaptureStream,
@@ -29,36 +30,38 @@ from windtunnel.reports.analysis.reading.frame_table import FrameTable
 from windtunnel.reports.analysis.reading.schema import CAPTURES, READ_FRAMES
 
 PART_LENGTH = 1 << 27
-"""Bytes of a plain file that make a part where nobody asks for more parts."""
+"""Length of a part of a plain file, unless more parts are requested."""
 
 
 @dataclass(frozen=True)
 class ReadSettings:
-    """What to read, and in how many parts at least."""
+    """What to read, and the minimum number of parts."""
 
     ports: tuple[int, ...] = ()
-    "UDP ports, either end; none for all."
+    "UDP ports of either endpoint; empty for all."
     keeps_hash: bool = True
     keeps_crc32: bool = False
     parts: int = 0
-    "At least so many, as far as files and cells allow; 0 for one part per PART_LENGTH."
+    "Minimum number, as far as files and cells allow; 0 for one part per PART_LENGTH."
     may_split: bool = True
     cell_length: int = CELL_LENGTH
 
     def __post_init__(self) -> None:
-        """Raises ValueError naming the value and its limits."""
+        """Check the values. Raises ValueError naming the value and its limits."""
         for port in self.ports:
             if not 0 < port < 1 << 16:
                 raise ValueError(f"port {port}: expected 1 to 65535")
         if self.cell_length < CELL_LENGTH_MIN:
-            raise ValueError(f"cell of {self.cell_length} bytes: at least {CELL_LENGTH_MIN}")
+            raise ValueError(
+                f"cell of {self.cell_length} bytes: expected at least {CELL_LENGTH_MIN}"
+            )
         if self.parts < 0:
             raise ValueError(f"{self.parts} parts: expected 0 or more")
 
 
 @dataclass(frozen=True)
 class Part:
-    """Some cells of a file."""
+    """A range of cells of a file."""
 
     file: CaptureFile
     start: int
@@ -67,7 +70,7 @@ class Part:
 
 
 def plan(files: list[CaptureFile], settings: ReadSettings) -> list[Part]:
-    """The parts of all files, in order."""
+    """Return the parts of all files, in order."""
     length = sum(each.length for each in files if not each.compression)
     part_length = PART_LENGTH
     if settings.parts:
@@ -82,12 +85,12 @@ def _parts(file: CaptureFile, part_length: int, settings: ReadSettings) -> Itera
         return
     for start in range(0, file.length, part_length):
         stop = start + part_length
-        # A file may have grown since: what is behind its last part is read with it.
+        # The file may have grown since: the last part extends to its end.
         yield Part(file, start, stop if stop < file.length else NO_STOP, True)
 
 
 class PartReader:
-    """Reads one part once; `captures` is final after the last batch."""
+    """Reader of one part, for a single pass; `captures` is final after the last batch."""
 
     def __init__(self, part: Part, settings: ReadSettings) -> None:
         self._part, self._settings = part, settings
@@ -95,7 +98,7 @@ class PartReader:
         self._problem = ""
 
     def batches(self, columns: Sequence[str] = READ_FRAMES.names) -> Iterator[pa.RecordBatch]:
-        """The frames, these columns of READ_FRAMES. What cannot be read is told by `captures`.
+        """Yield the frames with these columns of READ_FRAMES; `captures` reports read errors.
 
         Raises SplitError.
         """
@@ -108,6 +111,7 @@ class PartReader:
             ports=settings.ports,
             keeps_hash=settings.keeps_hash,
             keeps_crc32=settings.keeps_crc32,
+            gap_bytes_max=GAP_BYTES_MAX if part.file.compression else NO_STOP,
             is_split=part.is_split,
         )
         try:
@@ -129,11 +133,11 @@ class PartReader:
 
     @property
     def bytes_read(self) -> int:
-        """Plain bytes read so far, for a progress bar."""
+        """Uncompressed bytes read so far, for a progress bar."""
         return 0 if self._stream is None else self._stream.position - self._part.start
 
     def captures(self) -> pa.RecordBatch:
-        """One row of schema CAPTURES."""
+        """Return one row of CAPTURES."""
         file, stream = self._part.file, self._stream
         row: dict[str, Any] = {
             "file_index": file.index,
@@ -145,8 +149,8 @@ class PartReader:
         return pa.RecordBatch.from_pylist([row], schema=CAPTURES)
 
 
-def summed(captures: pa.Table) -> pa.Table:
-    """The rows of all parts as one row a file, in order of the files."""
+def sum_captures(captures: pa.Table) -> pa.Table:
+    """Sum the rows of all parts to one row per file, in file order."""
     rows: dict[int, dict[str, Any]] = {}
     for row in captures.to_pylist():
         total = rows.setdefault(row["file_index"], {**row, **dict.fromkeys(COUNT_NAMES, 0)})

@@ -1,12 +1,12 @@
-"""The columns of a table of frames: one row per Aeron frame, of any engine.
+"""The columns of the frame table: one row per Aeron frame, the same for every engine.
 
-    what a row is    (file_index, record_at, frame_index) names a frame and orders a capture
-    who and when     vantage point, interface, time, addresses, ports
-    what it says     type, flags, lengths, session, stream, term, and the fields of its type
+    identity         (file_index, record_at, frame_index) identifies a frame and orders a capture
+    capture          vantage point, interface, time, addresses, ports
+    contents         type, flags, lengths, session, stream, term, and the fields of the type
 
-A column that a frame's type does not have is null. Integers of the protocol keep their widths and
-signs. `position` is not here: it takes the SETUP of the stream, which may lie in another file;
-`streams` learns it and `position` adds it.
+A column that a frame's type does not have is null. Protocol integers keep their width and sign.
+`position` is not a column here: it requires the SETUP of the stream, which may be in another file.
+`streams.geometry` determines the geometry and adds `position`.
 """
 
 from collections.abc import Iterator
@@ -46,55 +46,57 @@ RESOLUTION = pa.struct(
 
 
 class FrameColumn(NamedTuple):
-    """A column, the frame types that have it, and what it holds."""
+    """A column, the frame types that have it, and its description."""
 
     name: str
     type: pa.DataType
     frame_types: tuple[int, ...]
-    about: str
+    description: str
 
 
 FRAME_COLUMNS = (
-    FrameColumn("vantage_point", pa.string(), ANY, "where the capture was made"),
-    FrameColumn("file_index", pa.int32(), ANY, "row of the table of captures"),
-    FrameColumn("record_at", pa.int64(), ANY, "offset of the packet's record in the plain file"),
+    FrameColumn("vantage_point", pa.string(), ANY, "capture point"),
+    FrameColumn("file_index", pa.int32(), ANY, "row of the table `captures`"),
+    FrameColumn(
+        "record_at", pa.int64(), ANY, "offset of the packet record in the uncompressed file"
+    ),
     FrameColumn("frame_index", pa.int32(), ANY, "within its datagram"),
-    FrameColumn("interface", pa.int32(), ANY, "of a pcapng section; 0 of pcap"),
-    FrameColumn("time_ns", pa.int64(), ANY, "of capture, epoch"),
+    FrameColumn("interface", pa.int32(), ANY, "interface of a pcapng section; 0 for pcap"),
+    FrameColumn("time_ns", pa.int64(), ANY, "capture time since the epoch"),
     FrameColumn("source_address", pa.string(), ANY, "IPv4 or IPv6"),
     FrameColumn("source_port", pa.int32(), ANY, "UDP"),
     FrameColumn("destination_address", pa.string(), ANY, "IPv4 or IPv6"),
     FrameColumn("destination_port", pa.int32(), ANY, "UDP"),
-    FrameColumn("datagram_length", pa.int32(), ANY, "UDP payload that held the frame"),
-    FrameColumn("ip_identification", pa.int32(), ANY, "of the packet; null of IPv6"),
+    FrameColumn("datagram_length", pa.int32(), ANY, "length of the UDP payload with the frame"),
+    FrameColumn("ip_identification", pa.int32(), ANY, "of the IPv4 header; null for IPv6"),
     FrameColumn("frame_type", pa.string(), ANY, "DATA, PAD, HEARTBEAT, SETUP, SM, NAK, ..."),
-    FrameColumn("flags", pa.int32(), ANY, "as the header says"),
-    FrameColumn("frame_length", pa.int32(), ANY, "as the header says; 0 of a heartbeat"),
+    FrameColumn("flags", pa.int32(), ANY, "from the header"),
+    FrameColumn("frame_length", pa.int32(), ANY, "from the header; 0 for a heartbeat"),
     FrameColumn("session_id", pa.int32(), OF_STREAM, "of the publication"),
     FrameColumn("stream_id", pa.int32(), OF_STREAM, "of the publication"),
     FrameColumn("term_id", pa.int32(), WITH_TERM, "SETUP: active; SM: consumption; NAK: missing"),
     FrameColumn("term_offset", pa.int32(), WITH_TERM, "likewise"),
-    FrameColumn("reserved_value", pa.int64(), POSITIONAL, "the application's own"),
-    FrameColumn("payload_hash", pa.int64(), (DATA,), "XXH64; null where bytes are not captured"),
-    FrameColumn("payload_crc32", pa.int64(), (DATA,), "likewise, CRC-32"),
+    FrameColumn("reserved_value", pa.int64(), POSITIONAL, "set by the application"),
+    FrameColumn("payload_hash", pa.int64(), (DATA,), "XXH64; null if not captured completely"),
+    FrameColumn("payload_crc32", pa.int64(), (DATA,), "CRC-32, likewise"),
     FrameColumn("initial_term_id", pa.int32(), (SETUP,), "of the stream"),
     FrameColumn("term_length", pa.int32(), (SETUP,), "of the stream"),
     FrameColumn("mtu", pa.int32(), (SETUP,), "of the stream"),
     FrameColumn("ttl", pa.int32(), (SETUP,), "multicast"),
-    FrameColumn("window_bytes", pa.int32(), (SM,), "that the receiver takes"),
-    FrameColumn("receiver_id", pa.int64(), (SM, RTTM, ERR), "of the driver that receives"),
-    FrameColumn("group_tag", pa.int64(), (SM, ERR), "null where the frame has none"),
+    FrameColumn("window_bytes", pa.int32(), (SM,), "receiver window"),
+    FrameColumn("receiver_id", pa.int64(), (SM, RTTM, ERR), "of the receiving driver"),
+    FrameColumn("group_tag", pa.int64(), (SM, ERR), "null if absent"),
     FrameColumn("nak_length", pa.int32(), (NAK,), "missing bytes"),
-    FrameColumn("echo_timestamp_ns", pa.int64(), (RTTM,), "of the asking driver's clock"),
-    FrameColumn("reception_delta_ns", pa.int64(), (RTTM,), "spent at the answering driver"),
-    FrameColumn("error_code", pa.int32(), (ERR,), "of Aeron's table"),
-    FrameColumn("error_text", pa.string(), (ERR,), "null where bytes are not captured"),
-    FrameColumn("response_session_id", pa.int32(), (RSP_SETUP,), "of the answering publication"),
-    FrameColumn("resolutions", pa.list_(RESOLUTION), (RES,), "names that a driver knows"),
+    FrameColumn("echo_timestamp_ns", pa.int64(), (RTTM,), "clock of the requesting driver"),
+    FrameColumn("reception_delta_ns", pa.int64(), (RTTM,), "time spent in the replying driver"),
+    FrameColumn("error_code", pa.int32(), (ERR,), "Aeron error code"),
+    FrameColumn("error_text", pa.string(), (ERR,), "null if not captured completely"),
+    FrameColumn("response_session_id", pa.int32(), (RSP_SETUP,), "of the response publication"),
+    FrameColumn("resolutions", pa.list_(RESOLUTION), (RES,), "name resolver entries"),
 )
 FRAMES = pa.schema([(column.name, column.type) for column in FRAME_COLUMNS])
 
-CODED = {
+DICTIONARY_TYPES = {
     name: pa.dictionary(code, pa.string())
     for name, code in (
         ("vantage_point", pa.int8()),
@@ -103,12 +105,14 @@ CODED = {
         ("frame_type", pa.int8()),
     )
 }
-"""Texts of which each frame has one of a few. From reader to walk they travel as numbers that point
-to them: to write the text of each frame and to read it again took as long as all analyses."""
-_TEXTS_FEW = 64
-"""That may as well stay."""
-READ_FRAMES = pa.schema([(each.name, CODED.get(each.name, each.type)) for each in FRAME_COLUMNS])
-"""FRAMES as a reader makes it; `plain` makes those of it."""
+"""Text columns with few distinct values, which are dictionary encoded between reader and walk.
+Writing and parsing the text of every frame took as long as the whole analysis."""
+_DICTIONARY_SIZE_MIN = 64
+"""Smaller dictionaries are not compacted."""
+READ_FRAMES = pa.schema(
+    [(each.name, DICTIONARY_TYPES.get(each.name, each.type)) for each in FRAME_COLUMNS]
+)
+"""FRAMES with dictionary columns, as a reader returns it; see `decode_dictionaries`."""
 
 CAPTURES = pa.schema(
     [
@@ -119,17 +123,17 @@ CAPTURES = pa.schema(
         *((name, pa.int64()) for name in COUNT_NAMES),
     ]
 )
-"""One row a file, or a part of one before they are summed: what became of its packets."""
+"""One row per file, or per part before summation: counts of its packets by result."""
 
 
-def own_texts(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """The frames without those texts of CODED columns that no frame has.
+def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
+    """Remove unused entries from the dictionaries of a batch.
 
-    Some frames of a batch hold on to the texts of all, addresses of thousands of others.
+    A slice of a batch refers to the dictionary of the whole, with addresses of thousands of others.
     """
     columns = []
     for column in frames.columns:
-        if pa.types.is_dictionary(column.type) and len(column.dictionary) > _TEXTS_FEW:
+        if pa.types.is_dictionary(column.type) and len(column.dictionary) > _DICTIONARY_SIZE_MIN:
             used, codes = np.unique(column.indices.to_numpy(), return_inverse=True)
             code_type = column.type.index_type.to_pandas_dtype()
             texts = column.dictionary.take(pa.array(used))
@@ -138,12 +142,12 @@ def own_texts(frames: pa.RecordBatch) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(columns, schema=frames.schema)
 
 
-def plain(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """The columns of READ_FRAMES that there are as those of FRAMES."""
+def decode_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
+    """Return the batch with its columns of READ_FRAMES converted to those of FRAMES."""
     return frames.cast(pa.schema([FRAMES.field(name) for name in frames.schema.names]))
 
 
 def describe() -> Iterator[str]:
-    """The columns of a frame, one line each."""
+    """Yield a description of each column, one line each."""
     for column in FRAME_COLUMNS:
-        yield f"{column.name:<20} {column.type!s:<8} {column.about}"
+        yield f"{column.name:<20} {column.type!s:<8} {column.description}"

@@ -1,10 +1,10 @@
-"""The frames of one stream at one vantage point as arrays of events, which kernels follow.
+"""Events of one stream at one vantage point: its frames as arrays, for the kernels.
 
-    frames of the stream, in capture order --> kind, flow, from, to, time --> kernels
+    frames of the stream, in capture order --> kind, flow, start, end, time --> kernels
 
-A flow is what goes to one destination: a multi-destination publication sends each frame to each of
-them, and what is sent to another receiver is no retransmission. NAKs and status messages belong to
-the flow whose destination they come from.
+A flow is the traffic to one destination: a multi-destination publication sends each frame to each
+destination, and a frame to another receiver is no retransmit. NAKs and status messages belong to
+the flow whose destination is their source.
 """
 
 from dataclasses import dataclass
@@ -23,54 +23,54 @@ from windtunnel.reports.analysis.streams.geometry import Geometry, positions_in
 _STATUS_SETUP = 0x80
 _NONE = 255
 _KIND_OF = np.full(HEARTBEAT + 1, _NONE, dtype=np.uint8)
-"By the code of a frame's type."
+"Event kind by frame type code."
 _KIND_OF[[DATA, PAD]] = kernel.FRAME
 _KIND_OF[[HEARTBEAT, NAK, SM]] = kernel.HEARTBEAT, kernel.NAK, kernel.STATUS
 
 
 @dataclass(frozen=True)
 class Events:
-    """Events of a batch; all arrays of one length."""
+    """Events of a batch; all arrays have the same length."""
 
     rows: Any
-    "Which rows of the batch these are."
+    "Indices into the batch."
     times_ns: Any
     kinds: Any
     flow_of: Any
     starts: Any
     ends: Any
     packets: Any
-    "Which packet held it: the same number for frames of one packet."
+    "Number of the packet, the same for all frames of it."
     identifications: Any
-    "Of the IP packet; NO_IDENTIFICATION where it has none, or where it may stand for several."
+    "Of the IPv4 packet; NO_IDENTIFICATION if absent, or if the packet may be several merged ones."
     charged: Any
-    "Up to where the sender's limit must be: of padding, of which the header passes, its header."
+    "Limit that a sender needs to send the frame; for padding, the end of its header."
 
 
 class StreamEvents:
-    """Makes the events of one stream; knows its flows."""
+    """Converter of one stream's frames to events; assigns flows."""
 
     COLUMNS = (
         "time_ns", "frame_type", "flags", "frame_length", "term_id", "term_offset", "nak_length",
         "window_bytes", "datagram_length", "ip_identification", "file_index", "record_at",
         "source_address", "source_port", "destination_address", "destination_port",
     )  # fmt: skip
-    "Of the table of frames, that are needed beside the key."
+    "Columns of the frame table that are needed besides the key."
 
     def __init__(self, key: tuple[str, int, int], geometry: Geometry) -> None:
         self._key, self._geometry = key, geometry
         self._flows: dict[str, int] = {}
-        self._has_trains = False
+        self._has_merged = False
         self.unmatched = 0
-        "NAKs and status messages so far that belong to no flow."
+        "NAKs and status messages so far that match no flow."
 
     @property
     def destinations(self) -> list[str]:
-        """Address and port of each flow, in the order of their indices."""
+        """Address and port of each flow, by flow index."""
         return list(self._flows)
 
     def of(self, frames: pa.RecordBatch | pa.Table) -> Events:
-        """The events of some frames of this stream."""
+        """Return the events of frames of this stream."""
         types = types_of(frames)
         kinds = _KIND_OF[types]
         flags = ints(frames, "flags")
@@ -99,47 +99,47 @@ class StreamEvents:
         )
 
     def _identifications(self, frames: Any) -> Any:
-        """Of each frame's packet, up to the first that is longer than any.
+        """Return the identification of each frame's packet, up to the first packet above the MTU.
 
-        Such a one is a train of datagrams that the network card or the kernel takes for one: it
-        has as many numbers, of which the capture holds the first.
+        Such a packet consists of several datagrams merged by the network card or the kernel (GRO):
+        each had its own identification, and the capture has only the first.
         """
         found = ints(frames, "ip_identification", NO_IDENTIFICATION)
         if self._geometry.mtu is None:
             return found
-        trains = np.flatnonzero(ints(frames, "datagram_length") > self._geometry.mtu)
-        if not self._has_trains and not len(trains):
+        merged = np.flatnonzero(ints(frames, "datagram_length") > self._geometry.mtu)
+        if not self._has_merged and not len(merged):
             return found
-        first = 0 if self._has_trains else int(trains[0])
-        self._has_trains = True
+        first = 0 if self._has_merged else int(merged[0])
+        self._has_merged = True
         return np.where(np.arange(len(found)) < first, found, NO_IDENTIFICATION)
 
     def _flows_of(self, frames: Any, kinds: Any) -> Any:
-        """The flow of each frame; -1 of control frames that belong to none."""
+        """Return the flow of each frame; -1 for control frames that match none."""
         sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
         found = np.full(len(kinds), -1, dtype=np.int32)
         for where, side in ((sent, "destination"), (~sent & (kinds != _NONE), "source")):
             rows = np.flatnonzero(where)
             if not len(rows):
                 continue
-            codes, texts = ends_of(frames, side, rows)
+            codes, texts = endpoints_of(frames, side, rows)
             known = [self._flow_index(text, side == "destination") for text in texts]
             found[rows] = np.array(known, dtype=np.int32)[codes]
         self.unmatched += int(np.count_nonzero((kinds != _NONE) & (found < 0)))
         return found
 
-    def _flow_index(self, end: str, is_destination: bool) -> int:
-        index = self._flows.get(end)
+    def _flow_index(self, endpoint: str, is_destination: bool) -> int:
+        index = self._flows.get(endpoint)
         if index is None and not is_destination:
-            # Receivers of a multicast group answer from addresses of their own.
+            # Receivers of a multicast group send from their own addresses.
             return 0 if len(self._flows) == 1 else -1
         if index is None:
-            index = self._flows[end] = len(self._flows)
+            index = self._flows[endpoint] = len(self._flows)
         return index
 
 
-def grown(array: Any, needed: int) -> Any:
-    """The array, or a longer copy with zeros behind if it has less than `needed` places."""
+def grow(array: Any, needed: int) -> Any:
+    """Return the array, or a zero-extended copy if it has fewer than `needed` entries."""
     if needed <= len(array):
         return array
     longer = np.zeros(max(needed, 2 * len(array)), dtype=array.dtype)
@@ -148,31 +148,31 @@ def grown(array: Any, needed: int) -> Any:
 
 
 def bools(values: Any) -> Any:
-    """An Arrow column of truths as an array."""
+    """Return an Arrow column of booleans as an array."""
     return values.to_numpy(zero_copy_only=False)
 
 
-def ints(frames: Any, name: str, instead: int = 0) -> Any:
-    """A column of integers as an array; null as 0, or as told."""
+def ints(frames: Any, name: str, null_value: int = 0) -> Any:
+    """Return a column of integers as an array, with null replaced by `null_value`."""
     column = frames.column(name)
     if column.null_count:
-        column = pc.fill_null(column, instead)
+        column = pc.fill_null(column, null_value)
     return column.to_numpy(zero_copy_only=False)
 
 
 def with_session(frames: Any) -> Any:
-    """Those frames that belong to a stream: all but the rare resolution frames."""
+    """Return the frames that belong to a stream: all except resolution frames."""
     sessions = frames.column("session_id")
     return frames.filter(pc.is_valid(sessions)) if sessions.null_count else frames
 
 
 def packet_numbers(frames: Any) -> Any:
-    """int64[n]: a number for the packet that held each frame, the same for no other packet."""
+    """Return int64[n]: a unique number of the packet that contained each frame."""
     return (ints(frames, "file_index").astype(np.int64) << 48) + ints(frames, "record_at")
 
 
-def coded(column: Any) -> tuple[Any, pa.Array]:
-    """A column of texts, which may be CODED: which of the texts each row has, and the texts."""
+def dictionary_codes(column: Any) -> tuple[Any, pa.Array]:
+    """Return the dictionary indices and the dictionary of a text column."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
@@ -181,34 +181,34 @@ def coded(column: Any) -> tuple[Any, pa.Array]:
 
 
 def types_of(frames: Any) -> Any:
-    """int32[n]: the type of each frame, a code of frame_class."""
-    codes, names = coded(frames.column("frame_type"))
+    """Return int32[n]: the type of each frame as a code of frame_class."""
+    codes, names = dictionary_codes(frames.column("frame_type"))
     return np.array([CODES[name] for name in names.to_pylist()], dtype=np.int32)[codes]
 
 
-def end_codes(frames: Any, side: str) -> tuple[Any, pa.Array]:
-    """int64[n]: a number for address and port of the `source` or `destination`; the addresses.
+def endpoint_codes(frames: Any, side: str) -> tuple[Any, pa.Array]:
+    """Return int64[n], address and port of the `source` or `destination`, and the addresses.
 
-    The port is its lower 16 bits, above it is which of the addresses it is.
+    The lower 16 bits of a code are the port; above them is the index of the address.
     """
-    codes, addresses = coded(frames.column(f"{side}_address"))
+    codes, addresses = dictionary_codes(frames.column(f"{side}_address"))
     return codes.astype(np.int64) << 16 | ints(frames, f"{side}_port"), addresses
 
 
-def end_text(code: int, addresses: pa.Array) -> str:
-    """Address and port as one text."""
+def endpoint_text(code: int, addresses: pa.Array) -> str:
+    """Format an endpoint code as address and port."""
     return f"{addresses[code >> 16]} {code & 0xFFFF}"
 
 
-def ends_of(frames: Any, side: str, rows: Any) -> tuple[Any, list[str]]:
-    """Address and port of the `source` or `destination`: which of the texts each frame has.
+def endpoints_of(frames: Any, side: str, rows: Any) -> tuple[Any, list[str]]:
+    """Return the `source` or `destination` of these rows: indices into texts, and the texts.
 
-    Of these rows only; texts come in the order in which the rows have them.
+    Texts are in the order of their first occurrence.
     """
-    codes, addresses = end_codes(frames, side)
+    codes, addresses = endpoint_codes(frames, side)
     chosen = codes[rows]
     if len(chosen) and (chosen == chosen[0]).all():
-        return np.zeros(len(chosen), dtype=np.int32), [end_text(int(chosen[0]), addresses)]
+        return np.zeros(len(chosen), dtype=np.int32), [endpoint_text(int(chosen[0]), addresses)]
     encoded = pa.array(chosen).dictionary_encode()
-    texts = [end_text(code, addresses) for code in encoded.dictionary.to_pylist()]
+    texts = [endpoint_text(code, addresses) for code in encoded.dictionary.to_pylist()]
     return encoded.indices.to_numpy(), texts

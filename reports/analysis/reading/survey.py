@@ -1,7 +1,7 @@
-"""What a first reading tells of a part: what became of its packets, and the totals of its frames.
+"""Survey: the result of the first reading of a part, with packet counts and totals of its frames.
 
-Both in one row, since reading is what costs, and packed, since they are tables of two kinds. Only
-these travel, not the frames.
+Both are returned in one row because reading dominates the cost, and serialized because they are
+tables of different schemas. Only surveys are transferred, not frames.
 """
 
 from collections.abc import Iterator
@@ -13,19 +13,19 @@ from windtunnel.reports.analysis.reading.schema import CAPTURES
 from windtunnel.reports.analysis.reading.totals import (
     COLUMNS,
     TOTALS,
-    added_up,
     empty_totals,
+    merge_totals,
     totals_of,
 )
 
 SURVEY = pa.schema([("captures", pa.binary()), ("totals", pa.binary())])
 """CAPTURES and TOTALS, each as one Arrow batch."""
-TOTALS_MANY = 1 << 16
-"""Rows of totals that are added up before there are more."""
+TOTALS_PENDING_MAX = 1 << 16
+"""Pending rows of totals above which they are merged."""
 
 
 class TotalsSum:
-    """Adds up the totals of many batches in bounded memory."""
+    """Sum of the totals of many batches, in bounded memory."""
 
     def __init__(self) -> None:
         self._totals = empty_totals()
@@ -33,19 +33,19 @@ class TotalsSum:
         self._count = 0
 
     def add(self, totals: pa.Table) -> None:
-        """Take in totals."""
+        """Add totals."""
         self._pending.append(totals)
         self._count += totals.num_rows
-        if self._count > TOTALS_MANY:
+        if self._count > TOTALS_PENDING_MAX:
             self._totals, self._pending, self._count = self.table(), [], 0
 
     def table(self) -> pa.Table:
-        """All so far, a row for each key."""
-        return added_up(pa.concat_tables([self._totals, *self._pending]))
+        """Return the sum so far, one row per key."""
+        return merge_totals(pa.concat_tables([self._totals, *self._pending]))
 
 
 def survey_of(reader: PartReader) -> pa.RecordBatch:
-    """One row of SURVEY of a part that was not read yet."""
+    """Read a part, and return one row of SURVEY."""
     total = TotalsSum()
     for batch in reader.batches(COLUMNS):
         total.add(totals_of(batch))
@@ -61,15 +61,15 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
     return batch
 
 
-def opened(survey: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """CAPTURES of all parts, a row each, and TOTALS, a row for each key."""
+def unpack_survey(survey: pa.Table) -> tuple[pa.Table, pa.Table]:
+    """Return CAPTURES, one row per part, and TOTALS, one row per key."""
     total = TotalsSum()
-    for each in _unpacked(survey["totals"], TOTALS):
+    for each in _deserialized(survey["totals"], TOTALS):
         total.add(pa.Table.from_batches([each]))
-    captures = pa.Table.from_batches(_unpacked(survey["captures"], CAPTURES), schema=CAPTURES)
+    captures = pa.Table.from_batches(_deserialized(survey["captures"], CAPTURES), schema=CAPTURES)
     return captures, total.table()
 
 
-def _unpacked(column: pa.ChunkedArray, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
+def _deserialized(column: pa.ChunkedArray, schema: pa.Schema) -> Iterator[pa.RecordBatch]:
     for each in column:
         yield pa.ipc.read_record_batch(each.as_buffer(), schema)

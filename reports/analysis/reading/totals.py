@@ -1,11 +1,12 @@
-"""Sums over frames that can be taken anywhere and in any order, and added up afterwards.
+"""Totals: sums over frames that can be computed per part, in any order, and merged afterwards.
 
     batch -> totals --+
-    batch -> totals --+--> totals of all --> streams, terms
+    batch -> totals --+--> merged totals --> streams, terms
     batch -> totals --+
 
-A row sums the frames of one stream that share vantage point, ends, type, term, class of size and
-end-of-stream flag. There are few rows however many frames there are, so only these travel.
+A row sums the frames of one stream that share vantage point, endpoints, type, term, size class and
+end-of-stream flags. The number of rows is small whatever the number of frames, so only totals are
+transferred.
 """
 
 from typing import Any
@@ -17,9 +18,9 @@ from windtunnel.harness.artifact.middlebox.frame_class import NAMES, SETUP
 from windtunnel.reports.analysis.kernels import totals_kernel as kernel
 from windtunnel.reports.analysis.reading.schema import WITH_TERM
 from windtunnel.reports.analysis.reading.stream_events import (
-    coded,
-    end_codes,
-    end_text,
+    dictionary_codes,
+    endpoint_codes,
+    endpoint_text,
     ints,
     types_of,
     with_session,
@@ -36,18 +37,18 @@ KEYS = (
     ("size_class", pa.int32()),
     ("end_flags", pa.int32()),
 )
-"""`size_class`: frame_length is at most 2 to its power; `end_flags`: EOS and REVOKED, else 0."""
+"""`size_class`: frame_length is at most 2 to this power; `end_flags`: EOS and REVOKED, else 0."""
 
 SUMS = (("frames", pa.int64()), ("payload_bytes", pa.int64()), ("span_bytes", pa.int64()))
-LEAST = (("first_ns", pa.int64()), ("least_offset", pa.int32()), ("least_initial", pa.int32()))
-MOST = (
+MINIMA = (("first_ns", pa.int64()), ("least_offset", pa.int32()), ("least_initial", pa.int32()))
+MAXIMA = (
     ("last_ns", pa.int64()),
     ("end_offset", pa.int32()),
     ("most_initial", pa.int32()),
     ("term_length", pa.int32()),
     ("mtu", pa.int32()),
 )
-TOTALS = pa.schema([*KEYS, *SUMS, *LEAST, *MOST])
+TOTALS = pa.schema([*KEYS, *SUMS, *MINIMA, *MAXIMA])
 _SUMMED = (
     "term_id", "term_offset", "frame_length", "flags", "time_ns", "initial_term_id", "term_length",
     "mtu",
@@ -56,7 +57,7 @@ COLUMNS = (
     "vantage_point", "session_id", "stream_id", "source_address", "source_port",
     "destination_address", "destination_port", "frame_type", *_SUMMED,
 )  # fmt: skip
-"""Of the table of frames, that are needed."""
+"""Columns of the frame table that totals need."""
 _TYPES_WITH = {
     "term_id": WITH_TERM,
     "least_initial": (SETUP,),
@@ -64,24 +65,24 @@ _TYPES_WITH = {
     "term_length": (SETUP,),
     "mtu": (SETUP,),
 }
-"""The others are null."""
+"""Columns that only these frame types have; null for others."""
 
 
 def empty_totals() -> pa.Table:
-    """No rows."""
+    """Return an empty table of TOTALS."""
     return TOTALS.empty_table()
 
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
-    """The totals of some frames with at least COLUMNS; those without a session are left out."""
+    """Return the totals of frames with at least COLUMNS; frames without a session are ignored."""
     chosen = with_session(frames)
     count = chosen.num_rows
     if not count:
         return empty_totals()
     found = np.zeros(count, dtype=kernel.TOTAL)
-    points, point_names = coded(chosen.column("vantage_point"))
-    sources, source_addresses = end_codes(chosen, "source")
-    destinations, destination_addresses = end_codes(chosen, "destination")
+    points, point_names = dictionary_codes(chosen.column("vantage_point"))
+    sources, source_addresses = endpoint_codes(chosen, "source")
+    destinations, destination_addresses = endpoint_codes(chosen, "destination")
     arrays = [
         points.astype(np.int32),
         ints(chosen, "session_id"),
@@ -93,7 +94,7 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
         np.empty(1 << (2 * count).bit_length(), dtype=np.int32),
         found,
     ]
-    # The arithmetic of hashes wraps by intent; only plain Python would warn of it.
+    # Hash arithmetic wraps intentionally; without the JIT, numpy would warn.
     with np.errstate(over="ignore"):
         used = kernel.sum_up(*arrays)
     addresses = {"source": source_addresses, "destination": destination_addresses}
@@ -101,7 +102,7 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
 
 
 def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.Table:
-    """TOTALS of the kernel's rows."""
+    """Convert the kernel's rows to TOTALS."""
     columns: dict[str, Any] = {}
     for field in TOTALS:
         values = found["point" if field.name == "vantage_point" else field.name]
@@ -111,7 +112,7 @@ def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.T
             columns[field.name] = [NAMES[each] for each in values.tolist()]
         elif field.name in addresses:
             names = addresses[field.name]
-            columns[field.name] = [end_text(int(each), names) for each in values]
+            columns[field.name] = [endpoint_text(int(each), names) for each in values]
         else:
             types = _TYPES_WITH.get(field.name)
             mask = None if types is None else ~np.isin(found["frame_type"], types)
@@ -119,14 +120,14 @@ def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.T
     return pa.table(columns, schema=TOTALS)
 
 
-def added_up(totals: pa.Table) -> pa.Table:
-    """Rows with the same keys made one."""
+def merge_totals(totals: pa.Table) -> pa.Table:
+    """Merge rows with equal keys."""
     keys = [name for name, _ in KEYS]
     work = (
         [(name, "sum") for name, _ in SUMS]
-        + [(name, "min") for name, _ in LEAST]
-        + [(name, "max") for name, _ in MOST]
+        + [(name, "min") for name, _ in MINIMA]
+        + [(name, "max") for name, _ in MAXIMA]
     )
     grouped = totals.group_by(keys).aggregate(work)
-    names = [*keys, *(name for name, _ in (*SUMS, *LEAST, *MOST))]
+    names = [*keys, *(name for name, _ in (*SUMS, *MINIMA, *MAXIMA))]
     return grouped.rename_columns(names).cast(TOTALS)

@@ -1,1 +1,1 @@
-"""Spark data sources and tables for run folders and archives."""
+"""Spark data sources for captures, run folders and archives, and their tables."""

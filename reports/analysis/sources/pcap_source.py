@@ -4,25 +4,25 @@
     spark.read.format("aeron.pcap").load("lan/*.pcap")
     spark.read.format("aeron.pcap").option("paths", json.dumps(["a.pcap", "b=lan/*.gz"])).load()
 
-Options, all texts:
+Options, all strings:
 
     path, paths    a path, pattern, folder or NAME=PATTERN; JSON list of such
-    ports          UDP ports separated by commas, either end; all others are counted, not read
-    table          "frames" (one row a frame) or "captures" (what became of a part's packets);
-                   for the analysis "survey" (both summed up) and "parcels" (frames packed together)
-    parts          at least so many partitions, as far as files and cells allow
-    split          "false": one partition a file
-    hash           "false": leave payload_hash null, which is quicker
-    crc32          "true": work out payload_crc32 as well
-    cell           bytes of a cell; for tests
+    ports          UDP ports of either endpoint, separated by commas; others are only counted
+    table          "frames" (one row a frame) or "captures" (packet counts of a part);
+                   for the analysis, "survey" (both as sums) and "frame_batches" (frames packed)
+    parts          minimum number of partitions, as far as files and cells allow
+    split          "false": one partition per file
+    hash           "false": leave payload_hash null, which is faster
+    crc32          "true": also compute payload_crc32
+    cell           bytes per cell; for tests
 
-Schema: `schema.FRAMES`, `schema.CAPTURES`, `survey.SURVEY` or `parcels.PARCELS`, nothing else.
-Partition rule: a compressed file is one partition; a plain one is cut every 128 MiB (or so that
-there are `parts`) at multiples of a cell, and each reader looks for the first record of its cells
-by itself (see `capture_stream`). Which rows there are, and what is in them, does not depend on the
-partitions, but for how many frames a parcel holds. Rows come as Arrow batches of at most about
-65,000; a reader holds some 100 MB whatever the file's size. The paths must be readable under the
-same name on every worker.
+Schema: `schema.FRAMES`, `schema.CAPTURES`, `survey.SURVEY` or `frame_batches.FRAME_BATCHES`.
+Partitions: a compressed file is one partition; a plain file is split every 128 MiB (or into
+`parts`) at multiples of a cell, and each reader finds the first record of its cells by itself (see
+`capture_stream`). The rows and their contents do not depend on the partitions, except for the
+number of frames in a frame batch. Rows are delivered in Arrow batches of at most about 65,000; a
+reader uses about 100 MB whatever the file size. The paths must be readable under the same name on
+every worker.
 """
 
 import json
@@ -36,31 +36,31 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from windtunnel.harness.dissect.capture.capture_stream import CELL_LENGTH
-from windtunnel.reports.analysis.analyze import FATE_COLUMNS
-from windtunnel.reports.analysis.engines.spark.frame_batches import PARCELS, packed
+from windtunnel.reports.analysis.options import OUTCOME_COLUMNS
 from windtunnel.reports.analysis.reading.capture_files import find_captures
 from windtunnel.reports.analysis.reading.parts import Part, PartReader, ReadSettings, plan
-from windtunnel.reports.analysis.reading.schema import CAPTURES, FRAMES, plain
+from windtunnel.reports.analysis.reading.schema import CAPTURES, FRAMES, decode_dictionaries
 from windtunnel.reports.analysis.reading.survey import SURVEY, survey_of
+from windtunnel.reports.analysis.sources.frame_batches import FRAME_BATCHES, pack_frames
 
 FORMAT = "aeron.pcap"
-TABLES = {"frames": FRAMES, "captures": CAPTURES, "survey": SURVEY, "parcels": PARCELS}
+TABLES = {"frames": FRAMES, "captures": CAPTURES, "survey": SURVEY, "frame_batches": FRAME_BATCHES}
 OPTIONS = ("path", "paths", "ports", "table", "parts", "split", "hash", "crc32", "cell")
 
 
 class CaptureOptionError(ValueError):
-    """An option of the source is wrong; the text names it, its value and what is expected."""
+    """An option of the source is invalid; the text names it, its value and the expected values."""
 
 
 @dataclass
 class CapturePartition(InputPartition):
-    """A part, as it is sent to a worker."""
+    """A part of a capture, as sent to a worker."""
 
     part: Part
 
 
 def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettings]:
-    """Paths, table and settings that options ask for. Raises CaptureOptionError."""
+    """Parse options to paths, table and settings. Raises CaptureOptionError."""
     for name in options:
         if name.lower() not in OPTIONS:
             raise CaptureOptionError(f"option {name!r}: expected one of {', '.join(OPTIONS)}")
@@ -73,20 +73,20 @@ def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettin
         settings = ReadSettings(
             ports=tuple(int(each) for each in options.get("ports", "").split(",") if each.strip()),
             parts=int(options.get("parts", "0")),
-            may_split=_truth(options, "split"),
-            keeps_hash=_truth(options, "hash"),
-            keeps_crc32=_truth(options, "crc32", "false"),
+            may_split=_boolean(options, "split"),
+            keeps_hash=_boolean(options, "hash"),
+            keeps_crc32=_boolean(options, "crc32", "false"),
             cell_length=int(options.get("cell", str(CELL_LENGTH))),
         )
     except ValueError as error:
         raise CaptureOptionError(f"options of {FORMAT}: {error}") from error
     if not paths:
-        raise CaptureOptionError(f"{FORMAT} needs a path, or the option 'paths'")
+        raise CaptureOptionError(f"{FORMAT}: expected a path or the option 'paths', found neither")
     return paths, table, settings
 
 
-def _truth(options: Mapping[str, str], name: str, otherwise: str = "true") -> bool:
-    text = options.get(name, otherwise).lower()
+def _boolean(options: Mapping[str, str], name: str, default: str = "true") -> bool:
+    text = options.get(name, default).lower()
     if text not in ("true", "false"):
         raise CaptureOptionError(f"{name}={text!r}: expected true or false")
     return text == "true"
@@ -108,12 +108,12 @@ class AeronPcap(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if schema != self.schema():
-            raise CaptureOptionError(f"{FORMAT} has its own schema; leave out .schema(...)")
+            raise CaptureOptionError(f"{FORMAT} has a fixed schema; remove .schema(...)")
         return CaptureSourceReader(self._paths, self._table, self._settings)
 
 
 class CaptureSourceReader(DataSourceReader):
-    """Plans on the driver, reads on the workers."""
+    """Plans partitions on Spark's driver, and reads them on its workers."""
 
     def __init__(self, paths: list[str], table: str, settings: ReadSettings) -> None:
         self._paths, self._table, self._settings = paths, table, settings
@@ -125,9 +125,9 @@ class CaptureSourceReader(DataSourceReader):
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         reader = PartReader(partition.part, self._settings)
         if self._table == "frames":
-            yield from map(plain, reader.batches())
-        elif self._table == "parcels":
-            yield from packed(reader.batches(FATE_COLUMNS))
+            yield from map(decode_dictionaries, reader.batches())
+        elif self._table == "frame_batches":
+            yield from pack_frames(reader.batches(OUTCOME_COLUMNS))
         elif self._table == "survey":
             yield survey_of(reader)
         else:

@@ -1,20 +1,21 @@
-"""`aeron.recording`: an archive's directory in Spark, Aeron's or ours.
+"""`aeron.recording`: a Spark data source for archive directories, of Aeron or of Windtunnel.
 
     spark.read.format("aeron.recording").load("archive")
     spark.read.format("aeron.recording").option("table", "messages").option("recordings", "0,2")...
 
-Options, all texts:
+Options, all strings:
 
-    path, paths    an archive's directory or a pattern of such; JSON list of such
-    table          "frames" (one row a frame), "messages", "recordings" (the catalog) or "segments"
-                   (one row a file: how far it could be read, and why no further)
-    recordings     recording ids separated by commas; all that are valid if there are none
-    payload        "true": with each message its bytes
+    path, paths    an archive directory or a pattern; JSON list of them
+    table          "frames" (one row per frame), "messages", "recordings" (the catalog) or
+                   "segments"
+                   (one row per file: how far it could be read, and why not further)
+    recordings     recording ids separated by commas; default: all valid ones
+    payload        "true": include the bytes of each message
 
-Schemas are those of `recording_tables`. Partition rule: one partition a segment file, of the table
-"recordings" one a directory; neither frame nor message reaches into another file. Rows come as
-Arrow batches of at most some 16,000 frames or 8 MiB of messages; a reader holds a few MB whatever
-the file's length. The paths must be readable under the same name on every worker.
+Schemas: see `recording_tables`. Partitions: one per segment file, for the table "recordings" one
+per directory; neither frames nor messages span files. Rows are delivered in Arrow batches of at
+most about 16,000 frames or 8 MiB of messages; a reader uses a few MB whatever the file length. The
+paths must be readable under the same name on every worker.
 """
 
 from collections.abc import Iterator, Mapping
@@ -46,8 +47,8 @@ OPTIONS = ("path", "paths", "table", "recordings", "payload")
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What the options ask for."""
+class RecordingOptions:
+    """Parsed options of the source."""
 
     archives: tuple[Path, ...]
     table: str
@@ -57,13 +58,13 @@ class Asked:
 
 @dataclass
 class ArchivePartition(InputPartition):
-    """A segment file, or the directory whose catalog is wanted, as it is sent to a worker."""
+    """A segment file, or an archive directory for its catalog, as sent to a worker."""
 
     part: SegmentPart | Path
 
 
-def read_options(options: Mapping[str, str]) -> Asked:
-    """What is asked for. Raises RunTableError naming what is wrong or missing."""
+def read_options(options: Mapping[str, str]) -> RecordingOptions:
+    """Parse options. Raises RunTableError naming the option that is wrong or missing."""
     for name in options:
         if name.lower() not in OPTIONS:
             raise RunTableError(f"option {name!r}: expected one of {', '.join(OPTIONS)}")
@@ -73,13 +74,13 @@ def read_options(options: Mapping[str, str]) -> Asked:
     ids = [each for each in options.get("recordings", "").split(",") if each.strip()]
     for each in ids:
         if not each.strip().isdecimal():
-            raise RunTableError(f"option 'recordings': {each!r} is no recording id")
+            raise RunTableError(f"option 'recordings': {each!r}: expected a recording id")
     payload = options.get("payload", "false").lower()
     if payload not in ("true", "false"):
         raise RunTableError(f"option 'payload': {payload!r}: expected true or false")
     paths = {name: options[name] for name in ("path", "paths") if name in options}
-    wanted = frozenset(int(each) for each in ids) if ids else None
-    return Asked(tuple(read_paths(paths)), table, wanted, payload == "true")
+    recording_ids = frozenset(int(each) for each in ids) if ids else None
+    return RecordingOptions(tuple(read_paths(paths)), table, recording_ids, payload == "true")
 
 
 class AeronRecording(DataSource):
@@ -87,33 +88,33 @@ class AeronRecording(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
-        self._asked = read_options(options)
+        self._options = read_options(options)
 
     @classmethod
     def name(cls) -> str:
         return FORMAT
 
     def schema(self) -> StructType:
-        return from_arrow_schema(TABLES[self._asked.table])
+        return from_arrow_schema(TABLES[self._options.table])
 
     def reader(self, schema: StructType) -> DataSourceReader:
-        return AeronRecordingReader(self._asked)
+        return AeronRecordingReader(self._options)
 
 
 class AeronRecordingReader(DataSourceReader):
-    """Plans on the driver, reads on the workers."""
+    """Plans partitions on Spark's driver, and reads them on its workers."""
 
-    def __init__(self, asked: Asked) -> None:
-        self._asked = asked
+    def __init__(self, options: RecordingOptions) -> None:
+        self._options = options
 
     def partitions(self) -> list[Any]:
-        asked = self._asked
-        if asked.table == "recordings":
-            return [ArchivePartition(each) for each in asked.archives]
+        options = self._options
+        if options.table == "recordings":
+            return [ArchivePartition(each) for each in options.archives]
         return [
             ArchivePartition(part)
-            for archive in asked.archives
-            for part in segment_parts(archive, asked.recordings)
+            for archive in options.archives
+            for part in segment_parts(archive, options.recordings)
         ]
 
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
@@ -121,9 +122,9 @@ class AeronRecordingReader(DataSourceReader):
             yield recordings(partition.part)
             return
         reader = SegmentReader(partition.part)
-        if self._asked.table == "segments":
+        if self._options.table == "segments":
             yield reader.summary()
-        elif self._asked.table == "messages":
-            yield from reader.messages(keeps_payload=self._asked.keeps_payload)
+        elif self._options.table == "messages":
+            yield from reader.messages(keeps_payload=self._options.keeps_payload)
         else:
             yield from reader.frames()

@@ -1,13 +1,13 @@
-"""What an Aeron archive's directory holds, as tables: recordings, their files, frames, messages.
+"""Tables of an Aeron archive directory: recordings, segment files, frames and messages.
 
-    archive.catalog         recordings   a row an entry, deleted ones too
-    <id>-<position>.rec     segments     a row a file: how far it goes, and what is wrong with it
+    archive.catalog         recordings   one row per entry, including deleted ones
+    <id>-<position>.rec     segments     one row per file: its extent, and any problem in it
                             frames       DATA and PAD, each with the CRC-32 of its payload
-                            messages     put together from them, with their CRC-32 or their bytes
+                            messages     reassembled from them, with their CRC-32 or their bytes
 
-Any archive's files will do, Aeron's or ours, at work or dead. Only what the catalog calls valid is
-read. Rows are right as far as they go: `problem` says where a recording could not be followed.
-No message reaches over the end of a term, so none reaches into another file.
+Archives of Aeron and of Windtunnel can be read, running or stopped. Only valid catalog entries are
+read. Rows are correct up to the point that `problem` reports. Messages do not span terms, and so do
+not span files.
 """
 
 from dataclasses import asdict, dataclass
@@ -45,8 +45,8 @@ RECORDINGS = pa.schema(
         ("problem", pa.string()),
     ]
 )  # fmt: skip
-"""Stop position and time are null while it is recorded. The last row of a damaged catalog has no
-recording, and the damage as its problem."""
+"""Stop position and time are null while the recording is active. The last row of a damaged catalog
+has no recording; its `problem` describes the damage."""
 SEGMENTS = pa.schema(
     [
         *_IDENTITY,
@@ -74,8 +74,8 @@ FRAMES = pa.schema(
         ("checksum", pa.string()),
     ]
 )
-"""`checksum` is CRC-32 or CRC-32C where the archive wrote the frame's own over its session, which
-is null then."""
+"""`checksum`: CRC-32 or CRC-32C if the archive stored the frame's checksum in its session id field;
+`session_id` is null then."""
 MESSAGES = pa.schema(
     [
         *_IDENTITY,
@@ -85,12 +85,12 @@ MESSAGES = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""`position` is that of the first frame; `payload` is null unless it was asked for."""
+"""`position`: of the first frame; `payload`: null unless requested."""
 
 
 @dataclass(frozen=True)
 class SegmentPart:
-    """One segment file of one recording, which can be read by itself."""
+    """One segment file of one recording, which can be read independently."""
 
     archive: str
     recording: Recording
@@ -99,7 +99,7 @@ class SegmentPart:
 
 
 def recordings(archive: Path) -> pa.RecordBatch:
-    """RECORDINGS of an archive's directory. Raises RunTableError."""
+    """Return RECORDINGS of an archive directory. Raises RunTableError."""
     catalog, files = _catalog_of(archive)
     rows: list[dict[str, Any]] = []
     for each in catalog.recordings:
@@ -110,7 +110,8 @@ def recordings(archive: Path) -> pa.RecordBatch:
             "state": STATE_NAMES.get(each.state, str(each.state)),
             "archive": str(archive),
             "segment_files": len(own),
-            "problem": each.fault or ("" if missing is None else f"no file for {missing}"),
+            "problem": each.fault
+            or ("" if missing is None else f"no segment file for position {missing}"),
         }
         for name in ("stop_position", "stop_timestamp_ms"):
             row[name] = None if row[name] == -1 else row[name]
@@ -121,13 +122,13 @@ def recordings(archive: Path) -> pa.RecordBatch:
     return pa.RecordBatch.from_pylist(rows, schema=RECORDINGS)
 
 
-def segment_parts(archive: Path, wanted: frozenset[int] | None = None) -> list[SegmentPart]:
-    """The files to read for these recordings, or all, in order. Raises RunTableError."""
+def segment_parts(archive: Path, recording_ids: frozenset[int] | None = None) -> list[SegmentPart]:
+    """Return the segment files of these or all recordings, in order. Raises RunTableError."""
     catalog, files = _catalog_of(archive)
     return [
         SegmentPart(str(archive), each, base, str(path))
         for each in catalog.recordings
-        if each.is_readable and (wanted is None or each.recording_id in wanted)
+        if each.is_readable and (recording_ids is None or each.recording_id in recording_ids)
         for base, path in _own_files(each, files).items()
     ]
 
@@ -142,7 +143,7 @@ def _catalog_of(archive: Path) -> tuple[Catalog, dict[int, dict[int, Path]]]:
 
 
 def _own_files(recording: Recording, files: dict[int, dict[int, Path]]) -> dict[int, Path]:
-    """By base position, the files that belong to a recording as it is now."""
+    """Return the current segment files of a recording, by base position."""
     if not recording.is_readable:
         return {}
     found = files.get(recording.recording_id, {})

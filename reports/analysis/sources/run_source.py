@@ -1,12 +1,12 @@
-"""`aeron.counters`, `aeron.ledger`, `aeron.decisions`, `aeron.logbuffer`: run folders in Spark.
+"""Spark data sources for run folders: `aeron.counters`, `.ledger`, `.decisions`, `.logbuffer`.
 
     spark.read.format("aeron.decisions").load("runs/<suite>/<run>")
     spark.read.format("aeron.counters").option("paths", json.dumps([...])).load()
 
-Options: `path`, a run folder or a pattern of such, of `aeron.logbuffer` also a log buffer file;
-`paths`, a JSON list of them. Schemas are those of `run_tables`. Partition rule: one partition a run
-folder, of `aeron.logbuffer` one a file. Rows come as Arrow batches; the paths must be readable
-under the same name on every worker.
+Options: `path`, a run folder or a pattern, for `aeron.logbuffer` also a log buffer file; `paths`, a
+JSON list of them. Schemas: see `run_tables`. Partitions: one per run folder, for `aeron.logbuffer`
+one per file. Rows are delivered in Arrow batches; the paths must be readable under the same name on
+every worker.
 """
 
 import glob
@@ -28,13 +28,13 @@ OPTIONS = ("path", "paths")
 
 @dataclass
 class FolderPartition(InputPartition):
-    """A run folder or a log buffer, as it is sent to a worker."""
+    """A run folder or a log buffer, as sent to a worker."""
 
     path: str
 
 
 def read_paths(options: Mapping[str, str]) -> list[Path]:
-    """The paths that options ask for. Raises RunTableError naming what is wrong or missing."""
+    """Expand the paths of the options. Raises RunTableError naming the option or path."""
     for name in options:
         if name.lower() not in OPTIONS:
             raise RunTableError(f"option {name!r}: expected one of {', '.join(OPTIONS)}")
@@ -44,18 +44,18 @@ def read_paths(options: Mapping[str, str]) -> list[Path]:
     except ValueError as error:
         raise RunTableError(f"option 'paths': not a JSON list: {error}") from error
     if not given:
-        raise RunTableError("a source of run folders needs a path, or the option 'paths'")
+        raise RunTableError("expected a path or the option 'paths', found neither")
     found = []
     for text in given:
         paths = sorted(glob.glob(text)) or ([text] if Path(text).exists() else [])
         if not paths:
-            raise RunTableError(f"{text}: no such folder")
+            raise RunTableError(f"{text}: no such file or folder")
         found += [Path(each) for each in paths]
     return found
 
 
 class RunSource(DataSource):
-    """What the four sources share."""
+    """Base class of the four sources."""
 
     kind: ClassVar[str]
 
@@ -98,7 +98,7 @@ SOURCES = (AeronCounters, AeronLedger, AeronDecisions, AeronLogbuffer)
 
 
 class RunSourceReader(DataSourceReader):
-    """Plans on the driver, reads on the workers."""
+    """Plans partitions on Spark's driver, and reads them on its workers."""
 
     def __init__(self, kind: str, paths: list[Path]) -> None:
         self._kind, self._paths = kind, paths

@@ -1,11 +1,11 @@
-"""What a run folder holds beside its captures, as tables: counters, ledger, decisions, logs.
+"""Tables of a run folder, apart from its captures: counters, ledger, decisions, log buffers.
 
     hosts/<host>/counters.bin + .json   counters    each change of each counter
-    ledger.json                         ledger      what came into the middlebox and left it
-    decisions.bin                       decisions   what was done to which frame
+    ledger.json                         ledger      what entered the middlebox and what left it
+    decisions.bin                       decisions   the action applied to each frame
     hosts/<host>/logs/*.logbuffer       frames of the log buffers, term by term
 
-A file that is not there gives no rows; one that cannot be understood raises RunTableError.
+A missing file yields no rows; a malformed one raises RunTableError.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.host.counter_sample import read_counters, read_samples
-from windtunnel.harness.artifact.host.held_log import SUFFIX
+from windtunnel.harness.artifact.host.log_index import SUFFIX
 from windtunnel.harness.artifact.middlebox.decision import ACTIONS, LINKS, read_decisions
 from windtunnel.harness.artifact.middlebox.frame_class import NAMES
 from windtunnel.harness.artifact.middlebox.ledger import Ledger
@@ -29,7 +29,7 @@ from windtunnel.harness.dissect.driver_files.log_buffer import (
     read_log_buffer,
 )
 
-ROWS_A_BATCH = 1 << 16
+ROWS_PER_BATCH = 1 << 16
 
 COUNTERS = pa.schema(
     [
@@ -71,7 +71,7 @@ DECISIONS = pa.schema(
         *((name, pa.int64()) for name in _DECISION_NUMBERS),
     ]
 )
-"""`rule` is an index into the faults of the run's case; `position` is -1 of a frame without one."""
+"""`rule`: an index into the faults of the run's case; `position`: -1 for a frame without one."""
 LOG_FRAMES = pa.schema(
     [
         ("file", pa.string()),
@@ -89,11 +89,11 @@ LOG_FRAMES = pa.schema(
 
 
 class RunTableError(ValueError):
-    """A file of a run folder cannot be understood; the text names the file and the fault."""
+    """A file of a run folder is malformed; the text names the file and the fault."""
 
 
 def counters(path: Path) -> Iterator[pa.RecordBatch]:
-    """COUNTERS of a run folder, a host after the other. Raises RunTableError."""
+    """Yield COUNTERS of a run folder, host by host. Raises RunTableError."""
     run = RunDir(path)
     for host in _hosts(run):
         samples = read_samples(run.host(host).counter_samples)
@@ -115,7 +115,7 @@ def counters(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def ledger(path: Path) -> Iterator[pa.RecordBatch]:
-    """LEDGER of a run folder. Raises RunTableError."""
+    """Yield LEDGER of a run folder. Raises RunTableError."""
     try:
         found = Ledger.read(RunDir(path).ledger)
     except DocumentError as error:
@@ -136,7 +136,7 @@ def ledger(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def decisions(path: Path) -> Iterator[pa.RecordBatch]:
-    """DECISIONS of a run folder. Raises RunTableError."""
+    """Yield DECISIONS of a run folder. Raises RunTableError."""
     for part in _parts(read_decisions(RunDir(path).decisions)):
         columns = {name: _column(part, name, DECISIONS) for name in _DECISION_NUMBERS}
         columns["run"] = _repeated(path.name, len(part))
@@ -150,7 +150,7 @@ def decisions(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def log_frames(path: Path) -> Iterator[pa.RecordBatch]:
-    """LOG_FRAMES of one log buffer file, oldest term first. Raises RunTableError."""
+    """Yield LOG_FRAMES of one log buffer file, oldest term first. Raises RunTableError."""
     try:
         with path.open("rb") as file:
 
@@ -171,7 +171,7 @@ def log_frames(path: Path) -> Iterator[pa.RecordBatch]:
                             **{name: getattr(frame, name) for name in LOG_FRAMES.names[3:]},
                         }
                     )
-                    if len(rows) >= ROWS_A_BATCH:
+                    if len(rows) >= ROWS_PER_BATCH:
                         yield pa.RecordBatch.from_pylist(rows, schema=LOG_FRAMES)
                         rows = []
     except (LogBufferError, OSError) as error:
@@ -181,7 +181,7 @@ def log_frames(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def log_files(path: Path) -> list[Path]:
-    """The log buffers of a run folder, or of a folder; a file is itself."""
+    """Return the log buffers below a folder; for a file, the file itself."""
     if path.is_file():
         return [path]
     return sorted(path.rglob(f"*{SUFFIX}"))
@@ -193,7 +193,7 @@ READERS: dict[str, tuple[pa.Schema, Callable[[Path], Iterator[pa.RecordBatch]]]]
     "decisions": (DECISIONS, decisions),
     "logbuffer": (LOG_FRAMES, log_frames),
 }
-"""By the name of the source behind `aeron.`."""
+"""Schema and reader by source name, without the prefix `aeron.`."""
 
 
 def _hosts(run: RunDir) -> list[str]:
@@ -203,8 +203,8 @@ def _hosts(run: RunDir) -> list[str]:
 def _parts(records: Any) -> Iterator[Any]:
     if records is None:
         return
-    for start in range(0, len(records), ROWS_A_BATCH):
-        yield records[start : start + ROWS_A_BATCH]
+    for start in range(0, len(records), ROWS_PER_BATCH):
+        yield records[start : start + ROWS_PER_BATCH]
 
 
 def _column(records: Any, name: str, schema: pa.Schema) -> pa.Array:

@@ -1,11 +1,11 @@
-"""Reading one segment file of a recording: its frames, the messages in them, and how far it goes.
+"""Reader of one segment file of a recording: its frames, its messages, and its extent.
 
     file --window by window--> rows of frames --> FRAMES
                                    |
-                                   +--> `image_kernel` --> MESSAGES, with bytes if they are wanted
+                                   +--> `image_kernel` --> MESSAGES, optionally with their bytes
 
-Memory is a window and the rows of one, whatever the file's length. A file may be written to, or
-taken away, meanwhile: then it ends where it ends.
+Memory is one window and its rows, whatever the file length. The file may be written to or removed
+meanwhile; reading stops where it ends.
 """
 
 from collections.abc import Iterator
@@ -26,37 +26,37 @@ from windtunnel.reports.analysis.sources.recording_tables import (
 )
 
 WINDOW_LENGTH = 1 << 20
-ROWS_A_WINDOW = 1 << 14
-PAYLOADS_A_BATCH = 1 << 23
-"""Bytes of messages after which a batch is told."""
+ROWS_PER_WINDOW = 1 << 14
+PAYLOAD_BYTES_PER_BATCH = 1 << 23
+"""Bytes of messages after which a batch is returned."""
 HEADER_LENGTH = 32
 _NUMBERS = (
     "position", "flags", "frame_length", "stream_id", "term_id", "term_offset", "reserved_value",
 )  # fmt: skip
-_NEVER = np.iinfo(np.int64).max
+_NO_LIMIT = np.iinfo(np.int64).max
 
 
 class SegmentReader:
-    """Reads one file once, as frames or as messages; `summary` is final after the last batch."""
+    """Reader of one file, as frames or as messages; `summary` is final after the last batch."""
 
     def __init__(self, part: SegmentPart) -> None:
         self._part, recording = part, part.recording
-        self._place = np.zeros(1, dtype=walk.SEGMENT)
-        self._place[0]["position"] = recording.data_start(part.base)
-        self._place[0]["end"] = recording.data_end(part.base)
+        self._cursor = np.zeros(1, dtype=walk.SEGMENT)
+        self._cursor[0]["position"] = recording.data_start(part.base)
+        self._cursor[0]["end"] = recording.data_end(part.base)
         for name in ("initial_term_id", "term_length", "mtu", "stream_id", "session_id"):
-            self._place[0][name] = getattr(recording, name)
+            self._cursor[0][name] = getattr(recording, name)
         self._image = np.zeros(1, dtype=image.IMAGE)
         self._counts = {"data_frames": 0, "pad_frames": 0}
         self._length, self._problem, self._is_read = 0, "", False
 
     def frames(self) -> Iterator[pa.RecordBatch]:
-        """The frames, of schema FRAMES."""
+        """Yield the frames as FRAMES."""
         for _, rows in self._windows():
             yield self._frame_batch(rows)
 
     def messages(self, *, keeps_payload: bool) -> Iterator[pa.RecordBatch]:
-        """The messages, of schema MESSAGES, with their bytes if they are kept."""
+        """Yield the messages as MESSAGES, with their bytes if `keeps_payload`."""
         for file, rows in self._windows():
             found = self._assembled(rows)
             if keeps_payload:
@@ -65,11 +65,11 @@ class SegmentReader:
                 yield self._message_batch(found, pa.nulls(len(found), pa.binary()))
 
     def summary(self) -> pa.RecordBatch:
-        """One row of schema SEGMENTS; reads the file if nobody has."""
+        """Return one row of SEGMENTS; reads the file unless it was read already."""
         if not self._is_read:
             for _, rows in self._windows():
                 self._assembled(rows)
-        made = self._image[0]
+        totals = self._image[0]
         row = {
             "archive": self._part.archive,
             "recording_id": self._part.recording.recording_id,
@@ -77,29 +77,29 @@ class SegmentReader:
             "base_position": self._part.base,
             "file_length": self._length,
             "start_position": self._part.recording.data_start(self._part.base),
-            "end_position": int(self._place[0]["position"]),
+            "end_position": int(self._cursor[0]["position"]),
             **self._counts,
-            **{name: int(made[name]) for name in ("messages", "message_bytes")},
-            "broken_messages": int(made["broken_messages"] + made["is_inside"]),
+            **{name: int(totals[name]) for name in ("messages", "message_bytes")},
+            "broken_messages": int(totals["broken_messages"] + totals["is_inside"]),
             "problem": self._problem,
         }
         return pa.RecordBatch.from_pylist([row], schema=SEGMENTS)
 
     def _windows(self) -> Iterator[tuple[BinaryIO, NDArray[Any]]]:
-        """Rows of frames, and the file to read more of them from."""
+        """Yield rows of frames, with the open file."""
         self._is_read = True
-        place, rows = self._place[0], np.zeros(ROWS_A_WINDOW, dtype=walk.RECORDED)
+        cursor, rows = self._cursor[0], np.zeros(ROWS_PER_WINDOW, dtype=walk.RECORDED)
         try:
             with open(self._part.path, "rb") as file:
                 self._length = file.seek(0, 2)
                 status = walk.MORE
                 while status == walk.MORE:
-                    file.seek(int(place["position"]) - self._part.base)
+                    file.seek(int(cursor["position"]) - self._part.base)
                     window = np.frombuffer(file.read(WINDOW_LENGTH), dtype=np.uint8)
-                    status = walk.walk_segment(window, place, rows)
-                    if not place["count"]:
+                    status = walk.walk_segment(window, cursor, rows)
+                    if not cursor["count"]:
                         break
-                    found = rows[: place["count"]]
+                    found = rows[: cursor["count"]]
                     data_frames = int((found["frame_type"] == DATA).sum())
                     self._counts["data_frames"] += data_frames
                     self._counts["pad_frames"] += len(found) - data_frames
@@ -107,18 +107,18 @@ class SegmentReader:
         except OSError as error:
             self._problem = f"cannot be read: {error.strerror}"
             return
-        self._problem = self._why(status)
+        self._problem = self._problem_at_end(status)
 
-    def _why(self, status: int) -> str:
-        """What is wrong where the walk ended; empty if it came to an end that can be."""
-        place, stop = self._place[0], self._part.recording.stop_position
+    def _problem_at_end(self, status: int) -> str:
+        """Describe the problem at the end of the walk; empty if the end is valid."""
+        cursor, stop = self._cursor[0], self._part.recording.stop_position
         if status in walk.PROBLEMS:
-            return f"at {place['position']} {walk.PROBLEMS[status]}"
-        if place["position"] < place["end"] and (status == walk.MORE or stop >= 0):
+            return f"at {cursor['position']} {walk.PROBLEMS[status]}"
+        if cursor["position"] < cursor["end"] and (status == walk.MORE or stop >= 0):
             where = "the file ends" if status == walk.MORE else "there are no more frames"
-            return f"{where} at {place['position']}, before {place['end']}"
-        if stop >= 0 and place["position"] > place["end"]:
-            return f"its last frame reaches over the stop position, to {place['position']}"
+            return f"{where} at {cursor['position']}, before {cursor['end']}"
+        if stop >= 0 and cursor["position"] > cursor["end"]:
+            return f"the last frame extends beyond the stop position, to {cursor['position']}"
         return ""
 
     def _frame_batch(self, rows: NDArray[Any]) -> pa.RecordBatch:
@@ -137,7 +137,7 @@ class SegmentReader:
         return pa.RecordBatch.from_arrays([columns[name] for name in FRAMES.names], schema=FRAMES)
 
     def _assembled(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """The messages that end in these rows. Padding is a hole: it breaks what it lies in."""
+        """Return the messages that end in these rows; padding inside a message breaks it."""
         data = rows[rows["frame_type"] == DATA]
         parts = np.zeros(len(data), dtype=image.PART)
         parts["start"] = data["position"]
@@ -147,7 +147,7 @@ class SegmentReader:
         parts["is_data"] = parts["has_crc"] = 1
         messages = np.zeros(len(parts), dtype=image.MESSAGE)
         before = int(self._image[0]["messages"])
-        image.assemble(parts, self._image[0], messages, _NEVER)
+        image.assemble(parts, self._image[0], messages, _NO_LIMIT)
         return messages[: int(self._image[0]["messages"]) - before]
 
     def _message_batch(self, messages: NDArray[Any], payloads: pa.Array) -> pa.RecordBatch:
@@ -166,21 +166,21 @@ class SegmentReader:
         for index, each in enumerate(messages):
             payloads.append(self._payload(file, int(each["position"]), int(each["length"])))
             kept += len(payloads[-1])
-            if kept >= PAYLOADS_A_BATCH or index + 1 == len(messages):
+            if kept >= PAYLOAD_BYTES_PER_BATCH or index + 1 == len(messages):
                 batch = messages[first : index + 1]
                 yield self._message_batch(batch, pa.array(payloads, pa.binary()))
                 payloads, first, kept = [], index + 1, 0
 
     def _payload(self, file: BinaryIO, position: int, length: int) -> bytes:
-        """The bytes of a message of which all frames have been walked."""
+        """Return the bytes of a message whose frames have all been read."""
         file.seek(position - self._part.base)
-        most = self._part.recording.mtu - HEADER_LENGTH
+        payload_max = self._part.recording.mtu - HEADER_LENGTH
         fragments = []
         while True:
             frame_length = int.from_bytes(file.read(HEADER_LENGTH)[:4], "little")
             fragments.append(file.read(frame_length - HEADER_LENGTH))
             length -= len(fragments[-1])
-            if length <= 0 or not 0 <= frame_length - HEADER_LENGTH <= most:
+            if length <= 0 or not 0 <= frame_length - HEADER_LENGTH <= payload_max:
                 return b"".join(fragments)
             file.seek(-frame_length % HEADER_LENGTH, 1)
 

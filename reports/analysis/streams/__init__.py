@@ -1,1 +1,1 @@
-"""One stream at one vantage point: gaps, repair, windows, images, outcomes of frames."""
+"""Analysis of one stream at one vantage point: gaps, repair, windows, image, frame outcomes."""

@@ -1,10 +1,11 @@
-"""Windows, limits, stalls and round trips of one stream at one vantage point.
+"""Windows, limits, stalls and round-trip times of one stream at one vantage point.
 
-    events, what `repair` told of them --> `flow_control_kernel` --> windows, stalls
-    RTTM frames, NAKs and what answered them                     --> round trips
+    events and their outcomes from `repair` --> `flow_control_kernel` --> windows, stalls
+    RTTM frames; NAKs and their retransmits                           --> round-trip times
 
-A round trip is what a pair of frames takes that pass here in both directions: near the receiver the
-whole way there and back, near the sender only the sender's answer.
+A round trip is measured between two frames that pass this point in opposite directions. Near the
+receiver it is the whole path there and back; near the sender it is only the response time of the
+sender.
 """
 
 import math
@@ -16,14 +17,15 @@ import pyarrow as pa
 
 from windtunnel.harness.artifact.middlebox.frame_class import RTTM
 from windtunnel.reports.analysis.kernels import flow_control_kernel as kernel
-from windtunnel.reports.analysis.reading.stream_events import Events, grown, ints, types_of
+from windtunnel.reports.analysis.reading.stream_events import Events, grow, ints, types_of
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.repair import KEY
 
-PAUSE_NS = 10_000_000
-"""Shorter pauses between new frames are not told."""
-CAUSES = ("hole", "receiver")
-"""Of a stall: the receiver had a hole and could not consume beyond it; it did not consume."""
+PAUSE_MIN_NS = 10_000_000
+"""Shorter pauses between new frames are ignored."""
+STALL_CAUSES = ("hole", "receiver")
+"""Causes of a stall: a gap beyond which the receiver could not consume; a receiver that did not
+consume."""
 
 WINDOWS = pa.schema(
     [
@@ -55,12 +57,12 @@ WINDOWS = pa.schema(
         ("repair_median_rtts", pa.float64()),
     ]
 )
-"""`over_runs`: new frames that end more than half a term behind what was consumed, so that the
-receiver drops them; padding may, for the limit is asked for its header alone. `idle`: pauses in
-which there was room, so the sender had nothing to send. `rtt`: RTTM and its reply, without what the
-replying driver says it took. `nak_answer`: from a NAK to the first frame that answers it. `repair`:
-from the first sign of a gap until all of it was there; in round trips by the shortest RTTM, or the
-quickest answer to a NAK."""
+"""`over_runs`: new frames that end more than half a term beyond the consumption position, which the
+receiver drops; padding may legitimately do so, because only its header is checked against the
+limit. `idle`: pauses with room, in which the sender had nothing to send. `rtt`: from an RTTM frame
+to its reply, without the reception delta that the reply reports. `nak_answer`: from a NAK to the
+first retransmit for it. `repair`: from the first sign of a gap until it was filled completely;
+`repair_median_rtts` divides by the shortest RTTM round trip, or the shortest `nak_answer`."""
 STALLS = pa.schema(
     [
         *KEY,
@@ -72,15 +74,15 @@ STALLS = pa.schema(
         ("cause", pa.string()),
     ]
 )
-"""`start_ns`: of the last new frame before; `opened_ns`: when a status message made room; `end_ns`:
-of the next new frame; `duration_ns`: from start to room."""
+"""`start_ns`: time of the last new frame; `opened_ns`: when a status message made room; `end_ns`:
+time of the next new frame; `duration_ns`: from `start_ns` to `opened_ns`."""
 
 _ECHOES_MAX = 4_096
 _TIMES_MAX = 1 << 16
 
 
 class FlowControlWalk:
-    """Follows one stream at one vantage point."""
+    """Measures flow control of one stream at one vantage point."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._reach_bytes = geometry.term_length // 2
@@ -91,10 +93,10 @@ class FlowControlWalk:
         self._trips_ns: list[int] = []
         self._trip_count = 0
 
-    def feed(self, events: Events, told: Any, flow_count: int) -> None:
-        """Take in events and what `RepairWalk.feed` told of them."""
-        self._windows = grown(self._windows, flow_count)
-        self._stalls = grown(self._stalls, self._count + len(events.rows))
+    def feed(self, events: Events, outcomes: Any, flow_count: int) -> None:
+        """Process events and the outcomes that `RepairWalk.feed` returned for them."""
+        self._windows = grow(self._windows, flow_count)
+        self._stalls = grow(self._stalls, self._count + len(events.rows))
         self._count = kernel.follow_windows(
             events.times_ns,
             events.kinds,
@@ -102,8 +104,8 @@ class FlowControlWalk:
             events.starts,
             events.ends,
             events.charged,
-            told,
-            PAUSE_NS,
+            outcomes,
+            PAUSE_MIN_NS,
             self._reach_bytes,
             self._windows,
             self._stalls,
@@ -111,7 +113,7 @@ class FlowControlWalk:
         )
 
     def feed_echoes(self, frames: Any) -> None:
-        """Take in RTTM frames: the second that carries a time goes back to who sent the first."""
+        """Process RTTM frames; the second frame with one timestamp is the reply to the first."""
         echoes = np.flatnonzero(types_of(frames) == RTTM)
         if not len(echoes):
             return
@@ -126,8 +128,8 @@ class FlowControlWalk:
         )
         for echo, time_ns, delta_ns, address, port in rows:
             source = f"{address} {port}"
-            asked = self._echoes.get(echo)
-            if asked is None or asked[1] == source:
+            request = self._echoes.get(echo)
+            if request is None or request[1] == source:
                 if len(self._echoes) >= _ECHOES_MAX:
                     self._echoes.pop(next(iter(self._echoes)))
                 self._echoes[echo] = time_ns, source
@@ -135,10 +137,10 @@ class FlowControlWalk:
             del self._echoes[echo]
             self._trip_count += 1
             if len(self._trips_ns) < _TIMES_MAX:
-                self._trips_ns.append(time_ns - asked[0] - delta_ns)
+                self._trips_ns.append(time_ns - request[0] - delta_ns)
 
     def window(self, index: int, gaps: list[dict[str, Any]]) -> dict[str, Any]:
-        """The columns of WINDOWS behind the key, of one destination with these gaps."""
+        """Return the columns of WINDOWS after the key, for one destination with these gaps."""
         state: Any = self._windows[index] if index < len(self._windows) else None
         if state is None:
             state = np.zeros(1, dtype=kernel.WINDOW)[0]
@@ -149,16 +151,16 @@ class FlowControlWalk:
             for gap in gaps
             if gap["first_nak_ns"] and (gap["first_filled_ns"] or 0) > gap["first_nak_ns"]
         ]
-        trips, quick = _spread(self._trips_ns), _spread(answers)
+        round_trips, answer_times = _spread(self._trips_ns), _spread(answers)
         repairs = sorted(gap["time_to_repair_ns"] for gap in gaps if gap["outcome"] == "repaired")
-        round_trip_ns = trips[0] or quick[0]
-        median_ns = _share(repairs, 0.5)
+        round_trip_ns = round_trips[0] or answer_times[0]
+        median_ns = _quantile(repairs, 0.5)
         return {
             "repairs": len(repairs),
             "repair_median_ns": median_ns,
-            "repair_p90_ns": _share(repairs, 0.9),
-            "repair_p99_ns": _share(repairs, 0.99),
-            "repair_max_ns": _share(repairs, 1.0),
+            "repair_p90_ns": _quantile(repairs, 0.9),
+            "repair_p99_ns": _quantile(repairs, 0.99),
+            "repair_max_ns": _quantile(repairs, 1.0),
             "repair_median_rtts": median_ns / round_trip_ns
             if median_ns is not None and round_trip_ns
             else None,
@@ -177,16 +179,16 @@ class FlowControlWalk:
             "idle_pauses": int(state["idle_count"]),
             "idle_ns": int(state["idle_ns"]),
             "rtt_measurements": self._trip_count,
-            "rtt_min_ns": trips[0],
-            "rtt_median_ns": trips[1],
-            "rtt_max_ns": trips[2],
+            "rtt_min_ns": round_trips[0],
+            "rtt_median_ns": round_trips[1],
+            "rtt_max_ns": round_trips[2],
             "nak_answers": len(answers),
-            "nak_answer_min_ns": quick[0],
-            "nak_answer_median_ns": quick[1],
+            "nak_answer_min_ns": answer_times[0],
+            "nak_answer_median_ns": answer_times[1],
         }
 
     def stalls(self, flow: int) -> Iterator[dict[str, Any]]:
-        """The columns of STALLS behind the key, of one destination."""
+        """Yield the columns of STALLS after the key, for one destination."""
         found = self._stalls[: self._count]
         for stall in found[found["flow"] == flow]:
             start, opened = int(stall["start_ns"]), int(stall["opened_ns"])
@@ -196,18 +198,18 @@ class FlowControlWalk:
                 "end_ns": int(stall["end_ns"]),
                 "duration_ns": opened - start,
                 "position": int(stall["position"]),
-                "cause": CAUSES[int(stall["cause"])],
+                "cause": STALL_CAUSES[int(stall["cause"])],
             }
 
 
 def _spread(values: list[int]) -> tuple[int | None, int | None, int | None]:
-    """Least, median and greatest; None of nothing."""
+    """Return minimum, median and maximum; None for an empty list."""
     if not values:
         return None, None, None
     ordered = sorted(values)
     return ordered[0], ordered[len(ordered) // 2], ordered[-1]
 
 
-def _share(ordered: list[int], share: float) -> int | None:
-    """The value that this share of an ordered list does not exceed; None of nothing."""
+def _quantile(ordered: list[int], share: float) -> int | None:
+    """Return a quantile of a sorted list; None for an empty list."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None

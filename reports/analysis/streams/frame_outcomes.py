@@ -1,12 +1,13 @@
-"""The table of fates: a row for each frame with a position at each vantage point, and what is lost.
+"""The table `fates`: a row per DATA or PAD frame at each vantage point, and per missing range.
 
-    one point     what this capture alone lets infer              basis "inferred"
-    two and more  each passage joined with its arrivals           basis "joined"
+    one point     inferred from this capture alone                basis "inferred"
+    two and more  each frame matched with its arrivals            basis "joined"
 
-Fates: first; resent (after a NAK, or passed before); duplicate (a copy); reordered (overtaken on
-the way, RFC 4737); late (its place was filled when it came); earlier (before the first of this
-capture); unsent (joined: it never passed the point before). Of what one point never saw, a range
-each: lost (sent again, or open at the end) and gap filled (the receiver went on without it).
+Outcomes (column `fate`): first; resent (after a NAK, or seen before); duplicate (a copy); reordered
+(RFC 4737); late (its range had been filled or skipped); earlier (before the first frame of this
+capture); unsent (joined only: not seen at the point before). For ranges that a single point never
+captured, one row each: lost (retransmitted, or still open at the end) and gap filled (the receiver
+continued without it).
 """
 
 from collections.abc import Iterator
@@ -16,14 +17,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from windtunnel.reports.analysis.kernels.frame_outcome_kernel import NO_FATE
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import NO_OUTCOME
 from windtunnel.reports.analysis.reading.stream_events import ints
-from windtunnel.reports.analysis.streams.repair import FATE_NAMES, KEY
-from windtunnel.reports.analysis.streams.stream_walk import Told, WalkKey
+from windtunnel.reports.analysis.streams.geometry import StreamKey
+from windtunnel.reports.analysis.streams.repair import FRAME_OUTCOME_NAMES, KEY
+from windtunnel.reports.analysis.streams.stream_walk import WalkedFrames, WalkKey
 
 INFERRED, JOINED = "inferred", "joined"
-NUMBER_COLUMNS = ("file_index", "record_at", "frame_index")
-"""What names a frame, and orders a capture."""
+FRAME_ID_COLUMNS = ("file_index", "record_at", "frame_index")
+"""Columns that identify a frame and order a capture."""
 
 ONWARD = pa.struct(
     [
@@ -33,7 +35,7 @@ ONWARD = pa.struct(
         ("copies", pa.int64()),
     ]
 )
-FATES = pa.schema(
+FRAME_OUTCOMES = pa.schema(
     [
         *KEY,
         ("file_index", pa.int32()),
@@ -50,51 +52,51 @@ FATES = pa.schema(
         ("onward", pa.list_(ONWARD)),
     ]
 )
-"""`length` with header and padding. `attempt`: which passage of this position it is where it first
-was seen; null where that is not known. `extent_frames`, `late_ns`: of reordering, else 0. `onward`:
-what became of it at the next points, empty where nobody looked. Of a range that never came by, the
-three numbers of a frame are null and `time_ns` is when it was missed."""
+"""`length` includes header and padding. `attempt`: the number of this transmission of its position,
+counted at the first point; null if unknown. `extent_frames`, `late_ns`: of reordering, else 0.
+`onward`: the outcome at each next point, empty without one. For a range that was never captured the
+three frame id columns are null, and `time_ns` is when it was found missing."""
 
-FATE_OF_GAP = {"repaired": "lost", "open": "lost", "passed": "gap filled"}
+OUTCOME_OF_GAP = {"repaired": "lost", "open": "lost", "passed": "gap filled"}
 
 
-def inferred_fates(
-    key: WalkKey, destinations: list[str], frames: Any, told: Told
+def inferred_outcomes(
+    key: WalkKey, destinations: list[str], frames: Any, walked: WalkedFrames
 ) -> pa.RecordBatch:
-    """The fates of a stream's frames at one point, of schema FATES."""
-    events, about = told.events, told.told
-    chosen = np.flatnonzero(about["fate"] != NO_FATE)
+    """Return FRAME_OUTCOMES of a stream's frames at one point."""
+    events, outcomes = walked.events, walked.outcomes
+    chosen = np.flatnonzero(outcomes["outcome"] != NO_OUTCOME)
     rows = events.rows[chosen]
-    names = pa.array(FATE_NAMES).take(pa.array(about["fate"][chosen]))
+    names = pa.array(FRAME_OUTCOME_NAMES).take(pa.array(outcomes["outcome"][chosen]))
     flows = pa.array(destinations, pa.string()).take(pa.array(events.flow_of[chosen]))
-    return fate_batch(
+    return outcome_batch(
         key,
         flows,
-        {name: ints(frames, name)[rows] for name in NUMBER_COLUMNS},
+        {name: ints(frames, name)[rows] for name in FRAME_ID_COLUMNS},
         {
             "time_ns": events.times_ns[chosen],
             "position": events.starts[chosen],
             "length": (events.ends - events.starts)[chosen],
-            "extent_frames": about["extent"][chosen],
-            "late_ns": about["late_ns"][chosen],
+            "extent_frames": outcomes["extent"][chosen],
+            "late_ns": outcomes["late_ns"][chosen],
         },
         names,
         INFERRED,
     )
 
 
-def fate_batch(
+def outcome_batch(
     key: WalkKey,
     destinations: pa.Array,
     numbers: dict[str, Any],
     values: dict[str, Any],
-    fates: pa.Array,
+    outcomes: pa.Array,
     basis: str,
     attempts: pa.Array | None = None,
     onward: pa.Array | None = None,
 ) -> pa.RecordBatch:
-    """Rows of schema FATES of one stream at one point."""
-    count = len(fates)
+    """Return rows of FRAME_OUTCOMES of one stream at one point."""
+    count = len(outcomes)
     point, session, stream = key
     columns = {
         "vantage_point": pa.repeat(pa.scalar(point), count),
@@ -103,36 +105,36 @@ def fate_batch(
         "destination": destinations,
         **numbers,
         **values,
-        "fate": fates,
+        "fate": outcomes,
         "basis": pa.repeat(pa.scalar(basis), count),
         "attempt": pa.nulls(count, pa.int64()) if attempts is None else attempts,
-        "onward": _nowhere(count) if onward is None else onward,
+        "onward": _empty_onward(count) if onward is None else onward,
     }
     arrays = [
         columns[field.name]
         if isinstance(columns[field.name], pa.Array)
         else pa.array(columns[field.name]).cast(field.type)
-        for field in FATES
+        for field in FRAME_OUTCOMES
     ]
-    return pa.RecordBatch.from_arrays(arrays, schema=FATES)
+    return pa.RecordBatch.from_arrays(arrays, schema=FRAME_OUTCOMES)
 
 
-def _nowhere(count: int) -> pa.Array:
+def _empty_onward(count: int) -> pa.Array:
     none = pa.array([], ONWARD)
     return pa.ListArray.from_arrays(pa.array(np.zeros(count + 1, dtype=np.int32)), none)
 
 
-def unseen_fates(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Rows of schema FATES of what a row of FLOWS_AND_ALL tells as missing at its point."""
+def missing_outcomes(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield rows of FRAME_OUTCOMES for the ranges that a row of NESTED_FLOWS reports as missing."""
     for gap in flow["gaps"]:
-        is_here = gap["cause"] == "before capture"
-        if is_here and gap["outcome"] in FATE_OF_GAP:
+        is_local = gap["cause"] == "before capture"
+        if is_local and gap["outcome"] in OUTCOME_OF_GAP:
             yield {
                 **{name: flow[name] for name, _ in KEY},
                 "time_ns": gap["opened_ns"],
                 "position": gap["position"],
                 "length": gap["length"],
-                "fate": FATE_OF_GAP[gap["outcome"]],
+                "fate": OUTCOME_OF_GAP[gap["outcome"]],
                 "basis": INFERRED,
                 "extent_frames": 0,
                 "late_ns": 0,
@@ -140,7 +142,21 @@ def unseen_fates(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
             }
 
 
-def in_order(fates: pa.Table) -> pa.Table:
-    """The rows in an order of their own, whichever engine made them."""
-    names = [*(name for name, _ in KEY), *NUMBER_COLUMNS, "position", "time_ns"]
-    return fates.take(pc.sort_indices(fates, [(name, "ascending") for name in names]))
+def missing_batches(
+    rows: list[dict[str, Any]], points: dict[StreamKey, list[str]]
+) -> Iterator[pa.RecordBatch]:
+    """Yield FRAME_OUTCOMES of ranges never captured, for streams with one vantage point."""
+    found = [
+        outcome
+        for row in rows
+        if (row["session_id"], row["stream_id"]) not in points
+        for outcome in missing_outcomes(row)
+    ]
+    if found:
+        yield pa.RecordBatch.from_pylist(found, schema=FRAME_OUTCOMES)
+
+
+def in_order(outcomes: pa.Table) -> pa.Table:
+    """Return the rows in a fixed order, independent of the engine."""
+    names = [*(name for name, _ in KEY), *FRAME_ID_COLUMNS, "position", "time_ns"]
+    return outcomes.take(pc.sort_indices(outcomes, [(name, "ascending") for name in names]))

@@ -1,11 +1,11 @@
-"""What turns terms and offsets into positions: from SETUP frames, or from the terms themselves.
+"""Stream geometry: the initial term id and term length that convert terms and offsets to positions.
 
-    SETUP      initial term id and term length are told                      basis "SETUP"
-    no SETUP   a full term ends at its length, a power of two                basis "terms"
-               one term alone: its length does not matter for its positions  basis "one term"
+    SETUP      it carries initial term id and term length                    basis "SETUP"
+    no SETUP   a full term ends at the term length, a power of two           basis "terms"
+               a single term: positions do not depend on the term length     basis "one term"
 
-Without a SETUP positions count from the start of the first term that was seen: distances are
-right, absolute values are not known, and the basis says so. Term ids wrap; they are compared by
+Without a SETUP, positions count from the start of the first term seen: distances are right,
+absolute positions are unknown, and the basis says so. Term ids wrap; they are compared by
 difference.
 """
 
@@ -26,26 +26,26 @@ StreamKey = tuple[int, int]
 
 @dataclass(frozen=True)
 class Geometry:
-    """Of one stream."""
+    """Geometry of one stream."""
 
     initial_term_id: int
     term_length: int
     basis: str
     mtu: int | None
     problem: str = ""
-    "Why positions may be wrong; empty when they are not."
+    "Why positions may be wrong; empty if they are right."
 
 
 def wrapped(difference: int) -> int:
-    """A difference of term ids as the signed 32 bits that it is."""
+    """Return a difference of term ids as a signed 32-bit number."""
     return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def learn_geometry(totals: pa.Table) -> dict[StreamKey, Geometry]:
-    """The geometry of each stream, from all vantage points together."""
-    wanted = pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD", "HEARTBEAT", "SETUP"]))
+    """Return the geometry of each stream, from all vantage points together."""
+    from_sender = pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD", "HEARTBEAT", "SETUP"]))
     rows: dict[StreamKey, list[dict[str, Any]]] = {}
-    for row in totals.filter(wanted).to_pylist():
+    for row in totals.filter(from_sender).to_pylist():
         rows.setdefault((row["session_id"], row["stream_id"]), []).append(row)
     return {key: _geometry(of_stream) for key, of_stream in sorted(rows.items())}
 
@@ -54,14 +54,14 @@ def _geometry(rows: list[dict[str, Any]]) -> Geometry:
     setups = [row for row in rows if row["frame_type"] == "SETUP"]
     if setups:
         last = max(setups, key=lambda row: row["last_ns"])
-        told = {
+        geometries = {
             (row[name], row["term_length"])
             for row in setups
             for name in ("least_initial", "most_initial")
         }
-        problem = "its SETUP frames contradict each other" if len(told) > 1 else ""
+        problem = "its SETUP frames contradict each other" if len(geometries) > 1 else ""
         if any(row["end_offset"] > last["term_length"] for row in rows):
-            problem = "frames lie behind the end of the term that its SETUP tells"
+            problem = "frames lie beyond the term length of its SETUP"
         return Geometry(last["most_initial"], last["term_length"], FROM_SETUP, last["mtu"], problem)
     first = min(rows, key=lambda row: row["first_ns"])["term_id"]
     terms = sorted({wrapped(row["term_id"] - first) for row in rows})
@@ -73,17 +73,14 @@ def _geometry(rows: list[dict[str, Any]]) -> Geometry:
     if longest == length:
         return Geometry(initial, length, FROM_TERMS, None)
     return Geometry(
-        initial, length, UNKNOWN, None, "no SETUP and no full term: its term length is a guess"
+        initial, length, UNKNOWN, None, "no SETUP and no full term: the term length is a guess"
     )
 
 
 def positions_in(
     geometry: Geometry, terms: NDArray[Any], offsets: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Positions of the frames of one stream.
-
-    Shapes:  both of one length
-    """
+    """Return the positions of frames of one stream; both arrays have the same length."""
     difference = terms.astype(np.int64) - geometry.initial_term_id
     difference = ((difference + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
     found: NDArray[np.int64] = difference * geometry.term_length + offsets
@@ -94,9 +91,10 @@ def positions(
     sessions: NDArray[Any], streams: NDArray[Any], terms: NDArray[Any], offsets: NDArray[Any],
     known: dict[StreamKey, Geometry],
 ) -> NDArray[np.int64]:  # fmt: skip
-    """Position of each frame's first byte; -1 where the stream has no geometry.
+    """Return the position of each frame's first byte; -1 if the stream has no geometry.
 
-    Shapes: all of one length; a NAK's is of its first missing byte, an SM's is the consumption's
+    All arrays have the same length. For a NAK it is the first missing byte, for a status message
+    the consumption position.
     """
     found = np.full(len(sessions), -1, dtype=np.int64)
     pairs = np.unique(np.stack([sessions, streams]), axis=1)
@@ -110,7 +108,7 @@ def positions(
 
 
 def with_position(frames: pa.RecordBatch, known: dict[StreamKey, Geometry]) -> pa.RecordBatch:
-    """The frames with a column `position`; null where a frame has none or none is known."""
+    """Return the frames with a column `position`; null if a frame has none or it is unknown."""
     has = pc.is_valid(frames["term_id"])
     sessions, streams, terms, offsets = (
         pc.fill_null(frames[name], 0).to_numpy(zero_copy_only=False)

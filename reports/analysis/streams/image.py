@@ -1,10 +1,10 @@
-"""The image of a stream rebuilt from the wire: its messages with their checksums, in their order.
+"""The image of a stream, rebuilt from the wire: its messages in order, with their checksums.
 
-    new frames, in capture order --> wait for what is missing before them --> `image_kernel`
+    new frames, in capture order --> wait for missing frames before them --> `image_kernel`
 
-What never comes by is passed over once the stream is a term further: no receiver waits longer.
-A capture may begin in the middle of a message; what is before its first whole one is no message.
-Memory is bounded by the frames of a term.
+A range that is never captured is skipped once the stream has advanced by a term: no receiver waits
+longer. A capture may begin in the middle of a message; data before the first complete message is
+not counted as a message. Memory is bounded by the frames of one term.
 """
 
 from typing import Any
@@ -33,8 +33,8 @@ IMAGES = pa.schema(
         ("end_position", pa.int64()),
     ]
 )
-"""`crc32` is zlib's, over the bytes of all messages in order; null unless it was asked for and all
-payloads are in the capture. `broken_messages`: of which a part never came by."""
+"""`crc32`: zlib's CRC-32 over the bytes of all messages in order; null unless checksums are enabled
+and all payloads were captured. `broken_messages`: messages with a part that was never captured."""
 MESSAGES = pa.schema(
     [
         *KEY,
@@ -44,11 +44,11 @@ MESSAGES = pa.schema(
         ("time_ns", pa.int64()),
     ]
 )
-"""`position` is where the message begins; `time_ns`: when all up to its end had come by."""
+"""`position`: start of the message; `time_ns`: when everything up to its end had been captured."""
 
 
 class ImageWalk:
-    """Rebuilds the image of one flow."""
+    """Rebuilder of the image of one flow."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._reach = geometry.term_length
@@ -57,18 +57,18 @@ class ImageWalk:
         self._high = 0
 
     def feed(self, parts: Any) -> Any:
-        """Take in new frames as PART[n], in any order; returns the messages that are whole now."""
+        """Add new frames as PART[n], in any order; return the messages that are now complete."""
         if not len(parts):
             return np.zeros(0, dtype=kernel.MESSAGE)
         self._high = max(self._high, int(parts["end"].max()))
         self._waiting = np.concatenate([self._waiting, parts])
-        return self._go_on(self._high - self._reach)
+        return self._assemble(self._high - self._reach)
 
     def finish(self) -> Any:
-        """The messages behind what never came by."""
-        return self._go_on(self._high)
+        """Skip every remaining gap, and return the messages after it."""
+        return self._assemble(self._high)
 
-    def _go_on(self, until: int) -> Any:
+    def _assemble(self, until: int) -> Any:
         starts, waiting = self._waiting["start"], self._waiting
         if (starts[1:] < starts[:-1]).any():
             waiting = waiting[np.argsort(starts, kind="stable")]
@@ -79,7 +79,7 @@ class ImageWalk:
         return messages[: int(self._image[0]["messages"]) - before]
 
     def row(self) -> dict[str, Any]:
-        """The columns of IMAGES behind the key; call `finish` first."""
+        """Return the columns of IMAGES after the key; call `finish` first."""
         image = self._image[0]
         has_crc = bool(image["has_crc"]) and bool(image["messages"])
         names = ("messages", "message_bytes", "broken_messages", "holes", "hole_bytes")
@@ -90,13 +90,13 @@ class ImageWalk:
         }
 
 
-def parts_of(frames: Any, events: Events, told: Any, flow: int) -> Any:
-    """The new frames of a flow as PART[n]."""
+def parts_of(frames: Any, events: Events, outcomes: Any, flow: int) -> Any:
+    """Return the new frames of a flow as PART[n]."""
     chosen = np.flatnonzero(
         (events.kinds == repair.FRAME)
         & (events.flow_of == flow)
-        & (told["is_new"] == 1)
-        & (told["fate"] != EARLIER)
+        & (outcomes["is_new"] == 1)
+        & (outcomes["outcome"] != EARLIER)
     )
     rows = events.rows[chosen]
     parts = np.zeros(len(rows), dtype=kernel.PART)

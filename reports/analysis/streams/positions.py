@@ -1,9 +1,9 @@
-"""How far a stream was over time, as samples: enough for a chart, however long the capture is.
+"""Samples of a stream's positions over time: enough for a chart, however long the capture.
 
     events     1 2 3 4 5 6 7 8 9 ...
     samples    x   x   x   x   x      every second, every fourth, ... : a few thousand
 
-Which events are kept depends only on how many there are, not on how they came in batches.
+Which events are sampled depends only on their number, not on how they are batched.
 """
 
 from collections.abc import Iterator
@@ -27,44 +27,46 @@ POSITIONS = pa.schema(
         ("limit", pa.int64()),
     ]
 )
-"""What a receiver here would call rcv-hwm and rcv-pos, and what the last status message told; null
-before the first. A sample is taken of every n-th event, and of the last."""
+"""`high_position` and `rebuilt_position`: rcv-hwm and rcv-pos of a receiver at this point;
+`consumed_position` and `limit`: from the last status message, null before the first. Every n-th
+event is sampled, and the last."""
 
 _SAMPLE = np.dtype([(name, "<i8") for name in ("time", "high", "rebuilt", "consumed", "limit")])
-_NOT_TOLD = np.iinfo(np.int64).min
+_UNKNOWN = np.iinfo(np.int64).min
 
 
 class PositionSamples:
-    """Samples of one flow."""
+    """Position samples of one flow."""
 
     def __init__(self) -> None:
         self._kept = np.zeros(0, dtype=_SAMPLE)
         self._numbers = np.zeros(0, dtype=np.int64)
         self._last = np.zeros(0, dtype=_SAMPLE)
         self._count, self._step = 0, 1
-        self._status = (_NOT_TOLD, _NOT_TOLD)
+        self._status = (_UNKNOWN, _UNKNOWN)
 
-    def feed(self, events: Events, told: Any, flow: int) -> None:
-        """Take in events and what was told of them."""
+    def feed(self, events: Events, outcomes: Any, flow: int) -> None:
+        """Process events and their outcomes."""
         mine = np.flatnonzero(events.flow_of == flow)
         if not len(mine):
             return
         kept = np.arange(-self._count % self._step, len(mine), self._step)
         at = np.append(kept, len(mine) - 1)
-        made = np.zeros(len(at), dtype=_SAMPLE)
-        made["time"] = events.times_ns[mine[at]]
-        made["high"], made["rebuilt"] = told["high"][mine[at]], told["rebuilt"][mine[at]]
-        heard = np.flatnonzero(events.kinds[mine] == kernel.STATUS)
-        heard_by = np.searchsorted(heard, at, side="right")
+        samples = np.zeros(len(at), dtype=_SAMPLE)
+        samples["time"] = events.times_ns[mine[at]]
+        samples["high"] = outcomes["high"][mine[at]]
+        samples["rebuilt"] = outcomes["rebuilt"][mine[at]]
+        status = np.flatnonzero(events.kinds[mine] == kernel.STATUS)
+        status_count = np.searchsorted(status, at, side="right")
         for which, (name, values) in enumerate(
             (("consumed", events.starts), ("limit", events.ends))
         ):
-            # Late status messages take nothing back.
-            most = np.maximum.accumulate(np.append(self._status[which], values[mine[heard]]))
-            made[name] = most[heard_by]
-        self._status = int(made["consumed"][-1]), int(made["limit"][-1])
-        self._last = made[-1:]
-        self._kept = np.concatenate([self._kept, made[:-1]])
+            # A late status message does not lower the limit.
+            highest = np.maximum.accumulate(np.append(self._status[which], values[mine[status]]))
+            samples[name] = highest[status_count]
+        self._status = int(samples["consumed"][-1]), int(samples["limit"][-1])
+        self._last = samples[-1:]
+        self._kept = np.concatenate([self._kept, samples[:-1]])
         self._numbers = np.concatenate([self._numbers, self._count + kept])
         self._count += len(mine)
         while len(self._kept) > SAMPLES_MAX:
@@ -73,7 +75,7 @@ class PositionSamples:
             self._kept, self._numbers = self._kept[keep], self._numbers[keep]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """The columns of POSITIONS behind the key."""
+        """Yield the columns of POSITIONS after the key."""
         samples = self._kept
         if self._count and self._numbers[-1] != self._count - 1:
             samples = np.concatenate([samples, self._last])
@@ -83,6 +85,6 @@ class PositionSamples:
                 "time_ns": time_ns,
                 "high_position": high,
                 "rebuilt_position": rebuilt,
-                "consumed_position": None if consumed == _NOT_TOLD else consumed,
-                "limit": None if limit == _NOT_TOLD else limit,
+                "consumed_position": None if consumed == _UNKNOWN else consumed,
+                "limit": None if limit == _UNKNOWN else limit,
             }

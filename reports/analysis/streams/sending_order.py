@@ -1,14 +1,15 @@
-"""In which order a sender sent what came by: told by the numbers that it gave its packets.
+"""Sending order of packets, from the identification field of their IPv4 headers.
 
-    identification   7 8 9 . 11 12 10 13 14 14 15      of the IPv4 header, one more for each packet
-    order            7 8 9   11 12 10 13 14 14 15      and on beyond 16 bits
+    identification   7 8 9 . 11 12 10 13 14 14 15      one higher for each packet
+    order            7 8 9   11 12 10 13 14 14 15      continued beyond 16 bits
                                    ^        ^
-                                   old      old: the very packet that came just before, once more
+                                   late     a copy of the packet before it
 
-A packet sent again has a number of its own; one that is late, or a copy, has its first. Linux
-counts so for connected sockets, which drivers use but for multi-destination-cast; others may not,
-and then positions are all that there is. So the numbers of a flow are believed only when they have
-shown themselves, and for as long: they go up by little, and never stand while the stream goes on.
+A retransmit has a new identification; a late packet or a copy has its original one. Linux counts
+this way for connected sockets, which drivers use except for multi-destination-cast; other systems
+may not, and then only positions are available. Therefore the identifications of a flow are used
+only after, and only while, they behave like a counter: they grow in small steps and do not stay
+constant while the stream advances.
 Source: RFC 6864, Linux's `ip_select_ident`.
 """
 
@@ -20,48 +21,48 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 
 UNKNOWN = 0
-"""The order of what nothing tells it of; all others are larger."""
+"""Order of a packet without a usable identification; all others are larger."""
 
 SENDER = np.dtype(
     [
-        ("order", "<i8"),  # the highest so far
-        ("start", "<i8"),  # position of the first frame of the packet that had it
-        ("packet", "<i8"),  # that came by last
-        ("packet_order", "<i8"),
-        ("high", "<i8"),  # the highest position of all
-        ("is_known", "<i8"),  # whether those are
-        ("steps", "<i8"),  # packets that were one of the next in turn
-        ("odd", "<i8"),  # packets that do not fit a sender that counts
+        ("order", "<i8"),  # the highest order so far
+        ("start", "<i8"),  # position of the first frame of that packet
+        ("packet", "<i8"),  # number of the last packet
+        ("packet_order", "<i8"),  # its order
+        ("high", "<i8"),  # the highest position
+        ("is_known", "<i8"),  # whether the fields above are set
+        ("steps", "<i8"),  # packets with a slightly higher identification
+        ("odd", "<i8"),  # packets that contradict a counter
     ]
 )
 STEP_MAX = 1_024
-"""That packets of a sender in turn are apart where it counts, others of its socket and lost ones
-between them."""
+"""Largest difference between successive packets of a counting sender; other packets of its socket
+and lost ones lie between them."""
 LATE_MAX = 1 << 14
-"""Packets that a late one may be behind: half of what 16 bits can tell, the rest is doubtful."""
+"""How many packets late a packet may be: half of the range that 16 bits can represent."""
 OVERTAKEN_MAX = 64
-"""Packets that may overtake new bytes of the stream; an older number is of another count."""
+"""How many packets may arrive before new bytes that were sent earlier; more means a new counter."""
 DATAGRAM_MAX = 1 << 16
-"""Bytes of the stream that one datagram may hold, at most."""
+"""Upper bound for the stream bytes of one datagram."""
 STEPS_MIN = 16
-"""Before numbers are believed."""
+"""Steps required before identifications are used."""
 ODD_SHARE = 8
-"""One in so many may not fit."""
+"""One packet in so many may contradict a counter."""
 WEIGHED_MAX = 512
-"""So many packets are weighed; of more, those before count half."""
+"""Packets weighed; beyond this number, earlier ones count half."""
 _NUMBERS = 1 << 16
 
 
 @allocating_kernel
 def _step(sender: Any, identification: int) -> int:
-    """How far a number is from the highest, the shorter way round."""
+    """Return the signed distance of an identification from the highest, modulo 16 bits."""
     half = _NUMBERS >> 1
     return int((identification - sender["order"] + half) % _NUMBERS - half)
 
 
 @allocating_kernel
 def _weigh(sender: Any, identification: int, start: int) -> int:
-    """The order of a packet; learns from it whether the sender counts."""
+    """Return the order of a packet, and record whether it fits a counter."""
     step = _step(sender, identification)
     order = sender["order"] + step
     if step > 0:
@@ -71,11 +72,11 @@ def _weigh(sender: Any, identification: int, start: int) -> int:
             sender["odd"] += 1
         sender["order"], sender["start"] = order, start
     elif step == 0:
-        # A middlebox may send frames of one datagram apart from each other.
+        # A middlebox may split the frames of one datagram.
         if abs(start - sender["start"]) >= DATAGRAM_MAX:
             sender["odd"] += 1
     elif step < -LATE_MAX or (start > sender["high"] and step < -OVERTAKEN_MAX):
-        # A new count: a sender that began anew, or one that does not count at all.
+        # A new counter: a restarted sender, or one that does not count at all.
         sender["odd"] += 1
         order += _NUMBERS
         sender["order"], sender["start"] = order, start
@@ -89,13 +90,13 @@ def put_in_order(
     is_sent: Any, flow_of: Any, identifications: Any, packets: Any, starts: Any, orders: Any,
     is_believed: Any, senders: Any,
 ) -> None:  # fmt: skip
-    """Tell of each event of a stream, in the order of capture, when it was sent.
+    """Determine the sending order of each event of a stream, in capture order.
 
-    Shapes:  is_sent bool[n], of frames and heartbeats; flow_of int32[n]; identifications int32[n];
+    Shapes:  is_sent bool[n], frames and heartbeats; flow_of int32[n]; identifications int32[n];
              packets int64[n], the same for frames of one packet; starts int64[n], positions;
-             orders int64[n], written: UNKNOWN, or larger for what was sent later in its flow;
-             is_believed bool[n], written: whether the sender has shown by then that it counts;
-             senders SENDER[f], kept from call to call
+             orders int64[n], written: UNKNOWN, or larger for a packet sent later in its flow;
+             is_believed bool[n], written: whether the sender is known to count by then;
+             senders SENDER[f], which persist between calls
     """
     for index in range(len(flow_of)):
         orders[index], is_believed[index] = UNKNOWN, False
@@ -113,5 +114,5 @@ def put_in_order(
             sender["packet_order"] = _weigh(sender, identification, start)
         sender["high"] = max(sender["high"], start)
         orders[index] = sender["packet_order"]
-        is_in_turn = sender["odd"] * ODD_SHARE <= sender["steps"]
-        is_believed[index] = sender["steps"] >= STEPS_MIN and is_in_turn
+        fits_counter = sender["odd"] * ODD_SHARE <= sender["steps"]
+        is_believed[index] = sender["steps"] >= STEPS_MIN and fits_counter

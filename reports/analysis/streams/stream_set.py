@@ -1,10 +1,10 @@
-"""All streams of some frames followed side by side, each by a walk of its own.
+"""The walks of all streams: one `StreamWalk` per vantage point, session and stream.
 
     frames in capture order  -->  walk of (vantage point, session, stream)  -->  flows, gaps, ...
                              -->  walk of another ...
 
-In the local engine frames of all streams come mixed; in Spark they come sorted, a stream after the
-other. Both hold only the walks that are not over.
+The local engine delivers frames of all streams interleaved; Spark delivers them sorted, one stream
+after the other. Only unfinished walks are held.
 """
 
 from collections.abc import Iterable, Iterator
@@ -13,25 +13,25 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windtunnel.reports.analysis.reading.schema import own_texts
-from windtunnel.reports.analysis.reading.stream_events import coded, with_session
+from windtunnel.reports.analysis.reading.schema import compact_dictionaries
+from windtunnel.reports.analysis.reading.stream_events import dictionary_codes, with_session
 from windtunnel.reports.analysis.streams.geometry import Geometry, StreamKey
 from windtunnel.reports.analysis.streams.repair import FLOWS, KEY
 from windtunnel.reports.analysis.streams.stream_walk import (
-    WITHIN,
+    NESTED_TABLES,
     StreamWalk,
-    Told,
+    WalkedFrames,
     WalkKey,
     WalkSettings,
 )
 
 KEY_NAMES = ("vantage_point", "session_id", "stream_id")
 FRAME_COLUMNS = (*KEY_NAMES, *StreamWalk.COLUMNS)
-"""Of the table of frames, that are needed."""
+"""Columns of the frame table that the walks need."""
 
 
-class Followed:
-    """Walks by their keys; streams without a geometry are left out."""
+class StreamSet:
+    """Walks by key; streams without a geometry are ignored."""
 
     def __init__(
         self, known: dict[StreamKey, Geometry], settings: WalkSettings | None = None
@@ -40,19 +40,21 @@ class Followed:
         self._walks: dict[WalkKey, StreamWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> None:
-        """Take in frames with at least FRAME_COLUMNS, of any streams, in capture order."""
-        for _ in self.told(frames):
+        """Process frames with at least FRAME_COLUMNS, of any streams, in capture order."""
+        for _ in self.follow(frames):
             pass
 
-    def told(self, frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, StreamWalk, Any, Told]]:
-        """The same, and for each stream its frames and what is told of them."""
+    def follow(
+        self, frames: pa.RecordBatch
+    ) -> Iterator[tuple[WalkKey, StreamWalk, Any, WalkedFrames]]:
+        """Process frames; yield key, walk, frames and outcomes of each stream."""
         for key, rows in by_stream(frames):
-            yield from self.told_of(key, rows)
+            yield from self.follow_stream(key, rows)
 
-    def told_of(
+    def follow_stream(
         self, key: WalkKey, rows: pa.RecordBatch
-    ) -> Iterator[tuple[WalkKey, StreamWalk, Any, Told]]:
-        """The same of frames that are all of one stream."""
+    ) -> Iterator[tuple[WalkKey, StreamWalk, Any, WalkedFrames]]:
+        """Process frames of a single stream, like `follow`."""
         walk = self._walk(key)
         if walk is not None:
             yield key, walk, rows, walk.feed(rows)
@@ -66,7 +68,7 @@ class Followed:
         return self._walks[key]
 
     def finish_all_but(self, keep: WalkKey | None) -> list[dict[str, Any]]:
-        """End the walks but one; returns rows of FLOWS_AND_ALL."""
+        """End all walks but one; return their rows of NESTED_FLOWS."""
         rows = []
         for key in sorted(each for each in self._walks if each != keep):
             rows += self._walks.pop(key).rows()
@@ -74,43 +76,46 @@ class Followed:
 
 
 def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
-    """The frames of each stream and vantage point, in their order; those of no session left out."""
+    """Split frames by vantage point and stream, in order; frames without a session are dropped."""
     chosen = with_session(frames)
     if not chosen.num_rows:
         return
-    points, names = coded(chosen.column("vantage_point"))
+    points, names = dictionary_codes(chosen.column("vantage_point"))
     sessions = chosen.column("session_id").to_numpy().astype(np.int64)
     streams = chosen.column("stream_id").to_numpy().astype(np.int64)
-    same = sessions << 32 | (streams & 0xFFFFFFFF)
-    if (same == same[0]).all() and (points == points[0]).all():
-        # Mostly so, and sorting would take as long as following.
-        yield _walk_key(names[points[0]].as_py(), int(same[0])), chosen
+    pairs = sessions << 32 | (streams & 0xFFFFFFFF)
+    if (pairs == pairs[0]).all() and (points == points[0]).all():
+        # The usual case; sorting would take as long as processing the frames.
+        yield _walk_key(names[points[0]].as_py(), int(pairs[0])), chosen
         return
-    codes, which = np.unique(same, return_inverse=True)
+    codes, which = np.unique(pairs, return_inverse=True)
     which = which * len(names) + points
     for code in np.unique(which):
         rows = np.flatnonzero(which == code)
         key = _walk_key(names[int(code) % len(names)].as_py(), int(codes[code // len(names)]))
-        yield key, own_texts(chosen.take(pa.array(rows)))
+        yield key, compact_dictionaries(chosen.take(pa.array(rows)))
 
 
 def _walk_key(point: str, stream: int) -> WalkKey:
-    """Of a session id and, in the lower 32 bits, a stream id."""
+    """Return a walk key; `stream` has the session id above the 32 bits of the stream id."""
     stream_id = stream & 0xFFFFFFFF
     return point, stream >> 32, stream_id - (1 << 32) if stream_id >= 1 << 31 else stream_id
 
 
 def tables_of(rows: Iterable[dict[str, Any]]) -> dict[str, pa.Table]:
-    """FLOWS and the tables of WITHIN, of rows of FLOWS_AND_ALL, in an order of their own."""
+    """Return FLOWS and NESTED_TABLES from rows of NESTED_FLOWS, in a fixed order."""
     keys = [name for name, _ in KEY]
     ordered = sorted(rows, key=lambda each: tuple(each[name] for name in keys))
-    found: dict[str, list[dict[str, Any]]] = {name: [] for name in WITHIN}
+    found: dict[str, list[dict[str, Any]]] = {name: [] for name in NESTED_TABLES}
     flows = []
     for row in ordered:
-        about = {name: row[name] for name in keys}
+        key = {name: row[name] for name in keys}
         flows.append({name: row[name] for name in FLOWS.names})
-        for name in WITHIN:
-            found[name] += [{**each, **about} for each in row[name]]
-    made = {name: pa.Table.from_pylist(found[name], schema=WITHIN[name]) for name in WITHIN}
-    made["messages"] = made.pop("messages_told")
-    return {"flows": pa.Table.from_pylist(flows, schema=FLOWS), **made}
+        for name in NESTED_TABLES:
+            found[name] += [{**each, **key} for each in row[name]]
+    tables = {
+        name: pa.Table.from_pylist(found[name], schema=NESTED_TABLES[name])
+        for name in NESTED_TABLES
+    }
+    tables["messages"] = tables.pop("message_rows")
+    return {"flows": pa.Table.from_pylist(flows, schema=FLOWS), **tables}

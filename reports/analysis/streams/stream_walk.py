@@ -1,8 +1,8 @@
-"""All that one vantage point tells of one stream, followed in one go.
+"""The analysis of one stream at one vantage point, in a single pass over its frames.
 
-    frames --> events --> repair --> what is told of each --> flow control, image, positions, fates
+    frames --> events --> repair --> outcome of each --> flow control, image, positions, outcomes
 
-What comes out is one row of FLOWS for each destination, with its rows of other tables in it.
+The result is one row of FLOWS per destination, with its rows of the other tables nested in it.
 """
 
 from dataclasses import dataclass
@@ -19,51 +19,51 @@ from windtunnel.reports.analysis.streams.positions import POSITIONS, PositionSam
 from windtunnel.reports.analysis.streams.repair import FLOWS, GAPS, KEY, RepairWalk
 
 WalkKey = tuple[str, int, int]
-WITHIN = {
+NESTED_TABLES = {
     "gaps": GAPS,
     "windows": WINDOWS,
     "stalls": STALLS,
     "positions": POSITIONS,
     "images": IMAGES,
-    "messages_told": MESSAGES,
+    "message_rows": MESSAGES,
 }
-"""Tables whose rows travel within a flow's row."""
+"""Tables whose rows are nested in the row of their flow."""
 
 
 def without_key(schema: pa.Schema) -> pa.DataType:
-    """The columns behind the key as a list of structs."""
+    """Return the columns after the key as a list of structs."""
     return pa.list_(pa.struct([schema.field(name) for name in schema.names[len(KEY) :]]))
 
 
-FLOWS_AND_ALL = pa.schema(
-    [*FLOWS, *(pa.field(name, without_key(schema)) for name, schema in WITHIN.items())]
+NESTED_FLOWS = pa.schema(
+    [*FLOWS, *(pa.field(name, without_key(schema)) for name, schema in NESTED_TABLES.items())]
 )
-"""Flows with the rows of all other tables in one row, as they travel from Spark's workers."""
+"""Flows with the rows of all other tables nested in them, as Spark's workers return them."""
 
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """What to work out beside what is always told."""
+    """Optional results of a walk."""
 
     keeps_messages: bool = False
-    "Also a row for each message."
+    "One row per message."
 
 
 @dataclass(frozen=True)
-class Told:
-    """What was told of the frames of a batch that are events."""
+class WalkedFrames:
+    """The events of a batch of frames, and the outcome of each as EVENT_OUTCOME[n]."""
 
     events: Events
-    told: Any
+    outcomes: Any
 
 
 class StreamWalk:
-    """Follows one stream at one vantage point; `feed` its frames in capture order, then read."""
+    """Walk over one stream at one vantage point; `feed` frames in capture order, then read."""
 
     COLUMNS = (
         *StreamEvents.COLUMNS, "payload_crc32", "echo_timestamp_ns", "reception_delta_ns",
     )  # fmt: skip
-    "Of the table of frames, that are needed beside the key."
+    "Columns of the frame table that are needed besides the key."
 
     def __init__(self, key: WalkKey, geometry: Geometry, settings: WalkSettings) -> None:
         self._key, self._geometry, self._settings = key, geometry, settings
@@ -74,28 +74,28 @@ class StreamWalk:
         self._samples: list[PositionSamples] = []
         self._messages: list[list[Any]] = []
 
-    def feed(self, frames: pa.RecordBatch | pa.Table) -> Told:
-        """Take in frames of this stream."""
+    def feed(self, frames: pa.RecordBatch | pa.Table) -> WalkedFrames:
+        """Process frames of this stream."""
         events = self.events.of(frames)
         count = len(self.events.destinations)
-        told = self._repair.feed(events, count)
-        self._control.feed(events, told, count)
+        outcomes = self._repair.feed(events, count)
+        self._control.feed(events, outcomes, count)
         self._control.feed_echoes(frames)
         while len(self._images) < count:
             self._images.append(ImageWalk(self._geometry))
             self._samples.append(PositionSamples())
             self._messages.append([])
         for flow in range(count):
-            self._samples[flow].feed(events, told, flow)
-            self._keep(flow, self._images[flow].feed(parts_of(frames, events, told, flow)))
-        return Told(events, told)
+            self._samples[flow].feed(events, outcomes, flow)
+            self._keep(flow, self._images[flow].feed(parts_of(frames, events, outcomes, flow)))
+        return WalkedFrames(events, outcomes)
 
     def _keep(self, flow: int, messages: Any) -> None:
         if self._settings.keeps_messages:
             self._messages[flow].append(messages)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Rows of FLOWS_AND_ALL; the stream is over."""
+        """Return rows of NESTED_FLOWS; the stream must be complete."""
         return [self._row(index) for index in range(len(self.events.destinations))]
 
     def _row(self, index: int) -> dict[str, Any]:
@@ -117,7 +117,7 @@ class StreamWalk:
             "stalls": list(self._control.stalls(index)),
             "positions": list(self._samples[index].rows()),
             "images": [image],
-            "messages_told": _message_rows(self._messages[index]),
+            "message_rows": _message_rows(self._messages[index]),
         }
 
 

@@ -1,9 +1,9 @@
-"""The table of streams: what each publication sent, where it was seen, for how long and how fast.
+"""The table `streams`: what each publication sent, where it was seen, for how long and how fast.
 
     totals --> one row per (vantage point, session, stream)
 
-Counts are of frames on the wire at that vantage point: what was sent twice counts twice; a
-multi-destination publication counts once per destination. `repair` tells one from the other.
+Counts are frames on the wire at that vantage point: a retransmit counts again, and a
+multi-destination publication counts once per destination. `repair` distinguishes them.
 """
 
 from typing import Any
@@ -49,14 +49,14 @@ STREAMS = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""`first_ns` to `last_ns` is the life of the sending side; of one of no length rates are null."""
+"""`first_ns` to `last_ns`: first to last frame of the sender; rates are null if they are equal."""
 
 _FROM_SENDER = ("DATA", "PAD", "HEARTBEAT", "SETUP")
 _EOS, _REVOKED = 0x20, 0x10
 
 
 def streams_of(totals: pa.Table, known: dict[StreamKey, Geometry]) -> pa.Table:
-    """One row per vantage point and stream, in the order of their first frames."""
+    """Return one row per vantage point and stream, in the order of their first frames."""
     groups: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
     for row in totals.to_pylist():
         groups.setdefault((row["vantage_point"], row["session_id"], row["stream_id"]), []).append(
@@ -82,7 +82,7 @@ def _stream(
     data_frames, payload = _count(rows, "DATA"), sum(row["payload_bytes"] for row in filled)
     span = sum(row["span_bytes"] for row in filled)
     padding = sum(row["span_bytes"] for row in filled if row["frame_type"] == "PAD")
-    lasted_s = (last_ns - first_ns) / 1e9
+    duration_s = (last_ns - first_ns) / 1e9
     ends = [row["end_flags"] for row in sent]
     return {
         "vantage_point": key[0],
@@ -100,8 +100,8 @@ def _stream(
         "end_position": max(_position(row, geometry, "end_offset") for row in sent),
         "data_frames": data_frames,
         "payload_bytes": payload,
-        "frames_per_s": data_frames / lasted_s if lasted_s else None,
-        "payload_bytes_per_s": payload / lasted_s if lasted_s else None,
+        "frames_per_s": data_frames / duration_s if duration_s else None,
+        "payload_bytes_per_s": payload / duration_s if duration_s else None,
         "pad_frames": _count(rows, "PAD"),
         "padding_bytes": padding,
         "padding_share": padding / span if span else None,
@@ -130,7 +130,7 @@ def _position(row: dict[str, Any], geometry: Geometry, offset: str) -> int:
 
 
 def _sizes(filled: list[dict[str, Any]]) -> list[dict[str, int]]:
-    """DATA frames by the power of two that their frame_length does not exceed."""
+    """Count DATA frames by the smallest power of two that is not less than their frame_length."""
     counted: dict[int, int] = {}
     for row in filled:
         if row["frame_type"] == "DATA":

@@ -1,4 +1,4 @@
-"""The process `windtunnel-driver`: what it shows, refuses, and how it ends."""
+"""Process `windtunnel-driver`: output, errors, and shutdown."""
 
 import json
 import os
@@ -31,8 +31,8 @@ def run(monkeypatch, capsys):
         monkeypatch.setattr(sys, "argv", ["windtunnel-driver", *arguments])
         monkeypatch.setattr(signal, "signal", lambda *_: None)
         code = process.main()
-        said = capsys.readouterr()
-        return code, said.out, said.err
+        captured = capsys.readouterr()
+        return code, captured.out, captured.err
 
     for variable in list(os.environ):
         if variable.startswith("AERON_"):
@@ -41,7 +41,7 @@ def run(monkeypatch, capsys):
 
 
 @pytest.mark.parametrize("option", ["-h", "--help"])
-def test_help_teaches(run, option):
+def test_help_has_examples(run, option):
     code, out, err = run(option)
     assert (code, err) == (0, "")
     assert "examples:" in out
@@ -49,7 +49,7 @@ def test_help_teaches(run, option):
 
 
 @pytest.mark.parametrize("option", ["-v", "--version"])
-def test_the_version_is_told(run, option):
+def test_the_version_is_printed(run, option):
     code, out, _ = run(option)
     assert code == 0
     assert "1.53.0" in out
@@ -72,7 +72,7 @@ def test_the_settings_are_listed(run):
         (["none.properties"], "cannot read none.properties"),
     ],
 )
-def test_what_it_cannot_follow_is_one_line_and_exit_1(run, arguments, message):
+def test_an_error_is_one_line_and_exit_1(run, arguments, message):
     code, out, err = run(*arguments)
     assert (code, out) == (1, "")
     assert err.startswith("windtunnel-driver: ")
@@ -82,7 +82,7 @@ def test_what_it_cannot_follow_is_one_line_and_exit_1(run, arguments, message):
 
 @contextmanager
 def started(directory, *arguments, **settings) -> Iterator[subprocess.Popen[str]]:
-    """A driver of its own, up and ready; killed if the test did not end it."""
+    """Start a driver process; kill it if the test did not end it."""
     environment = {k: v for k, v in os.environ.items() if not k.startswith("AERON_")}
     child = subprocess.Popen(
         [sys.executable, "-m", "windtunnel.driver", "--dir", str(directory), *arguments],
@@ -109,7 +109,7 @@ def lines_until_ready(child):
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_in_good_order(tmp_path, number):
+def test_a_signal_shuts_it_down(tmp_path, number):
     directory = tmp_path / "aeron"
     with started(directory, "-Daeron.print.configuration=true") as child:
         lines = lines_until_ready(child)
@@ -125,8 +125,8 @@ def test_a_signal_ends_it_in_good_order(tmp_path, number):
     cnc.close()
 
 
-def test_signals_that_interrupt_each_other_end_it_all_the_same(tmp_path):
-    """Its archive's end is told by each thread that the kernel takes down with it."""
+def test_repeated_signals_shut_it_down(tmp_path):
+    """Signals may arrive while a previous one is handled."""
     with started(tmp_path / "aeron") as child:
         lines_until_ready(child)
         for _ in range(SIGNALS):
@@ -135,7 +135,7 @@ def test_signals_that_interrupt_each_other_end_it_all_the_same(tmp_path):
         assert (child.returncode, out, err) == (0, "", "")
 
 
-def test_the_next_driver_takes_the_directory_of_a_killed_one(tmp_path):
+def test_a_driver_takes_over_the_directory_of_a_killed_one(tmp_path):
     directory = tmp_path / "aeron"
     with started(directory) as first:
         lines_until_ready(first)
@@ -153,7 +153,7 @@ def test_the_next_driver_takes_the_directory_of_a_killed_one(tmp_path):
             assert third.returncode == 0
 
 
-def test_a_signal_before_it_is_ready_ends_it_too(tmp_path):
+def test_a_signal_during_startup_shuts_it_down(tmp_path):
     with started(tmp_path / "aeron", AERON_PRINT_CONFIGURATION="true") as child:
         assert child.stdout is not None
         assert child.stdout.readline() == "windtunnel-driver {\n"

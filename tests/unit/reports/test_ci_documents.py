@@ -8,7 +8,7 @@ import pytest
 from tests.unit.reports.made_matrix import make_matrix
 from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.reports.junit import junit_xml
-from windtunnel.reports.markdown import TOLD_MAX, summary
+from windtunnel.reports.markdown import ROWS_MAX, summary
 from windtunnel.reports.outcomes import of_matrix, of_suite
 
 FOLDER = Path("runs/matrix-made")
@@ -78,8 +78,8 @@ def test_a_summary_tells_what_did_not_pass_and_once_why_something_is_missing():
 
 
 def test_a_summary_does_not_grow_without_end():
-    text = summary(of_matrix(FOLDER, make_matrix({CELL: ("FAIL",) * (TOLD_MAX + 3)})))
-    assert text.count("**FAIL**") == TOLD_MAX
+    text = summary(of_matrix(FOLDER, make_matrix({CELL: ("FAIL",) * (ROWS_MAX + 3)})))
+    assert text.count("**FAIL**") == ROWS_MAX
     assert "- and 3 more" in text
 
 

@@ -15,10 +15,10 @@ from windtunnel.reports.counter_lines import (
     Line,
     difference,
     distances,
-    held,
     sampling_interval_ns,
     stream_lines,
     value_at,
+    with_plateaus,
 )
 
 STREAM = 1001
@@ -65,13 +65,13 @@ def test_no_files_no_lines(tmp_path: Path) -> None:
 
 
 def test_after_a_pause_a_value_holds_until_the_look_before() -> None:
-    told = held(line("x", (10, 0), (15, 64), (100, 96)), interval_ns=5)
+    told = with_plateaus(line("x", (10, 0), (15, 64), (100, 96)), interval_ns=5)
     assert told.time_ns.tolist() == [10, 15, 95, 100]
     assert told.value.tolist() == [0, 64, 64, 96]
 
 
 def test_looks_a_little_late_are_no_pause() -> None:
-    told = held(line("x", (10, 0), (16, 64), (23, 96)), interval_ns=5)
+    told = with_plateaus(line("x", (10, 0), (16, 64), (23, 96)), interval_ns=5)
     assert told.time_ns.tolist() == [10, 16, 23]
 
 
@@ -97,11 +97,11 @@ def test_positions_beyond_the_precision_of_nanosecond_floats_stay_exact() -> Non
 def test_a_distance_has_a_point_where_either_line_has_one() -> None:
     upper = line("rcv-hwm", (10, 100), (30, 300))
     lower = line("rcv-pos", (20, 50), (40, 300))
-    hole = difference("hole", upper, lower)
-    assert hole.time_ns.tolist() == [20, 30, 40]
-    assert hole.value.tolist() == [150, 125, 0]
+    gap = difference("gap", upper, lower)
+    assert gap.time_ns.tolist() == [20, 30, 40]
+    assert gap.value.tolist() == [150, 125, 0]
 
 
 def test_only_distances_of_lines_that_there_are() -> None:
     lines = [line("rcv-hwm", (0, 9)), line("rcv-pos", (0, 4))]
-    assert [(each.name, each.value.tolist()) for each in distances(lines)] == [("hole", [5])]
+    assert [(each.name, each.value.tolist()) for each in distances(lines)] == [("gap", [5])]

@@ -5,17 +5,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.naive.decimate import peaks_lost
-from windtunnel.reports.decimate import KEPT_PER_BUCKET, keep
+from windtunnel.reports.decimate import KEPT_PER_BUCKET, kept_indices
 
 
 def test_few_points_all_stay() -> None:
-    assert keep(np.arange(10), 10).tolist() == list(range(10))
+    assert kept_indices(np.arange(10), 10).tolist() == list(range(10))
 
 
 def test_a_single_peak_among_many_stays() -> None:
     value = np.zeros(100_000, dtype=np.int64)
     value[54_321] = 1
-    kept = keep(value, 400)
+    kept = kept_indices(value, 400)
     assert 54_321 in kept
     assert len(kept) <= 400
 
@@ -27,7 +27,7 @@ def test_a_single_peak_among_many_stays() -> None:
 def test_keeps_first_last_and_every_peak(value: list[int], bucket_count: int) -> None:
     size = max(1, len(value) // bucket_count)
     value = value[: size * bucket_count]
-    kept = keep(np.array(value), max(1, len(value) // size) * KEPT_PER_BUCKET).tolist()
+    kept = kept_indices(np.array(value), max(1, len(value) // size) * KEPT_PER_BUCKET).tolist()
     assert kept == sorted(set(kept))
     assert kept[0] == 0
     assert kept[-1] == len(value) - 1

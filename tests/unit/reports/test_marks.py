@@ -21,9 +21,9 @@ from windtunnel.reports.marks import (
     _nth_occurrence,
     decision_marks,
     gap_fill_marks,
+    impairment_marks,
     nak_marks,
     retransmit_marks,
-    weather_marks,
 )
 
 STREAM = 1001
@@ -79,7 +79,7 @@ def test_what_left_and_was_not_dropped_and_never_came_was_lost_in_weather() -> N
         (3, DATA, term, 2048, 1000),
         (4, PAD, term, 3072, 64),
         (50, DATA, term, 1024, 1000),  # again: dropped by order the first time
-        (60, DATA, term, 2048, 1000),  # again: lost in weather the first time
+        (60, DATA, term, 2048, 1000),  # again: lost to impairment the first time
     )
     came = sent(
         (11, DATA, term, 0, 1000),
@@ -87,8 +87,8 @@ def test_what_left_and_was_not_dropped_and_never_came_was_lost_in_weather() -> N
         (61, DATA, term, 1024, 1000),  # a copy
         (70, DATA, term, 2048, 1000),
     )
-    found = weather_marks(left, came, struck((DROP, 1024, 1), (HOLD, 3072, 1)), WRAPPING)
-    assert found.kind == "lost in weather"
+    found = impairment_marks(left, came, struck((DROP, 1024, 1), (HOLD, 3072, 1)), WRAPPING)
+    assert found.kind == "lost to impairment"
     assert found.time_ns.tolist() == [3, 4]
     assert found.position.tolist() == [2048, 3072]
     assert found.length.tolist() == [1024, 64]
@@ -99,7 +99,7 @@ def test_a_repair_that_the_weather_takes_is_named_by_its_own_time() -> None:
     term = 2**31 - 1
     left = sent((1, DATA, term, 0, 1000), (50, DATA, term, 0, 1000), (90, DATA, term, 0, 1000))
     came = sent((95, DATA, term, 0, 1000))
-    found = weather_marks(left, came, struck((DROP, 0, 1)), WRAPPING)
+    found = impairment_marks(left, came, struck((DROP, 0, 1)), WRAPPING)
     assert (found.time_ns.tolist(), found.detail.tolist()) == ([50], [2])
 
 

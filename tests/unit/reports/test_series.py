@@ -42,7 +42,7 @@ def test_reads_all_lines_and_every_event_of_a_reliable_run(tmp_path: Path) -> No
             "window left",
             "unread",
             "in flight",
-            "hole",
+            "gap",
         ]
         lost = lost_count(WEATHER, ordinal)
         assert lost > 10
@@ -110,16 +110,16 @@ def test_the_active_time_leaves_out_what_is_idle(tmp_path: Path) -> None:
     begin, end = series.active_ns
     assert series.start_ns < begin < end <= series.end_ns
     document = chart_document(series, [])
-    assert document["calm"] is True
+    assert document["is_delivered"] is True
     assert 0 < document["active_ms"][0] < document["active_ms"][1] <= document["duration_ms"]
 
 
-def test_a_stream_that_was_not_read_to_its_end_is_not_calm(tmp_path: Path) -> None:
+def test_a_stream_that_was_not_read_to_its_end_is_not_delivered(tmp_path: Path) -> None:
     series = read_series(made(tmp_path))
     sub_pos = series.streams[1].lines[-1]
     assert sub_pos.name == "sub-pos"
     sub_pos.value[-1] -= 32
-    assert chart_document(series, [])["calm"] is False
+    assert chart_document(series, [])["is_delivered"] is False
 
 
 def column(count: int) -> np.ndarray:

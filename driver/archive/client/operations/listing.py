@@ -1,13 +1,13 @@
-"""Asking what an archive has: descriptors of recordings, subscriptions, positions.
+"""Lists descriptors of recordings and subscriptions, and requests positions.
 
-Descriptors are handed out one by one as they come. One listing at a time per session: the archive
-refuses a second with ACTIVE_LISTING. Source: archive-protocol 3.4, 3.5.
+Descriptors are passed to a handler as they arrive. A session has one listing at a time: the archive
+rejects a second one with ACTIVE_LISTING. Source: archive-protocol 3.4, 3.5.
 """
 
 from collections.abc import Callable
 
 from windtunnel.driver.archive.client.control_session import ControlSession
-from windtunnel.driver.archive.client.errors import refusal
+from windtunnel.driver.archive.client.errors import error_from_response
 from windtunnel.driver.archive.client.turns import Turns
 from windtunnel.driver.archive.protocol.codes import BooleanType, ControlResponseCode
 from windtunnel.driver.archive.protocol.requests import (
@@ -37,9 +37,9 @@ SubscriptionHandler = Callable[[RecordingSubscriptionDescriptor], object]
 def list_recordings(
     session: ControlSession, from_recording_id: int, count: int, handler: DescriptorHandler
 ) -> Turns[int]:
-    """Recordings from an id on. Returns how many were handed out; `count` from 1."""
+    """List recordings from an id on; `count` is at least 1. Returns the number of descriptors."""
     return (
-        yield from _listed(
+        yield from _list(
             session, handler, count, ListRecordingsRequest,
             from_recording_id=from_recording_id, record_count=count,
         )
@@ -54,9 +54,9 @@ def list_recordings_for_uri(
     stream_id: int,
     handler: DescriptorHandler,
 ) -> Turns[int]:
-    """The same, of one stream whose original channel contains a text."""
+    """List the recordings of a stream whose original channel contains a text."""
     return (
-        yield from _listed(
+        yield from _list(
             session, handler, count, ListRecordingsForUriRequest,
             from_recording_id=from_recording_id, record_count=count, stream_id=stream_id,
             channel=channel_fragment,
@@ -67,10 +67,8 @@ def list_recordings_for_uri(
 def list_recording(
     session: ControlSession, recording_id: int, handler: DescriptorHandler
 ) -> Turns[int]:
-    """One recording. Returns 1, or 0 where there is none of that id."""
-    return (
-        yield from _listed(session, handler, 1, ListRecordingRequest, recording_id=recording_id)
-    )
+    """List one recording. Returns 1, or 0 if it is unknown."""
+    return (yield from _list(session, handler, 1, ListRecordingRequest, recording_id=recording_id))
 
 
 def list_recording_subscriptions(
@@ -81,9 +79,12 @@ def list_recording_subscriptions(
     stream_id: int | None,
     handler: SubscriptionHandler,
 ) -> Turns[int]:
-    """What is subscribed for recording, from an index on; of all streams where that is None."""
+    """List the subscriptions being recorded, from an index on.
+
+    A `stream_id` of None lists those of all streams.
+    """
     return (
-        yield from _listed(
+        yield from _list(
             session, handler, count, ListRecordingSubscriptionsRequest,
             pseudo_index=pseudo_index, subscription_count=count,
             apply_stream_id=BooleanType(stream_id is not None), stream_id=stream_id or 0,
@@ -92,7 +93,7 @@ def list_recording_subscriptions(
     )  # fmt: skip
 
 
-def _listed(
+def _list(
     session: ControlSession,
     handler: Callable[..., object],
     count: int,
@@ -100,22 +101,22 @@ def _listed(
     **fields: object,
 ) -> Turns[int]:
     if count < 1:
-        raise ValueError(f"count is {count}, but an archive answers only to 1 and more")
+        raise ValueError(f"count is {count}: expected at least 1")
     correlation_id = yield from session.begin(kind, fields)
     delivered = 0
     try:
         while delivered < count:
-            answer = yield from session.next_answer(correlation_id, kind.__name__)
-            if isinstance(answer, RecordingDescriptor | RecordingSubscriptionDescriptor):
+            response = yield from session.next_response(correlation_id, kind.__name__)
+            if isinstance(response, RecordingDescriptor | RecordingSubscriptionDescriptor):
                 delivered += 1
-                handler(answer)
-            elif isinstance(answer, ControlResponse):
-                if answer.code in (
+                handler(response)
+            elif isinstance(response, ControlResponse):
+                if response.code in (
                     ControlResponseCode.RECORDING_UNKNOWN,
                     ControlResponseCode.SUBSCRIPTION_UNKNOWN,
                 ):
                     break
-                raise refusal(kind.__name__, answer)
+                raise error_from_response(kind.__name__, response)
     finally:
         session.end(correlation_id)
     return delivered
@@ -128,43 +129,43 @@ def find_last_matching_recording(
     stream_id: int,
     session_id: int,
 ) -> Turns[int]:
-    """The newest recording of a session. Returns its id, or -1."""
-    answer = yield from session.ask(
+    """Return the id of the last recording of a session, or -1."""
+    response = yield from session.request(
         FindLastMatchingRecordingRequest,
         min_recording_id=min_recording_id, session_id=session_id, stream_id=stream_id,
         channel=channel_fragment,
     )  # fmt: skip
-    return answer.relevant_id
+    return response.relevant_id
 
 
 def _position(
     session: ControlSession, kind: type[RecordingRequest], recording_id: int
 ) -> Turns[int]:
-    answer = yield from session.ask(kind, recording_id=recording_id)
-    return answer.relevant_id
+    response = yield from session.request(kind, recording_id=recording_id)
+    return response.relevant_id
 
 
 def start_position(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Where a recording begins."""
+    """Return the start position of a recording."""
     return (yield from _position(session, StartPositionRequest, recording_id))
 
 
 def stop_position(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Where a recording stopped; -1 while it is active."""
+    """Return the stop position of a recording; -1 while it is active."""
     return (yield from _position(session, StopPositionRequest, recording_id))
 
 
 def recording_position(session: ControlSession, recording_id: int) -> Turns[int]:
-    """How far a recording is; -1 once it has stopped."""
+    """Return the recorded position of a recording; -1 if it is not active."""
     return (yield from _position(session, RecordingPositionRequest, recording_id))
 
 
 def max_recorded_position(session: ControlSession, recording_id: int) -> Turns[int]:
-    """How far a recording is, or where it stopped."""
+    """Return the recorded position of an active recording, or the stop position of another."""
     return (yield from _position(session, MaxRecordedPositionRequest, recording_id))
 
 
 def archive_id(session: ControlSession) -> Turns[int]:
-    """The archive's id, asked for anew."""
-    answer = yield from session.ask(ArchiveIdRequest)
-    return answer.relevant_id
+    """Request the archive's id."""
+    response = yield from session.request(ArchiveIdRequest)
+    return response.relevant_id

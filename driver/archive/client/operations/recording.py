@@ -1,6 +1,6 @@
-"""Recording a stream: start, extend, stop.
+"""Starts, extends and stops recordings.
 
-The archive answers as soon as it has subscribed; what becomes of the recording is told by signals.
+The archive responds as soon as it has subscribed; the start and stop of recordings is signalled.
 """
 
 from collections.abc import Callable
@@ -35,12 +35,12 @@ def start_recording(
 
     `auto_stop` ends the subscription with its first image.
     """
-    answer = yield from session.ask(
+    response = yield from session.request(
         StartRecordingRequest2,
         stream_id=stream_id, source_location=source_location,
         auto_stop=BooleanType(auto_stop), channel=channel,
     )  # fmt: skip
-    return answer.relevant_id
+    return response.relevant_id
 
 
 def extend_recording(
@@ -52,42 +52,43 @@ def extend_recording(
     *,
     auto_stop: bool = False,
 ) -> Turns[int]:
-    """Record on where a recording stopped. Returns the id of the archive's subscription.
+    """Extend a stopped recording. Returns the id of the archive's subscription.
 
-    The publication must begin there, with the same initial term id, term length and MTU.
+    The publication must begin at its stop position, with the same initial term id, term length and
+    MTU.
     """
-    answer = yield from session.ask(
+    response = yield from session.request(
         ExtendRecordingRequest2,
         recording_id=recording_id, stream_id=stream_id, source_location=source_location,
         auto_stop=BooleanType(auto_stop), channel=channel,
     )  # fmt: skip
-    return answer.relevant_id
+    return response.relevant_id
 
 
 def stop_recording(session: ControlSession, channel: str, stream_id: int) -> Turns[None]:
-    """Stop what was started with this channel. Raises UNKNOWN_SUBSCRIPTION if nothing was."""
-    yield from session.ask(StopRecordingRequest, stream_id=stream_id, channel=channel)
+    """Stop recording a channel and stream. Raises UNKNOWN_SUBSCRIPTION if it is not recorded."""
+    yield from session.request(StopRecordingRequest, stream_id=stream_id, channel=channel)
 
 
 def try_stop_recording(session: ControlSession, channel: str, stream_id: int) -> Turns[bool]:
-    """The same. Returns whether there was anything to stop."""
+    """Stop recording a channel and stream. Returns whether it was recorded."""
     return (yield from unless_unknown(stop_recording(session, channel, stream_id)))
 
 
 def stop_recording_subscription(session: ControlSession, subscription_id: int) -> Turns[None]:
-    """Stop what a start or an extension returned. Raises UNKNOWN_SUBSCRIPTION."""
-    yield from session.ask(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
+    """Stop a subscription that a start or an extension returned. Raises UNKNOWN_SUBSCRIPTION."""
+    yield from session.request(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
 
 
 def try_stop_recording_subscription(session: ControlSession, subscription_id: int) -> Turns[bool]:
-    """The same. Returns whether there was anything to stop."""
+    """Stop a subscription that a start or an extension returned. Returns whether it existed."""
     return (yield from unless_unknown(stop_recording_subscription(session, subscription_id)))
 
 
 def stop_recording_by_identity(session: ControlSession, recording_id: int) -> Turns[bool]:
     """Stop one recording. Returns whether it was active."""
-    answer = yield from session.ask(StopRecordingByIdentityRequest, recording_id=recording_id)
-    return answer.relevant_id != 0
+    response = yield from session.request(StopRecordingByIdentityRequest, recording_id=recording_id)
+    return response.relevant_id != 0
 
 
 def stop_recording_publication(session: ControlSession, publication: Publication) -> Turns[None]:
@@ -98,40 +99,43 @@ def stop_recording_publication(session: ControlSession, publication: Publication
 def add_recorded_publication(
     session: ControlSession, channel: str, stream_id: int
 ) -> Turns[Publication]:
-    """A publication that is recorded from its beginning. Raises ArchiveError if it was shared."""
+    """Add a publication that is recorded from its start.
+
+    Raises ArchiveError if it existed before.
+    """
     aeron = session.aeron
-    asked = aeron.async_add_publication(channel, stream_id)
-    return (yield from _recorded(session, asked, aeron.get_publication))
+    registration_id = aeron.async_add_publication(channel, stream_id)
+    return (yield from _record(session, registration_id, aeron.get_publication))
 
 
 def add_recorded_exclusive_publication(
     session: ControlSession, channel: str, stream_id: int
 ) -> Turns[ExclusivePublication]:
-    """The same for one writing thread."""
+    """Add an exclusive publication that is recorded from its start."""
     aeron = session.aeron
-    asked = aeron.async_add_exclusive_publication(channel, stream_id)
-    return (yield from _recorded(session, asked, aeron.get_exclusive_publication))
+    registration_id = aeron.async_add_exclusive_publication(channel, stream_id)
+    return (yield from _record(session, registration_id, aeron.get_exclusive_publication))
 
 
 def recorded_channel(publication: Publication) -> str:
-    """The channel on which an archive hears this publication and no other."""
+    """Return the channel on which an archive receives only this publication."""
     channel = uri.parse(publication.channel)
     return str(channel.with_param(uri_param.SESSION_ID, publication.session_id))
 
 
-def _recorded(
-    session: ControlSession, asked: int, look: Callable[[int], _PUBLICATION | None]
+def _record(
+    session: ControlSession, registration_id: int, poll: Callable[[int], _PUBLICATION | None]
 ) -> Turns[_PUBLICATION]:
     try:
-        publication = yield from until(lambda: look(asked))
+        publication = yield from until(lambda: poll(registration_id))
     except BaseException:
-        session.aeron.abandon(asked)
+        session.aeron.abandon(registration_id)
         raise
     try:
         if not publication.is_original:
             raise ArchiveError(
-                f"the publication of {publication.channel} stream {publication.stream_id} was "
-                f"there before, and its beginning may be gone: expected one of our own"
+                f"publication already added for {publication.channel} stream "
+                f"{publication.stream_id}: expected a new one, to record it from its start"
             )
         yield from start_recording(
             session, recorded_channel(publication), publication.stream_id, SourceLocation.LOCAL
@@ -145,7 +149,7 @@ def _recorded(
 def unless_unknown(
     stopping: Turns[None], code: ErrorCode = ErrorCode.UNKNOWN_SUBSCRIPTION
 ) -> Turns[bool]:
-    """Whether stopping found what it was to stop."""
+    """Return whether a stop request found what it should stop."""
     try:
         yield from stopping
     except ArchiveError as error:

@@ -1,7 +1,7 @@
-"""Copying a recording from another archive into the one that is asked.
+"""Replicates a recording from another archive.
 
-The answer is a replication id; all that the replication has to tell later, signals and errors,
-carries it as correlation id. Source: archive-protocol 3.13, 7.
+The response is a replication id; later signals and errors of the replication carry it as
+correlation id. Source: archive-protocol 3.13, 7.
 """
 
 from dataclasses import dataclass
@@ -15,23 +15,23 @@ from windtunnel.driver.archive.protocol.replication import ReplicateRequest2, St
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationParams:
-    """How far is copied, into what, and over which channels."""
+    """The destination, the end and the channels of a replication."""
 
     dst_recording_id: int = NULL_VALUE
-    """The recording that is continued; -1: a new one."""
+    """The recording to extend; -1: a new one."""
     stop_position: int = NULL_VALUE
     """Where to stop; -1: at the source's end."""
     live_destination: str = ""
-    """Where the live stream can be heard, to go on with it once all is copied."""
+    """The destination of the live stream, to merge with it; empty: do not merge."""
     channel_tag_id: int = NULL_VALUE
     subscription_tag_id: int = NULL_VALUE
     replication_channel: str = ""
-    """Where the copy is received; the archive's own setting where empty."""
+    """The channel of the replay from the source; empty: the archive's setting."""
     src_response_channel: str = ""
-    """Where the source answers; the archive's own setting where empty."""
+    """The channel of responses from the source; empty: the archive's setting."""
     file_io_max_length: int = NULL_VALUE
     replication_session_id: int = NULL_VALUE
-    """The session id on the way and in the copy; -1: the source recording's."""
+    """The session id of the replay and of the copy; -1: that of the source recording."""
     encoded_credentials: bytes = b""
 
 
@@ -45,14 +45,17 @@ def replicate(
     src_control_stream_id: int,
     params: ReplicationParams = DEFAULT,
 ) -> Turns[int]:
-    """Copy a recording, and follow it if it is live. Returns the replication id."""
+    """Replicate a recording, and merge with its live stream if requested.
+
+    Returns the replication id.
+    """
     if params.live_destination and params.replication_session_id != NULL_VALUE:
         raise ValueError(
             f"live destination {params.live_destination} with replication session id "
-            f"{params.replication_session_id}: expected only one of them, the live stream has "
-            "a session id already"
+            f"{params.replication_session_id}: expected only one of them, because the live "
+            "stream has a session id"
         )
-    answer = yield from session.ask(
+    response = yield from session.request(
         ReplicateRequest2,
         src_recording_id=src_recording_id, dst_recording_id=params.dst_recording_id,
         stop_position=params.stop_position, channel_tag_id=params.channel_tag_id,
@@ -65,15 +68,15 @@ def replicate(
         encoded_credentials=params.encoded_credentials,
         src_response_channel=params.src_response_channel,
     )  # fmt: skip
-    return answer.relevant_id
+    return response.relevant_id
 
 
 def stop_replication(session: ControlSession, replication_id: int) -> Turns[None]:
-    """Stop copying. Raises UNKNOWN_REPLICATION."""
-    yield from session.ask(StopReplicationRequest, replication_id=replication_id)
+    """Stop a replication. Raises UNKNOWN_REPLICATION."""
+    yield from session.request(StopReplicationRequest, replication_id=replication_id)
 
 
 def try_stop_replication(session: ControlSession, replication_id: int) -> Turns[bool]:
-    """The same. Returns whether there was anything to stop."""
-    stopping = stop_replication(session, replication_id)
-    return (yield from unless_unknown(stopping, ErrorCode.UNKNOWN_REPLICATION))
+    """Stop a replication. Returns whether it existed."""
+    request = stop_replication(session, replication_id)
+    return (yield from unless_unknown(request, ErrorCode.UNKNOWN_REPLICATION))

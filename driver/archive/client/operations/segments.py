@@ -1,7 +1,7 @@
-"""Making recordings shorter, or giving them files back; another channel for one.
+"""Truncates and purges recordings, manages their segment files, and changes their channel.
 
-Where files are to be deleted, the answer is how many names were scheduled, and a DELETE signal
-tells when they are gone. Source: archive-protocol 3.10 to 3.12, 3.14.
+If files are to be deleted, the response is the number of files, and a DELETE signal follows when
+they are deleted. Source: archive-protocol 3.10 to 3.12, 3.14.
 """
 
 from windtunnel.driver.archive.client.control_session import ControlSession
@@ -20,53 +20,55 @@ from windtunnel.driver.archive.protocol.requests import (
 from windtunnel.driver.channel import uri
 
 
-def _count(session: ControlSession, kind: type[Request], **fields: object) -> Turns[int]:
-    answer = yield from session.ask(kind, **fields)
-    return answer.relevant_id
+def _request_count(session: ControlSession, kind: type[Request], **fields: object) -> Turns[int]:
+    response = yield from session.request(kind, **fields)
+    return response.relevant_id
 
 
 def segment_base_position(
     start_position: int, position: int, term_length: int, segment_length: int
 ) -> int:
-    """Where the segment file begins that holds a position; counted from the first term's begin."""
+    """Return the base of the segment file that contains a position."""
     term_base = start_position - start_position % term_length
     return term_base + (position - term_base) // segment_length * segment_length
 
 
 def truncate_recording(session: ControlSession, recording_id: int, position: int) -> Turns[int]:
-    """Take away everything from a position on. Returns how many files are to go."""
+    """Truncate a recording at a position. Returns the number of files to be deleted."""
     return (
-        yield from _count(
+        yield from _request_count(
             session, TruncateRecordingRequest, recording_id=recording_id, position=position
         )
     )
 
 
 def purge_recording(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Take a stopped recording away for good. Returns how many files are to go."""
-    return (yield from _count(session, PurgeRecordingRequest, recording_id=recording_id))
+    """Delete a stopped recording. Returns the number of files to be deleted."""
+    return (yield from _request_count(session, PurgeRecordingRequest, recording_id=recording_id))
 
 
 def detach_segments(
     session: ControlSession, recording_id: int, new_start_position: int
 ) -> Turns[None]:
-    """Let a recording start at a later segment; the files stay."""
-    yield from session.ask(
+    """Move the start position of a recording on to a later segment; keep the files."""
+    yield from session.request(
         DetachSegmentsRequest, recording_id=recording_id, new_start_position=new_start_position
     )
 
 
 def delete_detached_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Delete the files before a recording's start. Returns how many are to go."""
-    return (yield from _count(session, DeleteDetachedSegmentsRequest, recording_id=recording_id))
+    """Delete the files before a recording's start. Returns the number of files to be deleted."""
+    return (
+        yield from _request_count(session, DeleteDetachedSegmentsRequest, recording_id=recording_id)
+    )
 
 
 def purge_segments(
     session: ControlSession, recording_id: int, new_start_position: int
 ) -> Turns[int]:
-    """Detach and delete in one. Returns how many files are to go."""
+    """Detach and delete segments. Returns the number of files to be deleted."""
     return (
-        yield from _count(
+        yield from _request_count(
             session, PurgeSegmentsRequest,
             recording_id=recording_id, new_start_position=new_start_position,
         )
@@ -74,16 +76,16 @@ def purge_segments(
 
 
 def attach_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Let a recording start with the files that lie before it. Returns how many there were."""
-    return (yield from _count(session, AttachSegmentsRequest, recording_id=recording_id))
+    """Move the start position of a recording back over existing files. Returns their number."""
+    return (yield from _request_count(session, AttachSegmentsRequest, recording_id=recording_id))
 
 
 def migrate_segments(
     session: ControlSession, src_recording_id: int, dst_recording_id: int
 ) -> Turns[int]:
-    """Give all files of one recording to its neighbour. Returns how many there were."""
+    """Move all files of a recording to an adjacent one. Returns the number of files moved."""
     return (
-        yield from _count(
+        yield from _request_count(
             session, MigrateSegmentsRequest,
             src_recording_id=src_recording_id, dst_recording_id=dst_recording_id,
         )
@@ -91,9 +93,9 @@ def migrate_segments(
 
 
 def update_channel(session: ControlSession, recording_id: int, channel: str) -> Turns[None]:
-    """Change the channel in a descriptor.
+    """Change the channel of a recording.
 
-    Raises InvalidChannelError for one that cannot be read: the archive would not answer
+    Raises InvalidChannelError for an invalid channel: the archive would not respond
     """
     uri.parse(channel)
-    yield from session.ask(UpdateChannelRequest, recording_id=recording_id, channel=channel)
+    yield from session.request(UpdateChannelRequest, recording_id=recording_id, channel=channel)

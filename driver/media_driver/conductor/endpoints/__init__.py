@@ -1,1 +1,1 @@
-"""Channel endpoints as the conductor keeps them for sender and receiver."""
+"""The conductor's channel endpoints of sender and receiver, and their sockets."""

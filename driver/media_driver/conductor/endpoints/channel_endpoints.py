@@ -1,9 +1,9 @@
-"""The channels that are open: one socket for all streams with the same canonical form, counted by
-its users.
+"""Reference-counted channel endpoints: streams with the same canonical form share a socket.
 
-An agent polls the socket, so it is closed only after that agent has said that it let go. Status
-counters tell clients how their channel is. What a direction needs beyond this is in
-`send_channel_endpoints` and `receive_channel_endpoints`. Source: spec 9.3, 9.4 and 8.3, Aeron 1.53.
+An agent polls the socket, so it is closed only after that agent has acknowledged the removal. A
+status counter shows clients the state of their channel. `send_channel_endpoints` and
+`receive_channel_endpoints` extend this module for one direction each. Source: spec 9.3, 9.4 and
+8.3, Aeron 1.53.
 """
 
 from abc import ABC, abstractmethod
@@ -20,7 +20,7 @@ from windtunnel.driver.channel.uri import InvalidChannelError
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media.channel_sockets import OpenSocket, PublicationSockets
 from windtunnel.driver.media_driver.agent.agent_proxy import AgentProxy, SlotPool
-from windtunnel.driver.media_driver.command_error import NotYetError
+from windtunnel.driver.media_driver.command_error import CommandPendingError
 from windtunnel.driver.media_driver.conductor import stream_counters
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.receiver import receiver_state
@@ -29,7 +29,7 @@ from windtunnel.driver.media_driver.sender import sender_state
 
 @dataclass(eq=False)
 class ChannelEndpoint:
-    """An open channel and what it holds."""
+    """An open channel with its sockets and counters."""
 
     slot: int
     channel: UdpChannel
@@ -41,7 +41,7 @@ class ChannelEndpoint:
     address_counter_id: int
     users: int = 0
     interests: Counter[tuple[int, int | None]] = field(default_factory=Counter)
-    """Receive channels: subscriptions for each (stream id, session id or None for all)."""
+    """Receive channels: number of subscriptions per (stream id, session id or None for all)."""
 
 
 class ChannelEndpoints(ABC):
@@ -50,10 +50,10 @@ class ChannelEndpoints(ABC):
     STATUS_TYPE: int
     NAME: str
     COMPARES_DEFAULTS: bool
-    """Whether a channel that is silent about its buffers asks for the driver's default."""
+    """Whether an unset buffer length must match the driver's default."""
 
-    def __init__(self, parts: DriverResources, state: Any, proxy: AgentProxy) -> None:
-        self._parts = parts
+    def __init__(self, resources: DriverResources, state: Any, proxy: AgentProxy) -> None:
+        self._resources = resources
         self._state = state
         self._proxy = proxy
         self._slots = SlotPool(state.endpoints.size, "channels")
@@ -67,14 +67,14 @@ class ChannelEndpoints(ABC):
     def _open_sockets(
         self, channel: UdpChannel
     ) -> tuple[PublicationSockets | OpenSocket, int, int, str, bool]:
-        """Sockets, fd of frames, fd of control frames, local address, whether it is connected."""
+        """Return sockets, data fd, control fd, local address, and whether they are connected."""
 
     @abstractmethod
     def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
-        """Write the agent's record of a channel that is about to be handed over."""
+        """Fill the agent's record of a channel before the hand-over."""
 
     def find(self, channel: UdpChannel) -> ChannelEndpoint | None:
-        """The open endpoint that a channel would share: by tag, else by canonical form."""
+        """Return the open endpoint that a channel would share: by tag, else by canonical form."""
         tagged = (item for item in self._open.values() if channel.matches_tag(item.channel))
         same = (item for item in self._open.values() if _is_same(channel, item.channel))
         found = next(tagged, None) or next(same, None)
@@ -83,9 +83,9 @@ class ChannelEndpoints(ABC):
         return found
 
     def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
-        """Raise unless an open socket has the buffers that a channel asks for."""
-        context = self._parts.context
-        for key, wanted, found, default in (
+        """Raise ConfigurationError unless an open socket has the requested buffer lengths."""
+        context = self._resources.context
+        for key, requested, found, default in (
             (
                 uri_param.SOCKET_SNDBUF,
                 channel.socket_sndbuf_length,
@@ -101,97 +101,97 @@ class ChannelEndpoints(ABC):
         ):
             found = found or default
             if self.COMPARES_DEFAULTS:
-                wanted = wanted or default
-            if wanted and wanted != found:
+                requested = requested or default
+            if requested and requested != found:
                 raise ConfigurationError(
-                    f"{key}={wanted} of '{channel.uri}' does not match the open channel "
+                    f"{key}={requested} of '{channel.uri}' does not match the open channel "
                     f"'{existing.uri}', which has {found or 'the default of the system'}"
                 )
 
     def get_or_open(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
-        """The endpoint of a channel, opened if nobody has yet; the caller becomes a user of it."""
+        """Return the endpoint of a channel, opening it if necessary, and add a reference."""
         if any(_is_same(channel, item.channel) for item in self._closing.values()):
-            raise NotYetError(f"{channel.canonical_form} is still being closed")
+            raise CommandPendingError(f"{channel.canonical_form} is still being closed")
         endpoint = self.find(channel)
         if endpoint is None:
-            self._check_original(channel)
+            self._refuse_unknown_tag(channel)
             endpoint = self._open_endpoint(channel, registration_id)
             self._open[endpoint.slot] = endpoint
         endpoint.users += 1
         return endpoint
 
-    def _check_original(self, channel: UdpChannel) -> None:
-        """Refuse a channel that says by tag alone where it is, when nobody else has said it."""
-        is_said = channel.has_endpoint or channel.has_control
-        is_said = is_said or channel.control_mode is not ControlMode.NONE
-        if channel.channel_tag is not None and not is_said:
+    def _refuse_unknown_tag(self, channel: UdpChannel) -> None:
+        """Refuse a channel with a tag but no address if no open channel has this tag."""
+        has_address = channel.has_endpoint or channel.has_control
+        has_address = has_address or channel.control_mode is not ControlMode.NONE
+        if channel.channel_tag is not None and not has_address:
             raise InvalidChannelError(
                 f"{uri_param.TAGS}={channel.channel_tag}: no open channel has this tag, so "
                 f"'{channel.uri}' must have endpoint, control, or control-mode=manual"
             )
 
     def _open_endpoint(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
-        # Whatever runs out half-way, what was taken until then is given back.
+        # On a failure, release what was allocated before.
         with ExitStack() as undo:
-            endpoint = self._take_endpoint(undo, channel, registration_id)
+            endpoint = self._allocate_endpoint(undo, channel, registration_id)
             self._fill_slot(endpoint)
             undo.pop_all()
         status_id = endpoint.status_counter_id
-        counters.set_release(self._parts.values, status_id, stream_counters.CHANNEL_ACTIVE)
-        self._proxy.ask(sender_state.ADD_ENDPOINT, endpoint.slot)
+        counters.set_release(self._resources.values, status_id, stream_counters.CHANNEL_ACTIVE)
+        self._proxy.offer(sender_state.ADD_ENDPOINT, endpoint.slot)
         return endpoint
 
-    def _take_endpoint(
+    def _allocate_endpoint(
         self, undo: ExitStack, channel: UdpChannel, registration_id: int
     ) -> ChannelEndpoint:
-        slot = self._slots.take()
-        undo.callback(self._slots.give_back, slot)
+        slot = self._slots.acquire()
+        undo.callback(self._slots.release, slot)
         sockets, fd, control_fd, local, is_connected = self._open_sockets(channel)
         undo.callback(sockets.close)
-        status_id = self._parts.counters.channel_status(
+        status_id = self._resources.counters.channel_status(
             self.STATUS_TYPE, str(channel.uri), registration_id
         )
-        undo.callback(self._parts.counters.free, status_id)
-        self._parts.counters.append_label(status_id, f" {local}")
-        address_id = self._parts.counters.local_address(
+        undo.callback(self._resources.counters.free, status_id)
+        self._resources.counters.append_label(status_id, f" {local}")
+        address_id = self._resources.counters.local_address(
             self.NAME, status_id, local, registration_id
         )
-        undo.callback(self._parts.counters.free, address_id)
+        undo.callback(self._resources.counters.free, address_id)
         return ChannelEndpoint(
             slot, channel, sockets, fd, control_fd, is_connected, status_id, address_id
         )
 
     def release(self, endpoint: ChannelEndpoint) -> None:
-        """One user less; the last one closes the channel once its agent has let go."""
+        """Drop a reference; the last one closes the channel once its agent has released it."""
         endpoint.users -= 1
         if endpoint.users > 0:
             return
         del self._open[endpoint.slot]
-        values = self._parts.values
+        values = self._resources.values
         counters.set_release(values, endpoint.status_counter_id, stream_counters.CHANNEL_CLOSING)
         self._closing[endpoint.slot] = endpoint
-        self._proxy.ask(sender_state.REMOVE_ENDPOINT, endpoint.slot)
+        self._proxy.offer(sender_state.REMOVE_ENDPOINT, endpoint.slot)
 
     def on_released(self, slot: int) -> None:
-        """The agent no longer uses the socket."""
+        """Close the sockets of a channel that its agent has released."""
         endpoint = self._closing.pop(slot)
         endpoint.sockets.close()
-        self._parts.counters.free(endpoint.address_counter_id)
-        self._parts.counters.free(endpoint.status_counter_id)
-        self._slots.give_back(slot)
+        self._resources.counters.free(endpoint.address_counter_id)
+        self._resources.counters.free(endpoint.status_counter_id)
+        self._slots.release(slot)
 
     def by_slot(self, slot: int) -> ChannelEndpoint | None:
-        """The open endpoint in a slot, or None when it is closing."""
+        """Return the open endpoint in a slot, or None if it is closing."""
         return self._open.get(slot)
 
     def close(self) -> None:
-        """Close every socket; only after the agents have stopped."""
+        """Close every socket. Call only after the agents have stopped."""
         for endpoint in (*self._open.values(), *self._closing.values()):
             endpoint.sockets.close()
 
 
 def _is_same(channel: UdpChannel, other: UdpChannel) -> bool:
-    """Whether two channels are one: alike in canonical form, and in tag if both have one."""
+    """Return whether two channels match in canonical form, and in tag if both have one."""
     if channel.canonical_form != other.canonical_form:
         return False
     return None in (channel.channel_tag, other.channel_tag) or (

@@ -1,4 +1,4 @@
-"""From the text of a channel to its addresses, for every command that names one.
+"""Parses the channel of a command and resolves its addresses.
 
 Source: spec 9, Aeron 1.53.
 """
@@ -10,17 +10,17 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 
 
 class ChannelReader:
-    """Reads channels, and sets apart those whose addresses the system will choose."""
+    """Parses and resolves channels; gives channels with wildcard addresses a unique id."""
 
-    def __init__(self, parts: DriverResources) -> None:
-        self._parts = parts
+    def __init__(self, resources: DriverResources) -> None:
+        self._resources = resources
         self._count = 0
 
     def parse(self, text: str) -> ChannelUri:
-        """The parameters of a channel; InvalidChannelError when it is none."""
+        """Parse a channel. Raises InvalidChannelError."""
         return uri.parse(text)
 
     def resolve(self, parsed: ChannelUri) -> UdpChannel:
-        """The addresses of a UDP channel; UnknownHostError when a name has none."""
+        """Resolve the addresses of a UDP channel. Raises UnknownHostError."""
         self._count += 1
-        return udp_channel.resolve(parsed, self._parts.resolver, self._count)
+        return udp_channel.resolve(parsed, self._resources.resolver, self._count)

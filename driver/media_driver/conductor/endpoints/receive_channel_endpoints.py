@@ -1,8 +1,8 @@
-"""The channels that subscriptions listen on, where they listen, and which streams are wanted there.
+"""The channel endpoints of subscriptions: their sockets, destinations and stream interests.
 
-A plain channel is its own socket. One with control-mode=manual has none: each destination that is
-added brings one, in a slot that serves the slot of the channel. Source: spec 3.1, 3.7 and 9.3,
-Aeron 1.53 (the C driver where the two differ).
+A plain channel has one socket. A channel with control-mode=manual has none; each of its
+destinations has a socket, in a slot that serves the slot of the channel. Source: spec 3.1, 3.7 and
+9.3, Aeron 1.53 (the C driver where the two differ).
 """
 
 from collections.abc import Callable, Iterator
@@ -34,25 +34,25 @@ _STAMPS = (uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET, uri_param.MEDIA_RECEIVE_T
 
 
 class NoSocket:
-    """What a channel listens on whose destinations have the sockets."""
+    """Stands for the socket of a multi-destination channel, which has none of its own."""
 
     fd = -1
     local = SocketAddress("0.0.0.0", 0)
 
     def reconnect(self, peer: SocketAddress) -> None:
-        """There is nothing to connect."""
+        """Do nothing."""
 
     def close(self) -> None:
-        """There is nothing to give back."""
+        """Do nothing; there is no socket."""
 
 
 @dataclass(eq=False)
 class ReceiveDestination:
-    """One place that a multi-destination channel listens at."""
+    """A destination of a multi-destination subscription."""
 
     slot: int
     connection: int
-    """Which connection of the channel's images it feeds."""
+    """Connection index within the channel's images."""
     channel: UdpChannel
     socket: OpenSocket
     address_counter_id: int
@@ -65,34 +65,34 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     NAME = "rcv"
     COMPARES_DEFAULTS = True
 
-    def __init__(self, parts: DriverResources) -> None:
-        super().__init__(parts, parts.receiver, parts.receiver_proxy)
+    def __init__(self, resources: DriverResources) -> None:
+        super().__init__(resources, resources.receiver, resources.receiver_proxy)
         self._destinations: dict[int, list[ReceiveDestination]] = {}
-        """By the slot of the channel."""
+        """Destinations by the slot of their channel."""
         self._closing_destinations: dict[int, ReceiveDestination] = {}
         self.on_control_opened: Callable[[int, UdpChannel], None] = lambda slot, channel: None
-        """Told of each socket's slot that answers to an explicit control address."""
+        """Called with the slot of each opened socket that has an explicit control address."""
         self.on_control_closed: Callable[[int], None] = lambda slot: None
-        """Told when any such socket is let go, and of others as well."""
+        """Called with the slot of each closed socket, with or without such an address."""
 
     def _open_sockets(
         self, channel: UdpChannel
     ) -> tuple[PublicationSockets | OpenSocket, int, int, str, bool]:
-        opened = self._parts.sockets.open_subscription(channel)
+        opened = self._resources.sockets.open_subscription(channel)
         return opened, opened.fd, opened.fd, opened.local.text, False
 
-    def _take_endpoint(
+    def _allocate_endpoint(
         self, undo: ExitStack, channel: UdpChannel, registration_id: int
     ) -> ChannelEndpoint:
         if channel.control_mode is not ControlMode.MANUAL:
-            return super()._take_endpoint(undo, channel, registration_id)
-        slot = self._slots.take()
-        undo.callback(self._slots.give_back, slot)
-        status_id = self._parts.counters.channel_status(
+            return super()._allocate_endpoint(undo, channel, registration_id)
+        slot = self._slots.acquire()
+        undo.callback(self._slots.release, slot)
+        status_id = self._resources.counters.channel_status(
             self.STATUS_TYPE, str(channel.uri), registration_id
         )
-        # Where others have their address the label has nothing, behind the blank all the same.
-        self._parts.counters.append_label(status_id, " ")
+        # As in Aeron, the label ends in a space without an address.
+        self._resources.counters.append_label(status_id, " ")
         none = counters.NULL_COUNTER_ID
         return ChannelEndpoint(slot, channel, NoSocket(), -1, -1, False, status_id, none)
 
@@ -100,12 +100,12 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         self._fill_transport(endpoint.slot, endpoint.slot, 0, endpoint.fd, endpoint.channel)
         rec, channel = self._state.endpoints[endpoint.slot], endpoint.channel
         tag = channel.uri.int64(uri_param.GROUP_TAG)
-        tag = self._parts.context.receiver_group_tag if tag is None else tag
+        tag = self._resources.context.receiver_group_tag if tag is None else tag
         rec["has_group_tag"] = int(tag is not None)
         rec["group_tag"] = tag or 0
-        rec["receiver_id"] = self._parts.random.getrandbits(63)
+        rec["receiver_id"] = self._resources.random.getrandbits(63)
         rec["is_stamping"] = int(any(key in channel.uri for key in _STAMPS))
-        self._note_control(endpoint.slot, channel)
+        self._notify_control_opened(endpoint.slot, channel)
 
     def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
         for key in _STAMPS:
@@ -116,7 +116,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
                 )
         super()._refuse_conflict(channel, existing)
 
-    def _note_control(self, slot: int, channel: UdpChannel) -> None:
+    def _notify_control_opened(self, slot: int, channel: UdpChannel) -> None:
         if self._state.endpoints[slot]["solicits_setup"]:
             self.on_control_opened(slot, channel)
 
@@ -139,7 +139,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_destination(
         self, endpoint: ChannelEndpoint, channel: UdpChannel, registration_id: int
     ) -> None:
-        """Listen at one more place."""
+        """Add a destination to a channel. Raises CommandError if all are in use."""
         existing = self._destinations.setdefault(endpoint.slot, [])
         taken = {item.connection for item in existing}
         connection = next(i for i in range(CONNECTIONS_MAX + 1) if i not in taken)
@@ -148,18 +148,18 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
                 f"all {CONNECTIONS_MAX} destinations of a subscription are in use",
                 ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
             )
-        # A destination has the buffers of its channel, since it may not ask for its own.
+        # A destination uses the buffer lengths of its channel; it may not set its own.
         channel = replace(
             channel,
             socket_rcvbuf_length=endpoint.channel.socket_rcvbuf_length,
             socket_sndbuf_length=endpoint.channel.socket_sndbuf_length,
         )
         with ExitStack() as undo:
-            slot = self._slots.take()
-            undo.callback(self._slots.give_back, slot)
-            opened = self._parts.sockets.open_subscription(channel)
+            slot = self._slots.acquire()
+            undo.callback(self._slots.release, slot)
+            opened = self._resources.sockets.open_subscription(channel)
             undo.callback(opened.close)
-            address_id = self._parts.counters.local_address(
+            address_id = self._resources.counters.local_address(
                 self.NAME, endpoint.status_counter_id, opened.local.text, registration_id
             )
             self._fill_transport(slot, endpoint.slot, connection, opened.fd, channel)
@@ -167,11 +167,11 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         stamping = self._state.endpoints[endpoint.slot]["is_stamping"]
         self._state.endpoints[slot]["is_stamping"] = stamping
         existing.append(ReceiveDestination(slot, connection, channel, opened, address_id))
-        self._note_control(slot, channel)
-        self._proxy.ask(receiver_state.ADD_ENDPOINT, slot)
+        self._notify_control_opened(slot, channel)
+        self._proxy.offer(receiver_state.ADD_ENDPOINT, slot)
 
     def remove_destination(self, endpoint: ChannelEndpoint, channel: UdpChannel) -> None:
-        """Listen at a place no longer, if the channel does."""
+        """Remove the last added destination with the same canonical form, if there is one."""
         for item in reversed(self._destinations.get(endpoint.slot, [])):
             if item.channel.canonical_form == channel.canonical_form:
                 self._destinations[endpoint.slot].remove(item)
@@ -181,35 +181,35 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def _close_destination(self, item: ReceiveDestination) -> None:
         self.on_control_closed(item.slot)
         self._closing_destinations[item.slot] = item
-        self._proxy.ask(receiver_state.REMOVE_ENDPOINT, item.slot)
+        self._proxy.offer(receiver_state.REMOVE_ENDPOINT, item.slot)
 
     def destinations(self, endpoint: ChannelEndpoint) -> Iterator[ReceiveDestination]:
-        """The places that a multi-destination channel listens at."""
+        """Yield the destinations of a multi-destination channel."""
         yield from self._destinations.get(endpoint.slot, ())
 
     def has_transport(self, endpoint: ChannelEndpoint | None, slot: int) -> bool:
-        """Whether a socket's slot still belongs to a channel."""
+        """Return whether a slot belongs to the channel or to one of its destinations."""
         if endpoint is None or slot == endpoint.slot:
             return endpoint is not None
         return any(item.slot == slot for item in self.destinations(endpoint))
 
     def last_activity_ns(self, slot: int) -> int:
-        """When a socket last had a frame that makes sense."""
+        """Return the time of the last valid frame on a socket."""
         return int(receive_endpoint.last_activity_acquire(self._state.endpoint_words, slot))
 
     def change_control(self, slot: int, address: SocketAddress) -> None:
-        """Have a socket answer to the new address of its control name."""
+        """Change the control address of a socket after re-resolution."""
         name = np.zeros(28, dtype=np.uint8)
         length = write_name(name, address)
         words = (int(word) for word in name.view(np.int32))
-        self._proxy.ask(receiver_state.CHANGE_CONTROL_ADDRESS, slot, length, *words)
+        self._proxy.offer(receiver_state.CHANGE_CONTROL_ADDRESS, slot, length, *words)
         endpoint = self._open.get(slot)
         if endpoint is not None:
-            # Who names the channel by tag and says where it answers says where it answers now.
+            # Later channels that share this one by tag must match the new address.
             endpoint.channel = replace(endpoint.channel, local_control=address, local_data=address)
 
     def release(self, endpoint: ChannelEndpoint) -> None:
-        """One user less; the last one closes the channel and all its destinations."""
+        """Drop a reference; the last one closes the channel and all its destinations."""
         if endpoint.users == 1:
             self.on_control_closed(endpoint.slot)
             for item in self._destinations.pop(endpoint.slot, []):
@@ -217,54 +217,54 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         super().release(endpoint)
 
     def on_released(self, slot: int) -> None:
-        """The receiver no longer uses the socket."""
+        """Close a socket that the receiver has released."""
         destination = self._closing_destinations.pop(slot, None)
         if destination is not None:
             destination.socket.close()
-            self._parts.counters.free(destination.address_counter_id)
-            self._slots.give_back(slot)
+            self._resources.counters.free(destination.address_counter_id)
+            self._slots.release(slot)
         elif self._closing[slot].address_counter_id == counters.NULL_COUNTER_ID:
-            self._parts.counters.free(self._closing.pop(slot).status_counter_id)
-            self._slots.give_back(slot)
+            self._resources.counters.free(self._closing.pop(slot).status_counter_id)
+            self._slots.release(slot)
         else:
             super().on_released(slot)
 
     def close(self) -> None:
-        """Close every socket; only after the receiver has stopped."""
+        """Close every socket. Call only after the receiver has stopped."""
         for items in (*self._destinations.values(), [*self._closing_destinations.values()]):
             for item in items:
                 item.socket.close()
         super().close()
 
-    def require_interest_room(self) -> None:
-        """Refuse a subscription that the receiver would be deaf to, its tables being full."""
+    def check_interest_capacity(self) -> None:
+        """Refuse a subscription if the receiver's interest tables are full."""
         # The tables keep one entry free, see `stream_map`.
-        room = min(self._state.interests.size, self._state.wanted.size) - 1
-        if sum(len(endpoint.interests) for endpoint in self) >= room:
+        capacity = min(self._state.interests.size, self._state.session_interests.size) - 1
+        if sum(len(endpoint.interests) for endpoint in self) >= capacity:
             raise CommandError(
-                f"all {room} streams that may be subscribed to are in use",
+                f"all {capacity} stream subscriptions are in use",
                 ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
             )
 
     def add_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """A subscription wants a stream of this channel, or one session of it."""
+        """Add the interest of a subscription in a stream, or in one session of it."""
         endpoint.interests[stream_id, session_id] += 1
         if endpoint.interests[stream_id, session_id] == 1:
-            self._ask_interest(receiver_state.ADD_INTEREST, endpoint, stream_id, session_id)
+            self._send_interest(receiver_state.ADD_INTEREST, endpoint, stream_id, session_id)
 
     def remove_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """That subscription is gone."""
+        """Remove the interest of a subscription."""
         endpoint.interests[stream_id, session_id] -= 1
         if endpoint.interests[stream_id, session_id] == 0:
             del endpoint.interests[stream_id, session_id]
-            self._ask_interest(receiver_state.REMOVE_INTEREST, endpoint, stream_id, session_id)
+            self._send_interest(receiver_state.REMOVE_INTEREST, endpoint, stream_id, session_id)
 
-    def _ask_interest(
+    def _send_interest(
         self, operation: int, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
         has_session = int(session_id is not None)
-        self._proxy.ask(operation, endpoint.slot, stream_id, has_session, session_id or 0)
+        self._proxy.offer(operation, endpoint.slot, stream_id, has_session, session_id or 0)

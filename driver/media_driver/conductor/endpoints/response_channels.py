@@ -1,12 +1,12 @@
-"""Answers on a channel of their own: the conductor's part in joining a request to its response.
+"""Response channels: the conductor's part in linking a request stream to its response stream.
 
     requester                                        server
     subscription R, control-mode=response            image of the request, correlation id I
     publication, response-correlation-id=R  SETUP->  publication, control-mode=response,
                                                                   response-correlation-id=I
-    R learns the session   <--response setup, with the session of that publication, until connected
+    R gets the session id  <--RSP_SETUP with the session id of that publication, until connected
 
-Over IPC nothing travels: the session is set as soon as the response publication is added.
+Over IPC no frames are sent: the session id is set as soon as the response publication is added.
 Source: spec 4.10, Aeron 1.53.
 """
 
@@ -37,24 +37,24 @@ HAS_SESSION = 1
 
 
 class ResponseChannels:
-    """Finds each other's ends."""
+    """Matches request and response streams."""
 
     def __init__(
         self,
-        parts: DriverResources,
+        resources: DriverResources,
         links: SubscriptionLinks,
         endpoints: ReceiveChannelEndpoints,
         images: PublicationImages,
         ipc: IpcPublications,
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._links = links
         self._endpoints = endpoints
         self._images = images
         self._ipc = ipc
 
     def check(self, channel: UdpChannel, parameters: PublicationParameters) -> None:
-        """Refuse a publication whose other half is not there."""
+        """Refuse a publication whose image or response subscription does not exist."""
         correlation_id = parameters.response_correlation_id
         if channel.control_mode is ControlMode.RESPONSE:
             if correlation_id == NULL_CORRELATION_ID:
@@ -75,7 +75,7 @@ class ResponseChannels:
     def _requesting_image(self, correlation_id: int) -> PublicationImage:
         for image in self._images.images:
             if image.registration_id == correlation_id:
-                if image.wants_response:
+                if image.requests_response:
                     return image
                 raise ConfigurationError(
                     f"image.correlationId={correlation_id} did not request a response channel"
@@ -85,7 +85,7 @@ class ResponseChannels:
     def on_network_publication(
         self, channel: UdpChannel, parameters: PublicationParameters, session_id: int
     ) -> None:
-        """A response publication is there: its session is told to the requester."""
+        """Start sending the session id of a new response publication to the requester."""
         correlation_id = parameters.response_correlation_id
         is_response = channel.control_mode is ControlMode.RESPONSE
         if is_response and correlation_id != RESPONSE_PROTOTYPE:
@@ -93,42 +93,42 @@ class ResponseChannels:
             self._set_session(image, HAS_SESSION, session_id)
 
     def _set_session(self, image: PublicationImage, has_session: int, session_id: int) -> None:
-        self._parts.receiver_proxy.ask(
+        self._resources.receiver_proxy.offer(
             receiver_state.SET_RESPONSE_SESSION, image.slot, has_session, session_id
         )
 
     def on_ipc_publication(self, publication: IpcPublication) -> None:
-        """A response over IPC: the requester's subscription learns its session at once."""
+        """Set the session id of a new IPC response publication in the requester's subscription."""
         correlation_id = publication.parameters.response_correlation_id
         for request in self._ipc.publications:
             if request.registration_id != correlation_id:
                 continue
-            wanted = request.parameters.response_correlation_id
-            subscription = self._links.subscriptions.get(wanted)
+            response_correlation_id = request.parameters.response_correlation_id
+            subscription = self._links.subscriptions.get(response_correlation_id)
             if subscription is not None and subscription.uri.is_ipc:
                 subscription.session_id = publication.session_id
 
     def on_response_setup(self, record: np.ndarray) -> None:
-        """A requester's sender heard which session answers: its subscription wants that one."""
+        """Set the session id of the response stream in the response subscription."""
         correlation_id, session_id = int(record[2]), int(record[3])
         subscription = self._links.subscriptions.get(correlation_id)
         if subscription is None or subscription.endpoint is None:
             return
         endpoint, stream_id = subscription.endpoint, subscription.stream_id
         if subscription.session_id is None:
-            had_all = not subscription.is_response
+            had_all_sessions = not subscription.is_response
             subscription.session_id, subscription.is_response = session_id, False
             self._endpoints.add_interest(endpoint, stream_id, session_id)
-            if had_all:
-                # A plain subscription was named as the one for responses: it wants no others now.
+            if had_all_sessions:
+                # A plain subscription was used for responses: drop its interest in all sessions.
                 self._endpoints.remove_interest(endpoint, stream_id, None)
         else:
-            self._parts.receiver_proxy.ask(
+            self._resources.receiver_proxy.offer(
                 receiver_state.REQUEST_SETUP, endpoint.slot, stream_id, subscription.session_id
             )
 
     def on_response_connected(self, record: np.ndarray) -> None:
-        """A response publication has its receiver: its session need not be told any more."""
+        """Stop sending the session id of a response publication that has a receiver."""
         correlation_id = int(record[2])
         for image in self._images.images:
             if image.registration_id == correlation_id:

@@ -1,11 +1,12 @@
-"""The channels that publications send on, as the conductor keeps them for the sender.
+"""The channel endpoints of publications: their sockets, destinations and re-resolution.
 
-A multi-destination channel has a counter of its destinations, and its manual ones are remembered
-here with the names they were given by, since the sender knows addresses only. A name that nothing
-is heard from is looked up again: of a plain channel the conductor sees that itself, of a manual
-destination the sender tells. Source: spec 4.9, 8.3 and 9.3, Aeron 1.53.
+A multi-destination channel has a counter of its destinations. Manual destinations are stored here
+with their names, since the sender has addresses only. A name is re-resolved on inactivity: the
+conductor detects that for a plain channel, the sender for a manual destination. Source: spec 4.9,
+8.3 and 9.3, Aeron 1.53.
 """
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 
@@ -16,6 +17,7 @@ from windtunnel.driver.channel import uri_param
 from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX, SocketAddress, write_name
 from windtunnel.driver.channel.timestamp_offsets import parse_offset
 from windtunnel.driver.channel.udp_channel import ControlMode, UdpChannel
+from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.media import send_endpoint
 from windtunnel.driver.media.channel_sockets import OpenSocket, PublicationSockets
 from windtunnel.driver.media_driver.agent.agent_proxy import fill_record
@@ -25,7 +27,8 @@ from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import
     ChannelEndpoint,
     ChannelEndpoints,
 )
-from windtunnel.driver.media_driver.name_resolution.reresolution import Reresolution, Watched
+from windtunnel.driver.media_driver.context import SETTINGS
+from windtunnel.driver.media_driver.name_resolution.reresolution import Reresolution, WatchedName
 from windtunnel.driver.media_driver.sender import destination_tracker, sender_state
 
 _MODES = {
@@ -36,59 +39,61 @@ _MODES = {
 
 @dataclass(eq=False)
 class SendDestination:
-    """One place that a client added to a channel."""
+    """A destination that a client added to a channel."""
 
     registration_id: int
     endpoint_text: str
-    """`host:port` as it was written."""
+    """`host:port` as in the command."""
     address: SocketAddress | None
-    """None while the name is not known."""
-    watched: Watched | None = None
+    """None until the name is resolved."""
+    watched: WatchedName | None = None
 
 
 @dataclass(eq=False)
-class _Extras:
-    """What a send channel has beside its endpoint."""
+class _SendChannel:
+    """Destinations and re-resolution of a send channel."""
 
     destinations_id: int | None = None
     destinations: list[SendDestination] = field(default_factory=list)
-    watched: Watched | None = None
+    watched: WatchedName | None = None
 
 
 class SendChannelEndpoints(ChannelEndpoints):
-    """The open channels of publications; without `names` no name is ever looked up again."""
+    """The open channels of publications; without `reresolution` names are not re-resolved."""
 
     STATUS_TYPE = stream_counters.SEND_CHANNEL_STATUS
     NAME = "snd"
     COMPARES_DEFAULTS = False
 
-    def __init__(self, parts: DriverResources, names: Reresolution | None = None) -> None:
-        super().__init__(parts, parts.sender, parts.sender_proxy)
-        self._names = names
-        self._extras: dict[int, _Extras] = {}
+    def __init__(
+        self, resources: DriverResources, reresolution: Reresolution | None = None
+    ) -> None:
+        super().__init__(resources, resources.sender, resources.sender_proxy)
+        self._reresolution = reresolution
+        self._channels: dict[int, _SendChannel] = {}
 
     def _open_sockets(
         self, channel: UdpChannel
     ) -> tuple[PublicationSockets | OpenSocket, int, int, str, bool]:
-        sockets = self._parts.sockets.open_publication(channel)
+        sockets = self._resources.sockets.open_publication(channel)
         frames = sockets.frames
         return sockets, frames.fd, sockets.control.fd, frames.local.text, sockets.is_connected
 
-    def _take_endpoint(
+    def _allocate_endpoint(
         self, undo: ExitStack, channel: UdpChannel, registration_id: int
     ) -> ChannelEndpoint:
-        endpoint = super()._take_endpoint(undo, channel, registration_id)
-        extras = _Extras()
+        endpoint = super()._allocate_endpoint(undo, channel, registration_id)
+        send_channel = _SendChannel()
         if channel.is_multi_destination:
-            extras.destinations_id = self._parts.counters.channel_status(
+            send_channel.destinations_id = self._resources.counters.channel_status(
                 stream_counters.DESTINATIONS, str(channel.uri), registration_id
             )
-        self._extras[endpoint.slot] = extras
+        self._channels[endpoint.slot] = send_channel
         return endpoint
 
     def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
         slot, channel = endpoint.slot, endpoint.channel
-        counter_id = self._extras[slot].destinations_id
+        counter_id = self._channels[slot].destinations_id
         name = np.zeros(NAME_LENGTH_MAX, dtype=np.uint8)
         length = 0
         if not endpoint.is_connected:
@@ -101,34 +106,38 @@ class SendChannelEndpoints(ChannelEndpoints):
             name_length=length,
             destinations_mode=_MODES.get(channel.control_mode, 0),
             destinations_id=-1 if counter_id is None else counter_id,
-            # As if one had just come, so that its silence is measured from here.
-            last_status_ns=self._parts.clock.now_ns(),
+            # Measure inactivity from now on.
+            last_status_ns=self._resources.clock.now_ns(),
         )
         self._state.endpoints[slot]["name"] = name
         has_one_peer = channel.is_connectable and not channel.is_multicast
-        if self._names is not None and has_one_peer:
-            self._extras[slot].watched = self._watch_endpoint(self._names, endpoint)
+        if self._reresolution is not None and has_one_peer:
+            self._channels[slot].watched = self._watch_endpoint(self._reresolution, endpoint)
 
-    def _watch_endpoint(self, names: Reresolution, endpoint: ChannelEndpoint) -> Watched:
-        slot, channel, words = endpoint.slot, endpoint.channel, self._parts.sender.endpoint_words
+    def _watch_endpoint(self, reresolution: Reresolution, endpoint: ChannelEndpoint) -> WatchedName:
+        slot, channel, words = (
+            endpoint.slot,
+            endpoint.channel,
+            self._resources.sender.endpoint_words,
+        )
 
-        def change(address: SocketAddress) -> None:
+        def set_address(address: SocketAddress) -> None:
             if endpoint.is_connected:
                 assert isinstance(endpoint.sockets, PublicationSockets)
                 endpoint.sockets.frames.reconnect(address)
-            self._ask(sender_state.CHANGE_ENDPOINT_ADDRESS, slot, 0, address)
-            # Who names the channel by tag and says where it goes says where it goes now.
+            self._offer(sender_state.CHANGE_ENDPOINT_ADDRESS, slot, 0, address)
+            # Later channels that share this one by tag must match the new address.
             endpoint.channel = replace(endpoint.channel, remote_data=address)
 
-        watched = Watched(
+        watched = WatchedName(
             uri_param.ENDPOINT,
             channel.uri.get(uri_param.ENDPOINT) or "",
             channel.remote_data,
-            change,
+            set_address,
             last_activity_ns=lambda: int(send_endpoint.last_status_acquire(words, slot)),
-            is_asked_each_check=True,
+            retries_each_check=True,
         )
-        return names.watch(watched, self._parts.clock.now_ns())
+        return reresolution.watch(watched, self._resources.clock.now_ns())
 
     def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
         key = uri_param.CHANNEL_SEND_TIMESTAMP_OFFSET
@@ -140,81 +149,94 @@ class SendChannelEndpoints(ChannelEndpoints):
         super()._refuse_conflict(channel, existing)
 
     def destinations(self, slot: int) -> list[SendDestination]:
-        """Of an open channel in MANUAL mode, oldest first."""
-        return list(self._extras[slot].destinations)
+        """Return the destinations of an open channel in MANUAL mode, oldest first."""
+        return list(self._channels[slot].destinations)
 
     def add_destination(self, slot: int, destination: SendDestination) -> None:
-        """Have the sender send to one more place."""
+        """Add a destination in the sender."""
         registration_id = destination.registration_id
-        if self._names is not None:
+        if self._reresolution is not None:
 
-            def change(address: SocketAddress) -> None:
+            def set_address(address: SocketAddress) -> None:
                 destination.address = address
                 operation = sender_state.CHANGE_DESTINATION_ADDRESS
-                self._ask(operation, slot, registration_id, address)
+                self._offer(operation, slot, registration_id, address)
 
-            destination.watched = self._names.watch(
-                Watched(uri_param.ENDPOINT, destination.endpoint_text, destination.address, change),
-                self._parts.clock.now_ns(),
+            destination.watched = self._reresolution.watch(
+                WatchedName(
+                    uri_param.ENDPOINT, destination.endpoint_text, destination.address, set_address
+                ),
+                self._resources.clock.now_ns(),
             )
-        self._extras[slot].destinations.append(destination)
-        self._ask(sender_state.ADD_DESTINATION, slot, registration_id, destination.address)
+        self._channels[slot].destinations.append(destination)
+        self._offer(sender_state.ADD_DESTINATION, slot, registration_id, destination.address)
 
     def remove_destination(self, slot: int, address: SocketAddress | None) -> None:
-        """Have the sender forget the youngest destination with that address."""
-        for item in reversed(self._extras[slot].destinations):
+        """Remove the last added destination with an address from the sender."""
+        for item in reversed(self._channels[slot].destinations):
             if item.address == address:
-                self._forget(slot, item)
+                self._drop(slot, item)
                 break
-        self._ask(sender_state.REMOVE_DESTINATION, slot, 0, address)
+        self._offer(sender_state.REMOVE_DESTINATION, slot, 0, address)
 
     def remove_destination_by_id(self, slot: int, registration_id: int) -> None:
-        """Have the sender forget the destination that a command added."""
+        """Remove the destination with a registration id from the sender."""
         for item in self.destinations(slot):
             if item.registration_id == registration_id:
-                self._forget(slot, item)
-        self._proxy.ask(sender_state.REMOVE_DESTINATION_BY_ID, slot, registration_id)
+                self._drop(slot, item)
+        self._proxy.offer(sender_state.REMOVE_DESTINATION_BY_ID, slot, registration_id)
 
-    def _forget(self, slot: int, destination: SendDestination) -> None:
-        self._extras[slot].destinations.remove(destination)
+    def _drop(self, slot: int, destination: SendDestination) -> None:
+        self._channels[slot].destinations.remove(destination)
         self._unwatch(destination.watched)
 
-    def _unwatch(self, watched: Watched | None) -> None:
-        if self._names is not None and watched is not None:
-            self._names.unwatch(watched)
+    def _unwatch(self, watched: WatchedName | None) -> None:
+        if self._reresolution is not None and watched is not None:
+            self._reresolution.unwatch(watched)
 
     def on_silent_destination(self, record: np.ndarray) -> None:
-        """RESOLVE_DESTINATION: nothing was heard from a destination for too long."""
+        """Re-resolve an inactive destination (event RESOLVE_DESTINATION)."""
         slot, registration_id = int(record[1]), int(record[2])
-        extras = self._extras.get(slot)
-        for item in extras.destinations if extras is not None else ():
-            is_it = item.registration_id == registration_id
-            if self._names is not None and is_it and item.watched is not None:
-                self._names.ask(item.watched)
+        send_channel = self._channels.get(slot)
+        for item in send_channel.destinations if send_channel is not None else ():
+            is_match = item.registration_id == registration_id
+            if self._reresolution is not None and is_match and item.watched is not None:
+                self._reresolution.request_lookup(item.watched)
 
-    def _ask(
+    def on_gso_refused(self, record: np.ndarray) -> None:
+        """Record that the route of a channel refuses GSO (event GSO_REFUSED)."""
+        endpoint = self.by_slot(int(record[1]))
+        if endpoint is not None:
+            self._resources.record_error(
+                ErrorCode.GENERIC_ERROR,
+                f"'{endpoint.channel.uri}' refuses UDP segmentation offload: "
+                f"{os.strerror(-int(record[2]))}; single datagrams are sent, and offload is tried "
+                f"again from time to time unless {SETTINGS['udp_offload'].variable}=false",
+            )
+
+    def _offer(
         self, operation: int, slot: int, registration_id: int, address: SocketAddress | None
     ) -> None:
         length, words = name_words(address)
-        self._proxy.ask(operation, slot, registration_id, length, *words)
+        self._proxy.offer(operation, slot, registration_id, length, *words)
 
     def release(self, endpoint: ChannelEndpoint) -> None:
         super().release(endpoint)
         if endpoint.users <= 0:
-            extras = self._extras[endpoint.slot]
-            self._unwatch(extras.watched)
-            for item in list(extras.destinations):
-                self._forget(endpoint.slot, item)
+            send_channel = self._channels[endpoint.slot]
+            self._unwatch(send_channel.watched)
+            for item in list(send_channel.destinations):
+                self._drop(endpoint.slot, item)
 
     def on_released(self, slot: int) -> None:
-        counter_id = self._extras.pop(slot).destinations_id
+        counter_id = self._channels.pop(slot).destinations_id
         super().on_released(slot)
         if counter_id is not None:
-            self._parts.counters.free(counter_id)
+            self._resources.counters.free(counter_id)
 
 
 def name_words(address: SocketAddress | None) -> tuple[int, list[int]]:
-    """An address as commands carry it: the length of its name, and the words that hold it."""
+    """Encode an address for a command: the length of its name, and the words that hold it."""
     words = np.zeros(sender_state.NAME_WORDS, dtype=np.int64)
     length = write_name(words.view(np.uint8)[:NAME_LENGTH_MAX], address)
     return length, [int(word) for word in words]

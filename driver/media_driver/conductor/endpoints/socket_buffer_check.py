@@ -1,7 +1,7 @@
-"""Whether the system's socket buffers hold what the settings promise.
+"""Checks the actual socket buffer lengths against the settings.
 
-A datagram must fit a send buffer and a window a receive buffer, or loss is certain. The system may
-give less than was asked for, so a socket is asked. Source: spec 10.1, Aeron 1.53.
+The MTU must fit into the send buffer and the initial window into the receive buffer. The system may
+grant less than requested, so a temporary socket is probed. Source: spec 10.1, Aeron 1.53.
 """
 
 import socket
@@ -14,42 +14,42 @@ from windtunnel.driver.media_driver.context import SETTINGS, Context
 
 @dataclass(frozen=True, slots=True)
 class BufferLengths:
-    """What a fresh socket of ours has, in bytes."""
+    """Buffer lengths of a new socket of this driver, in bytes."""
 
     sndbuf_length: int
     rcvbuf_length: int
 
 
 def probe_buffers(context: Context) -> BufferLengths:
-    """Ask for the buffers as every socket of this driver will."""
-    wanted = (
+    """Return the buffer lengths of a temporary socket with the driver's options."""
+    requested = (
         (socket.SO_SNDBUF, context.socket_sndbuf_length),
         (socket.SO_RCVBUF, context.socket_rcvbuf_length),
     )
-    given = []
+    actual = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as probe:
-        for option, length in wanted:
+        for option, length in requested:
             if length:
                 probe.setsockopt(socket.SOL_SOCKET, option, length)
-            given.append(probe.getsockopt(socket.SOL_SOCKET, option))
-    return BufferLengths(*given)
+            actual.append(probe.getsockopt(socket.SOL_SOCKET, option))
+    return BufferLengths(*actual)
 
 
 def check_socket_buffers(
-    context: Context, given: BufferLengths, warn: Callable[[str], None]
+    context: Context, actual: BufferLengths, warn: Callable[[str], None]
 ) -> None:
-    """Warn where the system gave less than was asked; refuse what cannot work."""
+    """Warn if the system granted less than requested. Raises ConfigurationError if too little."""
     faults = []
     for name, need, length in (
-        ("socket_sndbuf_length", "mtu_length", given.sndbuf_length),
-        ("socket_rcvbuf_length", "initial_window_length", given.rcvbuf_length),
+        ("socket_sndbuf_length", "mtu_length", actual.sndbuf_length),
+        ("socket_rcvbuf_length", "initial_window_length", actual.rcvbuf_length),
     ):
         variable, option = SETTINGS[name].variable, name[7:13].upper()
-        wanted, needed = getattr(context, name), getattr(context, need)
-        if wanted > length:
+        requested, needed = getattr(context, name), getattr(context, need)
+        if requested > length:
             warn(
                 f"WARNING: could not get the desired SO_{option}, adjust the system's limit to "
-                f"match {variable}: attempted={wanted}, actual={length}"
+                f"match {variable}: attempted={requested}, actual={length}"
             )
         if needed > length:
             faults.append(

@@ -1,1 +1,1 @@
-"""Images and subscriptions: created on SETUP, linked to readers, drained and removed."""
+"""Subscriptions and images: created on SETUP, linked to subscriptions, drained and removed."""

@@ -1,12 +1,14 @@
-"""An image as the conductor sees it: log, counters, readers, and where it is in its life.
+"""The conductor's view of an image: its log, counters, subscribers and state.
 
-    ACTIVE --nobody reads, silence, or end of stream--> DRAINING --consumed, and 5 status
-    intervals--> LINGER --nobody reads any more, or the liveness time-out--> gone
+    ACTIVE --no subscribers, liveness timeout, or end of stream--> DRAINING
+    DRAINING --consumed, and 5 status message intervals--> LINGER
+    LINGER --no subscribers, or liveness timeout--> freed
 
-A revoked stream takes each of the first two steps at once. In LINGER the receiver knows the image
-no more and clients were told that it is unavailable, but its log and positions stay for those who
-still read. The numbers that change with every packet are in its PUBLICATION_IMAGE record, which the
-agents share. Source: spec 3.9 and 3.10, Aeron 1.53 (the C driver where the two differ).
+A revoked stream makes the first two transitions at once. In LINGER the receiver has removed the
+image and clients were notified that it is unavailable, but its log and positions remain for
+subscribers that still read. The fields that change with every packet are in its PUBLICATION_IMAGE
+record, which the agents share. Source: spec 3.9 and 3.10, Aeron 1.53 (the C driver where the two
+differ).
 """
 
 import enum
@@ -23,7 +25,7 @@ from windtunnel.driver.media_driver.conductor.images.untethered import Untethere
 
 
 class State(enum.Enum):
-    """Where an image is in its life."""
+    """State of an image."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -32,7 +34,7 @@ class State(enum.Enum):
 
 @dataclass(eq=False)
 class PublicationImage:
-    """One image; `registration_id` is its correlation id."""
+    """An image; `registration_id` is its correlation id."""
 
     registration_id: int
     session_id: int
@@ -43,52 +45,52 @@ class PublicationImage:
     endpoint: ChannelEndpoint
     source_identity: str
     channel_text: str
-    """Of the channel that it came in on."""
+    """The channel on which it is received."""
     counter_ids: list[int]
     values: np.ndarray
     positions: np.ndarray
     untethered_timeouts: UntetheredTimeouts
-    wants_response: bool
-    """Its publisher asks to be told of the stream that answers it."""
+    requests_response: bool
+    """Whether its publisher requested a response channel."""
     state: State = State.ACTIVE
     state_since_ns: int = 0
     is_released: bool = False
-    """Whether the receiver has let go of it."""
+    """Whether the receiver has released it."""
     is_rejected: bool = False
 
     @property
     def log_path(self) -> Path:
-        """What clients map."""
+        """The log buffer file that clients map."""
         return self.log.path
 
     def rcv_position(self) -> int:
-        """How far the stream is contiguous."""
+        """Return the position up to which the stream is contiguous."""
         return int(counters.get(self.values, int(self.record["rcv_pos_id"])))
 
     def hwm_position(self) -> int:
-        """The highest position that was received."""
+        """Return the highest position received."""
         return int(counters.get_acquire(self.values, int(self.record["hwm_id"])))
 
     def readers(self) -> tuple[int, int]:
-        """The slowest reader's position and the number of readers."""
+        """Return the lowest subscriber position and the number of subscribers."""
         lowest, _, count = subscriber_positions.bounds(
             self.positions, int(self.record["first_subscriber"]), self.values
         )
         return int(lowest), int(count)
 
     def is_drained(self) -> bool:
-        """Whether every reader has read what is contiguous."""
+        """Return whether every subscriber has consumed the contiguous part."""
         return self.readers()[0] >= self.rcv_position()
 
     def join_position(self) -> int:
-        """Where a new reader starts: never ahead of a reader that is there."""
+        """Return the start position of a new subscriber: never ahead of an existing one."""
         lowest, count = self.readers()
         return min(self.rcv_position(), lowest) if count else self.rcv_position()
 
     def accepts_readers(self) -> bool:
-        """Whether a subscription that comes now may join.
+        """Return whether a new subscription may join.
 
-        An image that nobody reads is on its way out; who comes then has a new one made.
+        An image without subscribers is about to drain; a new subscription gets a new image.
         """
         if self.readers()[1] == 0:
             return False

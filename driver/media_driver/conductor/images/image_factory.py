@@ -1,7 +1,7 @@
-"""Making an image: a SETUP and the subscriptions that want it become a log, counters and a record.
+"""Creates images: allocates the log, counters and record for a SETUP and its subscriptions.
 
-Whatever is taken is noted in an ExitStack, so that an image that cannot be finished leaves nothing
-behind. Source: spec 3.2, Aeron 1.53 (the C driver where the two differ).
+Each allocation is registered in an ExitStack, so that a failure releases all of them. Source:
+spec 3.2, Aeron 1.53 (the C driver where the two differ).
 """
 
 from contextlib import ExitStack
@@ -30,24 +30,24 @@ from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.wire import frame_type
 
 
-class ImageMaker:
-    """Makes images in slots that it gives out."""
+class ImageFactory:
+    """Creates images and allocates their slots."""
 
-    def __init__(self, parts: DriverResources) -> None:
-        self._parts = parts
-        self.slots = SlotPool(parts.receiver.images.size, "images")
+    def __init__(self, resources: DriverResources) -> None:
+        self._resources = resources
+        self.slots = SlotPool(resources.receiver.images.size, "images")
 
     def make(
         self,
         undo: ExitStack,
         event: np.ndarray,
         endpoint: ChannelEndpoint,
-        wanting: list[Subscription],
+        subscriptions: list[Subscription],
         now_ns: int,
     ) -> PublicationImage:
-        """One image, not yet linked to its readers nor known to the agents."""
-        parts = self._parts
-        oldest = min(wanting, key=lambda item: item.registration_id)
+        """Create an image that is not yet linked to subscriptions nor handed to the agents."""
+        resources = self._resources
+        oldest = min(subscriptions, key=lambda item: item.registration_id)
         parameters = oldest.parameters
         session_id, stream_id = int(event[dispatcher.SESSION_ID]), oldest.stream_id
         mtu_length = int(event[dispatcher.MTU_LENGTH])
@@ -56,27 +56,31 @@ class ImageMaker:
                 f"mtuLength={mtu_length} > initialWindowLength="
                 f"{parameters.initial_window_length} streamId={stream_id} sessionId={session_id}"
             )
-        correlation_id = parts.next_correlation_id()
+        correlation_id = resources.next_correlation_id()
         is_group = parameters.is_group(
             is_multicast=endpoint.channel.is_multicast
             or bool(int(event[dispatcher.SETUP_FLAGS]) & frame_type.GROUP)
         )
         log = self._create_log(event, correlation_id, oldest, endpoint, is_group=is_group)
-        undo.callback(delete_log, parts, log)
-        slot = self.slots.take()
-        undo.callback(self.slots.give_back, slot)
-        record = parts.receiver.images[slot]
+        undo.callback(delete_log, resources, log)
+        slot = self.slots.acquire()
+        undo.callback(self.slots.release, slot)
+        record = resources.receiver.images[slot]
         start = image_record.start_position(event, log)
-        fill_image_record(record, log, endpoint.slot, parameters, parts.context, start, now_ns)
+        fill_image_record(record, log, endpoint.slot, parameters, resources.context, start, now_ns)
         record["correlation_id"] = correlation_id
         record["session_id"], record["stream_id"] = session_id, stream_id
         record["is_group"] = int(is_group)
         image_record.fill_feedback(
-            record, parameters, parts.context, parts.random.getrandbits(32), is_group=is_group
+            record,
+            parameters,
+            resources.context,
+            resources.random.getrandbits(32),
+            is_group=is_group,
         )
-        ids = self._control_congestion(undo, record, parameters, endpoint, now_ns)
+        ids = self._init_congestion_control(undo, record, parameters, endpoint, now_ns)
         ids += self._allocate_positions(undo, record, oldest, start)
-        image_record.fill_connection(parts.receiver, slot, event, now_ns)
+        image_record.fill_connection(resources.receiver, slot, event, now_ns)
         return PublicationImage(
             registration_id=correlation_id,
             session_id=session_id,
@@ -88,14 +92,14 @@ class ImageMaker:
             source_identity=image_record.source_text(event),
             channel_text=str(endpoint.channel.uri),
             counter_ids=ids,
-            values=parts.values,
-            positions=parts.conductor.subscribers,
+            values=resources.values,
+            positions=resources.conductor.subscribers,
             untethered_timeouts=UntetheredTimeouts(
                 parameters.untethered_window_limit_timeout_ns,
                 parameters.untethered_linger_timeout_ns,
                 parameters.untethered_resting_timeout_ns,
             ),
-            wants_response=bool(
+            requests_response=bool(
                 int(event[dispatcher.SETUP_FLAGS]) & frame_type.SEND_RESPONSE_SETUP
             ),
         )
@@ -109,14 +113,14 @@ class ImageMaker:
         *,
         is_group: bool,
     ) -> LogBuffer:
-        context, parameters = self._parts.context, oldest.parameters
-        buffers = self._parts.system_buffers
+        context, parameters = self._resources.context, oldest.parameters
+        buffers = self._resources.system_buffers
         log_length = int(
             descriptor.log_length(int(event[dispatcher.TERM_LENGTH]), context.file_page_size)
         )
-        check_space(context, log_length, self._parts.record_error, usable_bytes)
+        check_space(context, log_length, self._resources.record_error, usable_bytes)
         log = LogBuffer.create(
-            self._parts.image_file(correlation_id),
+            self._resources.image_file(correlation_id),
             LogParameters(
                 type=descriptor.IMAGE,
                 correlation_id=correlation_id,
@@ -128,7 +132,7 @@ class ImageMaker:
                 page_size=context.file_page_size,
                 receiver_window_length=parameters.initial_window_length,
                 socket_sndbuf_length=endpoint.channel.socket_sndbuf_length or 0,
-                # What the system allows at most, the C driver does not note either.
+                # As the C driver, leave the system's maximum unset.
                 os_default_socket_sndbuf_length=buffers.sndbuf_length,
                 socket_rcvbuf_length=endpoint.channel.socket_rcvbuf_length or 0,
                 os_default_socket_rcvbuf_length=buffers.rcvbuf_length,
@@ -145,10 +149,10 @@ class ImageMaker:
             sparse=parameters.is_sparse,
             check_storage=False,
         )
-        self._parts.note_mapped(log.length)
+        self._resources.add_mapped_bytes(log.length)
         return log
 
-    def _control_congestion(
+    def _init_congestion_control(
         self,
         undo: ExitStack,
         record: np.record,
@@ -156,14 +160,14 @@ class ImageMaker:
         endpoint: ChannelEndpoint,
         now_ns: int,
     ) -> list[int]:
-        """Choose the window to begin with. Returns the counters of the strategy."""
+        """Set the initial window. Returns the ids of the strategy's counters."""
         window, ids = int(record["window_max"]), []
         if parameters.congestion_control == subscription_parameters.CUBIC:
-            context = self._parts.context
+            context = self._resources.context
             window = cubic.initial_window(window, int(record["mtu"]))
             for name, value in (("rcv-cc-cubic-rtt", 0), ("rcv-cc-cubic-wnd", window)):
                 ids.append(
-                    self._parts.counters.stream(
+                    self._resources.counters.stream(
                         stream_counters.PER_IMAGE,
                         int(record["correlation_id"]),
                         stream_counters.NO_OWNER,
@@ -174,7 +178,7 @@ class ImageMaker:
                         value=value,
                     )
                 )
-                undo.callback(self._parts.counters.free, ids[-1])
+                undo.callback(self._resources.counters.free, ids[-1])
             record["congestion_control"] = congestion_control.CUBIC
             cubic.fill(
                 record,
@@ -198,7 +202,7 @@ class ImageMaker:
             ("naks_sent_id", stream_counters.RECEIVER_NAKS_SENT, 0),
         ):
             ids.append(
-                self._parts.counters.stream(
+                self._resources.counters.stream(
                     type_id,
                     int(record["correlation_id"]),
                     oldest.client_id,
@@ -208,6 +212,6 @@ class ImageMaker:
                     value=value,
                 )
             )
-            undo.callback(self._parts.counters.free, ids[-1])
+            undo.callback(self._resources.counters.free, ids[-1])
             record[field] = ids[-1]
         return ids

@@ -1,4 +1,4 @@
-"""The record that receiver and conductor share about a new image, filled in before either has it.
+"""Fills the record of a new image before it is handed to the agents.
 
 Source: spec 3.2, Aeron 1.53 (the C driver where the two differ).
 """
@@ -23,11 +23,11 @@ from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 
 _DELAY_NS_MAX = I64_MAX // 2
-"""As good as for ever, and the time of day may be added to it."""
+"""Effectively infinite, without overflow when a time is added."""
 
 
 def start_position(event: np.ndarray, log: LogBuffer) -> int:
-    """Where the stream stands, by the SETUP in a CREATE_IMAGE event."""
+    """Return the stream position of the SETUP in a CREATE_IMAGE event."""
     term_id, offset = int(event[dispatcher.ACTIVE_TERM_ID]), int(event[dispatcher.TERM_OFFSET])
     return int(position.of(term_id, offset, log.bits, log.initial_term_id))
 
@@ -41,7 +41,7 @@ def fill_image_record(
     start: int,
     now_ns: int,
 ) -> None:
-    """Everything that follows from the log and the subscription; all else is zero."""
+    """Set the fields that depend on the log and the subscription, and zero all others."""
     channel_stamp = parameters.channel_receive_timestamp_offset
     media_stamp = parameters.media_receive_timestamp_offset
     window = congestion_control.initial_window(parameters.initial_window_length, log.term_length)
@@ -86,7 +86,7 @@ def fill_feedback(
     *,
     is_group: bool,
 ) -> None:
-    """How long gaps wait before they are asked for."""
+    """Set the NAK delays."""
     if not parameters.is_reliable:
         nak_delay.fill_static(record, 0, 0)
     elif is_group:
@@ -100,7 +100,7 @@ def fill_feedback(
 
 
 def fill_connection(receiver: ReceiverState, slot: int, event: np.ndarray, now_ns: int) -> None:
-    """Who sent the SETUP is who is answered, from the first status message on."""
+    """Set the connection through which the SETUP was received, so that feedback can be sent."""
     transport = int(event[dispatcher.TRANSPORT])
     first = slot * publication_image.CONNECTIONS_MAX
     receiver.connections[first : first + publication_image.CONNECTIONS_MAX] = np.zeros(
@@ -125,6 +125,6 @@ def _source_name(event: np.ndarray) -> np.ndarray:
 
 
 def source_text(event: np.ndarray) -> str:
-    """Who sent the SETUP, as clients are told."""
+    """Return the source identity of the image: the source address of the SETUP."""
     address = read_name(_source_name(event), int(event[dispatcher.SOURCE_LENGTH]))
     return "unknown" if address is None else address.text

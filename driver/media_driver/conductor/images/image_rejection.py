@@ -1,6 +1,6 @@
-"""A client refuses an image, and its publisher is to hear why.
+"""Executes REJECT_IMAGE commands: a client rejects an image and gives the publisher a reason.
 
-The position that comes along decides nothing. Source: spec 3.12 and 7.3, Aeron 1.53.
+The position in the command is ignored. Source: spec 3.12 and 7.3, Aeron 1.53.
 """
 
 from collections.abc import Callable
@@ -13,28 +13,30 @@ from windtunnel.driver.media_driver.command_error import CommandError
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.wire import error
 
-Rejection = Callable[[int, str], bool]
-"""Given an image's correlation id and the reason; answers whether there is such an image."""
+RejectFunction = Callable[[int, str], bool]
+"""Rejects the image with a correlation id for a reason; returns False if there is none."""
 
 
 class ImageRejection:
-    """Carries out what clients ask; images from the network are looked for before local ones."""
+    """Rejects images; searches network images before IPC publications."""
 
-    def __init__(self, parts: DriverResources, network: Rejection, ipc: Rejection) -> None:
-        self._parts = parts
-        self._ways = (network, ipc)
+    def __init__(
+        self, resources: DriverResources, network: RejectFunction, ipc: RejectFunction
+    ) -> None:
+        self._resources = resources
+        self._rejections = (network, ipc)
 
     def reject(self, command: RejectImage) -> None:
-        """Refuse an image; the client is answered at once."""
+        """Execute a command and respond to the client."""
         if len(command.reason.encode()) > error.TEXT_LENGTH_MAX:
             raise CommandError(
                 f"Invalidation reason must be {error.TEXT_LENGTH_MAX} bytes or less",
                 ErrorCode.GENERIC_ERROR,
             )
         image_id = command.image_correlation_id
-        if not any(way(image_id, command.reason) for way in self._ways):
+        if not any(reject(image_id, command.reason) for reject in self._rejections):
             raise CommandError(
                 f"Unable to resolve image for correlationId={image_id}", ErrorCode.GENERIC_ERROR
             )
-        counters.increment(self._parts.values, system_counters.IMAGES_REJECTED)
-        self._parts.clients.succeed(command.correlation_id)
+        counters.increment(self._resources.values, system_counters.IMAGES_REJECTED)
+        self._resources.clients.operation_succeeded(command.correlation_id)

@@ -1,9 +1,8 @@
-"""The conductor's share of an image: rcv-pos moves over what is contiguous, gaps are reported,
-windows offered.
+"""The conductor's work on an image: advances rcv-pos, detects gaps, publishes status messages.
 
-A status message acknowledges the slowest subscriber, not rcv-pos: a slow reader holds its sender
-back. The receiver is told only when the reader has moved by a quarter of the window; it repeats the
-last word by itself.
+A status message acknowledges the position of the slowest subscriber, not rcv-pos, so that a slow
+subscriber applies back pressure to the sender. A new position is published only after it has moved
+by a quarter of the window; the receiver repeats the last status message periodically.
 Source: spec 3.4 and 3.5, Aeron 1.53.
 """
 
@@ -22,10 +21,10 @@ from windtunnel.driver.media_driver.image import (
 
 @kernel
 def track_rebuild(state, slot, now_ns, now_ms):
-    """One image's share of a conductor turn.
+    """Run the conductor's duty cycle for one image.
 
     Units:   now_ns is monotonic, now_ms epoch
-    Returns: an amount of work
+    Returns: the work count
     """
     image = state.images[slot]
     values = state.counters
@@ -66,9 +65,9 @@ def track_rebuild(state, slot, now_ns, now_ms):
 
 @kernel
 def _report_loss(state, slot, now_ms):
-    """Count the gap in the loss report; the shell makes the entry at an image's first loss."""
+    """Add the gap to the loss report; Python creates the entry on an image's first loss."""
     image = state.images[slot]
-    lost_bytes = loss_detector.uncounted_loss(image)
+    lost_bytes = loss_detector.count_new_loss(image)
     if lost_bytes == 0:
         return
     if image.loss_entry_at == loss_report.NO_ENTRY:

@@ -1,8 +1,9 @@
-"""The images of streams that come in over UDP: made when a SETUP arrives, and let go in good order.
+"""The images of UDP streams: created on SETUP, drained, and freed after they linger.
 
-While an image drains, its status messages say so, which lets the sender finish early. The receiver
-lets go when the image lingers; log and counters are freed when nobody reads it any more. Source:
-spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where the two differ).
+While an image drains, its status messages have the EOS flag, so that the sender can finish early.
+The receiver releases an image when it enters LINGER; log and counters are freed when it has no
+subscribers any more. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where the two
+differ).
 """
 
 import traceback
@@ -19,59 +20,65 @@ from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoint
     ReceiveChannelEndpoints,
 )
 from windtunnel.driver.media_driver.conductor.images.conductor_image import PublicationImage, State
-from windtunnel.driver.media_driver.conductor.images.image_factory import ImageMaker
+from windtunnel.driver.media_driver.conductor.images.image_factory import ImageFactory
 from windtunnel.driver.media_driver.conductor.images.subscriptions import (
     Subscription,
     SubscriptionLinks,
 )
-from windtunnel.driver.media_driver.conductor.publications.publication_log import delete_log
+from windtunnel.driver.media_driver.conductor.publications.publication_log import (
+    delete_log,
+    retire_log,
+)
 from windtunnel.driver.media_driver.image import loss_report, publication_image
 from windtunnel.driver.media_driver.receiver import dispatcher, receiver_state
 
 EOS_STATUS_INTERVALS = 5
-"""Status messages that say end of stream before an image goes. Source: Aeron 1.53, fixed."""
+"""Status messages with EOS before an image is removed. Source: Aeron 1.53, not configurable."""
 
 
 class PublicationImages:
-    """All of them."""
+    """All images of UDP streams."""
 
     def __init__(
-        self, parts: DriverResources, endpoints: ReceiveChannelEndpoints, links: SubscriptionLinks
+        self,
+        resources: DriverResources,
+        endpoints: ReceiveChannelEndpoints,
+        links: SubscriptionLinks,
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._endpoints = endpoints
         self._links = links
-        self._maker = ImageMaker(parts)
+        self._factory = ImageFactory(resources)
         self.images: list[PublicationImage] = []
 
     def on_create(self, event: np.ndarray, now_ns: int) -> None:
-        """The receiver saw a SETUP of a session that somebody wants."""
+        """Create an image for a SETUP of a session with subscriptions (event CREATE_IMAGE)."""
         endpoint = self._endpoints.by_slot(int(event[dispatcher.ENDPOINT]))
         stream_id, session_id = int(event[dispatcher.STREAM_ID]), int(event[dispatcher.SESSION_ID])
-        wanting = [
+        subscriptions = [
             item
             for item in self._links.subscriptions.values()
             if endpoint is not None and item.endpoint is endpoint
-            if item.stream_id == stream_id and item.wants_session(session_id)
+            if item.stream_id == stream_id and item.accepts_session(session_id)
         ]
-        # The destination that it came in on may have been removed meanwhile.
+        # The destination that received it may have been removed meanwhile.
         is_open = self._endpoints.has_transport(endpoint, int(event[dispatcher.TRANSPORT]))
-        if endpoint is None or not wanting or not is_open:
+        if endpoint is None or not subscriptions or not is_open:
             self._fail(event)
             return
         try:
-            # Whatever runs out half-way, what was taken until then is given back.
+            # On a failure, release what was allocated before.
             with ExitStack() as undo:
-                image = self._maker.make(undo, event, endpoint, wanting, now_ns)
+                image = self._factory.make(undo, event, endpoint, subscriptions, now_ns)
                 undo.callback(self._links.unlink_stream, image)
-                for subscription in wanting:
+                for subscription in subscriptions:
                     self._links.link(subscription, image)
                 undo.pop_all()
         except Exception as error:
-            # What is neither of these is a defect of ours, and says where: the driver lives on.
-            is_foreseen = isinstance(error, DriverError | OSError)
-            text = str(error) if is_foreseen else traceback.format_exc()
-            self._parts.record_error(
+            # Other exceptions are bugs: record the stack trace and continue.
+            is_expected = isinstance(error, DriverError | OSError)
+            text = str(error) if is_expected else traceback.format_exc()
+            self._resources.record_error(
                 ErrorCode.GENERIC_ERROR, f"image of {endpoint.channel.canonical_form}: {text}"
             )
             self._fail(event)
@@ -80,11 +87,11 @@ class PublicationImages:
 
     def _hand_over(self, image: PublicationImage, endpoint: ChannelEndpoint) -> None:
         self.images.append(image)
-        # The image answers through the channel's socket for as long as the receiver has it.
+        # The image sends feedback through the channel's socket until the receiver releases it.
         endpoint.users += 1
-        conductor = self._parts.conductor
+        conductor = self._resources.conductor
         append_slot(conductor.active_images, conductor.agent[0], "image_count", image.slot)
-        self._parts.receiver_proxy.ask(receiver_state.ADD_IMAGE, image.slot)
+        self._resources.receiver_proxy.offer(receiver_state.ADD_IMAGE, image.slot)
 
     def _fail(self, event: np.ndarray) -> None:
         words = (
@@ -92,21 +99,23 @@ class PublicationImages:
             event[dispatcher.STREAM_ID],
             event[dispatcher.SESSION_ID],
         )
-        self._parts.receiver_proxy.ask(receiver_state.IMAGE_FAILED, *(int(word) for word in words))
+        self._resources.receiver_proxy.offer(
+            receiver_state.IMAGE_FAILED, *(int(word) for word in words)
+        )
 
     def on_session_limit(self, event: np.ndarray) -> None:
-        """A stream has as many images as it may, and another session wanted one."""
-        self._parts.record_error(
+        """Record an error: a stream has reached its session limit."""
+        self._resources.record_error(
             ErrorCode.GENERIC_ERROR, f"exceeded session limit, stream-id={int(event[2])}"
         )
 
     def report_new_losses(self, now_ms: int) -> None:
-        """Give every image that lost something for the first time its entry in the loss report."""
-        self._parts.conductor.agent[0]["has_new_loss"] = 0
+        """Create the entry in the loss report of every image with its first loss."""
+        self._resources.conductor.agent[0]["has_new_loss"] = 0
         for image in self.images:
             lost_bytes = int(image.record["unreported_loss_bytes"])
             if lost_bytes and image.record["loss_entry_at"] == loss_report.NO_ENTRY:
-                image.record["loss_entry_at"] = self._parts.loss_report.create_entry(
+                image.record["loss_entry_at"] = self._resources.loss_report.create_entry(
                     lost_bytes,
                     now_ms,
                     image.session_id,
@@ -117,7 +126,7 @@ class PublicationImages:
                 image.record["unreported_loss_bytes"] = 0
 
     def on_timer(self, now_ns: int) -> None:
-        """Move every image on that has ended, fell silent or lost its readers."""
+        """Advance the state of every image that ended, timed out or has no subscribers."""
         for image in list(self.images):
             if image.state is State.ACTIVE:
                 self._drain_if_over(image, now_ns)
@@ -126,91 +135,93 @@ class PublicationImages:
             else:
                 self._free_if_unread(image, now_ns)
 
-    def _shared(self, image: PublicationImage, field: int) -> int:
-        return int(publication_image.shared_acquire(self._parts.receiver.words, image.slot, field))
+    def _read_shared(self, image: PublicationImage, field: int) -> int:
+        return int(
+            publication_image.shared_acquire(self._resources.receiver.words, image.slot, field)
+        )
 
     def _drain_if_over(self, image: PublicationImage, now_ns: int) -> None:
-        if self._shared(image, publication_image.IS_REVOKED):
-            # The status message that says so leaves with the next step.
+        if self._read_shared(image, publication_image.IS_REVOKED):
+            # The final status message is sent with the next transition.
             image.state = State.DRAINING
             return
-        is_eos = bool(self._shared(image, publication_image.IS_END_OF_STREAM))
-        silence_ns = now_ns - self._shared(image, publication_image.LAST_PACKET_NS)
+        is_eos = bool(self._read_shared(image, publication_image.IS_END_OF_STREAM))
+        silence_ns = now_ns - self._read_shared(image, publication_image.LAST_PACKET_NS)
         is_complete = is_eos and image.rcv_position() >= image.hwm_position()
-        is_silent = silence_ns > self._parts.context.image_liveness_timeout_ns
+        is_silent = silence_ns > self._resources.context.image_liveness_timeout_ns
         if is_complete or is_silent or image.readers()[1] == 0:
             image.state, image.state_since_ns = State.DRAINING, now_ns
-            self._parts.receiver_proxy.ask(receiver_state.START_DRAINING, image.slot, 0)
+            self._resources.receiver_proxy.offer(receiver_state.START_DRAINING, image.slot, 0)
 
     def _linger_if_drained(self, image: PublicationImage, now_ns: int) -> None:
-        is_revoked = bool(self._shared(image, publication_image.IS_REVOKED))
-        eos_ns = EOS_STATUS_INTERVALS * self._parts.context.status_message_timeout_ns
-        has_told = now_ns - image.state_since_ns > eos_ns
-        if not is_revoked and not (has_told and image.is_drained()):
+        is_revoked = bool(self._read_shared(image, publication_image.IS_REVOKED))
+        eos_ns = EOS_STATUS_INTERVALS * self._resources.context.status_message_timeout_ns
+        has_sent_eos = now_ns - image.state_since_ns > eos_ns
+        if not is_revoked and not (has_sent_eos and image.is_drained()):
             return
         if is_revoked:
-            self._parts.receiver_proxy.ask(receiver_state.START_DRAINING, image.slot, 1)
+            self._resources.receiver_proxy.offer(receiver_state.START_DRAINING, image.slot, 1)
         image.state, image.state_since_ns = State.LINGER, now_ns
         image.record["is_rebuilding"] = 0
-        conductor = self._parts.conductor
+        conductor = self._resources.conductor
         remove_slot(conductor.active_images, conductor.agent[0], "image_count", image.slot)
-        # Without a rejoin the session stays in cool-down; with one it may come back at once.
+        # Without rejoin the session enters cool-down; with rejoin it may return at once.
         is_rejoining = True
         for link in self._links.readers_of(image):
             is_rejoining = link.subscription.parameters.is_rejoin
-            self._links.tell_unavailable(link)
-        self._parts.receiver_proxy.ask(
+            self._links.notify_unavailable(link)
+        self._resources.receiver_proxy.offer(
             receiver_state.REMOVE_IMAGE, image.slot, int(not is_rejoining)
         )
 
     def on_released(self, slot: int) -> None:
-        """The receiver let go: its socket is no longer needed for this image."""
+        """Release the socket of an image that the receiver has released."""
         image = next(item for item in self.images if item.slot == slot)
         image.is_released = True
         self._endpoints.release(image.endpoint)
 
     def _free_if_unread(self, image: PublicationImage, now_ns: int) -> None:
         lingered_ns = now_ns - image.state_since_ns
-        is_over = lingered_ns > self._parts.context.image_liveness_timeout_ns
+        is_over = lingered_ns > self._resources.context.image_liveness_timeout_ns
         if not image.is_released or not (is_over or image.readers()[1] == 0):
             return
         self.images.remove(image)
-        self._links.forget_stream(image)
+        self._links.drop_links(image)
         for counter_id in image.counter_ids:
-            self._parts.counters.free(counter_id)
-        delete_log(self._parts, image.log)
-        self._maker.slots.give_back(image.slot)
+            self._resources.counters.free(counter_id)
+        retire_log(self._resources, image.log)
+        self._factory.slots.release(image.slot)
 
     def reject(self, image_correlation_id: int, reason: str) -> bool:
-        """Have an image refuse its packets and say why; the first reason stands.
+        """Reject an image for a reason; later reasons are ignored.
 
-        Returns: False when there is no such image
+        Returns: False if there is no such image
         """
         for image in self.images:
             if image.registration_id == image_correlation_id:
-                self._tell_reason(image, reason.encode())
+                self._send_rejection_command(image, reason.encode())
                 return True
         return False
 
-    def _tell_reason(self, image: PublicationImage, text: bytes) -> None:
+    def _send_rejection_command(self, image: PublicationImage, text: bytes) -> None:
         if image.is_rejected or image.state is State.LINGER:
             return
         image.is_rejected = True
-        row = self._parts.receiver.reasons[image.slot]
+        row = self._resources.receiver.reasons[image.slot]
         row[: len(text)] = np.frombuffer(text, dtype=np.uint8)
-        # The release of the command publishes the row.
-        self._parts.receiver_proxy.ask(receiver_state.REJECT_IMAGE, image.slot, len(text))
+        # The command queue's release store publishes the row.
+        self._resources.receiver_proxy.offer(receiver_state.REJECT_IMAGE, image.slot, len(text))
 
     def close(self) -> None:
-        """Remove the logs of all; only after the receiver has stopped."""
+        """Delete all logs. Call only after the receiver has stopped."""
         for image in self.images:
-            delete_log(self._parts, image.log)
+            delete_log(self._resources, image.log)
         self.images.clear()
 
     def join(self, subscription: Subscription) -> None:
-        """Let a new subscription read the images that its channel has already."""
+        """Link a new subscription to the existing images of its channel."""
         for image in self.images:
             same = image.endpoint is subscription.endpoint
             same = same and image.stream_id == subscription.stream_id
-            if same and image.accepts_readers() and subscription.wants_session(image.session_id):
+            if same and image.accepts_readers() and subscription.accepts_session(image.session_id):
                 self._links.try_link(subscription, image)

@@ -1,8 +1,8 @@
-"""What clients ask about the destinations of a multi-destination subscription: add one, remove one.
+"""Executes commands that add or remove destinations of a multi-destination subscription.
 
-A destination over UDP gets a socket of its own; one that names a local publication, over IPC or as
-a spy, is handed on. Whoever removes a destination names it as it was added; one that is not there
-is removed all the same. Source: spec 3.7, 7.3 and 9.2, Aeron 1.53.
+A UDP destination gets its own socket. A local destination (IPC or spy) is delegated. A destination
+is removed by its channel as given when it was added; removing an unknown one succeeds. Source:
+spec 3.7, 7.3 and 9.2, Aeron 1.53.
 """
 
 from typing import Protocol
@@ -21,36 +21,36 @@ from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoint
 from windtunnel.driver.media_driver.conductor.images.subscriptions import SubscriptionLinks
 
 _NO_UNIQUE_ID = 0
-"""A destination has one canonical form however often it is named."""
+"""A destination has the same canonical form each time it is parsed."""
 
 
 class LocalDestinations(Protocol):
-    """Who links a subscription to local publications; it answers the client too."""
+    """Links a subscription to local publications and responds to the client."""
 
     def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:
-        """Let the subscription read local publications as well."""
+        """Add a local destination to a subscription."""
 
     def remove_local_destination(self, command: RemoveReceiveDestination) -> None:
-        """Let it read them no longer."""
+        """Remove a local destination from a subscription."""
 
 
 class ReceiveDestinations:
-    """Carries them out."""
+    """Handlers of the commands."""
 
     def __init__(
         self,
-        parts: DriverResources,
+        resources: DriverResources,
         endpoints: ReceiveChannelEndpoints,
         links: SubscriptionLinks,
         local: LocalDestinations,
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._endpoints = endpoints
         self._links = links
         self._local = local
 
     def add(self, command: AddReceiveDestination) -> None:
-        """Let a subscription listen at one more place."""
+        """Add a destination to a subscription."""
         parsed = uri.parse(command.channel)
         if not parsed.is_udp or parsed.is_spy:
             self._find(command.registration_id, command.client_id)
@@ -60,10 +60,10 @@ class ReceiveDestinations:
         endpoint = self._find(command.registration_id, command.client_id)
         admission.check_destination(parsed)
         self._endpoints.add_destination(endpoint, channel, command.registration_id)
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
 
     def remove(self, command: RemoveReceiveDestination) -> None:
-        """Let it listen there no longer."""
+        """Remove a destination from a subscription."""
         parsed = uri.parse(command.channel)
         if not parsed.is_udp or parsed.is_spy:
             self._local.remove_local_destination(command)
@@ -71,13 +71,13 @@ class ReceiveDestinations:
         channel = self._resolve(parsed)
         endpoint = self._find(command.registration_id, command.client_id)
         self._endpoints.remove_destination(endpoint, channel)
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
 
     def _resolve(self, parsed: ChannelUri) -> UdpChannel:
-        return udp_channel.resolve(parsed, self._parts.resolver, _NO_UNIQUE_ID)
+        return udp_channel.resolve(parsed, self._resources.resolver, _NO_UNIQUE_ID)
 
     def _find(self, registration_id: int, client_id: int) -> ChannelEndpoint:
-        """The endpoint of a subscription that has destinations."""
+        """Return the endpoint of a multi-destination subscription. Raises CommandError."""
         subscription = self._links.subscriptions.get(registration_id)
         if subscription is None or subscription.endpoint is None:
             raise CommandError(

@@ -1,8 +1,8 @@
-"""Who reads a log, and how far each has come: linked lists of sub-pos counters in one pool.
+"""Subscriber positions of a log: linked lists of sub-pos counters in one pool.
 
 An image, a network publication with spies and an IPC publication each own one list, by the index of
-its first entry. Only the conductor touches them. An entry that rests or is closed holds nobody
-back.
+its first entry. Only the conductor accesses them. RESTING and CLOSED entries do not count for flow
+control.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ from windtunnel.driver.kernels.jit import kernel
 NONE = -1
 
 ACTIVE = 0
-LINGER = 1  # told that its image is gone, still holding the stream back
+LINGER = 1  # notified that its image is unavailable, still counts for flow control
 RESTING = 2
 CLOSED = 3
 
@@ -30,16 +30,16 @@ SUBSCRIBER_POSITION = np.dtype(
 
 
 def make_positions(capacity: int) -> np.recarray:
-    """A pool of blank entries, SUBSCRIBER_POSITION[capacity]."""
+    """Make a pool of zeroed entries, SUBSCRIBER_POSITION[capacity]."""
     return np.zeros(capacity, dtype=SUBSCRIBER_POSITION).view(np.recarray)
 
 
 @kernel
 def bounds(positions, first, values):
-    """The slowest and the fastest reader of a list.
+    """Return the lowest and highest position of a list.
 
     Memory:  sub-pos is acquired, since its owner publishes it after reading
-    Returns: (lowest, highest, readers that count); without readers (I64_MAX, 0, 0)
+    Returns: (lowest, highest, count) of ACTIVE and LINGER entries; (I64_MAX, 0, 0) if none
     """
     lowest, highest, readers = I64_MAX, 0, 0
     index = first
@@ -55,14 +55,14 @@ def bounds(positions, first, values):
 
 
 class PositionPool:
-    """Hands out entries of the pool and keeps the lists; an owner's record heads its list."""
+    """Allocates entries of the pool and maintains the lists; an owner's record heads its list."""
 
     def __init__(self, positions: np.ndarray) -> None:
         self._positions = positions
         self._free = list(range(positions.size - 1, -1, -1))
 
     def add(self, owner: np.record, counter_id: int, now_ns: int = 0) -> int:
-        """Put a reader at the front of an owner's list. Returns its index in the pool."""
+        """Add an entry to the front of an owner's list. Returns its index in the pool."""
         if not self._free:
             raise StorageError(f"all {self._positions.size} subscriber positions are in use")
         index = self._free.pop()
@@ -71,7 +71,7 @@ class PositionPool:
         return index
 
     def remove(self, owner: np.record, index: int) -> None:
-        """Take a reader out of an owner's list and give the entry back."""
+        """Remove an entry from an owner's list and free it."""
         entry = self._positions[index]
         current = owner["first_subscriber"]
         if current == index:
@@ -84,6 +84,6 @@ class PositionPool:
         self._free.append(index)
 
     def bounds(self, owner: np.record, values: np.ndarray) -> tuple[int, int, int]:
-        """The slowest and the fastest of an owner's readers, and how many count."""
+        """Return the lowest and highest position of an owner's list, and the number of entries."""
         lowest, highest, count = bounds(self._positions, int(owner["first_subscriber"]), values)
         return int(lowest), int(highest), int(count)

@@ -1,7 +1,7 @@
-"""What clients ask about subscriptions: add and remove them, and their local destinations.
+"""Executes commands that add or remove subscriptions and their local destinations.
 
-A subscription that is removed says nothing of its images: its client knows. A local destination
-that is removed does. Source: spec 3.7, 4.11 and 7.3, Aeron 1.53.
+Removing a subscription does not notify the client about its images; removing a local destination
+does. Source: spec 3.7, 4.11 and 7.3, Aeron 1.53.
 """
 
 from windtunnel.driver.base.errors import DriverError
@@ -46,11 +46,11 @@ from windtunnel.driver.media_driver.conductor.publications.publication_commands 
 
 
 class SubscriptionCommands:
-    """Carries them out."""
+    """Handlers of the commands."""
 
     def __init__(
         self,
-        parts: DriverResources,
+        resources: DriverResources,
         clients: ClientRegistry,
         channels: ChannelReader,
         endpoints: ReceiveChannelEndpoints,
@@ -59,7 +59,7 @@ class SubscriptionCommands:
         network: NetworkPublications,
         ipc: IpcPublications,
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._clients = clients
         self._channels = channels
         self._endpoints = endpoints
@@ -67,7 +67,7 @@ class SubscriptionCommands:
         self._images = images
         self._network = network
         self._ipc = ipc
-        context = parts.context
+        context = resources.context
         self._defaults = SubscriptionDefaults(
             is_reliable=context.reliable_stream,
             is_tethered=context.tether_subscriptions,
@@ -78,14 +78,14 @@ class SubscriptionCommands:
             congestion_control=context.congestion_control,
             initial_window_length=context.initial_window_length,
             socket_rcvbuf_length=context.socket_rcvbuf_length,
-            system_rcvbuf_length=parts.system_buffers.rcvbuf_length,
+            system_rcvbuf_length=resources.system_buffers.rcvbuf_length,
             untethered_window_limit_timeout_ns=context.untethered_window_limit_timeout_ns,
             untethered_linger_timeout_ns=context.untethered_linger_timeout_ns,
             untethered_resting_timeout_ns=context.untethered_resting_timeout_ns,
         )
 
     def add(self, command: AddSubscription) -> None:
-        """Make a subscription, and let it read what is there already."""
+        """Add a subscription and link it to existing streams."""
         parsed = self._channels.parse(command.channel)
         parameters = subscription_parameters.parse(parsed, self._defaults)
         subscription = Subscription(
@@ -100,10 +100,10 @@ class SubscriptionCommands:
         )
         if parsed.is_spy:
             subscription.spied_channel = self._channels.resolve(parsed)
-            self._tell_ready(subscription, NO_CHANNEL_STATUS)
+            self._notify_ready(subscription, NO_CHANNEL_STATUS)
             self._network.join(subscription)
         elif parsed.is_ipc:
-            self._tell_ready(subscription, NO_CHANNEL_STATUS)
+            self._notify_ready(subscription, NO_CHANNEL_STATUS)
             self._ipc.join(subscription)
         else:
             self._add_network(subscription, self._channels.resolve(parsed))
@@ -111,12 +111,12 @@ class SubscriptionCommands:
     def _add_network(self, subscription: Subscription, channel: UdpChannel) -> None:
         admission.check_subscription(channel)
         self._refuse_conflict(subscription, channel)
-        self._endpoints.require_interest_room()
+        self._endpoints.check_interest_capacity()
         endpoint = self._endpoints.get_or_open(channel, subscription.registration_id)
         subscription.endpoint = endpoint
         if not subscription.is_response:
             self._endpoints.add_interest(endpoint, subscription.stream_id, subscription.session_id)
-        self._tell_ready(subscription, endpoint.status_counter_id)
+        self._notify_ready(subscription, endpoint.status_counter_id)
         self._images.join(subscription)
 
     def _refuse_conflict(self, subscription: Subscription, channel: UdpChannel) -> None:
@@ -130,20 +130,20 @@ class SubscriptionCommands:
                     other.parameters, subscription.channel_text, other.channel_text
                 )
 
-    def _tell_ready(self, subscription: Subscription, status_id: int) -> None:
+    def _notify_ready(self, subscription: Subscription, status_id: int) -> None:
         self._links.subscriptions[subscription.registration_id] = subscription
         try:
             self._clients.get_or_add(subscription.client_id)
         except DriverError:
             self._drop(subscription)
             raise
-        self._parts.clients.tell(SubscriptionReady(subscription.registration_id, status_id))
+        self._resources.clients.transmit(SubscriptionReady(subscription.registration_id, status_id))
 
     def remove(self, command: RemoveSubscription) -> None:
-        """Let go of a subscription."""
+        """Remove a subscription."""
         subscription = self._find(command.registration_id, command.client_id)
         self._drop(subscription)
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
 
     def _find(self, registration_id: int, client_id: int) -> Subscription:
         subscription = self._links.subscriptions.get(registration_id)
@@ -155,13 +155,13 @@ class SubscriptionCommands:
         return subscription
 
     def remove_all_of(self, client_id: int) -> None:
-        """A client is gone."""
+        """Remove all subscriptions of a client."""
         for subscription in list(self._links.subscriptions.values()):
             if subscription.client_id == client_id:
                 self._drop(subscription)
 
     def _drop(self, subscription: Subscription) -> None:
-        self._tell_streams(self._links.unlink_subscription(subscription))
+        self._on_readers_removed(self._links.unlink_subscription(subscription))
         endpoint = subscription.endpoint
         if endpoint is None:
             return
@@ -171,7 +171,7 @@ class SubscriptionCommands:
             )
         self._endpoints.release(endpoint)
 
-    def _tell_streams(self, streams: list[Readable]) -> None:
+    def _on_readers_removed(self, streams: list[Readable]) -> None:
         for stream in streams:
             if isinstance(stream, IpcPublication):
                 self._ipc.on_reader_gone(stream)
@@ -179,7 +179,7 @@ class SubscriptionCommands:
                 self._network.refresh_spies(stream)
 
     def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:
-        """Let a multi-destination subscription read local publications as well."""
+        """Add a local destination to a multi-destination subscription."""
         owner = self._find(command.registration_id, command.client_id)
         parameters: SubscriptionParameters = subscription_parameters.parse(parsed, self._defaults)
         destination = Subscription(
@@ -194,14 +194,14 @@ class SubscriptionCommands:
         if parsed.is_spy:
             destination.spied_channel = self._channels.resolve(parsed)
         owner.local_destinations.append(destination)
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
         if parsed.is_spy:
             self._network.join(destination)
         else:
             self._ipc.join(destination)
 
     def remove_local_destination(self, command: RemoveReceiveDestination) -> None:
-        """Let it read them no longer."""
+        """Remove a local destination from a subscription."""
         owner = self._find(command.registration_id, command.client_id)
         for destination in owner.local_destinations:
             if destination.channel_text == command.channel:
@@ -212,8 +212,8 @@ class SubscriptionCommands:
                 f"{command.registration_id}",
                 ErrorCode.UNKNOWN_SUBSCRIPTION,
             )
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
         for link in destination.links:
-            self._links.tell_unavailable(link)
-        self._tell_streams(self._links.unlink_reader(destination))
+            self._links.notify_unavailable(link)
+        self._on_readers_removed(self._links.unlink_reader(destination))
         owner.local_destinations.remove(destination)

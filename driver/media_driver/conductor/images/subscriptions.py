@@ -1,9 +1,9 @@
-"""Subscriptions, and which logs each of them reads: the links between readers and streams.
+"""Subscriptions and their links to the streams that they read.
 
-A link is a reader's sub-pos counter in the list of the stream it reads. When it is made, the client
-hears of an available image; when the stream goes first, of an unavailable one. Removing a
-subscription says nothing about its images, as its client knows. A multi-destination subscription
-may have local destinations, which read IPC publications or spy on network ones in its name.
+A link is a sub-pos counter in the position list of a stream. When a link is created, the client is
+notified of an available image; when the stream ends first, of an unavailable image. Removing a
+subscription sends no such notification. A multi-destination subscription may have local
+destinations, which read IPC publications or spy on network publications for it.
 Source: spec 3.7, 3.10, 7.3 and 8.2, Aeron 1.53.
 """
 
@@ -29,36 +29,36 @@ class Readable(Protocol):
     """A stream that subscriptions can read: an image, or a local publication."""
 
     registration_id: int
-    """What clients know the stream's log by."""
+    """The id of the stream's log for clients."""
     session_id: int
     stream_id: int
     source_identity: str
     record: np.record
-    """Whose `first_subscriber` is the list of readers."""
+    """Its `first_subscriber` is the head of the position list."""
 
     @property
     def log_path(self) -> Path:
         """The file that clients map."""
 
     def join_position(self) -> int:
-        """Where a new reader starts."""
+        """Return the start position of a new subscriber."""
 
 
 @dataclass(eq=False)
 class Link:
-    """One reader of one stream."""
+    """A link between a subscription and a stream."""
 
     subscription: "Subscription"
     stream: Readable
     counter_id: int
     pool_index: int
     is_closed: bool = False
-    """An untethered reader that fell behind and may not rejoin: it has no position any more."""
+    """An untethered subscriber fell behind and may not rejoin: it has no position any more."""
 
 
 @dataclass(eq=False)
 class Subscription:
-    """What a client asked to hear, or a local destination of such a one."""
+    """A subscription of a client, or a local destination of one."""
 
     registration_id: int
     client_id: int
@@ -69,41 +69,41 @@ class Subscription:
     endpoint: ChannelEndpoint | None = None
     """None for IPC and spies."""
     spied_channel: UdpChannel | None = None
-    """What a spy looks at."""
+    """The channel of a spy."""
     session_id: int | None = None
-    """The only session that it wants; a response subscription learns it when it is set up."""
+    """The only session accepted, or None for all; set late for a response subscription."""
     is_response: bool = False
-    """A response subscription that has not learnt its session yet wants none."""
+    """A response subscription without a session id yet, which accepts no session."""
     links: list[Link] = field(default_factory=list)
     local_destinations: list["Subscription"] = field(default_factory=list)
 
-    def wants_session(self, session_id: int) -> bool:
-        """Whether its channel lets this session through."""
+    def accepts_session(self, session_id: int) -> bool:
+        """Return whether the subscription accepts a session."""
         if self.session_id is None:
             return not self.is_response
         return self.session_id == session_id
 
     def is_linked(self, stream: Readable) -> bool:
-        """Whether it reads this stream already."""
+        """Return whether the subscription is linked to a stream."""
         return any(link.stream is stream for link in self.links)
 
 
 class SubscriptionLinks:
-    """Makes and breaks links; the lists of positions follow."""
+    """Creates and removes links and their positions."""
 
-    def __init__(self, parts: DriverResources) -> None:
-        self._parts = parts
+    def __init__(self, resources: DriverResources) -> None:
+        self._resources = resources
         self.subscriptions: dict[int, Subscription] = {}
-        """What clients asked for, by registration id."""
+        """Subscriptions of clients by registration id."""
 
     def all(self) -> Iterator[Subscription]:
-        """Every subscription, and every local destination of one."""
+        """Yield every subscription and every local destination."""
         for subscription in self.subscriptions.values():
             yield subscription
             yield from subscription.local_destinations
 
     def readers_of(self, stream: Readable) -> list[Link]:
-        """The links to a stream that have a position."""
+        """Return the links to a stream that have a position."""
         return [
             link
             for subscription in self.all()
@@ -112,9 +112,9 @@ class SubscriptionLinks:
         ]
 
     def link(self, subscription: Subscription, stream: Readable) -> None:
-        """Let a subscription read a stream from now on, and tell its client."""
+        """Link a subscription to a stream and notify its client. Raises DriverError."""
         position = stream.join_position()
-        counter_id = self._parts.counters.stream(
+        counter_id = self._resources.counters.stream(
             stream_counters.SUBSCRIBER_POSITION,
             subscription.registration_id,
             subscription.client_id,
@@ -125,32 +125,29 @@ class SubscriptionLinks:
             reference_id=stream.registration_id,
             value=position,
         )
-        now_ns = self._parts.clock.now_ns()
+        now_ns = self._resources.clock.now_ns()
         try:
-            index = self._parts.positions.add(stream.record, counter_id, now_ns)
+            index = self._resources.positions.add(stream.record, counter_id, now_ns)
         except StorageError:
-            self._parts.counters.free(counter_id)
+            self._resources.counters.free(counter_id)
             raise
         link = Link(subscription, stream, counter_id, index)
         subscription.links.append(link)
-        self.tell_available(link)
+        self.notify_available(link)
 
     def try_link(self, subscription: Subscription, stream: Readable) -> bool:
-        """`link` where nobody can be refused any more: the subscription goes without the stream.
-
-        Returns whether there is a link.
-        """
+        """Link as `link` does, but record a failure in the error log. Returns whether it linked."""
         try:
             self.link(subscription, stream)
         except DriverError as error:
-            self._parts.record_error(ErrorCode.GENERIC_ERROR, str(error))
+            self._resources.record_error(ErrorCode.GENERIC_ERROR, str(error))
             return False
         return True
 
-    def tell_available(self, link: Link) -> None:
-        """Tell the reader's client that it may read."""
+    def notify_available(self, link: Link) -> None:
+        """Notify the client of an available image."""
         stream = link.stream
-        self._parts.clients.tell(
+        self._resources.clients.transmit(
             AvailableImage(
                 stream.registration_id,
                 stream.session_id,
@@ -162,9 +159,9 @@ class SubscriptionLinks:
             )
         )
 
-    def tell_unavailable(self, link: Link) -> None:
-        """Tell the reader's client that there is nothing to read any more."""
-        self._parts.clients.tell(
+    def notify_unavailable(self, link: Link) -> None:
+        """Notify the client of an unavailable image."""
+        self._resources.clients.transmit(
             UnavailableImage(
                 link.stream.registration_id,
                 link.subscription.registration_id,
@@ -174,20 +171,20 @@ class SubscriptionLinks:
         )
 
     def unlink_stream(self, stream: Readable) -> None:
-        """A stream goes away: its readers are told."""
+        """Remove all links to a stream and notify the clients."""
         for subscription in self.all():
             for link in [item for item in subscription.links if item.stream is stream]:
                 self._drop(link)
-                self.tell_unavailable(link)
+                self.notify_unavailable(link)
 
-    def forget_stream(self, stream: Readable) -> None:
-        """A stream whose readers were told before is gone."""
+    def drop_links(self, stream: Readable) -> None:
+        """Remove all links to a stream without a notification."""
         for subscription in self.all():
             for link in [item for item in subscription.links if item.stream is stream]:
                 self._drop(link)
 
     def unlink_subscription(self, subscription: Subscription) -> list[Readable]:
-        """A subscription goes away: its streams lose a reader. Returns those streams."""
+        """Remove a subscription and all its links. Returns the streams that it was linked to."""
         streams = []
         for reader in (subscription, *subscription.local_destinations):
             streams += self.unlink_reader(reader)
@@ -195,16 +192,16 @@ class SubscriptionLinks:
         return streams
 
     def unlink_reader(self, reader: Subscription) -> list[Readable]:
-        """Break the links of a subscription, or of one local destination. Returns its streams."""
+        """Remove the links of a subscription or local destination. Returns its streams."""
         streams = [link.stream for link in reader.links]
         for link in list(reader.links):
             self._drop(link)
         return streams
 
     def close_position(self, link: Link) -> None:
-        """Take a reader's position away; the link remains, so that it is not made anew."""
-        self._parts.positions.remove(link.stream.record, link.pool_index)
-        self._parts.counters.free(link.counter_id)
+        """Remove the position of a link; the link remains, so that it is not created again."""
+        self._resources.positions.remove(link.stream.record, link.pool_index)
+        self._resources.counters.free(link.counter_id)
         link.is_closed = True
 
     def _drop(self, link: Link) -> None:

@@ -1,10 +1,10 @@
-"""Readers that may be left behind: an untethered one that holds its stream back for too long.
+"""Drops untethered subscribers that hold back a stream for too long.
 
-    ACTIVE --at the window's end for the limit time-out--> LINGER --linger time-out--> RESTING
-      ^                                    (its client is told)      |  or, without rejoin, closed
-      +------------- resting time-out: rejoins, its client is told --+
+    ACTIVE --beyond the window limit for the limit timeout--> LINGER --linger timeout--> RESTING
+      ^                            (client: image unavailable)         |  or, without rejoin, closed
+      +--- resting timeout: rejoins (client: image available) ---------+
 
-A lingering reader still holds the stream back; a resting one does not. Source: spec 3.11,
+A subscriber in LINGER still holds back the stream; one in RESTING does not. Source: spec 3.11,
 Aeron 1.53 (the C driver where the two differ).
 """
 
@@ -18,7 +18,7 @@ from windtunnel.driver.media_driver.conductor.images.subscriptions import Link, 
 
 @dataclass(frozen=True)
 class UntetheredTimeouts:
-    """What a stream grants those who cannot keep up."""
+    """Timeouts of a stream for untethered subscribers."""
 
     window_limit_ns: int
     linger_ns: int
@@ -26,28 +26,28 @@ class UntetheredTimeouts:
 
 
 class UntetheredReaders:
-    """Looks after the readers of one stream at a time; called by the timer."""
+    """Checks the untethered subscribers of a stream; called by the timer."""
 
-    def __init__(self, parts: DriverResources, links: SubscriptionLinks) -> None:
-        self._parts = parts
+    def __init__(self, resources: DriverResources, links: SubscriptionLinks) -> None:
+        self._resources = resources
         self._links = links
 
     def check(
         self, readers: list[Link], limit_position: int, timeouts: UntetheredTimeouts, now_ns: int
     ) -> None:
-        """Move each reader on; those behind `limit_position` are holding the stream back."""
+        """Update the state of each link; those not beyond `limit_position` hold back the stream."""
         for link in readers:
-            entry = self._parts.conductor.subscribers[link.pool_index]
+            entry = self._resources.conductor.subscribers[link.pool_index]
             quiet_ns = now_ns - int(entry["state_since_ns"])
             state = int(entry["state"])
             if link.subscription.parameters.is_tethered:
                 entry["state_since_ns"] = now_ns
             elif state == subscriber_positions.ACTIVE:
-                position = int(counters.get_acquire(self._parts.values, link.counter_id))
+                position = int(counters.get_acquire(self._resources.values, link.counter_id))
                 if position > limit_position:
                     entry["state_since_ns"] = now_ns
                 elif quiet_ns > timeouts.window_limit_ns:
-                    self._links.tell_unavailable(link)
+                    self._links.notify_unavailable(link)
                     self._enter(link, subscriber_positions.LINGER, now_ns)
             elif state == subscriber_positions.LINGER and quiet_ns > timeouts.linger_ns:
                 if link.subscription.parameters.is_rejoin:
@@ -56,10 +56,10 @@ class UntetheredReaders:
                     self._links.close_position(link)
             elif state == subscriber_positions.RESTING and quiet_ns > timeouts.resting_ns:
                 joined = link.stream.join_position()
-                counters.set_release(self._parts.values, link.counter_id, joined)
-                self._links.tell_available(link)
+                counters.set_release(self._resources.values, link.counter_id, joined)
+                self._links.notify_available(link)
                 self._enter(link, subscriber_positions.ACTIVE, now_ns)
 
     def _enter(self, link: Link, state: int, now_ns: int) -> None:
-        entry = self._parts.conductor.subscribers[link.pool_index]
+        entry = self._resources.conductor.subscribers[link.pool_index]
         entry["state"], entry["state_since_ns"] = state, now_ns

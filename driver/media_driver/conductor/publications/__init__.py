@@ -1,1 +1,1 @@
-"""Publications, network and IPC: added for clients, handed over, drained and removed."""
+"""Network and IPC publications: added for clients, drained and removed."""

@@ -1,12 +1,12 @@
-"""The publications that are read through shared memory alone.
+"""IPC publications, which subscribers read through shared memory.
 
-    ACTIVE --last holder gone--> DRAINING --all read--> LINGER --nobody holds it--> freed
-       |  ^                                                ^
-       |  +-- cool-down over, readers linked again         |
-       +-- rejected: readers unlinked                      +-- revoked: at once
+    ACTIVE --last holder removed--> DRAINING --consumed--> LINGER --no holders--> freed
+       |  ^                                                  ^
+       |  +-- after the cool-down: subscribers linked again  |
+       +-- rejected: subscribers unlinked                    +-- revoked: at once
 
-A reader that rejects the stream takes it from all: no reader is linked before the cool-down is
-over. Source: spec 3.12, 4.6 and 4.8, Aeron 1.53 (the C driver where the two differ).
+If one subscriber rejects the stream, all are unlinked, and none is linked again before the
+cool-down has ended. Source: spec 3.12, 4.6 and 4.8, Aeron 1.53 (the C driver where the two differ).
 """
 
 from contextlib import ExitStack
@@ -35,7 +35,8 @@ from windtunnel.driver.media_driver.conductor.publications.publication_log impor
     create_log,
     delete_log,
     fill_limit,
-    start_of,
+    retire_log,
+    stream_start,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_request import (
     PublicationRequest,
@@ -53,20 +54,20 @@ NULL_VALUE = -1
 
 @dataclass(eq=False, kw_only=True)
 class IpcPublication(LocalPublication):
-    """A local publication that only this machine reads."""
+    """A publication that is read through shared memory only."""
 
-    watch: StallDetector
+    stall_detector: StallDetector
     positions: np.ndarray
     cool_down_until_ns: int | None = None
-    """None unless a reader has rejected it."""
+    """None unless a subscriber has rejected the publication."""
 
     @property
     def consumer_position(self) -> int:
-        """How far its fastest reader has come."""
+        """The position of its fastest subscriber."""
         return int(self.record["consumer_position"])
 
     def join_position(self) -> int:
-        """Where a reader starts: where the slowest of the others is."""
+        """Return the start position of a new subscriber: that of the slowest existing one."""
         lowest, _, _ = subscriber_positions.bounds(
             self.positions, int(self.record["first_subscriber"]), self.values
         )
@@ -74,24 +75,24 @@ class IpcPublication(LocalPublication):
 
 
 class IpcPublications:
-    """All of them."""
+    """All IPC publications."""
 
     def __init__(
         self,
-        parts: DriverResources,
+        resources: DriverResources,
         links: SubscriptionLinks,
         session_ids: SessionIds,
         limit_slots: SlotPool,
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._links = links
         self._session_ids = session_ids
         self._limit_slots = limit_slots
-        self._untethered = UntetheredReaders(parts, links)
+        self._untethered = UntetheredReaders(resources, links)
         self.publications: list[IpcPublication] = []
 
     def add(self, request: PublicationRequest) -> IpcPublication:
-        """A new publication, or the concurrent one that the stream has already."""
+        """Create a publication, or share the existing concurrent one of the stream."""
         parameters = request.parameters
         shared = None if request.is_exclusive else self._find_shared(request)
         if shared is not None:
@@ -128,16 +129,16 @@ class IpcPublications:
         return None
 
     def _create(self, request: PublicationRequest, session_id: int) -> IpcPublication:
-        parts = self._parts
-        start = start_of(parts, request.parameters)
+        resources = self._resources
+        start = stream_start(resources, request.parameters)
         parameters = replace(
             request.parameters,
             initial_position=start.configured_initial_position(request.parameters),
         )
-        # Whatever runs out half-way, what was taken until then is given back.
+        # On a failure, release what was allocated before.
         with ExitStack() as undo:
             log = create_log(
-                parts,
+                resources,
                 request.registration_id,
                 session_id,
                 request.stream_id,
@@ -146,10 +147,10 @@ class IpcPublications:
                 None,
                 is_exclusive=request.is_exclusive,
             )
-            undo.callback(delete_log, parts, log)
-            limit_slot = self._limit_slots.take()
-            undo.callback(self._limit_slots.give_back, limit_slot)
-            ids = parts.counters.publication(
+            undo.callback(delete_log, resources, log)
+            limit_slot = self._limit_slots.acquire()
+            undo.callback(self._limit_slots.release, limit_slot)
+            ids = resources.counters.publication(
                 undo,
                 IPC_COUNTERS,
                 request.identity(session_id),
@@ -157,11 +158,14 @@ class IpcPublications:
                 is_exclusive=request.is_exclusive,
             )
             undo.pop_all()
-        record = parts.conductor.limits[limit_slot]
+        record = resources.conductor.limits[limit_slot]
         fill_limit(record, log, parameters, start, IPC)
         record["pub_pos_id"], record["pub_lmt_id"] = ids
         append_slot(
-            parts.conductor.active_limits, parts.conductor.agent[0], "limit_count", limit_slot
+            resources.conductor.active_limits,
+            resources.conductor.agent[0],
+            "limit_count",
+            limit_slot,
         )
         return IpcPublication(
             registration_id=request.registration_id,
@@ -176,18 +180,18 @@ class IpcPublications:
             record=record,
             holders={request.registration_id},
             counter_ids=ids,
-            values=parts.values,
-            positions=parts.conductor.subscribers,
-            watch=StallDetector(parts.clock.now_ns()),
+            values=resources.values,
+            positions=resources.conductor.subscribers,
+            stall_detector=StallDetector(resources.clock.now_ns()),
         )
 
     def join(self, subscription: Subscription) -> None:
-        """Let a subscription read the publications of its stream."""
+        """Link a new subscription to the existing publications of its stream."""
         for publication in self.publications:
             self._link(subscription, publication)
 
     def announce(self, publication: IpcPublication) -> None:
-        """Let the subscriptions that wait for it read a publication."""
+        """Link a publication to the existing subscriptions of its stream."""
         for subscription in list(self._links.all()):
             self._link(subscription, publication)
 
@@ -195,7 +199,7 @@ class IpcPublications:
         is_match = (
             subscription.uri.is_ipc
             and subscription.stream_id == publication.stream_id
-            and subscription.wants_session(publication.session_id)
+            and subscription.accepts_session(publication.session_id)
             and not subscription.is_linked(publication)
         )
         if (
@@ -213,35 +217,37 @@ class IpcPublications:
         return publication.state is State.ACTIVE
 
     def _is_drained(self, publication: IpcPublication) -> bool:
-        lowest, _, count = self._parts.positions.bounds(publication.record, self._parts.values)
+        lowest, _, count = self._resources.positions.bounds(
+            publication.record, self._resources.values
+        )
         return count == 0 or lowest >= publication.producer_position()
 
     def on_reader_gone(self, publication: IpcPublication) -> None:
-        """A subscription let go of a publication."""
-        _, _, count = self._parts.positions.bounds(publication.record, self._parts.values)
+        """Update the connection status after a subscription was unlinked."""
+        _, _, count = self._resources.positions.bounds(publication.record, self._resources.values)
         if count == 0:
             publication.set_connected(False)
 
     def release(self, publication: IpcPublication) -> None:
-        """Its last holder is gone: readers may read what is there, unless it is revoked."""
+        """End a publication after its last holder was removed; it drains unless it is revoked."""
         produced = publication.producer_position()
-        limit = int(counters.get(self._parts.values, publication.pub_lmt_id))
-        counters.set_release(self._parts.values, publication.pub_lmt_id, min(limit, produced))
+        limit = int(counters.get(self._resources.values, publication.pub_lmt_id))
+        counters.set_release(self._resources.values, publication.pub_lmt_id, min(limit, produced))
         publication.set_end_of_stream(produced)
-        self._stop_limit(publication)
+        self._remove_limit(publication)
         if not publication.is_revoked:
             publication.state = State.DRAINING
 
-    def _stop_limit(self, publication: IpcPublication) -> None:
-        agent = self._parts.conductor.agent[0]
-        slots = self._parts.conductor.active_limits
+    def _remove_limit(self, publication: IpcPublication) -> None:
+        agent = self._resources.conductor.agent[0]
+        slots = self._resources.conductor.active_limits
         remove_slot(slots, agent, "limit_count", publication.limit_slot)
 
     def reject(self, registration_id: int, reason: str) -> bool:
-        """A reader does not want a publication: its publishers are told, and all are unlinked.
+        """Reject a publication: notify its publishers and unlink all subscribers.
 
-        Nobody is linked again before the cool-down is over. Returns whether there is such a
-        publication.
+        No subscriber is linked again before the cool-down has ended. Returns False if there is no
+        such publication.
         """
         for publication in self.publications:
             if publication.registration_id == registration_id:
@@ -260,36 +266,42 @@ class IpcPublications:
             error_code=ErrorCode.IMAGE_REJECTED,
             message=reason,
         )
-        publication_errors.report(self._parts, response)
+        publication_errors.report_error(self._resources, response)
         if publication.cool_down_until_ns is None:
             publication.set_connected(False)
             self._links.unlink_stream(publication)
-        timeout_ns = self._parts.context.image_liveness_timeout_ns
-        publication.cool_down_until_ns = self._parts.clock.now_ns() + timeout_ns
+        timeout_ns = self._resources.context.image_liveness_timeout_ns
+        publication.cool_down_until_ns = self._resources.clock.now_ns() + timeout_ns
         return True
 
     def on_timer(self, now_ns: int) -> None:
-        """Move every publication on."""
+        """Update the state of every publication."""
         for publication in list(self.publications):
             if publication.state is State.LINGER and not publication.holders:
                 self._free(publication)
             elif publication.state is State.ACTIVE and publication.is_revoked:
                 self._end_revoked(publication)
             elif publication.state is State.ACTIVE:
-                self._tend(publication, now_ns)
+                self._check_active(publication, now_ns)
             elif publication.state is State.DRAINING:
                 self._drain(publication)
 
-    def _tend(self, publication: IpcPublication, now_ns: int) -> None:
+    def _check_active(self, publication: IpcPublication, now_ns: int) -> None:
         window = publication.parameters.window_length
         limit = publication.consumer_position - window + window // 4
         readers = self._links.readers_of(publication)
         self._untethered.check(readers, limit, publication.untethered_timeouts, now_ns)
-        _, _, count = self._parts.positions.bounds(publication.record, self._parts.values)
+        _, _, count = self._resources.positions.bounds(publication.record, self._resources.values)
         publication.set_connected(count > 0)
         if not publication.is_exclusive:
-            consumed = publication.consumer_position
-            check_publisher(self._parts, publication.log, publication.watch, consumed, now_ns)
+            check_publisher(
+                self._resources,
+                publication.log,
+                publication.stall_detector,
+                publication.consumer_position,
+                publication.producer_position(),
+                now_ns,
+            )
         until_ns = publication.cool_down_until_ns
         if until_ns is not None and until_ns < now_ns:
             publication.cool_down_until_ns = None
@@ -301,28 +313,28 @@ class IpcPublications:
             publication.state = State.LINGER
             self._links.unlink_stream(publication)
         else:
-            unblock_log(self._parts, publication.log, publication.consumer_position)
+            unblock_log(self._resources, publication.log, publication.consumer_position)
 
     def _end_revoked(self, publication: IpcPublication) -> None:
         produced = publication.producer_position()
-        counters.set_release(self._parts.values, publication.pub_lmt_id, produced)
+        counters.set_release(self._resources.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
         publication.set_connected(False)
-        # Counted first: whoever hears of it will find it counted.
-        counters.increment(self._parts.values, system_counters.PUBLICATIONS_REVOKED)
+        # Increment the counter before the clients are notified.
+        counters.increment(self._resources.values, system_counters.PUBLICATIONS_REVOKED)
         self._links.unlink_stream(publication)
         publication.state = State.LINGER
-        self._stop_limit(publication)
+        self._remove_limit(publication)
 
     def _free(self, publication: IpcPublication) -> None:
         self.publications.remove(publication)
         for counter_id in publication.counter_ids:
-            self._parts.counters.free(counter_id)
-        delete_log(self._parts, publication.log)
-        self._limit_slots.give_back(publication.limit_slot)
+            self._resources.counters.free(counter_id)
+        retire_log(self._resources, publication.log)
+        self._limit_slots.release(publication.limit_slot)
 
     def close(self) -> None:
-        """Remove the logs of all."""
+        """Delete all logs."""
         for publication in self.publications:
-            delete_log(self._parts, publication.log)
+            delete_log(self._resources, publication.log)
         self.publications.clear()

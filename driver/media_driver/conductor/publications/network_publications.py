@@ -1,11 +1,10 @@
-"""The publications that go out over UDP: made for clients, handed to the sender, ended in good
-order.
+"""Network publications: created for clients, handed to the sender, drained and removed.
 
-    ACTIVE --last holder gone--> DRAINING --sent, and read by spies--> LINGER --time--> DONE
-       +-- revoked: at once ------------------------------------------>+
+    ACTIVE --last holder removed--> DRAINING --sent, consumed by spies--> LINGER --timeout--> DONE
+       +-- revoked: at once --------------------------------------------->+
 
-The sender's record and the conductor's record of a publication are freed only after the sender has
-said that it let go. Source: spec 4.8, 4.11, 7.3 and 8.2, Aeron 1.53.
+The records of a publication are freed only after the sender has acknowledged its removal. Source:
+spec 4.8, 4.11, 7.3 and 8.2, Aeron 1.53.
 """
 
 from contextlib import ExitStack
@@ -34,8 +33,9 @@ from windtunnel.driver.media_driver.conductor.publications.publication_log impor
     create_log,
     delete_log,
     fill_limit,
+    retire_log,
     retry_deletions,
-    start_of,
+    stream_start,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_request import (
     PublicationRequest,
@@ -54,44 +54,44 @@ from windtunnel.driver.media_driver.sender import sender_state
 
 @dataclass(eq=False, kw_only=True)
 class NetworkPublication(LocalPublication):
-    """A local publication that the sender serves."""
+    """A publication that the sender transmits over UDP."""
 
     endpoint: ChannelEndpoint
     slot: int
-    watch: StallDetector
+    stall_detector: StallDetector
     is_end_of_stream: bool = False
 
     def sender_position(self) -> int:
-        """How far the sender has sent."""
+        """Return the position up to which the sender has sent."""
         return int(counters.get_acquire(self.values, self.counter_ids[2]))
 
     def join_position(self) -> int:
-        """Where a spy starts: never at data that has left already."""
+        """Return the start position of a spy: the sender position."""
         return self.sender_position()
 
 
 class NetworkPublications:
-    """All of them."""
+    """All network publications."""
 
     def __init__(
         self,
-        parts: DriverResources,
+        resources: DriverResources,
         endpoints: SendChannelEndpoints,
         links: SubscriptionLinks,
         session_ids: SessionIds,
         limit_slots: SlotPool,
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._endpoints = endpoints
         self._links = links
         self._session_ids = session_ids
         self._limit_slots = limit_slots
-        self._untethered = UntetheredReaders(parts, links)
-        self._slots = SlotPool(parts.sender.publications.size, "network publications")
+        self._untethered = UntetheredReaders(resources, links)
+        self._slots = SlotPool(resources.sender.publications.size, "network publications")
         self.publications: list[NetworkPublication] = []
 
     def add(self, request: PublicationRequest, channel: UdpChannel) -> NetworkPublication:
-        """A new publication, or the concurrent one that the channel and stream have already."""
+        """Create a publication, or share the existing concurrent one of the channel and stream."""
         existing = self._endpoints.find(channel)
         shared = None if request.is_exclusive else self._find_shared(request, existing)
         if shared is not None:
@@ -132,31 +132,31 @@ class NetworkPublications:
         self, request: PublicationRequest, endpoint: ChannelEndpoint | None
     ) -> int:
         in_use = {item.session_id for item in self._of_stream(request.stream_id, endpoint)}
-        wanted = request.parameters.session_id
-        if wanted is None:
+        requested = request.parameters.session_id
+        if requested is None:
             return self._session_ids.next(in_use)
-        if wanted in in_use:
+        if requested in in_use:
             raise InvalidChannelError(
-                f"session-id={wanted}: a publication of stream {request.stream_id} on "
+                f"session-id={requested}: a publication of stream {request.stream_id} on "
                 f"'{request.channel_text}' has it already"
             )
-        return wanted
+        return requested
 
     def _create(
         self, request: PublicationRequest, session_id: int, endpoint: ChannelEndpoint
     ) -> NetworkPublication:
-        parts, parameters = self._parts, request.parameters
+        resources, parameters = self._resources, request.parameters
         if parameters.is_response and parameters.response_correlation_id == RESPONSE_PROTOTYPE:
-            # A prototype only holds the channel open: nothing is ever published to it.
+            # A prototype keeps the channel open; no data is published on it.
             parameters = replace(parameters, term_length=TERM_LENGTH_MIN)
-        start = start_of(parts, parameters)
+        start = stream_start(resources, parameters)
         parameters = replace(
             parameters, initial_position=start.configured_initial_position(parameters)
         )
-        # Whatever runs out half-way, what was taken until then is given back.
+        # On a failure, release what was allocated before.
         with ExitStack() as undo:
             log = create_log(
-                parts,
+                resources,
                 request.registration_id,
                 session_id,
                 request.stream_id,
@@ -165,12 +165,12 @@ class NetworkPublications:
                 endpoint.channel,
                 is_exclusive=request.is_exclusive,
             )
-            undo.callback(delete_log, parts, log)
-            slot = self._slots.take()
-            undo.callback(self._slots.give_back, slot)
-            limit_slot = self._limit_slots.take()
-            undo.callback(self._limit_slots.give_back, limit_slot)
-            ids = parts.counters.publication(
+            undo.callback(delete_log, resources, log)
+            slot = self._slots.acquire()
+            undo.callback(self._slots.release, slot)
+            limit_slot = self._limit_slots.acquire()
+            undo.callback(self._limit_slots.release, limit_slot)
+            ids = resources.counters.publication(
                 undo,
                 NETWORK_COUNTERS,
                 request.identity(session_id),
@@ -178,15 +178,18 @@ class NetworkPublications:
                 is_exclusive=request.is_exclusive,
             )
             identity = (request.registration_id, session_id, request.stream_id)
-            fill_sender_record(parts, slot, identity, endpoint, log, parameters, start, ids)
+            fill_sender_record(resources, slot, identity, endpoint, log, parameters, start, ids)
             undo.pop_all()
-        record = parts.conductor.limits[limit_slot]
+        record = resources.conductor.limits[limit_slot]
         fill_limit(record, log, parameters, start, NETWORK)
         record["slot"] = slot
         record["pub_pos_id"], record["pub_lmt_id"], record["snd_pos_id"] = ids[:3]
-        parts.sender_proxy.ask(sender_state.ADD_PUBLICATION, slot)
+        resources.sender_proxy.offer(sender_state.ADD_PUBLICATION, slot)
         append_slot(
-            parts.conductor.active_limits, parts.conductor.agent[0], "limit_count", limit_slot
+            resources.conductor.active_limits,
+            resources.conductor.agent[0],
+            "limit_count",
+            limit_slot,
         )
         return NetworkPublication(
             registration_id=request.registration_id,
@@ -201,20 +204,20 @@ class NetworkPublications:
             record=record,
             holders={request.registration_id},
             counter_ids=ids,
-            values=parts.values,
+            values=resources.values,
             endpoint=endpoint,
             slot=slot,
-            watch=StallDetector(parts.clock.now_ns()),
+            stall_detector=StallDetector(resources.clock.now_ns()),
         )
 
     def join(self, spy: Subscription) -> None:
-        """Let a spy read the publications that it looks at."""
+        """Link a new spy to the existing publications that match it."""
         for publication in self.publications:
             if self._accepts_spies(publication):
                 self._link(spy, publication)
 
     def announce(self, publication: NetworkPublication) -> None:
-        """Let the spies that wait for it read a publication."""
+        """Link a publication to the existing spies that match it."""
         for subscription in list(self._links.all()):
             self._link(subscription, publication)
 
@@ -225,54 +228,58 @@ class NetworkPublications:
 
     def _accepts_spies(self, publication: NetworkPublication) -> bool:
         if publication.state is State.DRAINING:
-            _, _, count = self._parts.positions.bounds(publication.record, self._parts.values)
+            _, _, count = self._resources.positions.bounds(
+                publication.record, self._resources.values
+            )
             return count > 0 and publication.producer_position() > publication.sender_position()
         return publication.state is State.ACTIVE
 
     def refresh_spies(self, publication: NetworkPublication) -> None:
-        """Tell the sender whether a publication has spies, and clients whether it is connected."""
-        _, highest, count = self._parts.positions.bounds(publication.record, self._parts.values)
-        words = self._parts.sender.words
+        """Publish whether a publication has spies, and update its connection status."""
+        _, highest, count = self._resources.positions.bounds(
+            publication.record, self._resources.values
+        )
+        words = self._resources.sender.words
         sending.set_spies_release(words, publication.slot, int(count > 0), highest)
         if publication.parameters.spies_simulate_connection:
             publication.set_connected(self._has_subscribers(publication, count))
 
     def _has_subscribers(self, publication: NetworkPublication, spies: int) -> bool:
-        words = self._parts.sender.words
+        words = self._resources.sender.words
         is_simulated = publication.parameters.spies_simulate_connection and spies > 0
         return is_simulated or bool(sending.has_required_receivers_acquire(words, publication.slot))
 
     def release(self, publication: NetworkPublication, now_ns: int) -> None:
-        """Its last holder is gone: the stream drains, unless it is revoked."""
+        """End a publication after its last holder was removed; it drains unless it is revoked."""
         produced = publication.publish_position()
-        counters.set_release(self._parts.values, publication.pub_lmt_id, produced)
+        counters.set_release(self._resources.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
         publication.state_since_ns = now_ns
-        self._stop_limit(publication)
+        self._remove_limit(publication)
         if not publication.is_revoked:
             if publication.sender_position() >= produced:
                 self._end(publication)
             publication.state = State.DRAINING
 
-    def _stop_limit(self, publication: NetworkPublication) -> None:
-        agent = self._parts.conductor.agent[0]
-        slots = self._parts.conductor.active_limits
+    def _remove_limit(self, publication: NetworkPublication) -> None:
+        agent = self._resources.conductor.agent[0]
+        slots = self._resources.conductor.active_limits
         remove_slot(slots, agent, "limit_count", publication.limit_slot)
 
     def on_timer(self, now_ns: int) -> None:
-        """Move every publication on, and remove the logs that stayed behind, whosesoever."""
-        retry_deletions(self._parts)
+        """Update the state of every publication, and retry failed deletions of any logs."""
+        retry_deletions(self._resources)
         for publication in list(self.publications):
             if publication.state is State.ACTIVE and publication.is_revoked:
                 self._end_revoked(publication)
             elif publication.state is State.ACTIVE:
-                self._tend(publication, now_ns)
+                self._check_active(publication, now_ns)
             elif publication.state is State.DRAINING:
                 self._drain(publication, now_ns)
             elif publication.state is State.LINGER and not publication.holders:
                 self._finish_when_quiet(publication, now_ns)
 
-    def _tend(self, publication: NetworkPublication, now_ns: int) -> None:
+    def _check_active(self, publication: NetworkPublication, now_ns: int) -> None:
         sent = publication.sender_position()
         window = publication.parameters.window_length
         readers = self._links.readers_of(publication)
@@ -281,19 +288,28 @@ class NetworkPublications:
         if readers:
             self.refresh_spies(publication)
         if not publication.is_exclusive:
-            check_publisher(self._parts, publication.log, publication.watch, sent, now_ns)
+            check_publisher(
+                self._resources,
+                publication.log,
+                publication.stall_detector,
+                sent,
+                publication.producer_position(),
+                now_ns,
+            )
 
     def _drain(self, publication: NetworkPublication, now_ns: int) -> None:
         produced, sent = publication.publish_position(), publication.sender_position()
         if produced > sent:
-            words = self._parts.sender.words
-            if unblock_log(self._parts, publication.log, sent):
+            words = self._resources.sender.words
+            if unblock_log(self._resources, publication.log, sent):
                 return
             if sending.has_receivers_acquire(words, publication.slot):
                 return
         else:
             self._end(publication)
-        lowest, _, count = self._parts.positions.bounds(publication.record, self._parts.values)
+        lowest, _, count = self._resources.positions.bounds(
+            publication.record, self._resources.values
+        )
         if count == 0 or lowest >= produced:
             self._links.unlink_stream(publication)
             self.refresh_spies(publication)
@@ -301,58 +317,58 @@ class NetworkPublications:
 
     def _end_revoked(self, publication: NetworkPublication) -> None:
         produced = publication.publish_position()
-        counters.set_release(self._parts.values, publication.pub_lmt_id, produced)
+        counters.set_release(self._resources.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
         self._end(publication)
-        # Counted first: whoever hears of it will find it counted.
-        counters.increment(self._parts.values, system_counters.PUBLICATIONS_REVOKED)
+        # Increment the counter before the clients are notified.
+        counters.increment(self._resources.values, system_counters.PUBLICATIONS_REVOKED)
         self._links.unlink_stream(publication)
         self.refresh_spies(publication)
-        # After the spies, whose going may say otherwise; the sender says the same once it knows.
+        # After `refresh_spies`, which may set it; the sender does the same once it is informed.
         publication.set_connected(False)
-        self._stop_limit(publication)
+        self._remove_limit(publication)
         publication.state = State.LINGER
 
     def _finish_when_quiet(self, publication: NetworkPublication, now_ns: int) -> None:
         quiet_ns = now_ns - publication.state_since_ns
-        words = self._parts.sender.words
+        words = self._resources.sender.words
         is_unicast_over = sending.has_unicast_eos_acquire(words, publication.slot)
         if is_unicast_over or quiet_ns > publication.parameters.linger_ns:
             publication.state, publication.state_since_ns = State.DONE, now_ns
-            self._parts.sender_proxy.ask(sender_state.REMOVE_PUBLICATION, publication.slot)
+            self._resources.sender_proxy.offer(sender_state.REMOVE_PUBLICATION, publication.slot)
 
     def _end(self, publication: NetworkPublication) -> None:
-        """Let the sender's heartbeats say that the stream is over; once is enough."""
+        """Have the sender set the EOS flag in its heartbeats. Idempotent."""
         if not publication.is_end_of_stream:
             publication.is_end_of_stream = True
-            self._parts.sender_proxy.ask(
+            self._resources.sender_proxy.offer(
                 sender_state.END_PUBLICATION, publication.slot, int(publication.is_revoked)
             )
 
     def registration_id_of(self, slot: int) -> int | None:
-        """Who is in a slot of the sender."""
+        """Return the registration id of the publication in a slot of the sender, or None."""
         return next((item.registration_id for item in self.publications if item.slot == slot), None)
 
     def on_released(self, slot: int) -> None:
-        """The sender let go: everything of the publication can be freed."""
+        """Free a publication that the sender has released."""
         publication = next(item for item in self.publications if item.slot == slot)
         self.publications.remove(publication)
         for counter_id in publication.counter_ids:
-            self._parts.counters.free(counter_id)
-        delete_log(self._parts, publication.log)
-        self._slots.give_back(slot)
-        self._limit_slots.give_back(publication.limit_slot)
+            self._resources.counters.free(counter_id)
+        retire_log(self._resources, publication.log)
+        self._slots.release(slot)
+        self._limit_slots.release(publication.limit_slot)
         self._endpoints.release(publication.endpoint)
 
     def close(self) -> None:
-        """Remove the logs of all; only after the sender has stopped."""
+        """Delete all logs. Call only after the sender has stopped."""
         for publication in self.publications:
-            delete_log(self._parts, publication.log)
+            delete_log(self._resources, publication.log)
         self.publications.clear()
 
 
 def _is_spied_by(publication: NetworkPublication, spy: Subscription) -> bool:
-    """A spy finds a publication by channel tag, or by canonical form and session."""
+    """Return whether a spy matches by channel tag, or by canonical form and session."""
     spied = spy.spied_channel
     if spied is None or spy.stream_id != publication.stream_id:
         return False
@@ -360,4 +376,4 @@ def _is_spied_by(publication: NetworkPublication, spy: Subscription) -> bool:
     if spied.channel_tag is not None and spied.channel_tag == channel.channel_tag:
         return True
     is_same = spied.canonical_form == channel.canonical_form
-    return is_same and spy.wants_session(publication.session_id)
+    return is_same and spy.accepts_session(publication.session_id)

@@ -1,7 +1,7 @@
-"""What clients ask about publications: add one, remove one, which session id is free.
+"""Executes commands that add or remove publications or request a session id.
 
-Answers go out in Aeron's order: the new client's heartbeat counter, the publication, then the
-images of those who were waiting for it. Source: spec 7.3, Aeron 1.53.
+Responses are transmitted in Aeron's order: the heartbeat counter of a new client, the publication,
+then the images of existing subscriptions. Source: spec 7.3, Aeron 1.53.
 """
 
 from windtunnel.driver.base.errors import DriverError
@@ -32,7 +32,7 @@ from windtunnel.driver.media_driver.conductor.publications.network_publications 
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
     LocalPublication,
-    defaults_of,
+    publication_defaults,
 )
 from windtunnel.driver.media_driver.conductor.publications.publication_request import (
     PublicationRequest,
@@ -40,15 +40,15 @@ from windtunnel.driver.media_driver.conductor.publications.publication_request i
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
 
 NO_CHANNEL_STATUS = -1
-"""Status counter of a channel without a socket."""
+"""Status counter id of a channel without a socket."""
 
 
 class PublicationCommands:
-    """Carries them out, and knows which client holds what."""
+    """Handlers of the commands; tracks which client holds which publication."""
 
     def __init__(
         self,
-        parts: DriverResources,
+        resources: DriverResources,
         clients: ClientRegistry,
         channels: ChannelReader,
         network: NetworkPublications,
@@ -56,19 +56,19 @@ class PublicationCommands:
         session_ids: SessionIds,
         responses: ResponseChannels,
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._clients = clients
         self._channels = channels
         self._network = network
         self._ipc = ipc
         self._session_ids = session_ids
         self._responses = responses
-        self._defaults = defaults_of(parts.context, parts.system_buffers)
+        self._defaults = publication_defaults(resources.context, resources.system_buffers)
         self._holders: dict[int, tuple[int, LocalPublication]] = {}
-        """Registration id that a publication is held by, to its client and the publication."""
+        """Maps the registration id of an add command to its client and the publication."""
 
     def add(self, command: AddPublication | AddExclusivePublication) -> None:
-        """Make a publication, or share one."""
+        """Add a publication, or share an existing one."""
         parsed = self._channels.parse(command.channel)
         admission.refuse_spy(parsed)
         is_exclusive = isinstance(command, AddExclusivePublication)
@@ -84,20 +84,20 @@ class PublicationCommands:
         if parsed.is_ipc:
             publication = self._ipc.add(request)
             self._responses.on_ipc_publication(publication)
-            self._tell_ready(request, publication, NO_CHANNEL_STATUS)
+            self._notify_ready(request, publication, NO_CHANNEL_STATUS)
             self._ipc.announce(publication)
         else:
             channel = self._channels.resolve(parsed)
             admission.check_publication(channel)
             self._responses.check(channel, request.parameters)
             publication = self._network.add(request, channel)
-            self._tell_ready(request, publication, publication.endpoint.status_counter_id)
+            self._notify_ready(request, publication, publication.endpoint.status_counter_id)
             self._network.announce(publication)
             self._responses.on_network_publication(
                 channel, request.parameters, publication.session_id
             )
 
-    def _tell_ready(
+    def _notify_ready(
         self, request: PublicationRequest, publication: LocalPublication, status_id: int
     ) -> None:
         self._holders[request.registration_id] = (request.client_id, publication)
@@ -107,7 +107,7 @@ class PublicationCommands:
             self._release(request.registration_id)
             raise
         ready = ExclusivePublicationReady if request.is_exclusive else PublicationReady
-        self._parts.clients.tell(
+        self._resources.clients.transmit(
             ready(
                 request.registration_id,
                 publication.registration_id,
@@ -129,7 +129,7 @@ class PublicationCommands:
         return None
 
     def remove(self, command: RemovePublication) -> None:
-        """Let go of a publication, and withdraw its stream if the client says so."""
+        """Remove a publication, and revoke its stream if requested."""
         client_id, publication = self._holders.get(command.registration_id, (None, None))
         if publication is None or client_id != command.client_id:
             raise CommandError(
@@ -140,7 +140,7 @@ class PublicationCommands:
         if command.revoke:
             publication.revoke()
         self._release(command.registration_id)
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
 
     def _release(self, holder: int) -> None:
         _, publication = self._holders.pop(holder)
@@ -150,25 +150,25 @@ class PublicationCommands:
         if isinstance(publication, IpcPublication):
             self._ipc.release(publication)
         elif isinstance(publication, NetworkPublication):
-            self._network.release(publication, self._parts.clock.now_ns())
+            self._network.release(publication, self._resources.clock.now_ns())
 
     def remove_all_of(self, client_id: int) -> None:
-        """A client is gone."""
+        """Remove all publications of a client."""
         for holder in [key for key, (owner, _) in self._holders.items() if owner == client_id]:
             self._release(holder)
 
     def held_by(self, registration_id: int) -> LocalPublication | None:
-        """The publication that a client means by a registration id."""
+        """Return the publication that was added with a registration id, or None."""
         _, publication = self._holders.get(registration_id, (None, None))
         return publication
 
     def next_session_id(self, command: GetNextAvailableSessionId) -> None:
-        """Take a session id out of the sequence."""
-        everything: list[LocalPublication] = [
+        """Respond with the next available session id."""
+        publications: list[LocalPublication] = [
             *self._ipc.publications,
             *self._network.publications,
         ]
-        in_use = {item.session_id for item in everything if item.stream_id == command.stream_id}
-        self._parts.clients.tell(
+        in_use = {item.session_id for item in publications if item.stream_id == command.stream_id}
+        self._resources.clients.transmit(
             NextAvailableSessionId(command.correlation_id, self._session_ids.next(in_use))
         )

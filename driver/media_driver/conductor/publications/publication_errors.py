@@ -1,7 +1,7 @@
-"""What receivers have against a publication, passed on to clients.
+"""Forwards error frames of receivers to clients and to the error log.
 
-The sender has checked the frame and found its publication; here it becomes a response that all
-clients hear, and a line in the error log. Source: spec 1.7, 3.12 and 7.2, Aeron 1.53.
+The sender has validated the frame and found its publication. Source: spec 1.7, 3.12 and 7.2,
+Aeron 1.53.
 """
 
 from collections.abc import Callable
@@ -16,34 +16,34 @@ from windtunnel.driver.media_driver.sender import error_frames
 from windtunnel.driver.wire import error
 
 NULL_VALUE = -1
-_NOBODY = SocketAddress("0.0.0.0", 0)
+_UNKNOWN_SOURCE = SocketAddress("0.0.0.0", 0)
 
 
 class PublicationErrors:
-    """The sender's events about them; `registration_id_of` knows publications by sender slot."""
+    """Handles the sender's error events; `registration_id_of` maps a sender slot to its id."""
 
     def __init__(
-        self, parts: DriverResources, registration_id_of: Callable[[int], int | None]
+        self, resources: DriverResources, registration_id_of: Callable[[int], int | None]
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._registration_id_of = registration_id_of
 
     def on_event(self, record: np.ndarray) -> None:
-        """PUBLICATION_ERROR: tell clients. The frame's slot is given back."""
+        """Forward the frame of a PUBLICATION_ERROR event, and free its slot."""
         publication_slot, destination_id, slot, name_length = (int(word) for word in record[1:5])
-        ring = self._parts.sender.error_frames
+        ring = self._resources.sender.error_frames
         start = int(error_frames.slot_at(slot))
         response = self._read(ring, start, destination_id, name_length, publication_slot)
         error_frames.release(ring)
         if response is None:
             return
-        report(self._parts, response)
+        report_error(self._resources, response)
 
     def on_group_tag_malformed(self, record: np.ndarray) -> None:
-        """GROUP_TAG_MALFORMED: note it where tools will find it."""
-        self._parts.record_error(
+        """Record a GROUP_TAG_MALFORMED event in the error log."""
+        self._resources.record_error(
             ErrorCode.GENERIC_ERROR,
-            "a status message for tagged flow control had neither 0 nor 8 bytes of group tag",
+            "expected a group tag of 0 or 8 bytes in a status message for tagged flow control",
         )
 
     def _read(
@@ -53,7 +53,7 @@ class PublicationErrors:
         if registration_id is None:
             return None
         at = start + error_frames.FRAME
-        source = read_name(ring[start : start + error_frames.FRAME], name_length) or _NOBODY
+        source = read_name(ring[start : start + error_frames.FRAME], name_length) or _UNKNOWN_SOURCE
         length = int(error.text_length(ring, at))
         text = ring[at + error.TEXT : at + error.TEXT + length].tobytes()
         return PublicationError(
@@ -72,9 +72,9 @@ class PublicationErrors:
         )
 
 
-def report(parts: DriverResources, response: PublicationError) -> None:
-    """Note what a receiver has against a publication, and tell clients."""
-    parts.record_error(
+def report_error(resources: DriverResources, response: PublicationError) -> None:
+    """Record a publication error in the error log and transmit it to clients."""
+    resources.record_error(
         response.error_code,
         f"onPublicationError: registrationId={response.registration_id}, "
         f"destinationRegistrationId={response.destination_registration_id}, "
@@ -82,4 +82,4 @@ def report(parts: DriverResources, response: PublicationError) -> None:
         f"receiverId={response.receiver_id}, groupId={response.group_tag}, "
         f"errorCode={response.error_code}, errorMessage={response.message}",
     )
-    parts.clients.tell(response)
+    resources.clients.transmit(response)

@@ -1,11 +1,10 @@
-"""How far publishers may write: pub-pos and pub-lmt of every publication, moved in each conductor
-turn.
+"""Updates pub-pos and pub-lmt of every publication in each duty cycle of the conductor.
 
     clean ... (dirty) ... slowest consumer ........ pub-lmt = slowest consumer + window
        |////////|              |                       |
 
-The limit moves only after what lies a term behind the slowest consumer was cleaned, so that nobody
-ever writes onto old frames. Source: spec 4.6, Aeron 1.53.
+The limit advances only after the range one term behind the slowest consumer was cleaned, so that
+publishers never write over old frames. Source: spec 4.6, Aeron 1.53.
 """
 
 import numpy as np
@@ -24,7 +23,7 @@ IPC = 1
 PUBLICATION_LIMIT = np.dtype(
     [
         ("kind", "i8"),  # NETWORK or IPC
-        ("slot", "i8"),  # of the network publication in the sender
+        ("slot", "i8"),  # slot of the network publication in the sender
         ("log_address", "i8"),
         ("log_length", "i8"),
         ("meta_at", "i8"),
@@ -38,24 +37,25 @@ PUBLICATION_LIMIT = np.dtype(
         ("first_subscriber", "i8"),  # spies, or IPC subscribers
         ("spies_simulate_connection", "i8"),
         ("clean_position", "i8"),
-        ("trip_limit", "i8"),  # IPC: the limit moves only when it would pass this
-        ("consumer_position", "i8"),  # IPC: how far the fastest subscriber has come
+        ("trip_limit", "i8"),  # IPC: the limit is updated only beyond this position
+        ("consumer_position", "i8"),  # IPC: position of the fastest subscriber
     ]
 )
 
 
 def make_limits(capacity: int) -> np.recarray:
-    """Blank records, PUBLICATION_LIMIT[capacity]."""
+    """Make zeroed records, PUBLICATION_LIMIT[capacity]."""
     return np.zeros(capacity, dtype=PUBLICATION_LIMIT).view(np.recarray)
 
 
 @kernel
 def update(state, index):
-    """One publication's share of a conductor turn. Returns an amount of work."""
+    """Update the positions of one publication. Returns the work count."""
     limit = state.limits[index]
     log = bytes_at(limit.log_address, limit.log_length)
-    # Racing publishers may push the tail past the term's end; producer_position clamps it.
-    produced = descriptor.producer_position(log, limit.meta_at)
+    produced = descriptor.claimed_position(
+        log, limit.meta_at, limit.term_length, limit.initial_term_id
+    )
     counters.set_release(state.counters, limit.pub_pos_id, produced)
     if limit.kind == NETWORK:
         return _update_network(state, index)
@@ -78,14 +78,14 @@ def _update_network(state, index):
     )
     if has_receivers or (limit.spies_simulate_connection and spies > 0):
         slowest = min(snd_pos, lowest)
-        wanted = slowest + limit.window_length
-        if wanted <= pub_lmt:
+        new_limit = slowest + limit.window_length
+        if new_limit <= pub_lmt:
             return 0
         term_cleaning.clean_to(limit, slowest - limit.term_length)
-        terms_ahead = (wanted >> limit.bits) - (limit.clean_position >> limit.bits)
+        terms_ahead = (new_limit >> limit.bits) - (limit.clean_position >> limit.bits)
         is_inside = limit.clean_position & (limit.term_length - 1) != 0
         if terms_ahead < 2 or (terms_ahead == 2 and is_inside):
-            counters.set_release(values, limit.pub_lmt_id, wanted)
+            counters.set_release(values, limit.pub_lmt_id, new_limit)
         return 1
     if pub_lmt > snd_pos:
         log = bytes_at(limit.log_address, limit.log_length)
@@ -105,12 +105,12 @@ def _update_ipc(state, index):
     )
     if readers > 0:
         limit.consumer_position = max(limit.consumer_position, highest)
-        wanted = lowest + limit.window_length
-        if wanted <= limit.trip_limit:
+        new_limit = lowest + limit.window_length
+        if new_limit <= limit.trip_limit:
             return 0
         term_cleaning.clean_to(limit, lowest)
-        counters.set_release(values, limit.pub_lmt_id, wanted)
-        limit.trip_limit = wanted + limit.window_length // 8
+        counters.set_release(values, limit.pub_lmt_id, new_limit)
+        limit.trip_limit = new_limit + limit.window_length // 8
         return 1
     if counters.get(values, limit.pub_lmt_id) > limit.consumer_position:
         limit.trip_limit = limit.consumer_position

@@ -1,6 +1,6 @@
-"""What every local publication has, on the network or not: its log, its identity, and who holds it.
+"""Common part of network and IPC publications: the log buffer, identity and holders.
 
-    ACTIVE --last holder gone--> DRAINING --all consumed--> LINGER --time--> DONE
+    ACTIVE --last holder removed--> DRAINING --consumed--> LINGER --timeout--> DONE
 
 Source: spec 2.2 and 4.8, Aeron 1.53.
 """
@@ -34,7 +34,7 @@ from windtunnel.driver.media_driver.context import Context
 
 
 class State(enum.Enum):
-    """Where a publication is in its life."""
+    """State of a publication."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -44,7 +44,7 @@ class State(enum.Enum):
 
 @dataclass(eq=False)
 class LocalPublication:
-    """The part that network and IPC publications share."""
+    """Common base of network and IPC publications."""
 
     registration_id: int
     client_id: int
@@ -56,11 +56,11 @@ class LocalPublication:
     log: LogBuffer
     limit_slot: int
     record: np.record
-    """Its PUBLICATION_LIMIT record, which also heads the list of its local readers."""
+    """Its PUBLICATION_LIMIT record, which also heads the list of its local subscribers."""
     state: State = State.ACTIVE
     state_since_ns: int = 0
     holders: set[int] = field(default_factory=set)
-    """Registration ids that clients hold it by; a shared one has several."""
+    """Registration ids of the add commands; a shared publication has several."""
     counter_ids: list[int] = field(default_factory=list)
     values: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     """The counter values of cnc.dat."""
@@ -68,22 +68,22 @@ class LocalPublication:
 
     @property
     def pub_pos_id(self) -> int:
-        """Counter of how far its publishers have claimed."""
+        """Counter id of pub-pos."""
         return self.counter_ids[0]
 
     @property
     def pub_lmt_id(self) -> int:
-        """Counter of how far its publishers may go."""
+        """Counter id of pub-lmt."""
         return self.counter_ids[1]
 
     @property
     def is_revoked(self) -> bool:
-        """Whether it was revoked by its last holder."""
+        """Whether the publication was revoked."""
         return bool(descriptor.is_publication_revoked(self.log.log, self.log.meta_at))
 
     @property
     def untethered_timeouts(self) -> UntetheredTimeouts:
-        """What it grants readers that cannot keep up."""
+        """Timeouts for untethered subscribers."""
         return UntetheredTimeouts(
             self.parameters.untethered_window_limit_timeout_ns,
             self.parameters.untethered_linger_timeout_ns,
@@ -92,35 +92,38 @@ class LocalPublication:
 
     @property
     def log_path(self) -> Path:
-        """What clients map."""
+        """The log buffer file that clients map."""
         return self.log.path
 
     def producer_position(self) -> int:
-        """How far its publishers have claimed."""
-        return self.log.producer_position()
+        """Return the position up to which publishers have claimed."""
+        log = self.log
+        return int(
+            descriptor.claimed_position(log.log, log.meta_at, log.term_length, log.initial_term_id)
+        )
 
     def publish_position(self) -> int:
-        """Show tools how far its publishers have claimed; the limit kernel does so while ACTIVE."""
+        """Update pub-pos, as the limit kernel does while ACTIVE. Returns the position."""
         produced = self.producer_position()
         counters.set_release(self.values, self.pub_pos_id, produced)
         return produced
 
     def set_end_of_stream(self, end_position: int) -> None:
-        """Tell readers of the log where the stream ends."""
+        """Publish the end-of-stream position in the log metadata."""
         descriptor.put_end_of_stream_position_release(self.log.log, self.log.meta_at, end_position)
 
     def set_connected(self, is_connected: bool) -> None:
-        """Tell publishers whether anybody listens."""
+        """Publish the connection status in the log metadata."""
         if bool(descriptor.is_connected_acquire(self.log.log, self.log.meta_at)) != is_connected:
             descriptor.put_is_connected_release(self.log.log, self.log.meta_at, int(is_connected))
 
     def revoke(self) -> None:
-        """Mark the stream as withdrawn; the timer acts on it."""
+        """Mark the publication as revoked in the log metadata; the timer acts on it."""
         descriptor.put_is_publication_revoked_release(self.log.log, self.log.meta_at)
 
 
-def defaults_of(context: Context, buffers: SystemBuffers) -> PublicationDefaults:
-    """What the driver's settings say where a channel is silent."""
+def publication_defaults(context: Context, buffers: SystemBuffers) -> PublicationDefaults:
+    """Return the driver's defaults for parameters that a channel does not set."""
     return PublicationDefaults(
         term_length=context.term_buffer_length,
         ipc_term_length=context.ipc_term_buffer_length,
@@ -141,8 +144,8 @@ def defaults_of(context: Context, buffers: SystemBuffers) -> PublicationDefaults
 
 
 @dataclass(frozen=True)
-class Start:
-    """Where a new stream begins."""
+class StreamStart:
+    """Start position of a new stream."""
 
     initial_term_id: int
     term_id: int
@@ -150,51 +153,51 @@ class Start:
     position: int
 
     def configured_initial_position(self, parameters: PublicationParameters) -> InitialPosition:
-        """What a channel must say to share the stream: what the first one said, if anything.
+        """Return the initial position that a channel must specify to share the stream.
 
-        Not where that is: the end of a term and the beginning of the next are one place, but to
-        Aeron two requests.
+        That is the first channel's, unchanged. The end of a term and the start of the next are the
+        same position, but for Aeron different parameters.
         """
         own = InitialPosition(self.initial_term_id, self.term_id, self.term_offset)
         return parameters.initial_position or own
 
 
-def start_of(parts: DriverResources, parameters: PublicationParameters) -> Start:
-    """The start that the channel asks for, or a random initial term id.
+def stream_start(resources: DriverResources, parameters: PublicationParameters) -> StreamStart:
+    """Return the start position that a channel specifies, or one with a random initial term id.
 
-    A start at the very end of a term is the beginning of the next.
+    The end of a term is normalised to the start of the next term.
     """
-    wanted = parameters.initial_position
-    if wanted is None:
-        term_id = wrap_i32(parts.random.getrandbits(32))
-        return Start(term_id, term_id, 0, 0)
-    term_id, offset = wanted.term_id, wanted.term_offset
+    initial = parameters.initial_position
+    if initial is None:
+        term_id = wrap_i32(resources.random.getrandbits(32))
+        return StreamStart(term_id, term_id, 0, 0)
+    term_id, offset = initial.term_id, initial.term_offset
     if offset == parameters.term_length:
         term_id, offset = int(wrap_i32(term_id + 1)), 0
     shift = parameters.term_length.bit_length() - 1
-    at = int(position.of(term_id, offset, shift, wanted.initial_term_id))
-    return Start(wanted.initial_term_id, term_id, offset, at)
+    at = int(position.of(term_id, offset, shift, initial.initial_term_id))
+    return StreamStart(initial.initial_term_id, term_id, offset, at)
 
 
 def create_log(
-    parts: DriverResources,
+    resources: DriverResources,
     registration_id: int,
     session_id: int,
     stream_id: int,
     parameters: PublicationParameters,
-    start: Start,
+    start: StreamStart,
     channel: UdpChannel | None,
     *,
     is_exclusive: bool,
 ) -> LogBuffer:
-    """Make the log of a new publication; `channel` is None for IPC."""
-    context, buffers = parts.context, parts.system_buffers
+    """Create the log of a new publication; `channel` is None for IPC."""
+    context, buffers = resources.context, resources.system_buffers
     kind = descriptor.EXCLUSIVE_PUBLICATION if is_exclusive else descriptor.CONCURRENT_PUBLICATION
     explicit_resend = parameters.max_resend if "max-resend" in parameters.explicit else 0
     log_length = int(descriptor.log_length(parameters.term_length, context.file_page_size))
-    check_space(context, log_length, parts.record_error, usable_bytes)
+    check_space(context, log_length, resources.record_error, usable_bytes)
     log = LogBuffer.create(
-        parts.publication_file(registration_id),
+        resources.publication_file(registration_id),
         LogParameters(
             type=kind,
             correlation_id=registration_id,
@@ -208,7 +211,7 @@ def create_log(
             start_term_offset=start.term_offset,
             publication_window_length=parameters.window_length,
             socket_sndbuf_length=(channel and channel.socket_sndbuf_length) or 0,
-            # What the system allows at most, the C driver does not note either.
+            # As the C driver, leave the system's maximum unset.
             os_default_socket_sndbuf_length=buffers.sndbuf_length,
             socket_rcvbuf_length=(channel and channel.socket_rcvbuf_length) or 0,
             os_default_socket_rcvbuf_length=buffers.rcvbuf_length,
@@ -228,44 +231,62 @@ def create_log(
         sparse=parameters.is_sparse,
         check_storage=False,
     )
-    parts.note_mapped(log.length)
+    resources.add_mapped_bytes(log.length)
     return log
 
 
-def delete_log(parts: DriverResources, log: LogBuffer) -> None:
-    """Remove a log that nobody of ours uses any more; clients may still have it mapped.
+def retire_log(resources: DriverResources, log: LogBuffer) -> None:
+    """Leave a log that the driver no longer uses to `free_retired_logs`."""
+    resources.retired_logs.append(log)
 
-    What cannot be removed is noted and left to `retry_deletions`: an end must not fail half-way.
+
+def free_retired_logs(resources: DriverResources, limit: int | None) -> int:
+    """Delete the oldest retired logs, at most `limit` of them or all. Returns how many."""
+    retired = len(resources.retired_logs)
+    count = retired if limit is None else min(limit, retired)
+    for _ in range(count):
+        delete_log(resources, resources.retired_logs.pop(0))
+    return count
+
+
+def delete_log(resources: DriverResources, log: LogBuffer) -> None:
+    """Delete a log that the driver no longer uses; clients may still have it mapped.
+
+    A failure is recorded and left to `retry_deletions`, so that the caller can finish its cleanup.
     """
     length, path = log.length, log.path
     log.close()
-    parts.note_mapped(-length)
-    error = _try_unlink(parts, path)
+    resources.add_mapped_bytes(-length)
+    error = _try_unlink(resources, path)
     if error is not None:
-        parts.unremoved_logs.append(path)
-        parts.record_error(ErrorCode.GENERIC_ERROR, f"cannot remove {path}: {error.strerror}")
+        resources.unremoved_logs.append(path)
+        resources.record_error(ErrorCode.GENERIC_ERROR, f"cannot remove {path}: {error.strerror}")
 
 
-def retry_deletions(parts: DriverResources) -> None:
-    """Remove the logs that could not be removed before, as far as that is possible now."""
-    parts.unremoved_logs[:] = [
-        path for path in parts.unremoved_logs if _try_unlink(parts, path) is not None
+def retry_deletions(resources: DriverResources) -> None:
+    """Retry the deletions that failed before."""
+    resources.unremoved_logs[:] = [
+        path for path in resources.unremoved_logs if _try_unlink(resources, path) is not None
     ]
 
 
-def _try_unlink(parts: DriverResources, path: Path) -> OSError | None:
+def _try_unlink(resources: DriverResources, path: Path) -> OSError | None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
-        counters.increment(parts.values, system_counters.FREE_FAILS)
+        counters.increment(resources.values, system_counters.FREE_FAILS)
         return error
     return None
 
 
 def fill_limit(
-    record: np.record, log: LogBuffer, parameters: PublicationParameters, start: Start, kind: int
+    record: np.record,
+    log: LogBuffer,
+    parameters: PublicationParameters,
+    start: StreamStart,
+    kind: int,
 ) -> None:
-    """Set up the conductor's record of a publication's limit."""
+    """Fill the PUBLICATION_LIMIT record of a publication."""
     fill_record(
         record,
         kind=kind,

@@ -1,6 +1,6 @@
-"""What a client asks for when it adds a publication: its command with the channel read and checked.
+"""The request of a client to add a publication, with the channel parsed and validated.
 
-Made by the commands' room and carried out by the rooms of network and IPC publications.
+Created by `publication_commands`, executed by `network_publications` or `ipc_publications`.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from windtunnel.driver.channel.publication_parameters import PublicationParamete
 
 @dataclass(frozen=True)
 class PublicationRequest:
-    """One ADD_PUBLICATION or ADD_EXCLUSIVE_PUBLICATION."""
+    """A parsed ADD_PUBLICATION or ADD_EXCLUSIVE_PUBLICATION command."""
 
     registration_id: int
     client_id: int
@@ -20,7 +20,7 @@ class PublicationRequest:
     is_exclusive: bool
 
     def identity(self, session_id: int) -> tuple[int, int, int, int, str]:
-        """What its counters are known by."""
+        """Return the identity of its counters, see StreamCounters.stream."""
         return (
             self.registration_id,
             self.client_id,

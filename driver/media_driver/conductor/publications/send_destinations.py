@@ -1,9 +1,8 @@
-"""Destinations that clients add to, and take from, publications in control-mode=manual.
+"""Executes commands that add or remove destinations of publications with control-mode=manual.
 
-A command succeeds once the sender has been asked: whatever is sent there is seen on the wire. A
-name that cannot be resolved is added all the same, without an address, and looked up again when
-nothing is heard from it; removing what is not there succeeds too. Source: spec 4.9 and 7.3, Aeron
-1.53.
+A command succeeds once it is queued for the sender. A name that cannot be resolved is added without
+an address and re-resolved later. Removing an unknown destination succeeds. Source: spec 4.9 and
+7.3, Aeron 1.53.
 """
 
 from collections.abc import Callable
@@ -32,26 +31,26 @@ from windtunnel.driver.media_driver.sender import destination_tracker
 
 
 class HasEndpoint(Protocol):
-    """What is needed of a publication."""
+    """A publication with a channel endpoint."""
 
     endpoint: ChannelEndpoint
 
 
 class SendDestinations:
-    """The commands about them; `find_publication` knows publications by registration id."""
+    """Handlers of the commands; `find_publication` maps a registration id to its publication."""
 
     def __init__(
         self,
-        parts: DriverResources,
+        resources: DriverResources,
         endpoints: SendChannelEndpoints,
         find_publication: Callable[[int], HasEndpoint | None],
     ) -> None:
-        self._parts = parts
+        self._resources = resources
         self._endpoints = endpoints
         self._find_publication = find_publication
 
     def add(self, command: AddDestination) -> None:
-        """Send a publication's channel to one more place."""
+        """Add a destination to a publication's channel."""
         slot = self._find_slot(command.registration_id)
         endpoint_text = _check(command.channel)
         if len(self._endpoints.destinations(slot)) >= destination_tracker.DESTINATIONS_MAX:
@@ -63,19 +62,19 @@ class SendDestinations:
         address = self._resolve(endpoint_text)
         destination = SendDestination(command.correlation_id, endpoint_text, address)
         self._endpoints.add_destination(slot, destination)
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
 
     def remove(self, command: RemoveDestination) -> None:
-        """Take the youngest destination with the channel's address out again."""
+        """Remove the last added destination with the address of the command's channel."""
         slot = self._find_slot(command.registration_id)
         self._endpoints.remove_destination(slot, self._resolve(_check(command.channel)))
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
 
     def remove_by_id(self, command: RemoveDestinationById) -> None:
-        """Take the destination out that a command added."""
+        """Remove the destination with a registration id."""
         slot = self._find_slot(command.registration_id)
         self._endpoints.remove_destination_by_id(slot, command.destination_registration_id)
-        self._parts.clients.succeed(command.correlation_id)
+        self._resources.clients.operation_succeeded(command.correlation_id)
 
     def _find_slot(self, registration_id: int) -> int:
         publication = self._find_publication(registration_id)
@@ -94,14 +93,14 @@ class SendDestinations:
     def _resolve(self, endpoint_text: str) -> SocketAddress | None:
         parsed = address_text.parse_host_port(uri_param.ENDPOINT, endpoint_text)
         try:
-            host, scope_id = self._parts.resolver.resolve(parsed.host, uri_param.ENDPOINT)
+            host, scope_id = self._resources.resolver.resolve(parsed.host, uri_param.ENDPOINT)
         except UnknownHostError:
             return None
         return SocketAddress(host, parsed.port, scope_id)
 
 
 def _check(channel_text: str) -> str:
-    """Refuse what cannot be a destination. Returns its endpoint as it is written."""
+    """Validate the channel of a destination. Returns its endpoint parameter."""
     parsed: ChannelUri = uri.parse(channel_text)
     admission.check_send_destination(parsed)
     endpoint_text = parsed.get(uri_param.ENDPOINT)

@@ -1,7 +1,7 @@
-"""What the sender is told about a new publication: its records, filled in before the hand-over.
+"""Fills the sender's records of a new publication before the hand-over.
 
-Flow control belongs to the channel: of publications that share one, the first channel's `fc=`
-counts. On a channel with one receiver it says nothing. Source: spec 4.1 to 4.10, Aeron 1.53.
+Flow control is a property of the channel: if publications share it, the `fc=` of the first applies.
+It is ignored on a channel without group semantics. Source: spec 4.1 to 4.10, Aeron 1.53.
 """
 
 from windtunnel.driver.base.arith import I64_MAX
@@ -17,11 +17,14 @@ from windtunnel.driver.media_driver.agent.agent_proxy import fill_record
 from windtunnel.driver.media_driver.conductor import stream_counters
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import ChannelEndpoint
-from windtunnel.driver.media_driver.conductor.publications.publication_log import Start
+from windtunnel.driver.media_driver.conductor.publications.publication_log import StreamStart
 from windtunnel.driver.media_driver.context import Context
 from windtunnel.driver.media_driver.sender import flow_control
 from windtunnel.driver.media_driver.sender import network_publication as sending
-from windtunnel.driver.media_driver.sender.sender_state import MESSAGES_PER_SEND_MAX
+from windtunnel.driver.media_driver.sender.sender_state import (
+    MESSAGES_PER_SEND_MAX,
+    MESSAGES_PER_SEND_WITHOUT_GSO,
+)
 
 NULL_GROUP_TAG = -1
 
@@ -33,22 +36,22 @@ _STRATEGIES = {
 
 
 def fill_sender_record(
-    parts: DriverResources,
+    resources: DriverResources,
     slot: int,
     identity: tuple[int, int, int],
     endpoint: ChannelEndpoint,
     log: LogBuffer,
     parameters: PublicationParameters,
-    start: Start,
+    start: StreamStart,
     counter_ids: list[int],
 ) -> None:
-    """Fill `parts.sender.publications[slot]`.
+    """Fill `resources.sender.publications[slot]`.
 
     `identity` is registration, session and stream id. The counters are pub-pos, pub-lmt, snd-pos,
-    snd-lmt, snd-bpe and snd-naks-received; where flow control counts its receivers, fc-receivers
-    is made and appended.
+    snd-lmt, snd-bpe and snd-naks-received; fc-receivers is allocated and appended for flow control
+    that counts its receivers.
     """
-    context, channel = parts.context, endpoint.channel
+    context, channel = resources.context, endpoint.channel
     registration_id, session_id, stream_id = identity
     is_group = channel.has_group_semantics
     flow = _flow_control_of(channel, context)
@@ -78,7 +81,7 @@ def fill_sender_record(
         "response_correlation_id": parameters.response_correlation_id,
         "has_send_timestamp": int(offset is not None),
         "send_timestamp_offset": offset or 0,
-        # Named after unicast, but Aeron has no other settings for groups.
+        # Aeron has no separate settings for groups.
         "retransmit_delay_ns": context.retransmit_unicast_delay_ns,
         "retransmit_linger_ns": context.retransmit_unicast_linger_ns,
         "retransmit_window_multiple": _retransmit_window_multiple(channel, flow, context),
@@ -87,10 +90,10 @@ def fill_sender_record(
         "snd_bpe_id": counter_ids[4],
         "naks_received_id": counter_ids[5],
     }
-    fill_record(parts.sender.publications[slot], **values)
+    fill_record(resources.sender.publications[slot], **values)
     receivers_id = flow_control.NO_COUNTER
     if _STRATEGIES[flow.strategy] != flow_control.MAX:
-        receivers_id = parts.counters.stream(
+        receivers_id = resources.counters.stream(
             stream_counters.FLOW_CONTROL_RECEIVERS,
             registration_id,
             stream_counters.NO_OWNER,
@@ -99,18 +102,18 @@ def fill_sender_record(
             str(channel.uri),
         )
         counter_ids.append(receivers_id)
-    _fill_flow_control(parts, slot, flow, receivers_id)
+    _fill_flow_control(resources, slot, flow, receivers_id)
 
 
 def _fill_flow_control(
-    parts: DriverResources, slot: int, flow: FlowControlParameters, receivers_id: int
+    resources: DriverResources, slot: int, flow: FlowControlParameters, receivers_id: int
 ) -> None:
-    context = parts.context
+    context = resources.context
     timeout_ns, tag, min_size = flow.receiver_timeout_ns, flow.group_tag, flow.group_min_size
     if tag is None:
         tag = context.flow_control_group_tag
     fill_record(
-        parts.sender.flows[slot],
+        resources.sender.flows[slot],
         strategy=_STRATEGIES[flow.strategy],
         receiver_timeout_ns=(
             context.flow_control_receiver_timeout_ns if timeout_ns is None else timeout_ns
@@ -159,8 +162,7 @@ def _setup_flags(channel: UdpChannel, parameters: PublicationParameters) -> int:
 
 
 def _messages_per_send_max(context: Context) -> int:
-    """A run of datagrams costs little more than one; who asks for fewer gets fewer."""
-    is_chosen = context.messages_per_send_max != Context.messages_per_send_max
-    if context.udp_offload and not is_chosen:
-        return MESSAGES_PER_SEND_MAX
-    return context.messages_per_send_max
+    """Return the configured limit; if not set, with GSO that of a whole packet."""
+    if context.messages_per_send_max is not None:
+        return context.messages_per_send_max
+    return MESSAGES_PER_SEND_MAX if context.udp_offload else MESSAGES_PER_SEND_WITHOUT_GSO

@@ -1,6 +1,6 @@
-"""Session ids for publications that do not ask for one: counted up from a random start.
+"""Assigns session ids to publications without one: sequential from a random start.
 
-A reserved range is passed over, and so are ids that a live publication of the stream has.
+Skips the reserved range and ids that a publication of the stream uses.
 Source: spec 7.5, Aeron 1.53.
 """
 
@@ -11,14 +11,14 @@ from windtunnel.driver.base.arith import wrap_i32
 
 
 class SessionIds:
-    """The sequence of one driver."""
+    """The session id sequence of a driver."""
 
     def __init__(self, rng: random.Random, reserved_low: int, reserved_high: int) -> None:
         self._next = int(wrap_i32(rng.getrandbits(32)))
         self._reserved = range(reserved_low, reserved_high + 1)
 
     def next(self, in_use: Container[int]) -> int:
-        """The next id that is neither reserved nor in use; it will not come again soon."""
+        """Return the next id that is neither reserved nor in use."""
         while True:
             candidate = self._next
             if candidate in self._reserved:

@@ -1,9 +1,9 @@
-"""The drivers' own counts of packets, against those that the captures hold.
+"""Check of the drivers' packet counters against the captures.
 
-    sent        a counter says exactly what left the host: both are final when the driver has ended
-                (one that was killed may have sent its last word and not counted it)
-    received    a counter says at most what reached the host, and at least what had reached it
-                before the driver's last moments; what a full socket dropped may be missing
+    sent        a counter equals what left the host: both are final when the driver has ended
+                (a killed driver may not have counted the packets of its last system call)
+    received    a counter is at most what arrived at the host, and at least what had arrived
+                before the driver shut down; datagrams dropped by a full socket may be missing
 
 All traffics of a case count together, since a driver's counters do.
 """
@@ -21,14 +21,17 @@ from windtunnel.harness.dissect.frames.frames import Frames
 from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
-from windtunnel.harness.verdict.checks.flow_control.window import beyond_any_image, status_messages
+from windtunnel.harness.verdict.checks.flow_control.window import (
+    beyond_image_window,
+    status_messages,
+)
 from windtunnel.harness.verdict.checks.retransmission.recovery import (
-    LAST_MOMENTS_NS,
-    spilled,
+    SHUTDOWN_NS,
+    socket_drops,
     system_value,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look, failed, passed
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import unsound
@@ -37,7 +40,7 @@ AGREE = "counters_agree_with_packets"
 
 DATAGRAM_MAX = 65507
 BATCH = 16
-"""So many datagrams at most leave in one system call of Aeron's drivers."""
+"""Maximum number of datagrams that Aeron's drivers send in one system call."""
 RECEIVED = (
     counter_key.BYTES_RECEIVED,
     counter_key.NAKS_RECEIVED_TOTAL,
@@ -48,7 +51,7 @@ RECEIVED = (
 
 @dataclass(frozen=True)
 class _Bound:
-    """What a counter may say."""
+    """The valid range of a counter."""
 
     counter_id: int
     least: int
@@ -57,7 +60,7 @@ class _Bound:
 
 
 def counters_agree_with_packets(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """Each driver's packet counters say what its host's capture shows, in and out."""
+    """Each driver's packet counters agree with its host's capture, sent and received."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
     dividing = {each.from_host for each in traffics if parse_channel(each.channel).control_mode}
     joining = {each.to_host for each in traffics if len(each.publishers) > 1}
@@ -68,16 +71,16 @@ def counters_agree_with_packets(evidence: Evidence, traffics: list[TrafficCase])
 
 
 def _not_judged(host: str) -> Finding:
-    text = "sends to several destinations or reads from several: what is counted once is not known"
+    text = "several destinations or several publishers: the expected counts are not known"
     return Finding(AGREE, Outcome.INCONCLUSIVE, text, host)
 
 
 def _host_agrees(evidence: Evidence, host: str) -> Finding:
     case, capture = evidence.case, evidence.capture(host)
     if isinstance(case, Missing):
-        return could_not_look(AGREE, case, host)
+        return inconclusive(AGREE, case, host)
     if isinstance(capture, Missing):
-        return could_not_look(AGREE, capture, host)
+        return inconclusive(AGREE, capture, host)
     where = (
         evidence.name_of(evidence.folder.capture(host)),
         evidence.name_of(evidence.folder.host(host).counters),
@@ -85,43 +88,43 @@ def _host_agrees(evidence: Evidence, host: str) -> Finding:
     own = sent_by(capture.frames, case.address(host))
     sent, arrived = capture.frames[own], capture.frames[~own]
     if len(sent) == 0 or len(arrived) == 0:
-        gap = Missing(where[0], "lacks what the host sent or what it got")
-        return could_not_look(AGREE, gap, host)
+        gap = Missing(where[0], "has no packets in one of the two directions")
+        return inconclusive(AGREE, gap, host)
     received = _received(evidence, case, host, sent, arrived)
     if isinstance(received, Missing):
-        return could_not_look(AGREE, received, host)
+        return inconclusive(AGREE, received, host)
     facts = {}
     uncounted = was_killed(evidence, host)
     for bound in (*_sent(sent, uncounted), *received):
         value = system_value(evidence, host, bound.counter_id)
         if isinstance(value, Missing):
-            return could_not_look(AGREE, value, host)
+            return inconclusive(AGREE, value, host)
         name = counter_key.SYSTEM_NAMES[bound.counter_id]
         facts[name] = value
-        if bound.least - _spared(evidence, host, bound) <= value <= bound.most:
+        if bound.least - _socket_allowance(evidence, host, bound) <= value <= bound.most:
             continue
-        text = f"counter {bound.counter_id} '{name}' says {value}, the capture shows {bound.what}"
-        # Slowness explains what came and was not counted, and nothing else that a counter says.
+        text = f"counter {bound.counter_id} '{name}' is {value}, the capture shows {bound.what}"
+        # A slow host explains packets that arrived and were not counted, and no other mismatch.
         late = bound.counter_id in RECEIVED and value < bound.least
         kind = Kind.STATE if late else Kind.PROTOCOL
         return failed(AGREE, text, host, evidence=where, facts=facts, kind=kind)
     text = ", ".join(f"{name} {value}" for name, value in facts.items())
-    return passed(AGREE, f"counters and capture agree: {text}", host, evidence=where, facts=facts)
+    return passed(AGREE, f"counters match the capture: {text}", host, evidence=where, facts=facts)
 
 
-def _spared(evidence: Evidence, host: str, bound: _Bound) -> int:
-    """By how much less a counter may say since full sockets dropped what the capture has."""
+def _socket_allowance(evidence: Evidence, host: str, bound: _Bound) -> int:
+    """Return how much lower a counter may be because full sockets dropped captured datagrams."""
     if bound.counter_id not in RECEIVED:
         return 0
-    dropped = spilled(evidence, host)
+    dropped = socket_drops(evidence, host)
     return dropped * DATAGRAM_MAX if bound.counter_id == counter_key.BYTES_RECEIVED else dropped
 
 
 def was_killed(evidence: Evidence, host: str) -> bool:
-    """Whether a host's driver had no time to bring a turn to its end.
+    """Whether a host's driver may have died within a duty cycle.
 
-    A driver that ends in good order has counted what it sent; between a system call and the count
-    of what it sent, only a signal that cannot be handled comes.
+    A driver that shuts down normally has counted all that it sent. Only a signal that cannot be
+    handled can come between a system call and the update of its counter.
     """
     manifest = evidence.manifest
     if isinstance(manifest, Missing):
@@ -135,15 +138,15 @@ def was_killed(evidence: Evidence, host: str) -> bool:
 
 
 def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
-    """What left the host, each counted exactly; of a killed driver, all but one system call."""
+    """Return the bounds of what left the host: exact, or less one system call if it was killed."""
     first = _first_sendings(sent)
-    naks, told = int((sent["frame_type"] == NAK).sum()), len(status_messages(sent))
+    naks, messages = int((sent["frame_type"] == NAK).sum()), len(status_messages(sent))
     beats = int((sent["frame_type"] == HEARTBEAT).sum())
     longest = int(sent["datagram_length"].max(initial=0))
     counted = (
-        (counter_key.BYTES_SENT, first, BATCH * longest, "bytes of data sent first, and of beats"),
+        (counter_key.BYTES_SENT, first, BATCH * longest, "bytes of new data and of heartbeats"),
         (counter_key.NAKS_SENT_TOTAL, naks, 1, "NAKs"),
-        (counter_key.STATUS_MESSAGES_SENT, told, 1, "status messages"),
+        (counter_key.STATUS_MESSAGES_SENT, messages, 1, "status messages"),
         (counter_key.HEARTBEATS_SENT, beats, 1, "heartbeats"),
     )
     return [
@@ -153,7 +156,7 @@ def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
 
 
 def _first_sendings(sent: Frames) -> int:
-    """Bytes of datagrams whose first frame had not been sent before, and of heartbeats."""
+    """Return the bytes of datagrams whose first frame is not a retransmit, and of heartbeats."""
     beats = sent[sent["frame_type"] == HEARTBEAT]
     data = sent[np.isin(sent["frame_type"], POSITIONAL)]
     keys = [data[name] for name in ("term_offset", "term_id", "stream_id", "session_id")]
@@ -169,7 +172,7 @@ def _first_sendings(sent: Frames) -> int:
 def _received(
     evidence: Evidence, case: Case, host: str, sent: Frames, arrived: Frames
 ) -> list[_Bound] | Missing:
-    """What reached the host, each with what had surely been taken and what was there at most."""
+    """Return the bounds of what arrived: certainly processed at least, captured at most."""
     kinds = arrived["frame_type"]
     early = _while_sending(case, host, sent, arrived)
     found = []
@@ -179,40 +182,40 @@ def _received(
     ):
         least, most = int((early & (kinds == kind)).sum()), int((kinds == kind).sum())
         found.append(_Bound(counter, least, most, f"{least} to {most} {what}"))
-    wanted, refused = np.zeros((2, len(arrived)), dtype=np.bool_)
+    for_image, refused = np.zeros((2, len(arrived)), dtype=np.bool_)
     for traffic in (flow for each in case.traffic for flow in each.flows):
         if traffic.to_host == host:
             subscriber = evidence.subscriber(traffic)
             if isinstance(subscriber, Missing):
                 return subscriber
-            wanted |= _while_read(traffic, subscriber.ended_ns, sent, arrived)
-            refused |= beyond_any_image(traffic, sent, arrived)
+            for_image |= _while_read(traffic, subscriber.ended_ns, sent, arrived)
+            refused |= beyond_image_window(traffic, sent, arrived)
     beats = kinds == HEARTBEAT
-    least, most = int((wanted & beats & ~refused).sum()), int(beats.sum())
-    what = f"{least} to {most} heartbeats for an image"
+    least, most = int((for_image & beats & ~refused).sum()), int(beats.sum())
+    what = f"{least} to {most} heartbeats for images"
     found.append(_Bound(counter_key.HEARTBEATS_RECEIVED, least, most, what))
     ports = [port for each in case.traffic if host in each.subscribers for port in each.all_ports]
     heads = np.unique(arrived["datagram"], return_index=True)[1]
     heads = heads[np.isin(arrived["destination_port"][heads], ports)]
     lengths = arrived["datagram_length"][heads].astype(np.int64)
-    least, most = int(lengths[wanted[heads]].sum()), int(lengths.sum())
-    what = f"{least} to {most} bytes to its subscriptions"
+    least, most = int(lengths[for_image[heads]].sum()), int(lengths.sum())
+    what = f"{least} to {most} bytes for its subscriptions"
     return [*found, _Bound(counter_key.BYTES_RECEIVED, least, most, what)]
 
 
 def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDArray[np.bool_]:
-    """Which frames came to a stream while its sender was still at work, and not just at its end."""
+    """Mark the frames that arrived while the stream's sender was running, not at its shutdown."""
     early = np.zeros(len(arrived), dtype=np.bool_)
     for traffic in case.traffic:
         if host in traffic.publishers:
             own = sent[sent["stream_id"] == traffic.stream_id]
-            until_ns = int(own["time_ns"].max(initial=0)) - LAST_MOMENTS_NS
+            until_ns = int(own["time_ns"].max(initial=0)) - SHUTDOWN_NS
             early |= _of_stream(traffic, own, arrived) & (arrived["time_ns"] <= until_ns)
     return early
 
 
 def _of_stream(traffic: TrafficCase, own: Frames, arrived: Frames) -> NDArray[np.bool_]:
-    """Which frames belong to a stream as its host knows it, and are not refused by their bytes."""
+    """Mark the frames that belong to a stream of the host and are valid."""
     found = arrived["stream_id"] == traffic.stream_id
     found &= np.isin(arrived["session_id"], np.unique(own["session_id"]))
     refused = unsound(arrived, np.full(len(arrived), traffic.term_length))
@@ -223,16 +226,16 @@ def _of_stream(traffic: TrafficCase, own: Frames, arrived: Frames) -> NDArray[np
 def _while_read(
     traffic: TrafficCase, ended_ns: int, sent: Frames, arrived: Frames
 ) -> NDArray[np.bool_]:
-    """Which frames came while an image was there and somebody read it, up to the stream's end."""
-    told = status_messages(sent)
-    told = told[told["stream_id"] == traffic.stream_id]
-    ours = _of_stream(traffic, told, arrived)
+    """Mark the frames that arrived while an image existed and was read, up to the end of stream."""
+    messages = status_messages(sent)
+    messages = messages[messages["stream_id"] == traffic.stream_id]
+    ours = _of_stream(traffic, messages, arrived)
     ends = ours & (arrived["frame_type"] == HEARTBEAT)
     ends &= (arrived["flags"] & FLAG_END_OF_STREAM) != 0
-    if len(told) == 0:
+    if len(messages) == 0:
         return np.zeros(len(arrived), dtype=np.bool_)
-    from_ns, until_ns = int(told["time_ns"].min()), int(told["time_ns"].max())
-    until_ns = min(until_ns, ended_ns - LAST_MOMENTS_NS)
+    from_ns, until_ns = int(messages["time_ns"].min()), int(messages["time_ns"].max())
+    until_ns = min(until_ns, ended_ns - SHUTDOWN_NS)
     if ends.any():
         until_ns = min(until_ns, int(arrived["time_ns"][ends].min()))
     read: NDArray[np.bool_] = ours & (arrived["time_ns"] > from_ns)

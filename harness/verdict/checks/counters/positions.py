@@ -1,4 +1,4 @@
-"""Whether the position counters tell the truth: monotonic, backed by the wire, and at the end."""
+"""Checks of position counters: monotonic, consistent with the capture, and final at the end."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
 from windtunnel.harness.verdict.core.evidence import Evidence, Planned
-from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look, failed, passed
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.series import (
@@ -25,30 +25,29 @@ ALIGNMENT = 32
 
 
 def rcv_pos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The last samples of all positions are the end of the expected log.
+    """The last samples of all position counters equal the end of the expected log.
 
-    A frame that somebody forged for the last place may be longer than what belongs there. A
-    receiver finds its place taken, or will, and yet counts for rcv-hwm what has come. Source: Aeron
-    1.53.
+    A forged frame for the last position may be longer than the genuine one. A receiver rejects it
+    if the position is occupied, but still advances rcv-hwm by its length. Source: Aeron 1.53.
     """
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
-        return could_not_look(REACHES_END, wire, traffic.id)
+        return inconclusive(REACHES_END, wire, traffic.id)
     if isinstance(planned, Missing):
-        return could_not_look(REACHES_END, planned, traffic.id)
+        return inconclusive(REACHES_END, planned, traffic.id)
     end = planned.log.end_position
-    wanted = (
+    expected = (
         (traffic.from_host, counter_key.SENDER_POSITION, [end]),
         (traffic.to_host, counter_key.RECEIVER_HWM, [end, *_forged_beyond(wire, end)]),
         (traffic.to_host, counter_key.RECEIVER_POSITION, [end]),
         (traffic.to_host, counter_key.SUBSCRIBER_POSITION, [end]),
     )
-    for host, type_id, sound in wanted:
+    for host, type_id, allowed in expected:
         series = stream_series(evidence, host, type_id, wire)
         if isinstance(series, Missing):
-            return could_not_look(REACHES_END, series, traffic.id)
-        if series.last not in sound:
-            text = f"{series.name} at {host} ended at {series.last}, the stream at {end}"
+            return inconclusive(REACHES_END, series, traffic.id)
+        if series.last not in allowed:
+            text = f"{series.name} at {host} ended at {series.last}, expected {end}"
             where = _samples(evidence, host)
             return failed(REACHES_END, text, traffic.id, evidence=where, position=series.last)
     text = f"snd-pos, rcv-hwm, rcv-pos and sub-pos all ended at {end}"
@@ -56,17 +55,17 @@ def rcv_pos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _forged_beyond(wire: Wire, end: int) -> list[int]:
-    """Where those forged frames end that begin inside the stream and not within it."""
+    """Return the ends of forged frames that begin before the stream's end and extend beyond it."""
     forged = wire.forged
     across = (forged.starts < end) & (forged.ends > end)
     return [int(each) for each in forged.ends[across]]
 
 
 def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """rcv-pos and rcv-hwm only rise, in steps of 32, and rcv-pos never runs ahead of the data."""
+    """rcv-pos and rcv-hwm never decrease, are multiples of 32, and never pass the data."""
     found = _receiver(evidence, traffic)
     if isinstance(found, Missing):
-        return could_not_look(MONOTONIC, found, traffic.id)
+        return inconclusive(MONOTONIC, found, traffic.id)
     wire, planned, hwm, position = found
     where = _samples(evidence, traffic.to_host)
     for series in (hwm, position):
@@ -77,10 +76,10 @@ def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
     start = planned.log.start_position
     if traffic.reliable:
         times_ns, positions = contiguous_by(wire, start)
-        backing = "the data was whole"
+        backing = "the data was contiguous"
     else:
         times_ns, positions = highest_by(wire)
-        backing = "the wire had reached"
+        backing = "frames had arrived"
     backed = known_at(times_ns, positions, position.read_before_ns, start)
     following = known_at(hwm.times_ns, hwm.values, position.read_before_ns, start)
     for limit, reason in ((backed, backing), (following, "rcv-hwm was")):
@@ -92,7 +91,8 @@ def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
             where = (*where, evidence.name_of(evidence.folder.capture(traffic.to_host)))
             return failed(MONOTONIC, text, traffic.id, evidence=where, position=value)
     text = (
-        f"{len(position.values)} samples of rcv-pos and {len(hwm.values)} of rcv-hwm rise soundly"
+        f"{len(position.values)} samples of rcv-pos and {len(hwm.values)} of rcv-hwm never "
+        f"decrease and never pass the data"
     )
     return passed(MONOTONIC, text, traffic.id, evidence=where)
 
@@ -102,9 +102,9 @@ def _irregularities(series: Series) -> list[tuple[int, str]]:
     falls = 1 + np.flatnonzero(np.diff(series.values) < 0)
     uneven = np.flatnonzero(series.values % ALIGNMENT)
     if len(falls):
-        found.append((int(falls[0]), "falls"))
+        found.append((int(falls[0]), "decreases"))
     if len(uneven):
-        found.append((int(uneven[0]), f"is no multiple of {ALIGNMENT}"))
+        found.append((int(uneven[0]), f"is not a multiple of {ALIGNMENT}"))
     return sorted(found)
 
 
@@ -112,7 +112,7 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """rcv-hwm never exceeds the highest position that had arrived, and ends at it."""
     found = _receiver(evidence, traffic)
     if isinstance(found, Missing):
-        return could_not_look(HWM, found, traffic.id)
+        return inconclusive(HWM, found, traffic.id)
     wire, planned, hwm, _ = found
     where = (
         *_samples(evidence, traffic.to_host),
@@ -125,28 +125,28 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if len(ahead):
         at = int(ahead[0])
         value = int(hwm.values[at])
-        text = f"rcv-hwm was {value} when the wire had shown only {int(arrived[at])}"
+        text = f"rcv-hwm was {value} when frames had arrived only up to {int(arrived[at])}"
         return failed(HWM, text, traffic.id, evidence=where, position=value)
     top = int(positions[-1]) if len(positions) else start
     if hwm.last != top:
-        text = f"rcv-hwm ended at {hwm.last}, the highest position on the wire is {top}"
+        text = f"rcv-hwm ended at {hwm.last}, expected the highest arrived position {top}"
         more = {"evidence": where, "position": hwm.last, "kind": Kind.LIVENESS}
         return failed(HWM, text, traffic.id, **more)
-    text = f"rcv-hwm ended at {top}, the highest position on the wire, and never ran ahead of it"
+    text = f"rcv-hwm ended at {top}, the highest arrived position, and never passed it"
     return passed(HWM, text, traffic.id, evidence=where)
 
 
 def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """No driver took a datagram of another for invalid."""
+    """No driver counted a datagram as invalid."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
     findings = []
     for host in hosts:
         value = system_value(evidence, host, counter_key.INVALID_PACKETS)
         where = (evidence.name_of(evidence.folder.host(host).counters),)
         if isinstance(value, Missing):
-            findings.append(could_not_look(INVALID, value, host))
+            findings.append(inconclusive(INVALID, value, host))
         elif value:
-            text = f"counter {counter_key.INVALID_PACKETS} 'Invalid packets' is {value}"
+            text = f"counter {counter_key.INVALID_PACKETS} 'Invalid packets' is {value}, expected 0"
             findings.append(failed(INVALID, text, host, evidence=where))
         else:
             findings.append(passed(INVALID, "no invalid packets", host, evidence=where))
@@ -156,7 +156,7 @@ def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> lis
 def _receiver(
     evidence: Evidence, traffic: TrafficCase
 ) -> tuple[Wire, Planned, Series, Series] | Missing:
-    """The wire, the plan, and the receiving host's hwm and position over time."""
+    """Return the wire, the plan, and the receiver's rcv-hwm and rcv-pos over time."""
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
         return wire

@@ -1,11 +1,11 @@
-"""Datagrams that a receiver must refuse, and whether it has counted each as what it is.
+"""Checks that a receiver counts each datagram that it must reject, in the correct category.
 
-    invalid     what no frame can be, by its bytes and the length of its stream's term
-    over-run    ends beyond what was acknowledged last, by more than half a term
-    under-run   begins before what was acknowledged last
+    invalid     not a valid frame, by its bytes and the term length of its stream
+    over-run    ends more than half a term beyond the last acknowledged position
+    under-run   begins before the last acknowledged position
 
-A driver judges when it takes a datagram from its socket, which is some time after the capture saw
-it; meanwhile it may have acknowledged more. So there is a least and a most for each count.
+A driver classifies a datagram when it reads its socket, some time after the capture saw it, and may
+have acknowledged more in between. So each count has a lower and an upper bound.
 """
 
 from dataclasses import dataclass
@@ -29,16 +29,16 @@ from windtunnel.harness.dissect.frames.layout import FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 from windtunnel.harness.verdict.checks.flow_control.status_message_checks import TOLERANCE_NS
 from windtunnel.harness.verdict.checks.flow_control.window import status_messages
-from windtunnel.harness.verdict.checks.retransmission.recovery import spilled, system_value
+from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops, system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look, failed, passed
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.wire import Wire, unsound
 from windtunnel.harness.verdict.views.series import known_at
 
-RUNS = "over_under_runs_counted"
+OVER_UNDER_RUNS = "over_under_runs_counted"
 INVALID = "invalid_packets_counted"
-_CARRYING = (DATA, PAD, HEARTBEAT)
+_POSITION_FRAMES = (DATA, PAD, HEARTBEAT)
 _TERM_LENGTH_MIN, _TERM_LENGTH_MAX, _MTU_MAX = 1 << 16, 1 << 30, 65_504
 
 
@@ -48,16 +48,16 @@ class _Datagrams:
 
     heads: Frames
     starts: NDArray[np.int64]
-    "Index of each one's first frame."
+    "Index of the first frame of each datagram."
     spans: NDArray[np.int64]
-    "How far its frames reach in the stream."
+    "Length in the stream, in bytes, of each datagram's frames."
     is_invalid: NDArray[np.bool_]
     is_odd: NDArray[np.bool_]
-    "A frame of it says that it is shorter than its header, which not all drivers mind."
+    "A frame's length is less than its header's, which not all drivers reject."
 
 
 def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Datagrams:
-    """Datagrams of one capture, each sound or not where its stream's term has that length."""
+    """Classify the datagrams of one capture, given the term length of each known stream."""
     starts = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
     heads = frames[starts]
     if len(heads) == 0:
@@ -67,7 +67,7 @@ def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Dat
     carrying = np.isin(kinds, (DATA, PAD))
     lengths = np.where(carrying, aligned_lengths(frames["frame_length"]), 0)
     spans = np.add.reduceat(lengths, starts)
-    # Of the frames of a datagram each begins where the one before it ends.
+    # The frames of a datagram are contiguous.
     own = np.repeat(np.arange(len(starts)), np.diff(np.append(starts, len(frames))))
     before = np.cumsum(lengths) - lengths
     expected = heads["term_offset"].astype(np.int64)[own] + before - before[starts][own]
@@ -90,11 +90,11 @@ def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Dat
 def _is_misplaced(
     heads: Frames, spans: NDArray[np.int64], terms: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """What is no place in a term of that length; nothing where the length is 0."""
+    """Mark the frames whose position is not valid in the term; none where the length is 0."""
     kinds = heads["frame_type"]
     offsets = heads["term_offset"].astype(np.int64)
     outside = (offsets < 0) | (offsets >= terms) | (offsets % FRAME_ALIGNMENT != 0)
-    outside = np.isin(kinds, _CARRYING) & (outside | (offsets + spans > terms))
+    outside = np.isin(kinds, _POSITION_FRAMES) & (outside | (offsets + spans > terms))
     outside |= unsound(heads, terms)
     length, mtu = heads["term_length"].astype(np.int64), heads["mtu"].astype(np.int64)
     unfit = (length < _TERM_LENGTH_MIN) | (length > _TERM_LENGTH_MAX) | (length & (length - 1) != 0)
@@ -105,7 +105,7 @@ def _is_misplaced(
 
 
 def invalid_packets_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """Each driver counts as invalid just the datagrams that by their bytes are."""
+    """Each driver counts exactly the invalid datagrams as invalid."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
     return [_invalid_at(evidence, host) for host in hosts]
 
@@ -115,25 +115,25 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
     value = system_value(evidence, host, counter_key.INVALID_PACKETS)
     for part in (case, capture, value):
         if isinstance(part, Missing):
-            return could_not_look(INVALID, part, host)
+            return inconclusive(INVALID, part, host)
     assert not isinstance(case, Missing)
     assert not isinstance(capture, Missing)
     assert not isinstance(value, Missing)
     wires = _wires(evidence, case, host)
     if isinstance(wires, Missing):
-        return could_not_look(INVALID, wires, host)
+        return inconclusive(INVALID, wires, host)
     lengths = {
         (wire.facts.session_id, wire.facts.stream_id): wire.facts.term_length for _, wire in wires
     }
     arrived = capture.frames[~sent_by(capture.frames, case.address(host))]
     found = _datagrams(arrived, lengths)
-    surely = np.zeros(len(found.heads), dtype=np.bool_)
+    certain = np.zeros(len(found.heads), dtype=np.bool_)
     for traffic, wire in wires:
-        surely |= _while_known(evidence, traffic, wire, found.heads, host)
+        certain |= _while_known(evidence, traffic, wire, found.heads, host)
     most = int(found.is_invalid.sum())
-    # What comes before its stream is known, or after its end, may not be looked into.
-    refused = found.is_invalid & surely & ~found.is_odd
-    least = max(0, int(refused.sum()) - spilled(evidence, host))
+    # A driver may not inspect datagrams that arrive before the stream is known, or after its end.
+    refused = found.is_invalid & certain & ~found.is_odd
+    least = max(0, int(refused.sum()) - socket_drops(evidence, host))
     where = (
         evidence.name_of(evidence.folder.host(host).counters),
         evidence.name_of(evidence.folder.capture(host)),
@@ -142,15 +142,15 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
     if not least <= value <= most:
         text = (
             f"counter {counter_key.INVALID_PACKETS} 'Invalid packets' is {value}, "
-            f"{least} to {most} datagrams that came were invalid"
+            f"expected {least} to {most} by the capture"
         )
         return failed(INVALID, text, host, evidence=where, facts=facts)
-    text = f"{value} invalid packets, {least} to {most} in the capture"
+    text = f"{value} invalid packets, expected {least} to {most} by the capture"
     return passed(INVALID, text, host, evidence=where, facts=facts)
 
 
 def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]] | Missing:
-    """The streams that end or begin at a host, once for each pair of their hosts."""
+    """Return the streams that end or begin at a host, once for each pair of hosts."""
     wires = []
     for traffic in (flow for each in case.traffic for flow in each.flows):
         if host in (traffic.from_host, traffic.to_host):
@@ -164,28 +164,31 @@ def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase,
 def _while_known(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, heads: Frames, host: str
 ) -> NDArray[np.bool_]:
-    """Which datagrams came to a host while it surely knew the stream: from its first answer on,
-    until its end is told.
+    """Mark the datagrams that arrived while a host certainly knew the stream.
 
-    A frame that is damaged may tell no stream; it belongs to each.
+    That is from the first status message until the end of stream. A malformed frame may name no
+    stream; it belongs to each.
     """
     if host == traffic.from_host:
-        told_ns, sent = status_messages(wire.answered)["time_ns"], wire.sent.frames["time_ns"]
+        acknowledged_ns, sent = (
+            status_messages(wire.feedback_arrived)["time_ns"],
+            wire.sent.frames["time_ns"],
+        )
         until_ns = int(sent.max(initial=0))
     else:
-        told_ns = status_messages(wire.answering)["time_ns"]
+        acknowledged_ns = status_messages(wire.feedback_sent)["time_ns"]
         until_ns = _end_ns(evidence, traffic, wire)
-    if len(told_ns) == 0:
+    if len(acknowledged_ns) == 0:
         return np.zeros(len(heads), dtype=np.bool_)
     ours = (heads["stream_id"] == traffic.stream_id) | (heads["frame_type"] == MALFORMED)
     ours &= (heads["session_id"] == wire.facts.session_id) | (heads["frame_type"] == MALFORMED)
-    known: NDArray[np.bool_] = ours & (heads["time_ns"] > int(told_ns.min()))
+    known: NDArray[np.bool_] = ours & (heads["time_ns"] > int(acknowledged_ns.min()))
     return known & (heads["time_ns"] < until_ns)
 
 
 def _end_ns(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
-    """Up to when an image was surely there."""
-    beats = wire.beats_arrived
+    """Return the time until which an image certainly existed."""
+    beats = wire.heartbeats_arrived
     ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]
     subscriber = evidence.subscriber(traffic)
     last = 0 if isinstance(subscriber, Missing) else subscriber.ended_ns
@@ -193,75 +196,79 @@ def _end_ns(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
 
 
 def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """Frames beyond the window count as over-runs, acknowledged ones as under-runs."""
-    return [_runs_at(evidence, host) for host in sorted({each.to_host for each in traffics})]
+    """Frames beyond the window are counted as over-runs, acknowledged ones as under-runs."""
+    return [
+        _over_under_runs_at(evidence, host) for host in sorted({each.to_host for each in traffics})
+    ]
 
 
-def _runs_at(evidence: Evidence, host: str) -> Finding:
+def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
     case, capture = evidence.case, evidence.capture(host)
     if isinstance(case, Missing):
-        return could_not_look(RUNS, case, host)
+        return inconclusive(OVER_UNDER_RUNS, case, host)
     if isinstance(capture, Missing):
-        return could_not_look(RUNS, capture, host)
+        return inconclusive(OVER_UNDER_RUNS, capture, host)
     wires = _wires(evidence, case, host)
     if isinstance(wires, Missing):
-        return could_not_look(RUNS, wires, host)
+        return inconclusive(OVER_UNDER_RUNS, wires, host)
     arrived = capture.frames[~sent_by(capture.frames, case.address(host))]
     bounds = np.zeros((2, 2), dtype=np.int64)
     for traffic, wire in wires:
-        # Several publishers of a stream make one image.
+        # Several publishers of a stream share one image.
         if traffic.to_host == host and traffic.from_host == traffic.publishers[0]:
             bounds += _bounds(evidence, traffic, wire, arrived)
     where = (
         evidence.name_of(evidence.folder.host(host).counters),
         evidence.name_of(evidence.folder.capture(host)),
     )
-    dropped = spilled(evidence, host)
+    dropped = socket_drops(evidence, host)
     facts, texts = {}, []
     for counter_id, (least, most) in zip(
         (counter_key.OVER_RUNS, counter_key.UNDER_RUNS), bounds.tolist(), strict=True
     ):
         value = system_value(evidence, host, counter_id)
         if isinstance(value, Missing):
-            return could_not_look(RUNS, value, host)
+            return inconclusive(OVER_UNDER_RUNS, value, host)
         name = counter_key.SYSTEM_NAMES[counter_id]
         facts[name] = value
-        texts.append(f"{value} {name}, {least} to {most} by the capture")
+        texts.append(f"{value} {name}, expected {least} to {most} by the capture")
         if not least - dropped <= value <= most:
-            text = f"counter {counter_id} '{name}' is {value}, the capture shows {least} to {most}"
-            # A driver that is slow looks when more was acknowledged, which makes other runs.
+            text = f"counter {counter_id} '{name}' is {value}, "
+            text += f"expected {least} to {most} by the capture"
+            # A slow driver reads its socket after acknowledging more, which makes fewer over-runs
+            # and more under-runs.
             slow = value > most if counter_id == counter_key.UNDER_RUNS else value < least
             kind = Kind.STATE if slow else Kind.PROTOCOL
-            return failed(RUNS, text, host, evidence=where, facts=facts, kind=kind)
-    return passed(RUNS, "; ".join(texts), host, evidence=where, facts=facts)
+            return failed(OVER_UNDER_RUNS, text, host, evidence=where, facts=facts, kind=kind)
+    return passed(OVER_UNDER_RUNS, "; ".join(texts), host, evidence=where, facts=facts)
 
 
 def _bounds(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, arrived: Frames
 ) -> NDArray[np.int64]:
-    """The least and the most of over-runs, then of under-runs, of one stream."""
+    """Return the lower and upper bounds of over-runs, then of under-runs, of one stream."""
     facts = wire.facts
-    ours = arrived[np.isin(arrived["frame_type"], _CARRYING)]
+    ours = arrived[np.isin(arrived["frame_type"], _POSITION_FRAMES)]
     ours = ours[(ours["session_id"] == facts.session_id) & (ours["stream_id"] == facts.stream_id)]
     found = _datagrams(ours, {(facts.session_id, facts.stream_id): facts.term_length})
     begins = positions(found.heads, facts.initial_term_id, facts.term_length)
     ends = begins + found.spans
     times_ns = found.heads["time_ns"].astype(np.int64)
-    told = status_messages(wire.answering)
-    at = np.maximum.accumulate(positions(told, facts.initial_term_id, facts.term_length))
-    told_ns = told["time_ns"].astype(np.int64)
+    messages = status_messages(wire.feedback_sent)
+    at = np.maximum.accumulate(positions(messages, facts.initial_term_id, facts.term_length))
+    acknowledged_ns = messages["time_ns"].astype(np.int64)
     subscriber = evidence.subscriber(traffic)
     join = 0 if isinstance(subscriber, Missing) else subscriber.join_position
-    # Of what comes in the same nanosecond either may have been first, as on virtual time.
-    early = known_at(told_ns, at, times_ns - 1, join)
-    late = known_at(told_ns, at, times_ns + TOLERANCE_NS, join)
+    # On virtual time a datagram and a status message may share a nanosecond, in either order.
+    early = known_at(acknowledged_ns, at, times_ns - 1, join)
+    late = known_at(acknowledged_ns, at, times_ns + TOLERANCE_NS, join)
     half = facts.term_length // 2
     sound = ~found.is_invalid & (begins >= 0)
-    surely = sound & (times_ns < _end_ns(evidence, traffic, wire))
-    surely &= times_ns > int(told_ns.min(initial=np.iinfo(np.int64).max))
-    # A heartbeat may lie a term behind.
+    certain = sound & (times_ns < _end_ns(evidence, traffic, wire))
+    certain &= times_ns > int(acknowledged_ns.min(initial=np.iinfo(np.int64).max))
+    # A heartbeat is an under-run only if it is more than a term behind.
     behind = np.where(found.heads["frame_type"] == HEARTBEAT, facts.term_length, 0)
-    over = surely & (ends > late + half), sound & (ends > early + half)
+    over = certain & (ends > late + half), sound & (ends > early + half)
     inside = ends <= early + half
-    under = surely & inside & (begins < early - behind), sound & (begins < late - behind)
+    under = certain & inside & (begins < early - behind), sound & (begins < late - behind)
     return np.array([[each.sum() for each in over], [each.sum() for each in under]])

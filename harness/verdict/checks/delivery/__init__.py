@@ -1,1 +1,1 @@
-"""Checks of what subscribers received: complete, once, in order, intact."""
+"""Checks of the messages that subscribers received: complete, once, in order, intact."""

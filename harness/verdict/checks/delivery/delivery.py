@@ -1,8 +1,8 @@
-"""What subscribers were given: all of it, once, in order, intact.
+"""Checks that subscribers received all messages, once, in order and intact.
 
-Judged from the delivered bytes alone, against the plan; so a violation stands whatever gate is
-broken, except for messages that are merely not there yet. Of a replay that its archive has ended
-nothing more will come.
+They compare the delivered bytes with the plan and use nothing else, so a violation is conclusive
+even if a gate failed. Messages that are missing at the end are not conclusive, as they may still be
+in flight, except in a replay that its archive has ended.
 """
 
 from dataclasses import replace
@@ -11,36 +11,36 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.checks.archive.replay import was_cut_short
+from windtunnel.harness.verdict.checks.archive.replay import was_truncated
 from windtunnel.harness.verdict.core.compare import first_difference, first_wrong_message
 from windtunnel.harness.verdict.core.evidence import Delivered, Evidence, Planned
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
     failed,
+    inconclusive,
     passed,
-    together,
 )
-from windtunnel.harness.verdict.views.damage import payload_damage, repaired
-from windtunnel.harness.verdict.views.losses import lost_on_the_way
+from windtunnel.harness.verdict.views.damage import payload_damage, undo_damage
+from windtunnel.harness.verdict.views.losses import link_losses
 from windtunnel.harness.verdict.views.stretch import late_join
 
 ONCE = "delivered_once"
 INTACT = "delivered_intact"
 _LOOK_AHEAD = 4096
-"""How many messages ahead a misplaced one is searched."""
+"""How many messages before and after its place a misplaced message is searched for."""
 
 
 def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
     """Every planned message arrived exactly once, in order, byte for byte."""
     planned, delivered = evidence.planned(traffic), evidence.delivered(traffic)
     if isinstance(planned, Missing):
-        return could_not_look(ONCE, planned, traffic.id)
+        return inconclusive(ONCE, planned, traffic.id)
     if isinstance(delivered, Missing):
-        return could_not_look(ONCE, delivered, traffic.id)
+        return inconclusive(ONCE, delivered, traffic.id)
     where = _where(evidence, traffic)
-    delivered = _as_ordered(evidence, traffic, planned, delivered)
+    delivered = _undo_ordered_damage(evidence, traffic, planned, delivered)
     lengths = delivered.deliveries["length"].astype(np.int64)
     count = min(len(lengths), planned.plan.count)
     other_length = np.flatnonzero(lengths[:count] != planned.plan.lengths[:count])
@@ -56,7 +56,7 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if wrong >= 0:
         return _wrong_message(planned, delivered, int(wrong), int(byte), traffic.id, where)
     if len(lengths) > count:
-        text = f"message {count} is one too many: the plan has {count}, {len(lengths)} arrived"
+        text = f"expected {count} messages, {len(lengths)} arrived"
         position = int(delivered.deliveries["position"][count])
         return failed(
             ONCE,
@@ -70,8 +70,8 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if count < planned.plan.count:
         missing = planned.plan.count - count
         position = _message_start(planned, count)
-        text = f"message {count} (position {position}) and all {missing - 1} after it never arrived"
-        conclusive = was_cut_short(evidence, traffic)
+        text = f"message {count} (position {position}) and {missing - 1} after it never arrived"
+        conclusive = was_truncated(evidence, traffic)
         return failed(
             ONCE,
             text,
@@ -81,14 +81,14 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
             position=position,
             conclusive=conclusive,
         )
-    text = f"{count} messages, {planned.plan.total_bytes} bytes, each once and in order"
+    text = f"{count} messages, {planned.plan.total_bytes} bytes, each delivered once and in order"
     return passed(ONCE, text, traffic.id, evidence=where)
 
 
-def _as_ordered(
+def _undo_ordered_damage(
     evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
 ) -> Delivered:
-    """What was delivered, with the damage taken back that the scenario ordered."""
+    """Return the delivered messages with the corruption undone that the scenario specifies."""
     case, decisions = evidence.case, evidence.decisions
     if isinstance(case, Missing) or isinstance(decisions, Missing):
         return delivered
@@ -102,7 +102,7 @@ def _as_ordered(
     known = ends[index] == positions
     starts = np.full(planned.plan.count, -1, dtype=np.int64)
     starts[index[known]] = (np.cumsum(lengths) - lengths)[known]
-    messages = repaired(
+    messages = undo_damage(
         delivered.messages, starts, planned.log, planned.payload, planned.plan.starts, damage
     )
     return replace(delivered, messages=messages)
@@ -116,21 +116,21 @@ def _wrong_message(
     about: str,
     where: tuple[str, ...],
 ) -> Finding:
-    """Say what came in the place of a message."""
+    """Describe what was delivered in place of a message."""
     position = int(delivered.deliveries["position"][index])
-    other = _which(planned, delivered, index)
+    other = _matching_message(planned, delivered, index)
     place = f"message {index} (ending at position {position})"
     if other is None:
         found, length = int(delivered.deliveries["length"][index]), planned.plan.lengths[index]
-        text = f"{place} is wrong from byte {byte} on"
+        text = f"{place} differs from byte {byte} on"
         if found != length:
-            text += f": it has {found} bytes instead of {length}"
+            text += f": expected {length} bytes, found {found}"
     elif other > index:
         last = f" to {other - 1}" if other - 1 > index else ""
-        text = f"message {index}{last} is missing: message {other} came in its place"
+        text = f"message {index}{last} is missing: message {other} was delivered instead"
         text += f", ending at position {position}"
     else:
-        text = f"{place} is wrong: message {other} came again"
+        text = f"{place} is wrong: message {other} was delivered again"
     return failed(
         ONCE,
         text,
@@ -143,8 +143,8 @@ def _wrong_message(
     )
 
 
-def _which(planned: Planned, delivered: Delivered, index: int) -> int | None:
-    """The planned message that was delivered as the `index`-th; its successor must fit as well."""
+def _matching_message(planned: Planned, delivered: Delivered, index: int) -> int | None:
+    """Return the planned message that was delivered as the `index`-th; its successor must match."""
     plan = planned.plan
     first = max(0, index - _LOOK_AHEAD)
     last = min(plan.count, index + _LOOK_AHEAD)
@@ -168,7 +168,7 @@ def _is_message(planned: Planned, delivered: Delivered, index: int, other: int) 
 
 
 def _first_wrong_byte(planned: Planned, delivered: Delivered, index: int) -> int:
-    """The first wrong byte of a message whose length is wrong."""
+    """Return the first wrong byte of a message whose length is wrong."""
     lengths = delivered.deliveries["length"].astype(np.int64)
     shared = int(min(lengths[index], planned.plan.lengths[index]))
     at, start = int(lengths[:index].sum()), int(planned.plan.starts[index])
@@ -177,20 +177,20 @@ def _first_wrong_byte(planned: Planned, delivered: Delivered, index: int) -> int
 
 
 def delivered_intact(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each delivered message is a planned one, and each that lost no frame was delivered."""
+    """Each delivered message is a planned one, and each message without a lost frame arrived."""
     planned, delivered = evidence.planned(traffic), evidence.delivered(traffic)
     if isinstance(planned, Missing):
-        return could_not_look(INTACT, planned, traffic.id)
+        return inconclusive(INTACT, planned, traffic.id)
     if isinstance(delivered, Missing):
-        return could_not_look(INTACT, delivered, traffic.id)
-    delivered = _as_ordered(evidence, traffic, planned, delivered)
+        return inconclusive(INTACT, delivered, traffic.id)
+    delivered = _undo_ordered_damage(evidence, traffic, planned, delivered)
     ends = planned.log.message_ends
     positions = delivered.deliveries["position"].astype(np.int64)
     index = np.minimum(np.searchsorted(ends, positions), len(ends) - 1)
     violation = _not_intact(evidence, traffic, planned, delivered, index)
     if violation is not None:
         return violation
-    return _none_withheld(evidence, traffic, planned, index)
+    return _undelivered(evidence, traffic, planned, index)
 
 
 def _not_intact(
@@ -200,7 +200,7 @@ def _not_intact(
     delivered: Delivered,
     index: NDArray[np.int64],
 ) -> Finding | None:
-    """The first delivered message that is not what the plan says for its position."""
+    """Return a finding for the first delivered message that differs from the plan."""
     deliveries, plan = delivered.deliveries, planned.plan
     positions = deliveries["position"].astype(np.int64)
     lengths = deliveries["length"].astype(np.int64)
@@ -217,14 +217,14 @@ def _not_intact(
     position, message = int(positions[at]), int(index[at])
     place = f"delivery {at}, ending at position {position},"
     if wrong >= 0:
-        text = f"{place} is message {message}, but wrong from byte {int(byte)} on"
+        text = f"{place} is message {message}, but differs from byte {int(byte)} on"
     elif at == firsts[0]:
-        text = f"{place} is no message of the plan"
+        text = f"{place} is not a message of the plan"
     elif at == firsts[1]:
-        text = f"{place} comes after one that ends at position {int(positions[at - 1])}"
+        text = f"{place} follows one that ends at position {int(positions[at - 1])}"
     else:
         found, length = int(lengths[at]), int(plan.lengths[message])
-        text = f"{place} is message {message}, but has {found} bytes instead of {length}"
+        text = f"{place} is message {message}: expected {length} bytes, found {found}"
     return failed(
         INTACT,
         text,
@@ -237,13 +237,13 @@ def _not_intact(
     )
 
 
-def _none_withheld(
+def _undelivered(
     evidence: Evidence, traffic: TrafficCase, planned: Planned, index: NDArray[np.int64]
 ) -> Finding:
-    """Whether every message whose frames all came in their turn was delivered."""
-    found = together(lost_on_the_way(evidence, traffic), evidence.subscriber(traffic))
+    """Check that every message whose frames all arrived in order was delivered."""
+    found = all_or_missing(link_losses(evidence, traffic), evidence.subscriber(traffic))
     if isinstance(found, Missing):
-        return could_not_look(INTACT, found, traffic.id)
+        return inconclusive(INTACT, found, traffic.id)
     lost, subscriber = found
     late = late_join(evidence, traffic, subscriber)
     if late:
@@ -251,23 +251,23 @@ def _none_withheld(
         where = _where(evidence, traffic)
         return failed(INTACT, late, traffic.id, evidence=where, position=position)
     messages = planned.log.frames["message"]
-    must = np.ones(planned.plan.count, dtype=np.bool_)
-    must[messages[lost.disturbed & (messages >= 0)]] = False
+    expected = np.ones(planned.plan.count, dtype=np.bool_)
+    expected[messages[lost.disturbed & (messages >= 0)]] = False
     starts = np.zeros(planned.plan.count, dtype=np.int64)
     firsts = np.flatnonzero(np.diff(messages, prepend=-2) != 0)
     firsts = firsts[messages[firsts] >= 0]
     starts[messages[firsts]] = planned.log.frames["position"][firsts]
-    must[starts < subscriber.join_position] = False
-    withheld = must.copy()
-    withheld[index] = False
+    expected[starts < subscriber.join_position] = False
+    undelivered = expected.copy()
+    undelivered[index] = False
     where = (*_where(evidence, traffic), evidence.name_of(evidence.folder.decisions))
-    facts = {"delivered": len(index), "damaged_on_link": int((~must).sum())}
-    if withheld.any():
-        message = int(np.flatnonzero(withheld)[0])
+    facts = {"delivered": len(index), "damaged_on_link": int((~expected).sum())}
+    if undelivered.any():
+        message = int(np.flatnonzero(undelivered)[0])
         position = int(starts[message])
         text = (
-            f"message {message} (position {position}) lost no frame, yet was not delivered; "
-            f"{int(withheld.sum())} such messages"
+            f"message {message} (position {position}) lost no frame, but was not delivered; "
+            f"{int(undelivered.sum())} such messages"
         )
         return failed(
             INTACT,
@@ -279,14 +279,14 @@ def _none_withheld(
             facts=facts,
         )
     text = (
-        f"{len(index)} of {planned.plan.count} messages, each intact and in order; "
-        f"of those that lost no frame none is missing"
+        f"{len(index)} of {planned.plan.count} messages delivered, each intact and in order; "
+        f"every message without a lost frame was delivered"
     )
     return passed(INTACT, text, traffic.id, evidence=where, facts=facts)
 
 
 def _message_start(planned: Planned, message: int) -> int:
-    """Position of a message's first byte: after the one before it, and after a PAD between them."""
+    """Return the position of a message's first frame."""
     frames = planned.log.frames
     return int(frames["position"][np.flatnonzero(frames["message"] == message)[0]])
 

@@ -1,68 +1,68 @@
-"""Filled gaps: counted one by one, and nothing that came in time lies beneath them.
+"""Checks of gap filling: each filled gap is counted, and none covers a frame that had arrived.
 
     counter 23      3
-    read             | DATA | PAD | DATA | PAD | DATA | PAD |      three that nobody has written
-    image's log      | DATA | PAD 0 0 0 0 | DATA ...            none was there, none came after
+    read             | DATA | PAD | DATA | PAD | DATA | PAD |    3 PADs not sent by the publisher
+    image's log      | DATA | PAD 0 0 0 0 | DATA ...             zeros behind the header of the PAD
 
-A frame that lies in the log keeps out the padding, and the padding keeps out a frame that comes
-later for its own place. So behind a padding's header there is nothing of the frame that it stands
-for; other frames that it covers may have come since.
+A frame in the log prevents padding over it, and padding prevents a later frame from being inserted
+at the same position. So behind the header of the padding there are no bytes of the frame that it
+replaces; other frames that it covers may have arrived since.
 """
 
 import numpy as np
 
-from windtunnel.harness.artifact.host.held_log import IMAGES
+from windtunnel.harness.artifact.host.log_index import IMAGES
 from windtunnel.harness.dissect.driver_files import counter_key
 from windtunnel.harness.dissect.driver_files.log_buffer import TERM_COUNT
 from windtunnel.harness.dissect.frames.flow import aligned_lengths
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
-from windtunnel.harness.verdict.core.evidence import Evidence, KeptLog
+from windtunnel.harness.verdict.core.evidence import Evidence, SavedLog
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
     failed,
+    inconclusive,
     passed,
-    together,
 )
-from windtunnel.harness.verdict.views.coverage import filled_gaps, fills_seen
-from windtunnel.harness.verdict.views.losses import frame_index, lost_on_the_way
+from windtunnel.harness.verdict.views.coverage import fill_bounds, filled_gaps
+from windtunnel.harness.verdict.views.losses import frame_index, link_losses
 
 COUNTED = "gap_fills_counted"
 EMPTY = "gap_fills_cover_nothing"
 
 
 def gap_fills_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A driver's counter of filled gaps is their number in the logs of its images."""
+    """A driver's counter of filled gaps equals their number in the logs of its images."""
     hosts = sorted({each.to_host for each in traffics})
-    return [_host_counts(evidence, host) for host in hosts]
+    return [_check_host(evidence, host) for host in hosts]
 
 
-def _host_counts(evidence: Evidence, host: str) -> Finding:
+def _check_host(evidence: Evidence, host: str) -> Finding:
     case, value = evidence.case, system_value(evidence, host, counter_key.LOSS_GAP_FILLS)
     if isinstance(case, Missing):
-        return could_not_look(COUNTED, case, host)
+        return inconclusive(COUNTED, case, host)
     if isinstance(value, Missing):
-        return could_not_look(COUNTED, value, host)
+        return inconclusive(COUNTED, value, host)
     where = [evidence.name_of(evidence.folder.host(host).counters)]
     least, most, is_whole = 0, 0, True
-    # Of several publishers one reader has one image.
+    # Several publishers of a stream share one image at a subscriber.
     read = [each for each in case.traffic if host in each.subscribers]
     for traffic in (each.between(each.from_host, host) for each in read):
-        found = together(
+        found = all_or_missing(
             evidence.planned(traffic), evidence.frames_seen(traffic), evidence.subscriber(traffic)
         )
         if isinstance(found, Missing):
-            return could_not_look(COUNTED, found, host)
+            return inconclusive(COUNTED, found, host)
         planned, frames, subscriber = found
         where.append(evidence.name_of(evidence.folder.host(host).subscriber(traffic.id).frames))
-        # A reliable stream's late PAD was asked for again, and is the publisher's own.
-        lost = None if traffic.reliable else lost_on_the_way(evidence, traffic)
+        # A late PAD of a reliable stream was retransmitted, and is the publisher's own.
+        lost = None if traffic.reliable else link_losses(evidence, traffic)
         if isinstance(lost, Missing):
-            return could_not_look(COUNTED, lost, host)
-        sure, possible = fills_seen(frames, planned, lost)
+            return inconclusive(COUNTED, lost, host)
+        sure, possible = fill_bounds(frames, planned, lost)
         least, most = least + sure, most + possible
         is_whole &= subscriber.end_position == planned.log.end_position
     name = counter_key.SYSTEM_NAMES[counter_key.LOSS_GAP_FILLS]
@@ -70,50 +70,50 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
     seen = str(least)
     if most > least:
         facts["may_be_seen"], seen = most, f"{least} to {most}"
-    # What nobody read to its end may hold more.
+    # A log that was not read to its end may hold more.
     if value < least or (is_whole and value > most):
-        text = f"counter {counter_key.LOSS_GAP_FILLS} '{name}' says {value}, readers found {seen}"
+        text = f"counter {counter_key.LOSS_GAP_FILLS} '{name}' is {value}, subscribers saw {seen}"
         return failed(COUNTED, text, host, evidence=tuple(where), facts=facts)
-    text = f"{seen} filled gaps in the logs, as counted"
+    text = f"counter '{name}' is {value}, subscribers saw {seen} filled gaps"
     return passed(COUNTED, text, host, evidence=tuple(where), facts=facts)
 
 
 def gap_fills_cover_nothing(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Beneath a filled gap lies nothing of the frame for which it was filled."""
+    """A filled gap contains no bytes of the frame that it replaces."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
-        return could_not_look(EMPTY, wire, traffic.id)
-    found = together(
+        return inconclusive(EMPTY, wire, traffic.id)
+    found = all_or_missing(
         evidence.planned(traffic),
         evidence.frames_seen(traffic),
         evidence.log_of(traffic.to_host, IMAGES, wire.facts.session_id, wire.facts.stream_id),
     )
     if isinstance(found, Missing):
-        return could_not_look(EMPTY, found, traffic.id)
+        return inconclusive(EMPTY, found, traffic.id)
     planned, frames, kept = found
     where = (evidence.name_of(kept.path),)
     starts, spans = filled_gaps(frames, planned)
-    # What lies further back may have been wiped, and written anew.
+    # Older parts of the log may have been cleaned and overwritten.
     recent = starts >= planned.log.end_position - kept.log.term_length
     index, matched = frame_index(planned.log, starts)
-    looked = np.flatnonzero(recent & matched)
+    checked = np.flatnonzero(recent & matched)
     lengths = aligned_lengths(planned.log.frames["frame_length"])
-    for fill in looked.tolist():
+    for fill in checked.tolist():
         position = int(starts[fill])
         length = min(int(spans[fill]), int(lengths[index[fill]]))
         first = _first_byte(kept, position, length)
         if first >= 0:
             text = (
-                f"the gap at position {position} was filled though its frame had come: "
-                f"byte {first} of it lies beneath the padding"
+                f"the gap at position {position} was filled although its frame had arrived: "
+                f"byte {first} of the frame is in the log behind the padding header"
             )
             return failed(EMPTY, text, traffic.id, evidence=where, position=position)
-    text = f"{len(looked)} filled gaps in the last term's length, nothing beneath them"
-    return passed(EMPTY, text, traffic.id, evidence=where, facts={"filled_gaps": len(looked)})
+    text = f"{len(checked)} filled gaps in the last term length, none with bytes of a frame"
+    return passed(EMPTY, text, traffic.id, evidence=where, facts={"filled_gaps": len(checked)})
 
 
-def _first_byte(kept: KeptLog, position: int, length: int) -> int:
-    """The first byte behind a header that is not zero, or -1."""
+def _first_byte(kept: SavedLog, position: int, length: int) -> int:
+    """Return the offset of the first nonzero byte behind a frame header, or -1."""
     term_length = kept.log.term_length
     at = position // term_length % TERM_COUNT * term_length + position % term_length
     written = np.flatnonzero(kept.buf[at + DATA_HEADER_LENGTH : at + length])

@@ -1,9 +1,9 @@
-"""What a sender says when it has nothing to send: SETUPs until it is heard, then heartbeats.
+"""Check of SETUP frames: a sender repeats them until it receives a status message.
 
 SETUP   SETUP   SETUP   DATA DATA ....... heartbeat .. heartbeat .. DATA
 |<100ms>|       ^ SM             |<-- 100 ms -->|
 
-Of a group each SETUP goes to all readers, and any of them may answer it or ask for one.
+In a group each SETUP goes to all receivers, and any of them may answer or request one.
 """
 
 import numpy as np
@@ -22,49 +22,54 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
     failed,
+    inconclusive,
     passed,
-    together,
 )
 from windtunnel.harness.verdict.core.wire import Wire
 
 SETUPS = "setups_until_answered"
 
 INTERVAL_NS = 100_000_000
-"""Between two SETUPs that nobody has answered."""
+"""Interval of SETUPs without a status message in response."""
 
 
 def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """SETUPs leave each 100 ms until a status message comes, and then only when asked for."""
-    found = together(evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host))
+    """SETUPs leave every 100 ms until a status message arrives, then only when requested."""
+    found = all_or_missing(
+        evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
+    )
     if isinstance(found, Missing):
-        return could_not_look(SETUPS, found, traffic.id)
+        return inconclusive(SETUPS, found, traffic.id)
     wire, case, capture = found
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     own = capture.frames[sent_by(capture.frames, case.address(traffic.from_host))]
     own = own[(own["frame_type"] == SETUP) & (own["stream_id"] == traffic.stream_id)]
     if parse_channel(traffic.channel).is_group:
-        # Each reader gets every SETUP, and so does each of its ports.
+        # Each receiver gets every SETUP, on each of its ports.
         own = own[between(own, case.address(traffic.from_host), case.address(traffic.to_host))]
         own = own[own["destination_port"] == own["destination_port"][:1]]
     setups_ns = np.sort(own["time_ns"].astype(np.int64))
-    told_ns = np.sort(status_messages(wire.answered_by_all)["time_ns"].astype(np.int64))
-    heard_ns = int(told_ns[0]) if len(told_ns) else int(np.iinfo(np.int64).max)
-    early = setups_ns[setups_ns < heard_ns]
+    answers_ns = np.sort(
+        status_messages(wire.feedback_arrived_from_all)["time_ns"].astype(np.int64)
+    )
+    first_answer_ns = int(answers_ns[0]) if len(answers_ns) else int(np.iinfo(np.int64).max)
+    early = setups_ns[setups_ns < first_answer_ns]
     lead_ns = _lead_ns(early)
     if lead_ns > INTERVAL_NS + PACE_SLACK_NS:
-        text = f"SETUPs came {lead_ns} ns ahead of one each {INTERVAL_NS} ns"
+        text = f"SETUPs were sent {lead_ns} ns ahead of their interval of {INTERVAL_NS} ns"
         return failed(SETUPS, text, traffic.id, evidence=where)
-    waits = np.diff(np.append(early, heard_ns) if len(told_ns) else early)
+    waits = np.diff(np.append(early, first_answer_ns) if len(answers_ns) else early)
     if (waits > INTERVAL_NS + TOLERANCE_NS).any():
-        text = f"no SETUP left for {int(waits.max())} ns while nobody had answered"
+        text = f"no SETUP was sent for {int(waits.max())} ns before the first status message, "
+        text += f"expected one every {INTERVAL_NS} ns"
         return failed(SETUPS, text, traffic.id, evidence=where)
-    late = _unasked(wire, setups_ns, told_ns)
+    late = _unrequested(wire, setups_ns, answers_ns)
     if len(late):
         text = (
-            f"{len(late)} SETUPs left though a status message had come and none was asked for, "
-            f"the first {int(late[0]) - heard_ns} ns after it"
+            f"{len(late)} unrequested SETUPs were sent after the first status message, "
+            f"the first {int(late[0]) - first_answer_ns} ns after it"
         )
         return failed(SETUPS, text, traffic.id, evidence=where)
     text = f"{len(setups_ns)} SETUPs, {len(early)} of them before the first status message"
@@ -72,24 +77,26 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _lead_ns(setups_ns: NDArray[np.int64]) -> int:
-    """How far SETUPs ran ahead of their pace, counted from any of them.
+    """Return how far SETUPs ran ahead of their interval, counted from any of them.
 
-    One may leave long after its sender looked at its clock, and the next in time for that look: a
-    lead of one interval is no haste, and the next but one makes up for it.
+    A SETUP may leave long after its sender read its clock, and the next one on time for that
+    reading: a lead of one interval is legal, and the interval after that makes up for it.
     """
     due_ns = setups_ns - INTERVAL_NS * np.arange(len(setups_ns))
     return int((np.maximum.accumulate(due_ns) - due_ns).max(initial=0))
 
 
-def _unasked(
-    wire: Wire, setups_ns: NDArray[np.int64], told_ns: NDArray[np.int64]
+def _unrequested(
+    wire: Wire, setups_ns: NDArray[np.int64], answers_ns: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The SETUPs that had no reason: answered long ago, and not asked for since the one before."""
-    frames = wire.answered_by_all
-    asks = frames[(frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) != 0)]
-    asks_ns = np.sort(asks["time_ns"].astype(np.int64))
+    """Return the SETUPs sent after a status message and not requested since the previous one."""
+    frames = wire.feedback_arrived_from_all
+    requests = frames[(frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) != 0)]
+    requests_ns = np.sort(requests["time_ns"].astype(np.int64))
     before_ns = np.append(np.iinfo(np.int64).min, setups_ns[:-1])
-    asked = np.searchsorted(asks_ns, setups_ns, "right") > np.searchsorted(asks_ns, before_ns)
-    heard = np.searchsorted(np.sort(told_ns), setups_ns - TOLERANCE_NS, side="right") > 0
-    late: NDArray[np.int64] = setups_ns[heard & ~asked]
+    requested = np.searchsorted(requests_ns, setups_ns, "right") > np.searchsorted(
+        requests_ns, before_ns
+    )
+    answered = np.searchsorted(np.sort(answers_ns), setups_ns - TOLERANCE_NS, side="right") > 0
+    late: NDArray[np.int64] = setups_ns[answered & ~requested]
     return late

@@ -1,14 +1,15 @@
-"""How far the status messages of a group had allowed its sender to go, by Aeron's strategies.
+"""Sender limits of a group of receivers, by Aeron's flow control strategies.
 
-    max      as far as any receiver has allowed
-    min      as far as every receiver allows that has joined: the least of their last windows
+    max      the highest limit of any receiver
+    min      the lowest of the last limits of all receivers that have joined
     tagged   the same among those whose status messages carry the group's tag
 
-A receiver joins with its first status message unless that lies a window behind the others, and
-leaves by saying so or by silence. Before a group has its least number nothing may be sent. Where
-the driver may be stricter (it holds the limit while a receiver joins, and forgets one only when it
-has nothing to send) the bound here is the wider one: what lies beyond it no driver may do. So who
-may have joined counts for the least number, and only who surely has binds.
+A receiver joins with its first status message, unless that is a window behind the others, and
+leaves with an end-of-stream flag or by timeout. Before a group has its minimum size nothing may be
+sent. Where a driver may be stricter (it holds the limit while a receiver joins, and removes a
+receiver only when it has nothing to send) the bound here is the wider one, which no driver may
+exceed. So a receiver that may have joined counts for the minimum size, but only a receiver that
+certainly has joined limits the sender.
 Source: Aeron's min and tagged multicast flow control.
 """
 
@@ -37,7 +38,7 @@ class _Receiver:
 
 
 class _Group:
-    """Who surely binds the sender, and how far it might have gone so far."""
+    """The receivers that certainly limit the sender, and the highest limit so far."""
 
     def __init__(self, control: FlowControl, start: int) -> None:
         self._control = control
@@ -47,9 +48,11 @@ class _Group:
         self.times_ns: list[int] = []
         self.limits: list[int] = []
 
-    def hear(self, time_ns: int, name: int, limit: int, window: int, is_done: bool) -> None:
-        """Take note of a status message, and before it of those whose time was over."""
-        self.forget_until(time_ns)
+    def on_status_message(
+        self, time_ns: int, name: int, limit: int, window: int, is_done: bool
+    ) -> None:
+        """Process a status message, after expiring the receivers that timed out before it."""
+        self.expire_until(time_ns)
         least = min((each.limit for each in self._joined.values()), default=limit)
         if is_done:
             self._joined.pop(name, None)
@@ -61,8 +64,8 @@ class _Group:
             self.reached = max(self.reached, limit)
         self._note(time_ns)
 
-    def forget_until(self, time_ns: int) -> None:
-        """Forget who was silent for too long, each at its time."""
+    def expire_until(self, time_ns: int) -> None:
+        """Remove the receivers that timed out, each at its time."""
         over = {
             name: each.time_ns + self._control.timeout_ns for name, each in self._joined.items()
         }
@@ -79,38 +82,39 @@ class _Group:
         self.limits.append(self.reached)
 
 
-def binding(wire: Wire, told: Frames, control: FlowControl) -> Frames:
-    """The status messages that a strategy heeds."""
+def limiting_messages(wire: Wire, messages: Frames, control: FlowControl) -> Frames:
+    """Return the status messages that a flow control strategy takes into account."""
     if control.strategy != TAGGED:
-        return told
-    wanted = [_tag(wire, row) == control.group_tag for row in told]
-    picked: Frames = told[np.array(wanted, dtype=np.bool_)]
+        return messages
+    selected = [_tag(wire, row) == control.group_tag for row in messages]
+    picked: Frames = messages[np.array(selected, dtype=np.bool_)]
     return picked
 
 
 def _tag(wire: Wire, row: np.void) -> int | None:
-    """The group tag of a status message; None without one."""
+    """Return the group tag of a status message, or None."""
     if int(row["frame_length"]) < TAGGED_LENGTH:
         return None
     return int(i64_le(wire.sender_buf, int(row["at"]) + SM_GROUP_TAG.offset))
 
 
 def allowed(
-    wire: Wire, told: Frames, control: FlowControl, start: int
+    wire: Wire, messages: Frames, control: FlowControl, start: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """How far the sender might go from which time on: (times, positions), both rising.
+    """Return the sender's limit over time: (times, positions), both increasing.
 
-    `told` are the status messages that count, in order of time; `start` is where the stream begins.
+    `messages` are the status messages to take into account, in order of time; `start` is the
+    stream's first position.
     """
-    times_ns = told["time_ns"].astype(np.int64)
-    at = positions(told, wire.facts.initial_term_id, wire.facts.term_length)
-    limits = at + told["window_bytes"]
+    times_ns = messages["time_ns"].astype(np.int64)
+    at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    limits = at + messages["window_bytes"]
     if control.strategy == MAX:
         return times_ns, np.maximum.accumulate(limits) if len(limits) else limits
     group = _Group(control, start)
-    done = (told["flags"] & SM_FLAG_END_OF_STREAM) != 0
-    columns = (times_ns, told["receiver_id"], limits, told["window_bytes"], done)
+    done = (messages["flags"] & SM_FLAG_END_OF_STREAM) != 0
+    columns = (times_ns, messages["receiver_id"], limits, messages["window_bytes"], done)
     for row in zip(*(each.tolist() for each in columns), strict=True):
-        group.hear(*row)
-    group.forget_until(END_OF_TIME_NS)
+        group.on_status_message(*row)
+    group.expire_until(END_OF_TIME_NS)
     return np.array(group.times_ns, dtype=np.int64), np.array(group.limits, dtype=np.int64)

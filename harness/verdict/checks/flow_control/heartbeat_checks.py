@@ -1,10 +1,10 @@
-"""A sender that has nothing to send, or may not, still tells where it stands.
+"""Check of heartbeats: a sender without data to send, or without window, sends its position.
 
     DATA DATA |<- 100 ms ->| heartbeat |<- 100 ms ->| heartbeat ... DATA
-            ^ the end of what was sent is what each heartbeat tells
+            ^ each heartbeat carries the end position of the data sent
 
-Without heartbeats a receiver would not learn of a frame that was lost last, and would take a sender
-that waits for one that is gone.
+Without heartbeats a receiver could not detect the loss of the last frame, and would time out the
+image of an idle sender.
 """
 
 import numpy as np
@@ -15,10 +15,10 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
     failed,
+    inconclusive,
     passed,
-    together,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -30,20 +30,20 @@ SILENCE = "heartbeats_in_silence"
 INTERVAL_NS = 100_000_000
 """Time without data after which a heartbeat leaves, and between two of them."""
 TOLERANCE_NS = 100_000_000
-"""Aeron's drivers count a duty cycle of more than this as exceeding its threshold: one that is well
-has looked at its publications again within it."""
+"""Aeron's drivers count a duty cycle of more than this as exceeding its threshold: a healthy driver
+has polled its publications again within it."""
 
 
 def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """While no data leaves, a heartbeat leaves each 100 ms and tells how far was sent."""
-    found = together(
+    """While no data is sent, a heartbeat with the last sent position leaves every 100 ms."""
+    found = all_or_missing(
         evidence.wire(traffic),
         evidence.publisher(traffic),
         evidence.planned(traffic),
         pauses_of(evidence, traffic.from_host),
     )
     if isinstance(found, Missing):
-        return could_not_look(SILENCE, found, traffic.id)
+        return inconclusive(SILENCE, found, traffic.id)
     wire, publisher, planned, pauses = found
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     misplaced = _misplaced(wire, planned.log.start_position)
@@ -52,47 +52,47 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(
             SILENCE, text, traffic.id, evidence=where, position=position, kind=Kind.PROTOCOL
         )
-    first_sent = wire.sent.frames["time_ns"][~wire.resent()].astype(np.int64)
-    beats = wire.beats_sent["time_ns"].astype(np.int64)
+    first_sent = wire.sent.frames["time_ns"][~wire.retransmitted()].astype(np.int64)
+    beats = wire.heartbeats_sent["time_ns"].astype(np.int64)
     marks = np.sort(np.concatenate([first_sent, beats]))
     marks = marks[marks < publisher.ended_ns]
     if len(marks) == 0:
-        gap = Missing(where[0], "shows neither data nor heartbeat")
-        return could_not_look(SILENCE, gap, traffic.id)
+        gap = Missing(where[0], "has neither data nor heartbeats")
+        return inconclusive(SILENCE, gap, traffic.id)
     ends = np.append(marks[1:], publisher.ended_ns)
     gaps = ends - marks - pauses.within_ns(marks, ends)
     late = np.flatnonzero(gaps > INTERVAL_NS + TOLERANCE_NS)
     if len(late):
         after_ms = int(marks[late[0]] - marks[0]) // 1_000_000
         text = (
-            f"neither data nor heartbeat for {int(gaps[late[0]]) // 1_000_000} ms from {after_ms} "
-            f"ms after the first on; a heartbeat is due each {INTERVAL_NS // 1_000_000} ms"
+            f"no data and no heartbeat for {int(gaps[late[0]]) // 1_000_000} ms, from {after_ms} "
+            f"ms after the first frame; expected a heartbeat every {INTERVAL_NS // 1_000_000} ms"
         )
         return failed(SILENCE, text, traffic.id, evidence=where)
     data = np.sort(np.append(first_sent[first_sent < publisher.ended_ns], publisher.ended_ns))
     silences = int((np.diff(data) > INTERVAL_NS).sum())
     if not silences:
-        text = f"data never rested for {INTERVAL_NS // 1_000_000} ms, so no heartbeat was due"
+        text = f"data never paused for {INTERVAL_NS // 1_000_000} ms, so no heartbeat was due"
         return Finding(SILENCE, Outcome.INCONCLUSIVE, text, traffic.id, where)
-    text = f"data rested {silences} times, and {len(beats)} heartbeats told how far was sent"
+    text = f"{silences} pauses without data, {len(beats)} heartbeats, each with the sent position"
     facts = {"silences": silences, "heartbeats": len(beats)}
     return passed(SILENCE, text, traffic.id, evidence=where, facts=facts)
 
 
 def _misplaced(wire: Wire, start_position: int) -> tuple[int, str] | None:
-    """The first heartbeat that tells anything but the end of what was sent before it."""
+    """Return the first heartbeat whose position is not the end of the data sent before it."""
     facts = wire.facts
-    told = positions(wire.beats_sent, facts.initial_term_id, facts.term_length)
+    heartbeat_positions = positions(wire.heartbeats_sent, facts.initial_term_id, facts.term_length)
     tops = np.concatenate([[start_position], np.maximum.accumulate(wire.sent.ends)])
     before = np.searchsorted(
-        wire.sent.frames["time_ns"].astype(np.int64), wire.beats_sent["time_ns"], side="right"
+        wire.sent.frames["time_ns"].astype(np.int64), wire.heartbeats_sent["time_ns"], side="right"
     )
-    wrong = np.flatnonzero(told != tops[before])
+    wrong = np.flatnonzero(heartbeat_positions != tops[before])
     if len(wrong) == 0:
         return None
     first = int(wrong[0])
-    position = int(told[first])
+    position = int(heartbeat_positions[first])
     return position, (
-        f"a heartbeat told position {position} when {int(tops[before[first]])} was the end of "
-        "what had been sent"
+        f"a heartbeat has position {position}, expected {int(tops[before[first]])}, the end of "
+        "the data sent"
     )

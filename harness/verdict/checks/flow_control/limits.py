@@ -1,11 +1,11 @@
-"""How far a sender may send and a publisher may write, as their counters tell.
+"""Checks of the limit counters of a sender (snd-lmt) and of a publisher (pub-lmt).
 
-    snd-pos          snd-lmt                    snd-lmt = the highest position + window that any
-       |----------------|                       status message has told; it never falls
+    snd-pos          snd-lmt                    snd-lmt = the highest position + window of any
+       |----------------|                       status message; it never decreases
        |- - - - - - - - - - - - pub-lmt         pub-lmt = snd-pos + the publisher's window
 
-Both are read between the moments that move them, so they are compared with all that the sender can
-have known, and with all positions at which it can have stood.
+Counters are sampled between their updates. So a sample is compared with everything that the sender
+may have received by then, and with all positions that it may have had.
 """
 
 import numpy as np
@@ -17,17 +17,17 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.flow_control import FlowControl
 from windtunnel.harness.verdict.checks.flow_control import group_window
-from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, binding
+from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
 from windtunnel.harness.verdict.checks.flow_control.window import status_messages
-from windtunnel.harness.verdict.checks.retransmission.recovery import heard_until_ns
+from windtunnel.harness.verdict.checks.retransmission.recovery import processed_until_ns
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
     failed,
+    inconclusive,
     passed,
-    together,
 )
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.wire import Wire
@@ -35,109 +35,117 @@ from windtunnel.harness.verdict.views.series import Series, known_at, stream_ser
 
 SENDER = "snd_lmt_follows_status"
 PUBLISHER = "pub_lmt_follows_snd_pos"
-_PICKED = "fc"
-"""A channel's flow control, which may take back a limit in favour of a receiver that joined."""
+_FLOW_CONTROL = "fc"
+"""Channel parameter for flow control, which may lower the limit when a receiver joins."""
 
 
 def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """snd-lmt only rises, never beyond what status messages allow, and ends where they do."""
-    found = together(evidence.wire(traffic), evidence.planned(traffic))
+    """snd-lmt never decreases, never passes the limit of status messages, and ends at it."""
+    found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
     if isinstance(found, Missing):
-        return could_not_look(SENDER, found, traffic.id)
+        return inconclusive(SENDER, found, traffic.id)
     wire, planned = found
     series = stream_series(evidence, traffic.from_host, counter_key.SENDER_LIMIT, wire)
     if isinstance(series, Missing):
-        return could_not_look(SENDER, series, traffic.id)
+        return inconclusive(SENDER, series, traffic.id)
     where = _where(evidence, traffic)
     start = planned.log.start_position
     channel = parse_channel(traffic.channel)
     control = channel.flow_control if channel.is_group else FlowControl(MAX)
-    told = binding(wire, status_messages(wire.answered_by_all), control)
-    times_ns, highest = group_window.allowed(wire, told, control, start)
+    messages = limiting_messages(wire, status_messages(wire.feedback_arrived_from_all), control)
+    times_ns, highest = group_window.allowed(wire, messages, control, start)
     allowed = known_at(times_ns, highest, series.read_before_ns, start)
     falls = 1 + np.flatnonzero(np.diff(series.values) < 0)
-    takes_back = _PICKED in channel.parameters
+    takes_back = _FLOW_CONTROL in channel.parameters
     if len(falls) and not takes_back:
         at = int(falls[0])
         before, value = int(series.values[at - 1]), int(series.values[at])
-        text = f"snd-lmt fell from {before} to {value} at sample {at}"
+        text = f"snd-lmt decreased from {before} to {value} at sample {at}"
         return failed(SENDER, text, traffic.id, evidence=where, position=value)
     ahead = np.flatnonzero(series.values > allowed)
     if len(ahead):
         at = int(ahead[0])
         value = int(series.values[at])
-        text = f"snd-lmt was {value} when status messages had allowed {int(allowed[at])} at most"
+        text = f"snd-lmt was {value}, but status messages had allowed {int(allowed[at])} at most"
         return failed(SENDER, text, traffic.id, evidence=where, position=value)
     least = _least(wire, start)
     if series.last < least and not takes_back:
-        text = f"snd-lmt ended at {series.last}, a status message had allowed {least}"
+        text = f"snd-lmt ended at {series.last}, expected at least {least} by a status message"
         more = {"evidence": where, "position": series.last, "kind": Kind.STATE}
         return failed(SENDER, text, traffic.id, **more)
-    text = f"{len(series.values)} samples of snd-lmt, each within {len(told)} status messages"
+    text = f"{len(series.values)} samples of snd-lmt, each within the limit of {len(messages)} "
+    text += "status messages"
     return passed(SENDER, text, traffic.id, evidence=where)
 
 
 def _least(wire: Wire, start: int) -> int:
-    """What this reader's genuine status messages had allowed before the sender's last moments."""
-    told = status_messages(wire.answered)
-    limits = positions(told, wire.facts.initial_term_id, wire.facts.term_length)
-    limits = limits + told["window_bytes"]
-    genuine = np.isin(_words(told), _words(status_messages(wire.answering)))
-    heard = told["time_ns"] <= heard_until_ns(wire)
-    return int(limits[genuine & heard].max(initial=start))
+    """Return the limit of this receiver's genuine status messages before the sender shut down."""
+    messages = status_messages(wire.feedback_arrived)
+    limits = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
+    limits = limits + messages["window_bytes"]
+    genuine = np.isin(_contents(messages), _contents(status_messages(wire.feedback_sent)))
+    processed = messages["time_ns"] <= processed_until_ns(wire)
+    return int(limits[genuine & processed].max(initial=start))
 
 
-def _words(told: NDArray[np.void]) -> NDArray[np.void]:
-    """What each status message says, as one value."""
+def _contents(messages: NDArray[np.void]) -> NDArray[np.void]:
+    """Return the contents of each status message as one comparable value."""
     names = ["term_id", "term_offset", "window_bytes", "receiver_id"]
-    plain = np.stack([told[name].astype(np.int64) for name in names], axis=1)
+    plain = np.stack([messages[name].astype(np.int64) for name in names], axis=1)
     kind = np.dtype((np.void, plain.dtype.itemsize * len(names)))
     return np.ascontiguousarray(plain).view(kind).ravel()
 
 
 def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """pub-lmt is where the sender has been, or just one window of the publisher ahead of that."""
-    found = together(evidence.wire(traffic), evidence.planned(traffic))
+    """pub-lmt equals a sender position, or one publication window more."""
+    found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
     if isinstance(found, Missing):
-        return could_not_look(PUBLISHER, found, traffic.id)
+        return inconclusive(PUBLISHER, found, traffic.id)
     wire, planned = found
     series = stream_series(evidence, traffic.from_host, counter_key.PUBLISHER_LIMIT, wire)
     if isinstance(series, Missing):
-        return could_not_look(PUBLISHER, series, traffic.id)
+        return inconclusive(PUBLISHER, series, traffic.id)
     where = _where(evidence, traffic)
     window = parse_channel(traffic.channel).publication_window_bytes
     window = traffic.term_length // 2 if window is None else window
     start, ends = planned.log.start_position, [planned.log.end_position]
-    # A publisher that leaves early leaves the limit at the end of what it produced.
-    said = evidence.publisher(traffic)
-    if not isinstance(said, Missing):
-        ends.append(said.end_position)
-    stood = np.unique(np.concatenate([[start, *ends], wire.sent.ends]))
-    offence = _misplaced(series, stood, window) or _hurried(series, wire, window, start, ends)
-    if offence is not None:
-        value, text = offence
+    # A publisher that ends early leaves the limit at its own last position.
+    facts = evidence.publisher(traffic)
+    if not isinstance(facts, Missing):
+        ends.append(facts.end_position)
+    sender_positions = np.unique(np.concatenate([[start, *ends], wire.sent.ends]))
+    violation = _misplaced(series, sender_positions, window) or _too_far_ahead(
+        series, wire, window, start, ends
+    )
+    if violation is not None:
+        value, text = violation
         return failed(PUBLISHER, text, traffic.id, evidence=where, position=value)
-    ahead = int(np.isin(series.values, stood + window).sum())
-    text = f"{ahead} of {len(series.values)} samples of pub-lmt were {window} ahead of the sender"
+    ahead = int(np.isin(series.values, sender_positions + window).sum())
+    text = f"{ahead} of {len(series.values)} samples of pub-lmt were {window} bytes ahead of the "
+    text += "sender, the others at its position"
     return passed(PUBLISHER, text, traffic.id, evidence=where, facts={"ahead": ahead})
 
 
-def _misplaced(series: Series, stood: NDArray[np.int64], window: int) -> tuple[int, str] | None:
-    """The first sample that is at no place where the sender can have put the limit."""
-    wrong = np.flatnonzero(~np.isin(series.values, np.concatenate([stood, stood + window])))
+def _misplaced(
+    series: Series, sender_positions: NDArray[np.int64], window: int
+) -> tuple[int, str] | None:
+    """Return the first sample that is neither a sender position nor a window ahead of one."""
+    wrong = np.flatnonzero(
+        ~np.isin(series.values, np.concatenate([sender_positions, sender_positions + window]))
+    )
     if len(wrong) == 0:
         return None
     value = int(series.values[wrong[0]])
     return value, (
-        f"pub-lmt was {value}, where no datagram ends, neither there nor {window} before; "
-        f"{len(wrong)} of {len(series.values)} samples are so"
+        f"pub-lmt was {value}, but no datagram ends there or {window} bytes before; "
+        f"{len(wrong)} of {len(series.values)} samples are wrong"
     )
 
 
-def _hurried(
+def _too_far_ahead(
     series: Series, wire: Wire, window: int, start: int, ends: list[int]
 ) -> tuple[int, str] | None:
-    """The first sample that is more than a window ahead of what had been sent."""
+    """Return the first sample that is more than a window ahead of the data sent."""
     times_ns = wire.sent.frames["time_ns"].astype(np.int64)
     sent = known_at(times_ns, np.maximum.accumulate(wire.sent.ends), series.read_before_ns, start)
     ahead = np.flatnonzero((series.values > sent + window) & ~np.isin(series.values, ends))
@@ -145,7 +153,7 @@ def _hurried(
         return None
     at = int(ahead[0])
     value = int(series.values[at])
-    return value, f"pub-lmt was {value} when {int(sent[at])} had been sent, window {window}"
+    return value, f"pub-lmt was {value}, but only {int(sent[at])} had been sent, window {window}"
 
 
 def _where(evidence: Evidence, traffic: TrafficCase) -> tuple[str, ...]:

@@ -1,10 +1,11 @@
-"""Flow control: a sender never goes beyond what the receiver's status messages have allowed.
+"""Check of flow control: a sender never sends beyond the limit set by status messages.
 
     position   |---- sent ----|- - - - allowed - - - -|      limit = max(position + window) of all
                               ^ now                   ^      status messages that have arrived
 
-The status messages are those that the capture at the sender's host saw before the frame left: the
-sender cannot have known of any other. Of a group, whose windows bind is the channel's strategy.
+The status messages are those that the capture at the sender's host saw before the frame left; the
+sender cannot have received any others. In a group, the channel's flow control strategy selects the
+windows that count.
 """
 
 import numpy as np
@@ -17,9 +18,9 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.schema.flow_control import FlowControl
 from windtunnel.harness.verdict.checks.flow_control import group_window
-from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, binding
+from windtunnel.harness.verdict.checks.flow_control.group_window import MAX, limiting_messages
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look, failed, passed
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.wire import Wire
 from windtunnel.harness.verdict.views.series import known_at
 
@@ -27,29 +28,31 @@ WITHIN = "sends_within_window"
 
 
 def status_messages(frames: Frames) -> Frames:
-    """The status messages that tell a position, among SM and NAK frames."""
+    """Return the status messages that carry a position, among SM and NAK frames."""
     picked: Frames = frames[
         (frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) == 0)
     ]
     return picked
 
 
-def beyond_any_image(traffic: TrafficCase, told: Frames, frames: Frames) -> NDArray[np.bool_]:
-    """Which frames of a stream come further ahead of what was told last than an image takes any.
+def beyond_image_window(
+    traffic: TrafficCase, messages: Frames, frames: Frames
+) -> NDArray[np.bool_]:
+    """Mark the frames of a stream too far ahead of the last status message for an image to accept.
 
-    Behind a PAD, which needs room for its header alone, a sender may be half a term ahead.
-    `told` are all that the receiver's host sent, in the order of time.
+    Behind a PAD, which needs window for its header only, a sender may be half a term ahead.
+    `messages` are all frames that the receiver's host sent, in order of time.
     """
     beyond = np.zeros(len(frames), dtype=np.bool_)
-    told = status_messages(told)
-    told = told[told["stream_id"] == traffic.stream_id]
-    for session_id in np.unique(told["session_id"]):
-        own = told[told["session_id"] == session_id]
+    messages = status_messages(messages)
+    messages = messages[messages["stream_id"] == traffic.stream_id]
+    for session_id in np.unique(messages["session_id"]):
+        own = messages[messages["session_id"] == session_id]
         is_own = frames["session_id"] == session_id
         chosen = np.flatnonzero(is_own & (frames["stream_id"] == traffic.stream_id))
         at = np.searchsorted(own["time_ns"], frames["time_ns"][chosen], side="right") - 1
         chosen, last = chosen[at >= 0], own[at[at >= 0]]
-        # Numbers of terms come round: their difference is right in 32 bits.
+        # Term ids wrap around; their difference is correct in 32 bits.
         terms = frames["term_id"][chosen].astype(np.int32) - last["term_id"].astype(np.int32)
         offsets = frames["term_offset"][chosen].astype(np.int64) - last["term_offset"]
         ahead = terms.astype(np.int64) * traffic.term_length + offsets
@@ -58,18 +61,18 @@ def beyond_any_image(traffic: TrafficCase, told: Frames, frames: Frames) -> NDAr
 
 
 def sends_within_window(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """No frame was first sent beyond the window of the status messages that had arrived."""
+    """No new frame was sent beyond the limit of the status messages that had arrived."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
-        return could_not_look(WITHIN, wire, traffic.id)
+        return inconclusive(WITHIN, wire, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
     channel = parse_channel(traffic.channel)
     control = channel.flow_control if channel.is_group else FlowControl(MAX)
-    told = wire.answered_by_all if channel.is_group else wire.answered
-    allowing = binding(wire, status_messages(told), control)
+    feedback = wire.feedback_arrived_from_all if channel.is_group else wire.feedback_arrived
+    allowing = limiting_messages(wire, status_messages(feedback), control)
     if len(allowing) == 0:
-        gap = Missing(where[0], "shows no status message that reached the publisher's host")
-        return could_not_look(WITHIN, gap, traffic.id)
+        gap = Missing(where[0], "has no status message that arrived at the publisher's host")
+        return inconclusive(WITHIN, gap, traffic.id)
     return _judge(wire, allowing, control, traffic, where)
 
 
@@ -80,9 +83,9 @@ def _judge(
     traffic: TrafficCase,
     where: tuple[str, ...],
 ) -> Finding:
-    first = ~wire.resent()
+    first = ~wire.retransmitted()
     frames, starts = wire.sent.frames[first], wire.sent.starts[first]
-    # A PAD needs room for what travels of it, its header, though it is charged whole.
+    # A PAD needs window only for its header, which is all that is sent, but uses its full length.
     reached = np.where(
         frames["frame_type"] == PAD, starts + DATA_HEADER_LENGTH, wire.sent.ends[first]
     )
@@ -94,16 +97,16 @@ def _judge(
         at = int(beyond[0])
         position, limit = int(starts[at]), int(allowed[at])
         early = int(frames["time_ns"][at]) < int(times_ns[0])
-        why = "before any status message had come" if early else f"the limit was {limit}"
+        why = "before any status message had arrived" if early else f"the limit was {limit}"
         text = (
-            f"the frame at position {position} went up to {int(reached[at])}, {why}; "
-            f"{len(beyond)} of {len(frames)} frames were sent too early"
+            f"the frame at position {position} was sent up to {int(reached[at])}, {why}; "
+            f"{len(beyond)} of {len(frames)} frames exceed the limit"
         )
         return failed(WITHIN, text, traffic.id, evidence=where, position=position)
     left = int((allowed - reached).min()) if len(reached) else 0
-    told = {"frames": len(frames), "status_messages": len(allowing), "least_room": left}
+    facts = {"frames": len(frames), "status_messages": len(allowing), "least_room": left}
     text = (
-        f"{len(frames)} frames stayed within the windows of {len(allowing)} status messages, "
-        f"the nearest {left} bytes before its limit"
+        f"{len(frames)} frames within the limits of {len(allowing)} status messages, "
+        f"the closest {left} bytes below its limit"
     )
-    return passed(WITHIN, text, traffic.id, evidence=where, facts=told)
+    return passed(WITHIN, text, traffic.id, evidence=where, facts=facts)

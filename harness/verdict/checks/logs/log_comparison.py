@@ -1,12 +1,12 @@
-"""The logs themselves: what the receiving driver rebuilt, beside what the publisher wrote.
+"""Comparison of log buffers: the image's log against the publication's log, byte by byte.
 
     publication's log   |  term n-1   | - - term n - - |            both as they were at the end
     image's log         |  term n-1   | - - term n - - |
-                           <----- the last term's length ----->     what neither may have wiped
+                           <----- the last term's length ----->     not cleaned in either
 
-A driver wipes what lies a term's length behind its slowest reader, so the last term's length is
-there in both whatever happened before. A gap that was filled from before it on has its only header
-out of reach, so the walk begins behind it.
+A driver cleans the log one term length behind its slowest reader, so both logs always hold the last
+term length. A filled gap that begins before that range has its only header outside it, so the
+comparison starts after such a gap.
 """
 
 from dataclasses import dataclass, replace
@@ -15,92 +15,94 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.frame_seen import headers
-from windtunnel.harness.artifact.host.held_log import IMAGES, PUBLICATIONS
+from windtunnel.harness.artifact.host.log_index import IMAGES, PUBLICATIONS
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
 from windtunnel.harness.dissect.driver_files import log_walk
 from windtunnel.harness.dissect.driver_files.log_buffer import TERM_COUNT, LogFrame, read_frame
 from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.dissect.frames.flow import aligned_lengths
 from windtunnel.harness.scenario.resolved.case import TrafficCase
-from windtunnel.harness.verdict.core.evidence import Evidence, KeptLog
+from windtunnel.harness.verdict.core.evidence import Evidence, SavedLog
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
     failed,
+    inconclusive,
     passed,
-    together,
 )
 from windtunnel.harness.verdict.core.wire import Wire
-from windtunnel.harness.verdict.views.damage import payload_damage, repaired_log
-from windtunnel.harness.verdict.views.stretch import owed_from
+from windtunnel.harness.verdict.views.damage import payload_damage, undo_log_damage
+from windtunnel.harness.verdict.views.stretch import expected_join_position
 
 EQUAL = "image_log_equals_publication"
 FILLS_MAX = 1 << 16
-"""So many filled gaps are remembered: a term of the least frames has fewer."""
+"""Limit of recorded filled gaps: a term of minimum-length frames has fewer."""
 
 
 @dataclass(frozen=True)
-class _Pair:
-    """The same positions of both logs."""
+class _LogPair:
+    """The same range of positions of both logs."""
 
     publication: NDArray[np.uint8]
     image: NDArray[np.uint8]
     low: int
-    "Position of the first byte of both."
+    "Position of the first byte."
     first: int
-    "Position of the first frame that is surely whole in both."
+    "Position of the first frame that is certainly complete in both."
     end: int
     "The publication's last position."
 
 
 def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The image's log holds the publication's frames byte for byte, except for filled gaps."""
+    """The image's log equals the publication's log byte for byte, except for filled gaps."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
-        return could_not_look(EQUAL, wire, traffic.id)
+        return inconclusive(EQUAL, wire, traffic.id)
     stream = wire.facts.session_id, wire.facts.stream_id
-    found = together(
+    found = all_or_missing(
         evidence.log_of(traffic.from_host, PUBLICATIONS, *stream),
         evidence.log_of(traffic.to_host, IMAGES, *stream),
         evidence.subscriber(traffic),
     )
     if isinstance(found, Missing):
-        return could_not_look(EQUAL, found, traffic.id)
+        return inconclusive(EQUAL, found, traffic.id)
     publication, image, subscriber = found
     where = (evidence.name_of(publication.path), evidence.name_of(image.path))
     for name in ("initial_term_id", "term_length"):
         wrote, rebuilt = publication.log.metadata[name], image.log.metadata[name]
         if wrote != rebuilt:
-            text = f"{name} is {wrote} in the publication's log and {rebuilt} in the image's"
+            text = f"{name} is {wrote} in the publication's log, but {rebuilt} in the image's log"
             return failed(EQUAL, text, traffic.id, evidence=where, conclusive=True)
     padding = _padding(evidence, traffic, wire)
     if isinstance(padding, Missing):
-        return could_not_look(EQUAL, padding, traffic.id)
-    join = owed_from(evidence, traffic, subscriber)
+        return inconclusive(EQUAL, padding, traffic.id)
+    join = expected_join_position(evidence, traffic, subscriber)
     pair = _pair(publication, image, wire, join, padding)
     if pair is None:
-        gap = Missing(where[0], "holds no frame that the captures show as sent and no fill covers")
-        return could_not_look(EQUAL, gap, traffic.id)
-    return _compare(traffic, _as_ordered(evidence, traffic, pair), publication, image, where)
+        gap = Missing(where[0], "has no frame that was captured as sent and is not in a filled gap")
+        return inconclusive(EQUAL, gap, traffic.id)
+    return _compare(
+        traffic, _undo_ordered_damage(evidence, traffic, pair), publication, image, where
+    )
 
 
-def _as_ordered(evidence: Evidence, traffic: TrafficCase, pair: _Pair) -> _Pair:
-    """Both logs, with the damage to payload taken back that the scenario ordered."""
-    found = together(evidence.case, evidence.decisions, evidence.planned(traffic))
+def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPair) -> _LogPair:
+    """Return both logs with the payload corruption undone that the scenario specifies."""
+    found = all_or_missing(evidence.case, evidence.decisions, evidence.planned(traffic))
     if isinstance(found, Missing):
         return pair
     case, decisions, planned = found
     damage = payload_damage(decisions, case, traffic, planned.log)
     return replace(
-        pair, image=repaired_log(pair.image, pair.publication, pair.low, planned.log, damage)
+        pair, image=undo_log_damage(pair.image, pair.publication, pair.low, planned.log, damage)
     )
 
 
 def _padding(
     evidence: Evidence, traffic: TrafficCase, wire: Wire
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | Missing:
-    """Where each PAD began and ended that the reader saw; of a reliable stream none may matter."""
+    """Return the start and end of each PAD that the subscriber saw; none for a reliable stream."""
     nothing = np.zeros(0, dtype=np.int64)
     if traffic.reliable:
         return nothing, nothing
@@ -114,13 +116,13 @@ def _padding(
 
 
 def _pair(
-    publication: KeptLog,
-    image: KeptLog,
+    publication: SavedLog,
+    image: SavedLog,
     wire: Wire,
     join: int,
     padding: tuple[NDArray[np.int64], NDArray[np.int64]],
-) -> _Pair | None:
-    """What both logs hold for certain; None when no frame is known to begin there."""
+) -> _LogPair | None:
+    """Return the range that both logs certainly hold; None if no frame is known to begin there."""
     log = publication.log
     tail = log.tails()[log.active_term_index]
     end = tail.position
@@ -133,7 +135,7 @@ def _pair(
     first = int(stops[(begins < first) & (stops > first)].max(initial=first))
     if first >= end:
         return None
-    return _Pair(
+    return _LogPair(
         publication=_stretch(publication, low, end),
         image=_stretch(image, low, end),
         low=low,
@@ -142,8 +144,8 @@ def _pair(
     )
 
 
-def _stretch(kept: KeptLog, low: int, end: int) -> NDArray[np.uint8]:
-    """The bytes of a log from one position to another, not more than two terms apart."""
+def _stretch(kept: SavedLog, low: int, end: int) -> NDArray[np.uint8]:
+    """Return the bytes of a log between two positions at most two terms apart."""
     length = kept.log.term_length
     parts = []
     while low < end:
@@ -155,7 +157,11 @@ def _stretch(kept: KeptLog, low: int, end: int) -> NDArray[np.uint8]:
 
 
 def _compare(
-    traffic: TrafficCase, pair: _Pair, publication: KeptLog, image: KeptLog, where: tuple[str, ...]
+    traffic: TrafficCase,
+    pair: _LogPair,
+    publication: SavedLog,
+    image: SavedLog,
+    where: tuple[str, ...],
 ) -> Finding:
     fills = np.zeros((FILLS_MAX, 2), dtype=np.int64)
     result = np.zeros(log_walk.RESULT_LENGTH, dtype=np.int64)
@@ -169,41 +175,42 @@ def _compare(
     )
     status, at, byte, frames, filled = (int(each) for each in result)
     position = pair.low + at
-    written = f"the publication's log has {_words(publication, position)}"
-    rebuilt = f"the image's {_words(image, position)}"
+    written = f"the publication's log has {_frame_text(publication, position)}"
+    rebuilt = f"the image's {_frame_text(image, position)}"
     facts = {"frames": frames, "filled_gaps": filled, "from": pair.first, "to": pair.end}
     more = {"evidence": where, "facts": facts}
     if status == log_walk.PUBLICATION_ENDS:
-        text = f"the walk ends at {position}, before the tail at {pair.end}: {written}"
+        text = f"the publication's log ends at position {position}, before its tail at "
+        text += f"{pair.end}: {written}"
         return failed(EQUAL, text, traffic.id, position=position, **more)
     if status == log_walk.IMAGE_ENDS:
-        text = f"the image's log ends at position {position} of {pair.end}: {written}"
+        text = f"the image's log ends at position {position}, expected {pair.end}: {written}"
         return failed(EQUAL, text, traffic.id, position=position, **more)
     if status == log_walk.DIFFERENT:
         text = f"at position {position} byte {byte} of the frame differs: {written}, {rebuilt}"
         return failed(EQUAL, text, traffic.id, position=position, conclusive=True, **more)
     if filled and traffic.reliable:
         position = pair.low + int(fills[0, 0])
-        written = f"the publication's log has {_words(publication, position)}"
-        rebuilt = f"the image's {_words(image, position)}"
-        text = f"a gap was filled at position {position} of a reliable stream: {written}, {rebuilt}"
+        written = f"the publication's log has {_frame_text(publication, position)}"
+        rebuilt = f"the image's {_frame_text(image, position)}"
+        text = f"gap filled at position {position} of a reliable stream: {written}, {rebuilt}"
         return failed(EQUAL, text, traffic.id, position=position, conclusive=True, **more)
     text = (
         f"positions {pair.first} to {pair.end}: {frames} frames, "
-        f"{filled} gaps filled, all else the same in both logs"
+        f"{filled} gaps filled, otherwise identical in both logs"
     )
     return passed(EQUAL, text, traffic.id, **more)
 
 
-def _words(kept: KeptLog, position: int) -> str:
-    """What lies at a position of a log, in words."""
+def _frame_text(kept: SavedLog, position: int) -> str:
+    """Describe the frame at a position of a log."""
     length = kept.log.term_length
     frame = read_frame(kept.log, position // length % TERM_COUNT, position % length)
-    return "nothing: the file ends" if frame is None else header_words(frame)
+    return "no data (end of file)" if frame is None else header_text(frame)
 
 
-def header_words(frame: LogFrame) -> str:
-    """A header in words, also one that is none."""
+def header_text(frame: LogFrame) -> str:
+    """Describe a frame header, including an empty or invalid one."""
     if frame.frame_length == 0:
         return "no frame"
     kind = layout.BY_TYPE_CODE.get(frame.type)

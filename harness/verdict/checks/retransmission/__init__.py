@@ -1,1 +1,1 @@
-"""Checks of NAKs, retransmits and recovery from loss."""
+"""Checks of NAKs, retransmits and loss recovery."""

@@ -1,13 +1,12 @@
-"""What a receiver asks for: only whole holes that it can have seen, and not again too soon.
+"""Checks of NAKs: only for complete gaps that the receiver can have detected, and not too often.
 
-    arrived   |####|####|     |####|####|          a hole: what lies before it is there, what lies
-                        ^     ^                    behind it begins where the hole ends
-              asked for [-----)
+    arrived   |####|####|     |####|####|          a gap: everything before it has arrived, and the
+                        ^     ^                    first frame behind it begins where the gap ends
+              NAK       [-----)
 
-All is causal, by the capture at the receiver's host: a driver knows of nothing that has not
-arrived, and it takes what arrives in order. It may have turned away a frame that arrived beyond
-what it was ready to take, or inside a datagram whose first frame it had already; such a frame
-counts as possibly there and possibly not.
+The checks are causal, by the capture at the receiver's host: a driver knows only frames that have
+arrived, and processes them in order. It may have rejected a frame beyond its window, or in a
+datagram whose first frame it already had; such a frame counts as possibly received.
 """
 
 from dataclasses import dataclass
@@ -20,15 +19,15 @@ from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.flow_control.window import status_messages
-from windtunnel.harness.verdict.checks.retransmission.recovery import spilled
+from windtunnel.harness.verdict.checks.retransmission.recovery import socket_drops
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import (
     Finding,
     Missing,
-    could_not_look,
+    all_or_missing,
     failed,
+    inconclusive,
     passed,
-    together,
 )
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import Wire
@@ -44,18 +43,18 @@ ONLY_GAPS = "naks_only_for_gaps"
 PACED = "naks_paced"
 
 STALE_NS = 100_000_000
-"""A NAK this long after its hole was closed is wrong: Aeron's drivers count a duty cycle of more
-than 100 ms as exceeding its threshold, so within that a driver that is well has looked again."""
+"""A NAK this long after its gap was filled is wrong: Aeron's drivers count a duty cycle of more
+than 100 ms as exceeding its threshold, so a healthy driver has scanned for gaps again within it."""
 
 NAK_DELAY_NS = 1_000
-"""A unicast receiver's default, and its ratio of the retry delay to the first."""
+"""A unicast receiver's default NAK delay; the retry delay is RETRY_RATIO times as long."""
 RETRY_RATIO = 100
 PACE_SLACK_NS = 5_000_000
-"""The first of several NAKs may leave late by a time slice of the system, and the last may not."""
+"""The first of several NAKs may leave late by a scheduler time slice, and the last one may not."""
 
 
 @dataclass(frozen=True)
-class _Asked:
+class _Naks:
     """The NAKs of one stream as ranges of positions, in order of time."""
 
     times_ns: NDArray[np.int64]
@@ -63,103 +62,106 @@ class _Asked:
     ends: NDArray[np.int64]
 
 
-def _asked(wire: Wire) -> _Asked:
-    naks = wire.naks(wire.answering)
+def _naks(wire: Wire) -> _Naks:
+    naks = wire.naks(wire.feedback_sent)
     starts = wire.nak_positions(naks)
     times_ns = naks["time_ns"].astype(np.int64)
-    return _Asked(times_ns, starts, starts + naks["nak_length"])
+    return _Naks(times_ns, starts, starts + naks["nak_length"])
 
 
 def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each NAK asks for one whole hole that the receiver's host could see when it was sent."""
+    """Each NAK covers one complete gap that the receiver could detect when it was sent."""
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
-        return could_not_look(ONLY_GAPS, wire, traffic.id)
+        return inconclusive(ONLY_GAPS, wire, traffic.id)
     if isinstance(planned, Missing):
-        return could_not_look(ONLY_GAPS, planned, traffic.id)
+        return inconclusive(ONLY_GAPS, planned, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
-    asked = _asked(wire)
+    naks = _naks(wire)
     start = planned.log.start_position
-    closed_ns = _closed_ns(wire, asked, start)
-    facts = {"naks": len(asked.starts)}
-    for wrong, what in _offences(wire, asked, start, closed_ns):
+    closed_ns = _closed_ns(wire, naks, start)
+    facts = {"naks": len(naks.starts)}
+    for wrong, what in _violations(wire, naks, start, closed_ns):
         at = np.flatnonzero(wrong)
         if len(at) == 0:
             continue
         first = int(at[0])
-        position, end = int(asked.starts[first]), int(asked.ends[first])
+        position, end = int(naks.starts[first]), int(naks.ends[first])
         text = f"the NAK for {end - position} bytes at position {position} {what}"
         if len(at) > 1:
-            text += f", and {len(at) - 1} more do so"
-        dropped = spilled(evidence, traffic.to_host)
+            text += f"; {len(at) - 1} more such NAKs"
+        dropped = socket_drops(evidence, traffic.to_host)
         if dropped:
-            text += f"; yet its sockets dropped {dropped} datagrams that the capture has"
+            text += f"; but the host's sockets dropped {dropped} captured datagrams"
             return Finding(ONLY_GAPS, Outcome.INCONCLUSIVE, text, traffic.id, where, facts=facts)
         return failed(ONLY_GAPS, text, traffic.id, evidence=where, position=position, facts=facts)
-    text = f"{len(asked.starts)} NAKs, each for a hole that was there"
+    text = f"{len(naks.starts)} NAKs, each for an existing gap"
     return passed(ONLY_GAPS, text, traffic.id, evidence=where, facts=facts)
 
 
-def _offences(
-    wire: Wire, asked: _Asked, start: int, closed_ns: NDArray[np.int64]
+def _violations(
+    wire: Wire, naks: _Naks, start: int, closed_ns: NDArray[np.int64]
 ) -> list[tuple[NDArray[np.bool_], str]]:
-    """By NAK what is wrong with it, the gravest first."""
+    """Return masks of violating NAKs, with descriptions, the most severe violation first."""
     term_length = wire.facts.term_length
-    times_ns = asked.times_ns
-    last = asked.ends - 1
-    uneven = (asked.starts % FRAME_ALIGNMENT != 0) | (asked.ends % FRAME_ALIGNMENT != 0)
-    malformed = uneven | (asked.ends <= asked.starts) | (asked.starts < start)
-    malformed |= asked.starts // term_length != last // term_length
+    times_ns = naks.times_ns
+    last = naks.ends - 1
+    uneven = (naks.starts % FRAME_ALIGNMENT != 0) | (naks.ends % FRAME_ALIGNMENT != 0)
+    malformed = uneven | (naks.ends <= naks.starts) | (naks.starts < start)
+    malformed |= naks.starts // term_length != last // term_length
     whole = known_at(*contiguous_by(wire, start), times_ns, start)
-    seen_ns = _seen_ns(wire, asked.ends)
-    known_ns = np.where(asked.ends % term_length == 0, seen_ns, _edge_ns(wire, asked.ends))
+    seen_ns = _seen_ns(wire, naks.ends)
+    known_ns = np.where(naks.ends % term_length == 0, seen_ns, _edge_ns(wire, naks.ends))
     return [
-        (malformed, "is no stretch of whole frames within one term"),
-        (seen_ns > times_ns, "goes beyond all that had arrived"),
-        (closed_ns <= seen_ns, "covers frames that were there before its end was in sight"),
-        (whole < asked.starts, "passes over an earlier hole"),
-        (known_ns > times_ns, "ends where neither a frame nor a known position begins"),
+        (malformed, "is not a frame-aligned range within one term"),
+        (seen_ns > times_ns, "ends beyond the highest arrived position"),
+        (closed_ns <= seen_ns, "covers frames that had already arrived"),
+        (whole < naks.starts, "skips an earlier gap"),
+        (
+            known_ns > times_ns,
+            "does not end at the start of an arrived frame or heartbeat position",
+        ),
     ]
 
 
 def _seen_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """When something at or behind each of these positions had first arrived."""
+    """Return when a frame or heartbeat at or beyond each of these positions first arrived."""
     times_ns, tops = highest_by(wire)
     at = np.searchsorted(tops, ends, side="left")
     return np.append(times_ns, END_OF_TIME_NS)[at]
 
 
 def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """When a frame that begins or ends at each of these positions, or a heartbeat, had arrived."""
+    """Return when a frame that begins or ends at each position, or a heartbeat, first arrived."""
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
-    edges = np.concatenate([wire.arrived.starts, wire.arrived.ends, wire.heartbeats_arrived])
+    edges = np.concatenate([wire.arrived.starts, wire.arrived.ends, wire.heartbeat_positions])
     times_ns = np.concatenate([frame_ns, frame_ns, wire.heartbeat_times_ns])
     return _first_ns(edges, times_ns, ends)
 
 
 def _first_ns(
-    edges: NDArray[np.int64], times_ns: NDArray[np.int64], wanted: NDArray[np.int64]
+    edges: NDArray[np.int64], times_ns: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """The first time of each wanted position among some; END_OF_TIME_NS where it never comes."""
+    """Return the first time of each of some positions among `edges`, or END_OF_TIME_NS."""
     order = np.lexsort((times_ns, edges))
     known, first = np.unique(edges[order], return_index=True)
-    at = np.searchsorted(known, wanted)
+    at = np.searchsorted(known, ends)
     found = at < len(known)
-    found[found] = known[at[found]] == wanted[found]
-    result = np.full(len(wanted), END_OF_TIME_NS, dtype=np.int64)
+    found[found] = known[at[found]] == ends[found]
+    result = np.full(len(ends), END_OF_TIME_NS, dtype=np.int64)
     result[found] = times_ns[order][first][at[found]]
     return result
 
 
-def _closed_ns(wire: Wire, asked: _Asked, start: int) -> NDArray[np.int64]:
-    """When a frame within each range had first come for certain; END_OF_TIME_NS if never."""
-    surely = surely_taken(wire, start)
-    frame_starts = wire.arrived.starts[surely]
-    frame_ns = wire.arrived.frames["time_ns"][surely].astype(np.int64)
+def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
+    """Return when a frame within each range was first received for certain, or END_OF_TIME_NS."""
+    accepted = certainly_accepted(wire, start)
+    frame_starts = wire.arrived.starts[accepted]
+    frame_ns = wire.arrived.frames["time_ns"][accepted].astype(np.int64)
     starts, first = np.unique(frame_starts, return_index=True)
-    ends, times_ns = wire.arrived.ends[surely][first], frame_ns[first]
-    low = np.searchsorted(ends, asked.starts, side="right")
-    high = np.searchsorted(starts, asked.ends, side="left")
+    ends, times_ns = wire.arrived.ends[accepted][first], frame_ns[first]
+    low = np.searchsorted(ends, naks.starts, side="right")
+    high = np.searchsorted(starts, naks.ends, side="left")
     bounds = np.stack([low, np.maximum(low, high)], axis=1).ravel()
     padded = np.append(times_ns, END_OF_TIME_NS)
     if len(bounds) == 0:
@@ -168,11 +170,11 @@ def _closed_ns(wire: Wire, asked: _Asked, start: int) -> NDArray[np.int64]:
     return np.where(low < high, least, END_OF_TIME_NS)
 
 
-def surely_taken(wire: Wire, start: int) -> NDArray[np.bool_]:
-    """Which arrived frames a sound receiver has in its log from then on, whatever its state.
+def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
+    """Mark the arrived frames that a correct receiver inserts into its log, whatever its state.
 
-    A receiver takes a datagram by its first frame, and only if it ends within half a term of its
-    last status message; if it has the first frame already it ignores all the others.
+    A receiver accepts a datagram by its first frame, and only if it ends within half a term of its
+    last status message. If it already has the first frame, it ignores the rest of the datagram.
     """
     frames = wire.arrived.frames
     if len(frames) == 0:
@@ -181,69 +183,69 @@ def surely_taken(wire: Wire, start: int) -> NDArray[np.bool_]:
     sizes = np.diff(np.append(heads, len(frames)))
     head_of = np.repeat(heads, sizes)
     tail_ends = np.repeat(wire.arrived.ends[np.append(heads[1:], len(frames)) - 1], sizes)
-    told = status_messages(wire.answering)
-    consumed = positions(told, wire.facts.initial_term_id, wire.facts.term_length)
+    messages = status_messages(wire.feedback_sent)
+    consumed = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     consumed = np.maximum.accumulate(consumed) if len(consumed) else consumed
     times_ns = frames["time_ns"].astype(np.int64)
-    last_told = known_at(told["time_ns"].astype(np.int64), consumed, times_ns, start)
-    taken = tail_ends <= last_told + wire.facts.term_length // 2
+    last_acknowledged = known_at(messages["time_ns"].astype(np.int64), consumed, times_ns, start)
+    taken = tail_ends <= last_acknowledged + wire.facts.term_length // 2
     _, first_index = np.unique(wire.arrived.starts, return_index=True)
     fresh = np.zeros(len(frames), dtype=np.bool_)
     fresh[first_index] = True
     is_head = head_of == np.arange(len(frames))
-    surely: NDArray[np.bool_] = taken & (is_head | fresh[head_of])
-    return surely
+    accepted: NDArray[np.bool_] = taken & (is_head | fresh[head_of])
+    return accepted
 
 
 def naks_paced(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A hole is asked for again only after the retry delay, and no more once it is closed."""
-    found = together(
+    """A NAK is repeated only after the retry delay, and not after its gap was filled."""
+    found = all_or_missing(
         evidence.wire(traffic), evidence.planned(traffic), pauses_of(evidence, traffic.to_host)
     )
     if isinstance(found, Missing):
-        return could_not_look(PACED, found, traffic.id)
+        return inconclusive(PACED, found, traffic.id)
     wire, planned, pauses = found
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     if parse_channel(traffic.channel).is_group:
-        text = "receivers of a group draw their delays by chance: there is no pace to hold them to"
+        text = "not applicable: receivers of a group use random NAK delays"
         return Finding(PACED, Outcome.INCONCLUSIVE, text, traffic.id, where)
     delay_ns = parse_channel(traffic.receive).nak_delay_ns
     retry_ns = (NAK_DELAY_NS if delay_ns is None else delay_ns) * RETRY_RATIO
-    asked = _asked(wire)
-    order = np.lexsort((asked.times_ns, asked.ends, asked.starts))
-    ranges = np.stack([asked.starts[order], asked.ends[order]], axis=1)
+    naks = _naks(wire)
+    order = np.lexsort((naks.times_ns, naks.ends, naks.starts))
+    ranges = np.stack([naks.starts[order], naks.ends[order]], axis=1)
     fresh = np.flatnonzero(np.any(np.diff(ranges, axis=0, prepend=-1) != 0, axis=1))
     counts = np.diff(np.append(fresh, len(ranges)))
-    times_ns = asked.times_ns[order]
+    times_ns = naks.times_ns[order]
     lasted_ns = times_ns[fresh + counts - 1] - times_ns[fresh] if len(fresh) else counts
-    hurried = np.flatnonzero((counts - 1) * retry_ns > lasted_ns + PACE_SLACK_NS)
+    frequent = np.flatnonzero((counts - 1) * retry_ns > lasted_ns + PACE_SLACK_NS)
     most = int(counts.max()) if len(counts) else 0
     facts = {"naks": len(ranges), "holes": len(fresh), "most_for_one": most}
-    late = _late(wire, asked, planned.log.start_position, pauses)
+    late = _late_nak(wire, naks, planned.log.start_position, pauses)
     if late is not None:
         position, text = late
         return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
-    if len(hurried):
-        at = int(hurried[np.argmin(times_ns[fresh[hurried]])])
+    if len(frequent):
+        at = int(frequent[np.argmin(times_ns[fresh[frequent]])])
         position, end = (int(each) for each in ranges[fresh[at]])
         text = (
             f"{int(counts[at])} NAKs for the same {end - position} bytes at position {position} "
-            f"within {int(lasted_ns[at])} ns, where {retry_ns} ns lie between two"
+            f"within {int(lasted_ns[at])} ns, expected an interval of {retry_ns} ns"
         )
         return failed(PACED, text, traffic.id, evidence=where, position=position, facts=facts)
-    text = f"{len(ranges)} NAKs for {len(fresh)} holes, at most {most} for one"
+    text = f"{len(ranges)} NAKs for {len(fresh)} gaps, at most {most} for one gap"
     return passed(PACED, text, traffic.id, evidence=where, facts=facts)
 
 
-def _late(wire: Wire, asked: _Asked, start: int, pauses: Pauses) -> tuple[int, str] | None:
-    """The first NAK that came long after its hole was closed."""
-    closed_ns = _closed_ns(wire, asked, start)
-    stale_ns = asked.times_ns - closed_ns - pauses.within_ns(closed_ns, asked.times_ns)
+def _late_nak(wire: Wire, naks: _Naks, start: int, pauses: Pauses) -> tuple[int, str] | None:
+    """Return the first NAK sent too long after its gap was filled."""
+    closed_ns = _closed_ns(wire, naks, start)
+    stale_ns = naks.times_ns - closed_ns - pauses.within_ns(closed_ns, naks.times_ns)
     late = np.flatnonzero(stale_ns > STALE_NS)
     if len(late) == 0:
         return None
-    position = int(asked.starts[late[0]])
+    position = int(naks.starts[late[0]])
     return position, (
-        f"a NAK for position {position} came {int(stale_ns[late[0]]) // 1_000_000} ms after its "
-        f"hole was closed, limit {STALE_NS // 1_000_000}; {len(late)} came so late"
+        f"a NAK for position {position} was sent {int(stale_ns[late[0]]) // 1_000_000} ms after "
+        f"its gap was filled, limit {STALE_NS // 1_000_000} ms; {len(late)} were too late"
     )

@@ -1,12 +1,12 @@
-"""Each NAK is answered in one go, whole, and not again while the answer may still be under way.
+"""Checks of a sender's response to NAKs: complete, and not repeated within the linger time.
 
     NAKs     [--------)             [--------)      [--------)
-    sent          #  #  #           passed over           #  #  #
+    sent          #  #  #           ignored               #  #  #
                   |<------- 10 ms ------------->|
 
-An answer is a stretch of datagrams that were sent before and follow each other, in the log and on
-the wire: a sender does nothing else with its stream meanwhile. Of a group any reader's NAK makes
-one, and all its readers get it.
+A response is a series of retransmitted datagrams that are contiguous in the log and consecutive on
+the wire: a sender sends nothing else of the stream in between. In a group, a NAK of any receiver
+triggers a response, which goes to all receivers.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.verdict.checks.retransmission.recovery import system_value
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, could_not_look, failed, passed
+from windtunnel.harness.verdict.core.finding import Finding, Missing, failed, inconclusive, passed
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.core.wire import Wire
 
@@ -31,31 +31,31 @@ COUNTED = "retransmits_counted"
 WINDOW_MAX = 128 * 1024
 WINDOWS = 16
 GROUP_WINDOWS = 4
-"""One answer of a stream brings at most so many windows, each half a term at most."""
+"""Maximum number of windows in one response, each half a term at most."""
 LINGER_NS = 10_000_000
 LINGER_SLACK_NS = 1_000_000
-"""For the times of a capture."""
+"""Tolerance for the timestamps of a capture."""
 
 
 @dataclass(frozen=True)
-class Answers:
-    """What was sent again, in order of time: where each answer begins, ends, and when."""
+class Retransmits:
+    """The responses to NAKs in order of time: start, end and time of each."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     times_ns: NDArray[np.int64]
     sent: NDArray[np.int64]
-    "How far the stream had been sent by then."
+    "The highest position sent by then."
 
 
-def answers(wire: Wire) -> Answers:
-    """The answers that a publisher's host has sent."""
+def retransmits_of(wire: Wire) -> Retransmits:
+    """Return the responses to NAKs that a publisher's host sent."""
     frames = wire.sent.frames
     heads = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
     if len(heads) == 0:
         nothing = np.zeros(0, dtype=np.int64)
-        return Answers(nothing, nothing, nothing, nothing)
-    again = wire.resent()[heads]
+        return Retransmits(nothing, nothing, nothing, nothing)
+    again = wire.retransmitted()[heads]
     begins = wire.sent.starts[heads]
     ends = wire.sent.ends[np.append(heads[1:], len(frames)) - 1]
     reached = np.maximum.accumulate(np.where(again, begins.min(), ends))
@@ -65,118 +65,120 @@ def answers(wire: Wire) -> Answers:
     fresh = np.flatnonzero(~goes_on)
     last = np.append(fresh[1:], len(heads))[np.searchsorted(fresh, first)] - 1
     times_ns = frames["time_ns"][heads].astype(np.int64)
-    return Answers(begins[first], ends[last], times_ns[first], reached[first])
+    return Retransmits(begins[first], ends[last], times_ns[first], reached[first])
 
 
 def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """An answer to a NAK goes on to the end of what was asked for, as far as it had been sent."""
+    """The response to a NAK extends to the end of the NAK, as far as data had been sent."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
-        return could_not_look(WHOLE, wire, traffic.id)
+        return inconclusive(WHOLE, wire, traffic.id)
     short_sends = system_value(evidence, traffic.from_host, counter_key.SHORT_SENDS)
     if isinstance(short_sends, Missing):
-        return could_not_look(WHOLE, short_sends, traffic.id)
+        return inconclusive(WHOLE, short_sends, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
-    found = answers(wire)
-    wanted = _wanted_ends(wire, found, longest_answer(traffic, wire.facts.term_length))
-    short = np.flatnonzero(found.ends < wanted)
+    found = retransmits_of(wire)
+    required = _required_ends(wire, found, max_retransmit_bytes(traffic, wire.facts.term_length))
+    short = np.flatnonzero(found.ends < required)
     facts = {"answers": len(found.starts), "short": len(short), "short_sends": short_sends}
-    # What the system refused to send ends an answer, and is asked for again.
+    # A short send ends a response, and the rest is requested again.
     if len(short) > short_sends:
         at = int(short[0])
         position, end = int(found.starts[at]), int(found.ends[at])
         text = (
-            f"the answer to a NAK at position {position} ended at {end}, asked for and sent "
-            f"before was all up to {int(wanted[at])}; {len(short)} of {len(found.starts)} are so"
+            f"the response to a NAK at position {position} ended at {end}, expected "
+            f"{int(required[at])}; {len(short)} of {len(found.starts)} responses are too short"
         )
         return failed(WHOLE, text, traffic.id, evidence=where, position=position, facts=facts)
-    text = f"{len(found.starts)} answers, each to the end of its NAK"
+    text = f"{len(found.starts)} responses, each up to the end of its NAK"
     return passed(WHOLE, text, traffic.id, evidence=where, facts=facts)
 
 
-def longest_answer(traffic: TrafficCase, term_length: int) -> int:
-    """Bytes that one NAK may surely ask for, by Aeron's defaults or the word of the channel."""
+def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
+    """Return the bytes that a response certainly may have, by Aeron's defaults or the channel."""
     channel = parse_channel(traffic.channel)
-    told = channel.flow_control.answered_windows
-    # Of one destination some drivers heed the channel's word, others the driver's setting alone.
-    windows = (told or GROUP_WINDOWS) if channel.is_group else min(WINDOWS, told or WINDOWS)
+    configured = channel.flow_control.answered_windows
+    # For unicast some drivers use the channel's parameter, others the driver's setting only.
+    windows = (
+        (configured or GROUP_WINDOWS) if channel.is_group else min(WINDOWS, configured or WINDOWS)
+    )
     return min(WINDOW_MAX, term_length // 2) * windows
 
 
-def _wanted_ends(wire: Wire, found: Answers, longest: int) -> NDArray[np.int64]:
-    """How far each answer must go at least: the shortest NAK for its place says so."""
-    naks = wire.naks(wire.answered_by_all)
+def _required_ends(wire: Wire, found: Retransmits, longest: int) -> NDArray[np.int64]:
+    """Return the minimum end of each response, by the shortest NAK for its position."""
+    naks = wire.naks(wire.feedback_arrived_from_all)
     starts = wire.nak_positions(naks)
     term_length = wire.facts.term_length
     room = term_length - starts % term_length
     ends = starts + np.minimum(np.minimum(naks["nak_length"], room), longest)
     times_ns = naks["time_ns"].astype(np.int64)
     edges = np.unique(wire.sent.ends)
-    wanted = np.zeros(len(found.starts), dtype=np.int64)
+    required = np.zeros(len(found.starts), dtype=np.int64)
     for index, start in enumerate(found.starts):
-        meant = (starts == start) & (times_ns <= found.times_ns[index])
-        if meant.any():
-            limit = min(int(ends[meant].min()), int(found.sent[index]))
-            # No frame is sent in part.
+        matching = (starts == start) & (times_ns <= found.times_ns[index])
+        if matching.any():
+            limit = min(int(ends[matching].min()), int(found.sent[index]))
+            # Frames are never sent partially.
             at = int(np.searchsorted(edges, limit, side="right")) - 1
-            wanted[index] = edges[at] if at >= 0 else 0
-    return wanted
+            required[index] = edges[at] if at >= 0 else 0
+    return required
 
 
 def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A NAK for what was sent again less than 10 ms ago is passed over.
+    """A NAK for data retransmitted less than 10 ms ago is ignored.
 
-    The linger counts from when the sender looked at its clock, and an answer may leave any time
-    later: two may be as near as one likes, but of three the last comes 10 ms behind the first.
+    The linger time starts when the sender reads its clock, and a response may leave any time later.
+    So two responses may be arbitrarily close, but the third comes 10 ms after the first.
     """
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
-        return could_not_look(SPACED, wire, traffic.id)
+        return inconclusive(SPACED, wire, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.from_host)),)
-    found = answers(wire)
-    naks = wire.naks(wire.answered_by_all)
-    asked_at = positions(naks, wire.facts.initial_term_id, wire.facts.term_length)
-    asked_ns = naks["time_ns"].astype(np.int64)
+    found = retransmits_of(wire)
+    naks = wire.naks(wire.feedback_arrived_from_all)
+    nak_positions = positions(naks, wire.facts.initial_term_id, wire.facts.term_length)
+    nak_times_ns = naks["time_ns"].astype(np.int64)
     least_ns = LINGER_NS - LINGER_SLACK_NS
     same = (found.starts[1:-1] == found.starts[:-2]) & (found.starts[2:] == found.starts[:-2])
     near = found.times_ns[2:] - found.times_ns[:-2] < least_ns
     for at in np.flatnonzero(same & near).tolist():
         first_ns, third_ns = int(found.times_ns[at]), int(found.times_ns[at + 2])
         position = int(found.starts[at])
-        since_ns = _asked_since_ns(asked_ns[asked_at == position], first_ns)
-        between = (asked_ns > since_ns) & (asked_ns <= third_ns)
-        # A unicast sender remembers its last answer only, and one NAK for elsewhere makes another.
-        if (asked_at[between] != position).any():
+        since_ns = _earliest_nak_ns(nak_times_ns[nak_positions == position], first_ns)
+        between = (nak_times_ns > since_ns) & (nak_times_ns <= third_ns)
+        # A unicast sender remembers its last response only; a NAK for another position replaces it.
+        if (nak_positions[between] != position).any():
             continue
         text = (
-            f"position {position} was sent again three times within {third_ns - first_ns} ns, "
-            f"where {LINGER_NS} lie between two"
+            f"position {position} was retransmitted three times within {third_ns - first_ns} ns, "
+            f"expected an interval of {LINGER_NS} ns"
         )
         return failed(SPACED, text, traffic.id, evidence=where, position=position)
-    text = f"{len(found.starts)} answers, none of them to a NAK that had just been answered"
+    text = f"{len(found.starts)} responses, none within the linger time of the one before"
     return passed(SPACED, text, traffic.id, evidence=where)
 
 
-def _asked_since_ns(asked_ns: NDArray[np.int64], answered_ns: int) -> int:
-    """When the NAK can have come at the earliest that was answered then.
+def _earliest_nak_ns(nak_times_ns: NDArray[np.int64], answered_ns: int) -> int:
+    """Return the earliest time of the NAK that a response answers.
 
-    What came behind it may have been taken from the socket behind it, and after its answer.
+    Later NAKs may have been read from the socket after it, and after the response.
     """
-    recent = asked_ns[(asked_ns <= answered_ns) & (asked_ns > answered_ns - LINGER_NS)]
+    recent = nak_times_ns[(nak_times_ns <= answered_ns) & (nak_times_ns > answered_ns - LINGER_NS)]
     return int(recent.min(initial=answered_ns))
 
 
 def retransmits_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A driver counts as many retransmits as it has sent answers, and no more than were asked."""
+    """A driver counts one retransmit for each response, and at most one for each NAK."""
     return [_host_counts(evidence, host) for host in sorted({each.from_host for each in traffics})]
 
 
 def _host_counts(evidence: Evidence, host: str) -> Finding:
     case, value = evidence.case, system_value(evidence, host, counter_key.RETRANSMITS_SENT)
     if isinstance(case, Missing):
-        return could_not_look(COUNTED, case, host)
+        return inconclusive(COUNTED, case, host)
     if isinstance(value, Missing):
-        return could_not_look(COUNTED, value, host)
+        return inconclusive(COUNTED, value, host)
     where = (
         evidence.name_of(evidence.folder.host(host).counters),
         evidence.name_of(evidence.folder.capture(host)),
@@ -185,9 +187,11 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
     for traffic in case.traffic:
         wires = _wires(evidence, traffic, host)
         if isinstance(wires, Missing):
-            return could_not_look(COUNTED, wires, host)
+            return inconclusive(COUNTED, wires, host)
         if any(len(np.unique(each.sent.frames["destination_port"])) > 1 for each in wires):
-            text = f"{traffic.id} goes to several ports of one host: copies look like answers"
+            text = (
+                f"{traffic.id} is sent to several ports of one host: copies look like retransmits"
+            )
             return Finding(COUNTED, Outcome.INCONCLUSIVE, text, host, where)
         fewest, limit = _bounds(wires)
         least, most = least + fewest, most + limit
@@ -195,13 +199,14 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
     facts = {"counted": value, "least": least, "most": most}
     text = f"counter {counter_key.RETRANSMITS_SENT} '{name}' is {value}"
     if not least <= value <= most:
-        text += f", the capture shows {least} to {most} answers"
+        text += f", expected {least} to {most} responses by the capture"
         return failed(COUNTED, text, host, evidence=where, facts=facts)
-    return passed(COUNTED, f"{text}, {least} to {most} answers", host, evidence=where, facts=facts)
+    text += f", expected {least} to {most} responses by the capture"
+    return passed(COUNTED, text, host, evidence=where, facts=facts)
 
 
 def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | Missing:
-    """A stream on its way to each of its readers, if the host publishes it."""
+    """Return a stream's wire to each of its subscribers, if the host publishes it."""
     wires = []
     for reader in traffic.subscribers if host in traffic.publishers else ():
         wire = evidence.wire(traffic.between(host, reader))
@@ -212,14 +217,14 @@ def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | 
 
 
 def _bounds(wires: list[Wire]) -> tuple[int, int]:
-    """The least and the most of a stream's answers, each of which goes to all its readers."""
+    """Return the bounds of a stream's responses, each of which goes to all its subscribers."""
     if not wires:
         return 0, 0
-    # Two answers that follow each other look like one.
-    least = max(len(answers(each).starts) for each in wires)
+    # Two contiguous responses look like one.
+    least = max(len(retransmits_of(each).starts) for each in wires)
     first = wires[0]
-    most = len(first.naks(first.answered_by_all))
-    # Where a reader came late or left early, what was new to it may have been an answer to others.
+    most = len(first.naks(first.feedback_arrived_from_all))
+    # For a subscriber that joined late or left early, a retransmit for others may look new.
     if all(np.array_equal(each.sent.starts, first.sent.starts) for each in wires):
-        most = min(most, len(np.unique(first.sent.frames["datagram"][first.resent()])))
+        most = min(most, len(np.unique(first.sent.frames["datagram"][first.retransmitted()])))
     return least, most

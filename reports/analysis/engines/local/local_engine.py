@@ -1,4 +1,4 @@
-"""The local engine: the same rows by the same kernels on one core, without Spark."""
+"""The local engine: reads captures with the same kernels on one core, without Spark."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -8,15 +8,20 @@ import pyarrow.compute as pc
 
 from windtunnel.harness.dissect.capture.capture_stream import SplitError
 from windtunnel.reports.analysis.reading.capture_files import CaptureFile
-from windtunnel.reports.analysis.reading.parts import PartReader, ReadSettings, plan, summed
-from windtunnel.reports.analysis.reading.schema import CAPTURES, FRAMES, READ_FRAMES, plain
+from windtunnel.reports.analysis.reading.parts import PartReader, ReadSettings, plan, sum_captures
+from windtunnel.reports.analysis.reading.schema import (
+    CAPTURES,
+    FRAMES,
+    READ_FRAMES,
+    decode_dictionaries,
+)
 
 KEPT_BYTES_MAX = 1 << 29
-"""Of a first reading that are kept for the second; a longer capture is read twice."""
+"""Memory for columns kept from the first reading; a longer capture is read twice."""
 
 
 class LocalFrames:
-    """All frames of some files, in the order of the files; may be read again and again."""
+    """All frames of some files, in file order; may be read repeatedly."""
 
     def __init__(
         self,
@@ -28,14 +33,14 @@ class LocalFrames:
         self._on_progress = on_progress
         self._kept: dict[str, list[tuple[pa.RecordBatch, int]]] | None = None
         self.captures: pa.Table = CAPTURES.empty_table()
-        "What became of the packets of each file; of the last reading that came to its end."
+        "Packet counts of each file, from the last complete reading."
 
     def batches(
         self, columns: Sequence[str] = READ_FRAMES.names, keep: Sequence[str] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Batches of these columns, in capture order; tells bytes read since the last one.
+        """Yield batches of these columns, in capture order; report the bytes read for each.
 
-        The columns to `keep` stay in memory for `side_by_side`, if there is room for them.
+        The columns in `keep` stay in memory for `merged`, if they fit.
         """
         rows: list[pa.RecordBatch] = []
         kept: dict[str, list[tuple[pa.RecordBatch, int]]] | None = {} if keep else None
@@ -51,13 +56,11 @@ class LocalFrames:
         self._kept = kept
         self._sum(rows)
 
-    def side_by_side(
-        self, columns: Sequence[str], ahead_ns: dict[str, int]
-    ) -> Iterator[pa.RecordBatch]:
-        """The same, but of all vantage points whatever comes next by time; or the columns kept.
+    def merged(self, columns: Sequence[str], ahead_ns: dict[str, int]) -> Iterator[pa.RecordBatch]:
+        """Yield batches of all vantage points merged by time, from kept columns if possible.
 
-        Batches stay whole and each point's stay in order. `ahead_ns` is how far each point's clock
-        is ahead.
+        Batches are not split, and each point keeps its order. `ahead_ns` is how far each point's
+        clock is ahead.
         """
         rows: list[pa.RecordBatch] = []
         streams = {}
@@ -88,25 +91,25 @@ class LocalFrames:
     def _read(
         self, files: list[CaptureFile], rows: list[pa.RecordBatch], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.RecordBatch, int]]:
-        """Batches with their vantage point and the bytes that they took; fills `rows`."""
+        """Yield vantage point, batch and bytes read; append rows of CAPTURES to `rows`."""
         for part in plan(files, self._settings):
             reader = PartReader(part, self._settings)
-            told = 0
+            reported = 0
             for batch in reader.batches(columns):
-                yield part.file.vantage_point, batch, reader.bytes_read - told
-                told = reader.bytes_read
+                yield part.file.vantage_point, batch, reader.bytes_read - reported
+                reported = reader.bytes_read
             rows.append(reader.captures())
 
     def _sum(self, rows: list[pa.RecordBatch]) -> None:
-        self.captures = summed(pa.Table.from_batches(rows, schema=CAPTURES))
+        self.captures = sum_captures(pa.Table.from_batches(rows, schema=CAPTURES))
 
     def table(self) -> pa.Table:
-        """All frames at once: for captures that fit into memory."""
-        return pa.Table.from_batches(map(plain, self.batches()), schema=FRAMES)
+        """Return all frames as one table, for captures that fit into memory."""
+        return pa.Table.from_batches(map(decode_dictionaries, self.batches()), schema=FRAMES)
 
 
 def _earliest(waiting: dict[str, tuple[pa.RecordBatch, int]], ahead_ns: dict[str, int]) -> str:
-    """The point whose batch begins first, by the nearest clock."""
+    """Return the point whose batch begins first, by corrected clocks."""
     if len(waiting) == 1:
         return next(iter(waiting))
 
@@ -122,7 +125,7 @@ def local_frames(
     settings: ReadSettings,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> LocalFrames:
-    """The frames of files; one reader a file, which also reads what cannot be split."""
+    """Return the frames of files, with one reader per file unless `settings.parts` is set."""
     whole = replace(settings, may_split=settings.parts > 0 and settings.may_split)
     return LocalFrames(files, whole, on_progress)
 

@@ -1,1 +1,1 @@
-"""The Spark engine: its session, its DataFrames, its batches of frames."""
+"""The Spark engine: session, DataFrames and SQL views."""

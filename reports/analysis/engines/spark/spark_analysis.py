@@ -1,10 +1,11 @@
-"""The analyses as steps from DataFrame to DataFrame.
+"""The analysis on Spark, as steps from DataFrame to DataFrame.
 
-    first reading   survey   a row a part                 --> captures, totals: added up here
-    second reading  parcels  thousands of frames a row    --by stream, in capture order--> flows
-                                                          --by stream, by time-----------> links
-A worker holds a stream's state, never its frames. Spark sorts on disk where memory ends, so a
-stream may be of any length; that it sorts parcels and not frames is what makes it quick.
+    first reading   survey         one row per part              --> captures, totals: merged here
+    second reading  frame batches  thousands of frames  --by stream, in capture order--> flows
+                                   per row              --by stream, by time-----------> links
+
+A worker holds the state of a stream, never its frames. Spark sorts on disk when memory is short, so
+a stream may have any length; it is fast because it sorts frame batches, not frames.
 """
 
 import json
@@ -20,26 +21,30 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.functions import create_map, lit
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from windtunnel.reports.analysis.analyze import AnalysisOptions, unseen
-from windtunnel.reports.analysis.engines.spark.frame_batches import PARCEL_ORDER, unpacked
 from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError, first_line
-from windtunnel.reports.analysis.links.joined import Joined, link_table
+from windtunnel.reports.analysis.links.joined import JoinedStreams, link_table
 from windtunnel.reports.analysis.links.links import LINKS
 from windtunnel.reports.analysis.links.points import coarse_offsets, joined_streams
+from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.output.tables import Tables
-from windtunnel.reports.analysis.reading.parts import ReadSettings, summed
-from windtunnel.reports.analysis.reading.survey import opened
+from windtunnel.reports.analysis.reading.parts import ReadSettings, sum_captures
+from windtunnel.reports.analysis.reading.survey import unpack_survey
+from windtunnel.reports.analysis.sources.frame_batches import BATCH_ORDER, unpack_frames
 from windtunnel.reports.analysis.sources.pcap_source import FORMAT
-from windtunnel.reports.analysis.streams.frame_outcomes import FATES, inferred_fates
+from windtunnel.reports.analysis.streams.frame_outcomes import (
+    FRAME_OUTCOMES,
+    inferred_outcomes,
+    missing_batches,
+)
 from windtunnel.reports.analysis.streams.geometry import Geometry, StreamKey, learn_geometry
-from windtunnel.reports.analysis.streams.stream_set import KEY_NAMES, Followed, tables_of
-from windtunnel.reports.analysis.streams.stream_walk import FLOWS_AND_ALL, WalkKey, WalkSettings
+from windtunnel.reports.analysis.streams.stream_set import KEY_NAMES, StreamSet, tables_of
+from windtunnel.reports.analysis.streams.stream_walk import NESTED_FLOWS, WalkKey, WalkSettings
 from windtunnel.reports.analysis.streams.streams import streams_of
 
-PARCELS_AT_ONCE = 32
-"""That go to a worker together: at 2 MB each."""
-ROWS_AT_ONCE = "spark.sql.execution.arrow.maxRecordsPerBatch"
-"""Spark's setting for that; the session's own value comes back when an analysis is over."""
+ARROW_BATCH_ROWS = 32
+"""Frame batches that are passed to a worker together, at 2 MB each."""
+ARROW_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
+"""Spark's setting for it; the session's own value is restored after the analysis."""
 
 _Batches = Iterator[pa.RecordBatch]
 
@@ -47,7 +52,7 @@ _Batches = Iterator[pa.RecordBatch]
 def read_captures(
     spark: SparkSession, paths: list[str], settings: ReadSettings, table: str = "frames"
 ) -> DataFrame:
-    """The frames of captures, or what became of their packets."""
+    """Return a table of the data source `aeron.pcap` for these captures."""
     options = {
         "paths": json.dumps(paths),
         "ports": ",".join(str(each) for each in settings.ports),
@@ -62,133 +67,136 @@ def read_captures(
 
 
 def flows(
-    parcels: DataFrame, known: dict[StreamKey, Geometry], settings: WalkSettings
+    batches: DataFrame, known: dict[StreamKey, Geometry], settings: WalkSettings
 ) -> DataFrame:
-    """Flows with all that is in them: each stream is followed by one worker, in capture order."""
+    """Return NESTED_FLOWS; each stream is processed by one worker, in capture order."""
 
-    def follow(batches: _Batches) -> _Batches:
-        followed = Followed(known, settings)
-        for key, frames in _frames_of(batches):
-            yield from _rows(followed.finish_all_but(key), FLOWS_AND_ALL)
-            for _ in followed.told_of(key, frames):
+    def follow(rows: _Batches) -> _Batches:
+        walks = StreamSet(known, settings)
+        for key, frames in _frames_of(rows):
+            yield from _table_rows(walks.finish_all_but(key), NESTED_FLOWS)
+            for _ in walks.follow_stream(key, frames):
                 pass
-        yield from _rows(followed.finish_all_but(None), FLOWS_AND_ALL)
+        yield from _table_rows(walks.finish_all_but(None), NESTED_FLOWS)
 
-    return _in_capture_order(parcels).mapInArrow(follow, from_arrow_schema(FLOWS_AND_ALL))
+    return _in_capture_order(batches).mapInArrow(follow, from_arrow_schema(NESTED_FLOWS))
 
 
-def inferred(
-    parcels: DataFrame, known: dict[StreamKey, Geometry], points: dict[StreamKey, list[str]]
+def single_point_outcomes(
+    batches: DataFrame, known: dict[StreamKey, Geometry], points: dict[StreamKey, list[str]]
 ) -> DataFrame:
-    """Fates of the frames of streams with one vantage point."""
-    alone = {key: geometry for key, geometry in known.items() if key not in points}
+    """Return FRAME_OUTCOMES of streams with one vantage point."""
+    unjoined = {key: geometry for key, geometry in known.items() if key not in points}
 
-    def follow(batches: _Batches) -> _Batches:
-        followed = Followed(alone)
-        for parcel_key, frames in _frames_of(batches):
-            yield from unseen(followed.finish_all_but(parcel_key), points)
-            for key, walk, rows, told in followed.told_of(parcel_key, frames):
-                yield inferred_fates(key, walk.events.destinations, rows, told)
-        yield from unseen(followed.finish_all_but(None), points)
+    def follow(rows: _Batches) -> _Batches:
+        walks = StreamSet(unjoined)
+        for batch_key, batch in _frames_of(rows):
+            yield from missing_batches(walks.finish_all_but(batch_key), points)
+            for key, walk, frames, walked in walks.follow_stream(batch_key, batch):
+                yield inferred_outcomes(key, walk.events.destinations, frames, walked)
+        yield from missing_batches(walks.finish_all_but(None), points)
 
-    return _in_capture_order(parcels).mapInArrow(follow, from_arrow_schema(FATES))
+    return _in_capture_order(batches).mapInArrow(follow, from_arrow_schema(FRAME_OUTCOMES))
 
 
 def links(
-    parcels: DataFrame,
+    batches: DataFrame,
     known: dict[StreamKey, Geometry],
     points: dict[StreamKey, list[str]],
     offsets: dict[str, int],
-    fates: bool,
+    outcomes: bool,
 ) -> DataFrame:
-    """Links, or fates, of streams with several points: each joined by one worker, by time."""
+    """Return LINKS, or FRAME_OUTCOMES, of streams with several points.
 
-    def join(batches: _Batches) -> _Batches:
-        joined = Joined(known, points, fates)
-        for key, frames in _frames_of(batches):
-            rows, left = joined.finish_all_but(key[1:])
-            yield from left if fates else _rows(rows, LINKS)
-            found = list(joined.feed_one(key, frames))
-            yield from found if fates else ()
-        rows, left = joined.finish_all_but(None)
-        yield from left if fates else _rows(rows, LINKS)
+    Each stream is joined by one worker, in time order.
+    """
 
-    # By the nearest clock, so that a worker need not wait long for the other points.
+    def join(rows: _Batches) -> _Batches:
+        joins = JoinedStreams(known, points, outcomes)
+        for key, frames in _frames_of(rows):
+            link_rows, remaining = joins.finish_all_but(key[1:])
+            yield from remaining if outcomes else _table_rows(link_rows, LINKS)
+            found = list(joins.feed_stream(key, frames))
+            yield from found if outcomes else ()
+        link_rows, remaining = joins.finish_all_but(None)
+        yield from remaining if outcomes else _table_rows(link_rows, LINKS)
+
+    # Sorted by corrected time, so that a worker does not wait long for the other points.
     ahead = create_map(*[lit(each) for pair in sorted(offsets.items()) for each in pair])
-    by_time = parcels.withColumn("at_ns", parcels["time_ns"] - ahead[parcels["vantage_point"]])
-    keys, order = KEY_NAMES[1:], ("at_ns", KEY_NAMES[0], *PARCEL_ORDER)
+    by_time = batches.withColumn("at_ns", batches["time_ns"] - ahead[batches["vantage_point"]])
+    keys, order = KEY_NAMES[1:], ("at_ns", KEY_NAMES[0], *BATCH_ORDER)
     ordered = by_time.repartition(*keys).sortWithinPartitions(*keys, *order)
-    schema = from_arrow_schema(FATES if fates else LINKS)
+    schema = from_arrow_schema(FRAME_OUTCOMES if outcomes else LINKS)
     return ordered.drop("at_ns").mapInArrow(join, schema)
 
 
-def _in_capture_order(parcels: DataFrame) -> DataFrame:
-    return parcels.repartition(*KEY_NAMES).sortWithinPartitions(*KEY_NAMES, *PARCEL_ORDER)
+def _in_capture_order(batches: DataFrame) -> DataFrame:
+    return batches.repartition(*KEY_NAMES).sortWithinPartitions(*KEY_NAMES, *BATCH_ORDER)
 
 
 def _frames_of(batches: _Batches) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
     for batch in batches:
-        yield from unpacked(batch)
+        yield from unpack_frames(batch)
 
 
-def _rows(rows: list[dict[str, Any]], schema: pa.Schema) -> _Batches:
+def _table_rows(rows: list[dict[str, Any]], schema: pa.Schema) -> _Batches:
     if rows:
         yield pa.RecordBatch.from_pylist(rows, schema=schema)
 
 
 @contextmanager
-def _few_rows_at_once(spark: SparkSession) -> Iterator[None]:
-    """Parcels are long rows: a batch of as many as Spark takes at once would be gigabytes."""
-    before = spark.conf.get(ROWS_AT_ONCE) or "10000"
-    spark.conf.set(ROWS_AT_ONCE, str(PARCELS_AT_ONCE))
+def _small_arrow_batches(spark: SparkSession) -> Iterator[None]:
+    """Limit the rows per Arrow batch: with Spark's default, frame batches would be gigabytes."""
+    before = spark.conf.get(ARROW_BATCH_SETTING) or "10000"
+    spark.conf.set(ARROW_BATCH_SETTING, str(ARROW_BATCH_ROWS))
     try:
         yield
     finally:
-        spark.conf.set(ROWS_AT_ONCE, before)
+        spark.conf.set(ARROW_BATCH_SETTING, before)
 
 
 def analyze_on_spark(
     spark: SparkSession,
     paths: list[str],
     settings: ReadSettings,
-    wanted: AnalysisOptions | None = None,
+    options: AnalysisOptions | None = None,
 ) -> Tables:
-    """The tables of captures; files that cannot be read in parts are read whole.
+    """Return the tables of captures; files that cannot be split are read whole.
 
     Raises EngineError when the job fails.
     """
     try:
-        return _analyze(spark, paths, settings, wanted or AnalysisOptions())
+        return _analyze(spark, paths, settings, options or AnalysisOptions())
     except (PySparkException, Py4JError) as error:
         if settings.may_split and "SplitError" in str(error):
-            return analyze_on_spark(spark, paths, replace(settings, may_split=False), wanted)
+            return analyze_on_spark(spark, paths, replace(settings, may_split=False), options)
         raise EngineError(f"the Spark job failed: {first_line(error)}") from error
 
 
 def _analyze(
-    spark: SparkSession, paths: list[str], settings: ReadSettings, wanted: AnalysisOptions
+    spark: SparkSession, paths: list[str], settings: ReadSettings, options: AnalysisOptions
 ) -> Tables:
     quick = replace(settings, keeps_hash=False, keeps_crc32=False)
-    captures, totals = opened(read_captures(spark, paths, quick, "survey").toArrow())
+    captures, totals = unpack_survey(read_captures(spark, paths, quick, "survey").toArrow())
     known = learn_geometry(totals)
     points = joined_streams(totals)
     offsets = coarse_offsets(totals, captures["vantage_point"].unique().to_pylist())
-    parcels = read_captures(spark, paths, settings, "parcels")
+    batches = read_captures(spark, paths, settings, "frame_batches")
     rows: list[dict[str, Any]] = []
     link_rows: list[dict[str, Any]] = []
-    with _few_rows_at_once(spark):
+    with _small_arrow_batches(spark):
         if known:
-            rows = flows(parcels, known, wanted.walking).toArrow().to_pylist()
+            rows = flows(batches, known, options.walk_settings).toArrow().to_pylist()
         if points:
-            link_rows = links(parcels, known, points, offsets, False).toArrow().to_pylist()
-        if wanted.fates_to is not None:
-            found = inferred(parcels, known, points)
+            link_rows = links(batches, known, points, offsets, False).toArrow().to_pylist()
+        if options.outcomes_dir is not None:
+            found = single_point_outcomes(batches, known, points)
             if points:
-                found = found.unionAll(links(parcels, known, points, offsets, True))
+                found = found.unionAll(links(batches, known, points, offsets, True))
             by_point = found.write.mode("overwrite").partitionBy("vantage_point")
-            by_point.parquet(str(wanted.fates_to.absolute()))
+            by_point.parquet(str(options.outcomes_dir.absolute()))
     return Tables(
-        captures=summed(captures),
+        captures=sum_captures(captures),
         streams=streams_of(totals, known),
         links=link_table(link_rows),
         **tables_of(rows),

@@ -1,7 +1,7 @@
-"""Spark as an engine: its session, and what must be there before one can begin.
+"""The Spark session, and checks of what it requires.
 
-A session of ours is small on one machine and what the user's cluster says elsewhere: only what the
-analysis needs is set, and nothing that a given master or an outer `spark-submit` has set.
+On one machine the session is small; elsewhere the user's cluster configuration applies. Only the
+settings that the analysis needs are set, and none that a given master or `spark-submit` has set.
 """
 
 import os
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 
 JAVA_RELEASE_MIN = 17
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Set by spark-submit, which has chosen a master already."""
+"""Environment variable that spark-submit sets; it has chosen a master already."""
 
 WORKER_WAIT_S = 120.0
-"""How long a cluster may take to lend a worker; Spark itself would wait for ever."""
-_LOOK_S = 0.2
+"""How long a cluster may take to provide a worker; Spark itself would wait forever."""
+_POLL_S = 0.2
 
 
 class EngineError(RuntimeError):
-    """This machine cannot run Spark; the text says what is missing and how to get it."""
+    """Spark cannot run on this machine; the text says what is missing and how to get it."""
 
 
 def check_java() -> str:
-    """The Java that Spark will start. Raises EngineError if there is none, or an old one."""
+    """Return the Java that Spark will start. Raises EngineError if it is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     where = f"JAVA_HOME={home}" if home else "on the PATH"
     if not found or not os.access(found, os.X_OK):
         raise EngineError(
-            f"Spark needs Java {JAVA_RELEASE_MIN} or newer and there is none ({where}); install "
-            "one (Debian: default-jre-headless), or use the local engine, which needs none"
+            f"Spark needs Java {JAVA_RELEASE_MIN} or newer, and none was found ({where}); install "
+            "it (Debian: default-jre-headless), or use the local engine, which needs no Java"
         )
     release = Path(found).resolve().parent.parent / "release"
     version = _java_release(release.read_text("utf-8", "replace")) if release.is_file() else 0
@@ -48,14 +48,14 @@ def check_java() -> str:
 
 
 def first_line(error: Exception) -> str:
-    """What an error of Spark says before it shows how it came to that."""
+    """Return the first line of a Spark error that is not a stack trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     shown = [line for line in lines if not line.startswith("An error occurred while")]
     return (shown or lines or [type(error).__name__])[0].removeprefix(": ")
 
 
 def _java_release(text: str) -> int:
-    """The release that a JRE's `release` file tells; 0 if it tells none."""
+    """Return the major version in a JRE's `release` file; 0 if there is none."""
     found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', text)
     return int(found[1]) if found else 0
 
@@ -63,9 +63,9 @@ def _java_release(text: str) -> int:
 def start_session(
     master: str | None = None, settings: dict[str, str] | None = None
 ) -> "SparkSession":
-    """A session that knows the `aeron.` sources, on `master`; if nobody says otherwise `local[*]`.
+    """Start a session with the `aeron.` sources on `master`, by default `local[*]`.
 
-    Raises EngineError when Spark or Java is missing, and when a cluster lends no worker in time.
+    Raises EngineError if Spark or Java is missing, or if a cluster provides no worker in time.
     """
     try:
         from py4j.protocol import Py4JError
@@ -89,7 +89,7 @@ def start_session(
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     if (master or "").startswith("local"):
-        # Spark's own 200 are for a cluster; here each costs a worker its imports.
+        # Spark's default of 200 suits a cluster; here each partition costs a worker its imports.
         builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
     for name, value in (settings or {}).items():
         builder = builder.config(name, value)
@@ -104,20 +104,20 @@ def start_session(
 
 
 def _await_worker(session: "SparkSession") -> None:
-    """Wait until a cluster has lent the first worker. Raises EngineError."""
+    """Wait until a cluster provides the first worker. Raises EngineError."""
     context = session.sparkContext
-    asks_later = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
-    if str(context.master).startswith("local") or asks_later:
+    allocates_later = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
+    if str(context.master).startswith("local") or allocates_later:
         return
     jvm: Any = context._jsc
     deadline_s = time.monotonic() + WORKER_WAIT_S
-    # The session itself is one of those that are told.
+    # The list includes the session itself.
     while len(jvm.sc().statusTracker().getExecutorInfos()) < 2:
         if time.monotonic() >= deadline_s:
             session.stop()
             raise EngineError(
-                f"{context.master} lent no worker within {WORKER_WAIT_S:g} s; are any registered "
-                "with it, and has one of them the cores and the memory that are asked for "
-                "(spark.executor.cores, spark.executor.memory)?"
+                f"{context.master} provided no worker within {WORKER_WAIT_S:g} s; check that a "
+                "worker is registered, and that it has the requested cores and memory "
+                "(spark.executor.cores, spark.executor.memory)"
             )
-        time.sleep(_LOOK_S)
+        time.sleep(_POLL_S)

@@ -1,10 +1,10 @@
-"""SQL over the tables of an analysis, in a Spark session.
+"""Temporary views of an analysis's tables in a Spark session, for SQL.
 
-    tables = reports.analyze(["run/captures"], fates_to=Path("fates"))
-    register(spark, tables, fates=Path("fates"))
+    tables = reports.analyze(["run/captures"], outcomes_dir=Path("fates"))
+    register(spark, tables, outcomes_dir=Path("fates"))
     spark.sql("select cause, count(*), max(duration_ns) from stalls group by cause").show()
 
-Each table is a temporary view of its name.
+Each view has the name of its table.
 """
 
 from pathlib import Path
@@ -13,17 +13,19 @@ from pyspark.sql import SparkSession
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from windtunnel.reports.analysis.output.tables import Tables
-from windtunnel.reports.analysis.streams.frame_outcomes import FATES
+from windtunnel.reports.analysis.streams.frame_outcomes import FRAME_OUTCOMES
 
 
-def register(spark: SparkSession, tables: Tables, fates: Path | None = None) -> list[str]:
-    """Make a view of each table, and one called `fates` of that folder; returns their names."""
+def register(spark: SparkSession, tables: Tables, outcomes_dir: Path | None = None) -> list[str]:
+    """Create a view of each table, and `fates` from `outcomes_dir`; return the names."""
     names = []
     for name, table in tables.named().items():
         spark.createDataFrame(table).createOrReplaceTempView(name)
         names.append(name)
-    if fates is not None:
-        read = spark.read.schema(from_arrow_schema(FATES)).parquet(str(fates.absolute()))
+    if outcomes_dir is not None:
+        read = spark.read.schema(from_arrow_schema(FRAME_OUTCOMES)).parquet(
+            str(outcomes_dir.absolute())
+        )
         read.createOrReplaceTempView("fates")
         names.append("fates")
     return names

@@ -1,4 +1,4 @@
-"""Driver and client look in one place."""
+"""Driver and client compute the same default directory."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Arithmetic that must not differ between a kernel and plain Python."""
+"""Arithmetic has the same results in kernels and in plain Python."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Typed access to bytes, jitted and as plain Python: values, refusals, and real atomicity."""
+"""Typed memory access, compiled and as plain Python: values, checks and atomicity."""
 
 import struct
 import threading

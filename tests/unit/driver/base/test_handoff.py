@@ -1,4 +1,4 @@
-"""The queue between two threads: order, fullness, and nothing lost."""
+"""The queue between two threads: order, capacity, and no losses."""
 
 import threading
 from collections import deque
@@ -26,7 +26,7 @@ def test_it_behaves_like_a_bounded_deque(puts: list[bool], capacity: int) -> Non
             if expected:
                 assert set(record) == {expected.popleft()}
         assert handoff.is_empty(queue) == (not expected)
-        assert handoff.room(queue) == capacity - len(expected)
+        assert handoff.free_record_count(queue) == capacity - len(expected)
 
 
 def test_two_threads_exchange_records_in_order() -> None:

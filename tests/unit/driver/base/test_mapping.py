@@ -1,4 +1,4 @@
-"""Files as memory: shared between mappings, refused with a reason, let go of safely."""
+"""Mapped files: shared between mappings, refused with a reason, released safely."""
 
 import os
 import sys

@@ -1,4 +1,4 @@
-"""Clocks and idling: what is told, what is read, and how a turn without work backs off."""
+"""Clocks and idle strategies."""
 
 import time
 

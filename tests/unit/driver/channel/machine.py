@@ -1,4 +1,4 @@
-"""A machine whose names and interfaces are a table: channels must not depend on a real one."""
+"""A host whose names and interfaces are a table, so that tests do not depend on a real one."""
 
 import ipaddress
 
@@ -14,7 +14,7 @@ NAMES = {"localhost": "127.0.0.1", "far": "10.9.9.9", "far6": "fd00::99"}
 
 
 class Machine:
-    """A `Resolver` over the tables above."""
+    """A `Resolver` that uses the tables above."""
 
     def __init__(self, *interfaces):
         self._interfaces = list(interfaces or (LOOPBACK, LOOPBACK_V6, LAN, WAN, LAN_V6))

@@ -1,4 +1,4 @@
-"""The grammar of fc=."""
+"""Syntax of fc=."""
 
 import contextlib
 

@@ -1,4 +1,4 @@
-"""What a URI asks of a publication: defaults, every bound, and the rules between parameters."""
+"""Parameters of a publication: defaults, every bound, and rules between parameters."""
 
 import dataclasses
 
@@ -86,7 +86,7 @@ def test_every_parameter_is_read():
         ("mtu=8k|pub-wnd=8k", "mtu=8k|pub-wnd=8191", "expected at least 8192"),
     ],
 )
-def test_each_bound_and_its_nearest_neighbour(accepted, refused, reason):
+def test_each_bound_and_the_nearest_invalid_value(accepted, refused, reason):
     parse(accepted)
     with pytest.raises(ConfigurationError) as failure:
         parse(refused)
@@ -176,7 +176,7 @@ def test_prototype_is_a_response_publication_template():
      "init-term-id=1|term-id=1|term-offset=0", "init-term-id=0|term-id=1|term-offset=0",
      "init-term-id=0|term-id=0|term-offset=32"],
 )  # fmt: skip
-def test_only_what_was_said_can_conflict(params):
+def test_only_explicit_parameters_can_conflict(params):
     existing = parse("term-length=64k|init-term-id=0|term-id=0|term-offset=0")
     parse("endpoint=a:1").refuse_conflict(existing, session_id=3)
     same = "mtu=1408|term-length=64k|session-id=3|init-term-id=0|term-id=0|term-offset=0"

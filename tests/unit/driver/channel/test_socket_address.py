@@ -1,4 +1,4 @@
-"""Socket addresses as bytes, in kernels and out of them, whatever the bytes are."""
+"""Socket addresses as bytes, in kernels and in Python, for any bytes."""
 
 import socket
 
@@ -31,7 +31,7 @@ def in_record(name):
 
 
 @given(ADDRESSES)
-def test_what_is_encoded_decodes_to_the_same(address):
+def test_decoding_inverts_encoding(address):
     assert socket_address.decode(address.encode()) == address
     buf = np.full(28, 0xFF, dtype=np.uint8)
     length = socket_address.write_name(buf, address)
@@ -53,7 +53,7 @@ def test_any_bytes_decode_to_an_address_or_to_none(name):
 
 @given(NAMES, NAMES)
 @example(b"\x02\x00" + bytes(26), b"\x02\x00" + bytes(26))
-def test_comparisons_agree_with_their_naive_twins(one, other):
+def test_comparisons_agree_with_the_naive_implementation(one, other):
     first, second = in_record(one), in_record(other)
     assert socket_address.is_name(*first) == naive.is_name(one)
     assert socket_address.same(*first, *second) == naive.same(one, other)
@@ -61,7 +61,7 @@ def test_comparisons_agree_with_their_naive_twins(one, other):
 
 
 @given(ADDRESSES, st.integers(0, 28))
-def test_one_changed_byte_tells_two_names_apart_unless_it_is_padding(address, at):
+def test_one_changed_byte_distinguishes_names_unless_it_is_padding(address, at):
     name = bytearray(address.encode())
     at %= len(name)
     name[at] ^= 1
@@ -94,7 +94,7 @@ def test_text_is_the_form_of_counters():
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
-def test_the_system_means_the_same_by_an_address(host):
+def test_the_operating_system_accepts_the_encoding(host):
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     with socket.socket(family, socket.SOCK_DGRAM) as sock:
         sock.bind(SocketAddress(host, 0).python_name)

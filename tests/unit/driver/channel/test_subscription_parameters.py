@@ -1,4 +1,4 @@
-"""What a URI asks of a subscription: defaults, every bound, and the rules between parameters."""
+"""Parameters of a subscription: defaults, every bound, and rules between parameters."""
 
 import dataclasses
 
@@ -71,7 +71,7 @@ def test_every_parameter_is_read():
         ),
     ],
 )
-def test_each_bound_and_its_nearest_neighbour(accepted, refused, reason):
+def test_each_bound_and_the_nearest_invalid_value(accepted, refused, reason):
     parse(accepted)
     if reason is None:
         assert parse(refused) == parse("a=b")
@@ -81,7 +81,7 @@ def test_each_bound_and_its_nearest_neighbour(accepted, refused, reason):
     assert reason in str(failure.value)
 
 
-def test_window_fits_the_receive_buffer_that_there_will_be():
+def test_window_fits_the_receive_buffer():
     defaults = dataclasses.replace(DEFAULTS, socket_rcvbuf_length=0, system_rcvbuf_length=200_000)
     assert parse("rcv-wnd=200000", defaults).initial_window_length == 200_000
     with pytest.raises(ConfigurationError, match="receive buffer of 200000 bytes"):
@@ -102,7 +102,7 @@ def test_group(param, unicast, multicast):
 
 
 @pytest.mark.parametrize("param", ["reliable=false", "rejoin=false"])
-def test_reliability_and_rejoin_are_agreed_on(param):
+def test_reliability_and_rejoin_must_be_equal(param):
     existing = parse("endpoint=a:1")
     parse("reliable=true|rejoin=true|tether=false").refuse_conflict(existing, "one", "two")
     text = f"^option conflicts with existing subscription: {param} existingChannel=two channel=one$"

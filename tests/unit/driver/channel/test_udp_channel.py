@@ -1,4 +1,4 @@
-"""Addresses, canonical forms, tags and the rules about who may use a channel."""
+"""Addresses, canonical forms, tags, and rules for publications, subscriptions and destinations."""
 
 import re
 
@@ -89,7 +89,7 @@ def test_multicast_control_is_the_next_address():
         ("ffff:" * 7 + "ffff", "ffff:" * 7 + "ff00"),
     ],
 )
-def test_only_the_last_byte_of_a_group_tells_its_control_group(group, control):
+def test_only_the_last_byte_of_the_control_group_differs(group, control):
     host = f"[{group}]" if ":" in group else group
     channel = resolve(f"endpoint={host}:40456")
     assert channel.remote_data == SocketAddress(group, 40456)
@@ -118,7 +118,7 @@ def test_multicast_ipv6_takes_an_ipv6_interface():
 @pytest.mark.parametrize(
     ("interfaces", "chosen"), [((LOOPBACK, WAN), WAN), ((LOOPBACK,), LOOPBACK)]
 )
-def test_multicast_takes_the_loopback_only_for_want_of_another(interfaces, chosen):
+def test_multicast_uses_the_loopback_only_without_another_interface(interfaces, chosen):
     assert resolve("endpoint=224.0.1.1:40456", *interfaces).interface == chosen
 
 
@@ -215,7 +215,7 @@ def test_channels_with_one_tag_match():
         ("control-mode=manual", True),
     ],
 )
-def test_who_may_be_published_to(params, is_allowed):
+def test_channels_of_publications(params, is_allowed):
     channel = resolve(params)
     if is_allowed:
         admission.check_publication(channel)
@@ -231,7 +231,7 @@ def test_nothing_is_published_to_a_spy(text):
         admission.refuse_spy(uri.parse(f"aeron-spy:{text}"))
 
 
-def test_a_subscription_needs_to_know_where_control_is():
+def test_a_subscription_needs_a_control_port():
     admission.check_subscription(resolve("endpoint=far:0"))
     admission.check_subscription(resolve("endpoint=far:0|control=far:1"))
     with pytest.raises(InvalidChannelError, match=r"^control=far:0: expected a port other than 0"):
@@ -243,7 +243,7 @@ def test_a_subscription_needs_to_know_where_control_is():
     ["mtu=8k", "rcv-wnd=64k", "so-sndbuf=1", "so-rcvbuf=1", "response-correlation-id=1",
      "control-mode=response"],
 )  # fmt: skip
-def test_a_destination_says_nothing_of_the_whole_channel(param):
+def test_a_destination_refuses_parameters_of_the_whole_channel(param):
     admission.check_destination(uri.parse("aeron:udp?endpoint=far:1|term-length=64k"))
     with pytest.raises(InvalidChannelError, match=f"^{param}: not allowed on a destination"):
         admission.check_destination(uri.parse(f"aeron:udp?endpoint=far:1|{param}"))

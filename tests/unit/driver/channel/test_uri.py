@@ -19,7 +19,7 @@ URIS = st.builds(
 
 
 @given(URIS)
-def test_what_is_printed_parses_to_the_same(channel):
+def test_parsing_inverts_printing(channel):
     assert uri.parse(str(channel)) == channel
 
 
@@ -83,7 +83,7 @@ def test_length_is_limited(excess):
 
 
 @pytest.mark.parametrize("text", ["aeron:udp?a=b|", "aeron:udp?a=b|c="])
-def test_an_empty_end_says_nothing(text):
+def test_an_empty_end_is_ignored(text):
     assert uri.parse(text) == uri.parse("aeron:udp?a=b")
 
 
@@ -91,7 +91,7 @@ def test_the_last_of_equal_keys_counts():
     assert uri.parse("aeron:udp?mtu=1408|a=b|mtu=8k").params == (("mtu", "8k"), ("a", "b"))
 
 
-def test_a_key_is_never_found_by_its_beginning():
+def test_a_key_is_never_matched_by_prefix():
     channel = uri.parse("aeron:udp?mtuX=8k|a=b=c")
     assert channel.get("mtu") is None
     assert "mtu" not in channel
@@ -107,7 +107,7 @@ def test_values_are_changed_in_place_and_removed():
 
 
 @pytest.mark.parametrize("bad", [("", "x"), ("k", ""), ("k=", "x"), ("k", "a|b"), ("k", "\0")])
-def test_no_value_exists_that_could_not_be_printed(bad):
+def test_a_value_that_cannot_be_printed_is_refused(bad):
     with pytest.raises(AssertionError):
         ChannelUri("udp", (bad,))
 

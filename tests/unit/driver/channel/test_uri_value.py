@@ -1,4 +1,4 @@
-"""Sizes, durations, booleans and integers: each bound with its nearest rejected neighbour."""
+"""Sizes, durations, booleans and integers: each bound with the nearest invalid value."""
 
 import pytest
 from hypothesis import given
@@ -20,7 +20,7 @@ def attempt(parse, key, text):
 
 
 @given(NOT_NEGATIVE)
-def test_sizes_and_durations_read_back_what_was_formatted(value):
+def test_parsing_inverts_formatting(value):
     assert uri_value.parse_size("k", uri_value.format_size(value)) == value
     assert uri_value.parse_duration_ns("k", uri_value.format_duration_ns(value)) == value
 
@@ -67,7 +67,7 @@ def test_no_duration(text):
         uri_value.parse_duration_ns("linger", text)
 
 
-def test_a_duration_beyond_all_bounds_is_for_ever():
+def test_a_very_long_duration_is_limited():
     assert uri_value.parse_duration_ns("k", "9223372036s") == 9_223_372_036_000_000_000
     assert uri_value.parse_duration_ns("k", "9223372037s") == I64_MAX
     assert uri_value.parse_duration_ns("k", "9" * 4000) == I64_MAX
@@ -81,7 +81,7 @@ def test_a_number_of_absurd_length_is_an_error(text):
 
 
 @pytest.mark.parametrize("digits", [17, 3500, 3501, 3572, 3600, 4000])
-def test_a_hexadecimal_number_of_any_length_is_an_error_that_can_be_told(digits):
+def test_a_long_hexadecimal_number_is_an_error_with_a_message(digits):
     for sign in ("", "-"):
         with pytest.raises(ConfigurationError, match=r"^session-id="):
             uri_value.parse_int32("session-id", sign + "0x" + digits * "f")

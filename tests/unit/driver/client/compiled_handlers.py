@@ -1,4 +1,4 @@
-"""Functions that numba compiles: handlers for polls, and a race for a counter."""
+"""Handlers compiled by numba for polls, and a concurrent update of a counter."""
 
 import numba
 
@@ -19,7 +19,7 @@ def count_bytes(buffer, offset, length, header, state):
 
 @numba.njit
 def answer_from(buffer, offset, length, header, state):
-    """state: how many calls so far, then the answer to each."""
+    """state: the number of calls so far, then the result of each call."""
     state[0] += 1
     return state[state[0]]
 
@@ -33,7 +33,7 @@ def fail_at_third(buffer, offset, length, header, state):
 
 @numba.njit(nogil=True)
 def raise_often(values, at, times):
-    """Try to raise a counter by one; returns how often that was this caller's doing."""
+    """Try to raise a counter by one; returns how often this caller raised it."""
     raised = 0
     for _ in range(times):
         if propose_max_atomic(values, at, get_i64_acquire(values, at) + 1):

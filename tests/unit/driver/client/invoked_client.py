@@ -1,4 +1,4 @@
-"""Clients of an invoked driver: a driver takes a turn whenever a client waits."""
+"""Clients of an invoked driver: the driver runs a duty cycle whenever a client waits."""
 
 from contextlib import contextmanager
 
@@ -8,8 +8,8 @@ from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.context import ClientContext
 
 
-def turns_until(turn, condition, turns):
-    """Take turns until something is so; returns what the condition came to."""
+def run_until(turn, condition, turns):
+    """Run duty cycles until the condition is true; return its value."""
     for _ in range(turns):
         found = condition()
         if found:
@@ -19,7 +19,7 @@ def turns_until(turn, condition, turns):
 
 
 class World:
-    """One driver and its clients, on one hand-moved clock."""
+    """One driver and its clients, with a manual clock."""
 
     def __init__(self, folder, driver):
         self.folder, self.driver, self.clients = folder, driver, []
@@ -32,15 +32,15 @@ class World:
         return self.clients[-1]
 
     def both(self, count=20, step_ns=1 * MS):
-        """Let driver and clients take turns."""
+        """Run duty cycles of driver and clients."""
         for _ in range(count):
             self.driver.turn(1, step_ns)
             for client in self.clients:
                 client.invoke()
 
     def until(self, condition, turns=3_000):
-        """Take turns until something is so."""
-        return turns_until(lambda: self.both(1), condition, turns)
+        """Run duty cycles until the condition is true."""
+        return run_until(lambda: self.both(1), condition, turns)
 
 
 @contextmanager

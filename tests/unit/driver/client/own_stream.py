@@ -1,4 +1,4 @@
-"""A stream whose log the test writes itself: a publication's log and an image over it."""
+"""A stream without a driver: the log of a publication and an image that reads it."""
 
 import numpy as np
 
@@ -15,8 +15,8 @@ TERM_LENGTH, MTU = 65_536, 1_408
 SUB_POS, PUB_LMT = 3, 4
 
 
-class NoConductor:
-    """What a publication asks of its client's conductor."""
+class StubConductor:
+    """Stub of the client's conductor for a publication."""
 
     def __init__(self, values):
         self.counter_values = values
@@ -40,7 +40,7 @@ class OwnStream:
         self.limit_to(1 << 40)
         self.connect(True)
         self.end_at((1 << 63) - 1)
-        self.conductor = NoConductor(self.values)
+        self.conductor = StubConductor(self.values)
         is_exclusive = log_type == descriptor.EXCLUSIVE_PUBLICATION
         kind = ExclusivePublication if is_exclusive else Publication
         self.publication = kind(
@@ -76,5 +76,5 @@ class OwnStream:
         return position
 
     def pad(self, length):
-        """One padding frame over `length` bytes of payload."""
+        """Write one padding frame with `length` bytes of payload."""
         assert self.publication.append_padding(length) > 0

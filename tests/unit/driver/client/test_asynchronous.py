@@ -1,4 +1,4 @@
-"""The asyncio forms: offers that wait, messages as an iterator, ends that are heard."""
+"""The asyncio API: offers that wait, messages as an iterator, closed streams."""
 
 import asyncio
 
@@ -14,8 +14,8 @@ from windtunnel.driver.client.errors import ClientError, ClosedError
 from windtunnel.driver.client.subscription import Subscription
 
 
-class Readers:
-    """What a subscription asks of its client's conductor."""
+class StubConductor:
+    """Stub of the client's conductor for a subscription."""
 
     def release_subscription(self, subscription):
         subscription.is_closed = True
@@ -29,7 +29,7 @@ def stream(tmp_path):
 
 @pytest.fixture
 def subscription(stream):
-    made = Subscription(Readers(), channel="own", stream_id=STREAM_ID, registration_id=9)
+    made = Subscription(StubConductor(), channel="own", stream_id=STREAM_ID, registration_id=9)
     made.add_image(stream.image)
     return made
 

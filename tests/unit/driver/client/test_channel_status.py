@@ -1,4 +1,4 @@
-"""Addresses and states of channels, as the driver's counters tell them."""
+"""Addresses and status of channels from the driver's counters."""
 
 import struct
 from types import SimpleNamespace
@@ -37,7 +37,7 @@ def bind(manager, status_id, address, *, value=1, length=None):
     return manager.allocate(ADDRESS_TYPE, key + address.encode(), "rcv-local-sockaddr", value=value)
 
 
-def test_the_state_is_the_counters_value(manager, reader):
+def test_the_status_is_the_value_of_the_counter(manager, reader):
     status_id = manager.allocate(RECEIVE_STATUS_TYPE, b"", "rcv-channel", value=0)
     for value in (channel_status.INITIALISING, channel_status.ACTIVE, channel_status.ERRORED):
         counters.set_release(manager.values, status_id, value)
@@ -67,14 +67,14 @@ def test_only_its_own_bound_addresses_count(manager, reader):
 
 
 @pytest.mark.parametrize("length", [-1, 0, 105, 1 << 30])
-def test_a_length_that_leaves_the_key_is_passed_over(manager, reader, length):
+def test_a_length_beyond_the_key_is_ignored(manager, reader, length):
     status_id = manager.allocate(RECEIVE_STATUS_TYPE, b"", "rcv-channel", value=1)
     bind(manager, status_id, "127.0.0.1:1", length=length)
     assert channel_status.local_addresses(reader, channel_of(status_id)) == []
 
 
 @pytest.mark.parametrize("status_id", [-2, 16, 1 << 30])
-def test_an_impossible_counter_id_is_no_channel(reader, status_id):
+def test_a_counter_id_out_of_range_is_no_channel(reader, status_id):
     assert channel_status.local_addresses(reader, channel_of(status_id)) == []
     assert channel_status.status(reader, channel_of(status_id)) == channel_status.ACTIVE
 
@@ -96,5 +96,5 @@ def test_port_zero_is_replaced_once_the_port_is_known(manager, reader):
         "aeron:ipc",
     ],
 )
-def test_a_channel_that_asks_for_no_port_stays_as_it_is(reader, text):
+def test_a_channel_with_a_port_is_not_changed(reader, text):
     assert channel_status.resolved_channel(reader, channel_of(3, text)) == text

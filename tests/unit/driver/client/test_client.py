@@ -1,4 +1,4 @@
-"""A client and an invoked driver: registration, streams, and all ways to lose each other."""
+"""A client and an invoked driver: registration, streams, and every way to lose the other side."""
 
 import threading
 import time
@@ -27,7 +27,7 @@ BAD_CHANNEL = "aeron:udp?endpoint=nowhere"
 
 @pytest.fixture
 def world(tmp_path, monkeypatch):
-    """A driver that takes a turn whenever a client waits, and a maker of clients."""
+    """A driver that runs a duty cycle whenever a client waits, and a factory of clients."""
     with lab(tmp_path / "aeron") as opened:
         monkeypatch.setattr(system, "sleep_ns", lambda ns: opened.turn(1, 1 * MS))
         opened.turn()
@@ -50,7 +50,7 @@ def world(tmp_path, monkeypatch):
 
 
 def silent(world, client, duration_ns, step_ns=SECOND):
-    """Let time pass while only the client takes turns."""
+    """Let time pass while only the client runs duty cycles."""
     for _ in range(duration_ns // step_ns):
         world.driver.clock.advance(step_ns)
         client.invoke()
@@ -97,7 +97,7 @@ def test_messages_go_through_the_driver_to_the_end_of_the_stream(world, is_exclu
     assert not subscription.is_connected
 
 
-def test_an_image_that_goes_before_its_end_does_not_pass_for_read(world):
+def test_an_image_that_becomes_unavailable_early_is_not_at_its_end(world):
     publication, subscription = open_stream(world, world.connect())
     publication.offer(b"never read")
     world.both()
@@ -118,7 +118,7 @@ def test_a_shared_publication_is_one_stream_with_one_log(world):
     assert again.offer(b"1") == result.NOT_CONNECTED
 
 
-def test_a_refused_command_is_an_exception_with_the_drivers_reason(world):
+def test_a_refused_command_raises_the_error_of_the_driver(world):
     client = world.connect()
     for add in (client.add_publication, client.add_exclusive_publication, client.add_subscription):
         with pytest.raises(RegistrationError, match="endpoint=nowhere") as refusal:
@@ -170,7 +170,7 @@ def test_a_client_that_the_driver_timed_out_is_closed(world):
     assert client.failure == "the driver timed this client out"
 
 
-def test_a_client_that_came_too_late_closes_itself(world):
+def test_a_client_that_exceeds_its_service_interval_closes_itself(world):
     client = world.connect()
     world.driver.clock.advance(10 * SECOND)
     client.invoke()
@@ -181,7 +181,7 @@ def test_a_client_that_came_too_late_closes_itself(world):
     assert client.failure == "service interval exceeded: 10001 ms, limit 10000 ms"
 
 
-def test_a_client_that_the_broadcast_has_lapped_is_closed(world):
+def test_a_client_that_is_lapped_is_closed(world):
     client = world.connect()
     said = np.zeros(1024, np.uint8)
     for _ in range(world.driver.cnc.to_clients.size // said.size + 1):
@@ -190,14 +190,14 @@ def test_a_client_that_the_broadcast_has_lapped_is_closed(world):
     assert client.failure == "unable to keep up with the driver's broadcast"
 
 
-def test_what_a_newer_driver_says_is_passed_over(world):
+def test_an_unknown_response_is_ignored(world):
     client = world.connect()
     broadcast.transmit(world.driver.cnc.to_clients, 0x7777, np.zeros(64, np.uint8), 0, 64)
     assert client.invoke() > 0
     assert client.add_publication(CHANNEL, STREAM).session_id
 
 
-def test_a_clients_heartbeat_shows_its_name_and_time(world):
+def test_a_clients_heartbeat_has_its_name_and_time(world):
     client = world.connect(client_name="wind")
     client.add_publication(CHANNEL, STREAM)
     world.both(20, 100 * MS)
@@ -207,7 +207,7 @@ def test_a_clients_heartbeat_shows_its_name_and_time(world):
     assert 0 <= age_ms <= 700
 
 
-def test_close_ends_everything_and_can_be_said_again(world):
+def test_close_closes_everything_and_can_be_repeated(world):
     client = world.connect()
     publication, subscription = open_stream(world, client)
     client.close()
@@ -245,7 +245,7 @@ def test_closing_a_subscription_frees_its_counter_in_the_driver(world):
     assert subscription.images == ()
 
 
-def test_an_image_whose_log_is_gone_already_is_passed_over(world):
+def test_an_image_whose_log_was_removed_is_ignored(world):
     client = world.connect()
     subscription = client.add_subscription(CHANNEL, STREAM)
     announced = AvailableImage(
@@ -262,21 +262,21 @@ def test_an_image_whose_log_is_gone_already_is_passed_over(world):
     assert not client.is_closed
 
 
-def test_a_client_whose_thread_failed_is_closed(tmp_path, monkeypatch):
+def test_a_client_whose_conductor_thread_failed_is_closed(tmp_path, monkeypatch):
     heard = []
     monkeypatch.setattr(threading, "excepthook", heard.append)
     with lab(tmp_path / "aeron") as opened:
         opened.turn()
         context = ClientContext(dir=tmp_path / "aeron", idle_sleep_ns=1_000)
         with Aeron(context=context, clock=opened.clock) as client:
-            monkeypatch.setattr(client._conductor.liveness, "on_turn", lambda now_ns: 1 // 0)
+            monkeypatch.setattr(client._conductor.liveness, "on_duty_cycle", lambda now_ns: 1 // 0)
             client._thread.join(30)
             assert client.is_closed
             assert "ZeroDivisionError" in client.failure
     assert [args.exc_type for args in heard] == [ZeroDivisionError]
 
 
-def test_a_thread_of_its_own_keeps_a_client_alive(tmp_path):
+def test_the_conductor_thread_keeps_a_client_alive(tmp_path):
     with lab(tmp_path / "aeron") as opened:
         opened.turn()
         context = ClientContext(dir=tmp_path / "aeron", idle_sleep_ns=1_000)

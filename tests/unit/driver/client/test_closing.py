@@ -1,4 +1,4 @@
-"""Closing a client: the driver hears of it last, when nothing of the client is in use any more."""
+"""Closing a client: the driver is notified last, when the client uses nothing any more."""
 
 from types import SimpleNamespace
 
@@ -21,7 +21,7 @@ def both_ends(tmp_path, monkeypatch):
 
 
 def open_all(both_ends, **settings):
-    """A client with everything that can be closed; what is read comes before what is written."""
+    """A client with every kind of resource; subscriptions are added before publications."""
     client = both_ends.connect(**settings)
     subscription = client.add_subscription(CHANNEL, STREAM)
     publication = client.add_exclusive_publication(CHANNEL, STREAM)
@@ -35,7 +35,7 @@ def open_all(both_ends, **settings):
 
 
 def is_known(both_ends):
-    """Whether the driver, given time to hear what was said, still has the client and its things."""
+    """Whether the driver, after some duty cycles, still has the client and its resources."""
     both_ends.driver.turn(4, 400 * MS)
     living = both_ends.driver.living()
     return bool(
@@ -46,12 +46,12 @@ def is_known(both_ends):
 
 
 def fill_the_ring(driver):
-    """Commands of nobody, until there is room for no more."""
+    """Write commands of an unknown client until the ring buffer is full."""
     while ring_buffer.write(driver.cnc.to_driver, 0x77, driver.cnc.to_driver[:8].copy(), 0, 8) == 0:
         pass
 
 
-def test_everything_is_closed_before_the_first_handler_and_the_driver_hears_of_it_last(
+def test_everything_is_closed_before_the_first_handler_and_the_driver_is_notified_last(
     both_ends, monkeypatch
 ):
     seen = []
@@ -81,19 +81,17 @@ def test_everything_is_closed_before_the_first_handler_and_the_driver_hears_of_i
     assert both_ends.errors == []
 
 
-def test_the_driver_hears_of_a_close_once(both_ends, monkeypatch):
+def test_the_driver_is_notified_of_a_close_once(both_ends, monkeypatch):
     opened = open_all(both_ends)
     sent = []
-    monkeypatch.setattr(opened.client._conductor.proxy, "send", sent.append)
+    monkeypatch.setattr(opened.client._conductor.commands.proxy, "send", sent.append)
     opened.client.close()
     opened.client.close()
     assert [command.client_id for command in sent] == [opened.client.client_id]
 
 
 @pytest.mark.parametrize("closes_again", [False, True])
-def test_a_full_ring_is_reported_and_the_client_closes_all_the_same(
-    both_ends, monkeypatch, closes_again
-):
+def test_a_full_ring_buffer_is_reported_and_the_client_closes(both_ends, monkeypatch, closes_again):
     told, closed, errors = [], [], []
 
     def on_error(error):
@@ -118,19 +116,19 @@ def test_a_full_ring_is_reported_and_the_client_closes_all_the_same(
     assert opened.client._conductor._cnc.counters_values.size == 0
 
 
-def test_a_client_that_lost_its_driver_closes_without_a_word_to_it(both_ends, monkeypatch):
+def test_a_client_that_lost_its_driver_closes_without_a_command(both_ends, monkeypatch):
     opened = open_all(both_ends)
     both_ends.driver.cnc.set_closed()
     both_ends.driver.clock.advance(SECOND)
     opened.client.invoke()
     assert opened.client.failure
-    monkeypatch.setattr(opened.client._conductor.proxy, "send", lambda command: 1 // 0)
+    monkeypatch.setattr(opened.client._conductor.commands.proxy, "send", lambda command: 1 // 0)
     opened.client.close()
     assert opened.client._conductor._cnc.counters_values.size == 0
 
 
 @pytest.mark.parametrize("where", ["handler", "linger"])
-def test_a_close_that_is_interrupted_still_ends_and_tells_the_driver(both_ends, monkeypatch, where):
+def test_an_interrupted_close_completes_and_notifies_the_driver(both_ends, monkeypatch, where):
     def interrupt(*_):
         raise KeyboardInterrupt
 

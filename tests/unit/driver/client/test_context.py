@@ -1,4 +1,4 @@
-"""Settings of a client are checked together, at their bounds."""
+"""Settings of a client are validated together, at their bounds."""
 
 from pathlib import Path
 
@@ -26,13 +26,13 @@ REFUSED = [
 
 
 @pytest.mark.parametrize("settings", ACCEPTED)
-def test_what_lies_on_a_bound_is_accepted(settings):
+def test_a_value_at_a_bound_is_accepted(settings):
     context = ClientContext(dir=Path("/d"), **settings)
     assert context.conclude() is context
 
 
 @pytest.mark.parametrize(("settings", "text"), REFUSED)
-def test_what_lies_beyond_a_bound_is_refused_by_name_and_value(settings, text):
+def test_a_value_beyond_a_bound_is_refused_with_name_and_value(settings, text):
     with pytest.raises(ConfigurationError, match=text):
         ClientContext(**settings).conclude()
 
@@ -59,7 +59,7 @@ ENVIRONMENT = {
 }
 
 
-def test_the_environment_says_what_aeron_lets_it_say():
+def test_aerons_variables_are_read_from_the_environment():
     assert from_environment(ENVIRONMENT) == ClientContext(
         dir=Path("/somewhere"),
         driver_timeout_ms=16,
@@ -70,7 +70,7 @@ def test_the_environment_says_what_aeron_lets_it_say():
     )
 
 
-def test_overrides_win_and_their_variables_are_not_read():
+def test_overrides_take_precedence_and_their_variables_are_not_read():
     broken = {"AERON_DRIVER_TIMEOUT": "soon", "AERON_DIR": "/d"}
     assert from_environment(broken, driver_timeout_ms=5).driver_timeout_ms == 5
 
@@ -89,6 +89,6 @@ def test_an_empty_environment_leaves_the_defaults():
         ("AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY", "yes"),
     ],
 )
-def test_a_variable_that_cannot_be_read_is_refused_by_name(variable, text):
+def test_a_variable_that_cannot_be_parsed_is_refused_by_name(variable, text):
     with pytest.raises(ConfigurationError, match=f"{variable}={text}"):
         from_environment({variable: text})

@@ -1,4 +1,4 @@
-"""Counters: each operation on the shared 64 bits, by many threads, and none after close."""
+"""Counters: each operation, from many threads, and after close."""
 
 import threading
 
@@ -42,14 +42,14 @@ def counter(owner):
     )
 
 
-def test_what_one_writes_all_see(owner, counter):
+def test_a_written_value_is_visible_to_all(owner, counter):
     counter.set(5)
     assert (counter.get(), owner.value()) == (5, 5)
     counter.set_plain(-7)
     assert (counter.get(), owner.value()) == (-7, -7)
 
 
-def test_atomic_moves_answer_the_value_before(counter):
+def test_atomic_operations_return_the_previous_value(counter):
     answers = [counter.increment(), counter.get_and_add(10), counter.decrement(), counter.get()]
     assert answers == [0, 1, 11, 10]
 
@@ -67,7 +67,7 @@ def test_a_proposed_maximum_only_rises(counter):
     assert counter.get() == 6
 
 
-def test_threads_lose_no_step_and_the_highest_proposal_wins(owner, counter):
+def test_threads_lose_no_increment_and_the_highest_proposal_wins(owner, counter):
     other = Counter(
         owner, correlation_id=2, registration_id=2, counter_id=COUNTER_ID + 1, is_static=True
     )
@@ -85,7 +85,7 @@ def test_threads_lose_no_step_and_the_highest_proposal_wins(owner, counter):
     assert (counter.get(), other.get()) == (900, 1_299)
 
 
-def test_each_rise_is_one_callers_doing(owner):
+def test_each_increase_is_reported_to_one_caller(owner):
     at, times, raised = COUNTER_ID * counters.COUNTER_LENGTH, 3_000_000, []
     raise_often(owner.counter_values, at, 0)
 
@@ -103,7 +103,7 @@ def test_each_rise_is_one_callers_doing(owner):
     assert sum(raised) == owner.value() > 0
 
 
-def test_a_closed_counter_is_left_to_whoever_has_its_place_now(owner, counter):
+def test_a_closed_counter_is_not_written(owner, counter):
     counter.set(5)
     with counter:
         pass

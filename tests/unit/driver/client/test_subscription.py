@@ -1,4 +1,4 @@
-"""Several sessions: each gets its turn to be first, and the limit holds for all together."""
+"""Several sessions: each is polled first in turn, and the limit holds for all together."""
 
 import numpy as np
 import pytest
@@ -10,7 +10,7 @@ from windtunnel.driver.client.subscription import Subscription
 
 
 class Sessions:
-    """A subscription with the images of several streams of its own."""
+    """A subscription with images of several streams."""
 
     def __init__(self, folder, count):
         self.streams = []
@@ -50,13 +50,13 @@ def test_each_session_is_first_in_its_turn(sessions):
     assert seen == [[0, 1, 2], [1, 2, 0], [2, 0, 1], [0, 1, 2], [1, 2, 0]]
 
 
-def test_the_limit_holds_for_all_and_nobody_starves(sessions):
+def test_the_limit_holds_for_all_sessions_and_none_starves(sessions):
     sessions.write(3)
     seen = [polled(sessions.subscription, 3) for _ in range(4)]
     assert seen == [[0, 0, 0], [1, 1, 1], [2, 2, 2], []]
 
 
-def test_a_session_that_goes_leaves_the_turns_in_order(sessions):
+def test_a_removed_session_keeps_the_order_of_the_others(sessions):
     sessions.write()
     assert polled(sessions.subscription, 1) == [0]
     assert polled(sessions.subscription, 1) == [1]
@@ -73,7 +73,7 @@ def test_a_subscription_without_sessions_reads_nothing(tmp_path):
     assert subscription.image_count == 0
 
 
-def test_images_are_found_by_place_and_session(sessions):
+def test_images_are_found_by_index_and_session(sessions):
     images = [stream.image for stream in sessions.streams]
     assert [sessions.subscription.image_at_index(index) for index in range(3)] == images
     with pytest.raises(IndexError):
@@ -81,7 +81,7 @@ def test_images_are_found_by_place_and_session(sessions):
     assert sessions.subscription.image_by_session_id(images[0].session_id) is images[0]
 
 
-def test_every_way_of_polling_reads_all_sessions(sessions):
+def test_every_kind_of_poll_reads_all_sessions(sessions):
     subscription, sums = sessions.subscription, np.zeros(5, np.int64)
     sessions.write()
     assert subscription.controlled_poll(lambda payload, header: None) == 3

@@ -1,4 +1,4 @@
-"""The broadcast: each message to every receiver that keeps up; one that does not is told."""
+"""Broadcast: each receiver that keeps up gets every message; a slower one gets LAPPED."""
 
 import threading
 
@@ -63,7 +63,7 @@ def test_takes_the_longest_message_and_refuses_a_longer_one() -> None:
     assert broadcast.tail_position(area) == LONGEST + 8
 
 
-def test_wraps_behind_a_pad() -> None:
+def test_wraps_after_padding() -> None:
     area = make_broadcast()
     put_i64(area, CAPACITY + broadcast.TAIL, CAPACITY - 16)
     put_i64(area, CAPACITY + broadcast.LATEST, CAPACITY - 16)
@@ -76,7 +76,7 @@ def test_wraps_behind_a_pad() -> None:
     assert receiver[0].cursor == CAPACITY
 
 
-def test_tells_a_receiver_that_it_was_lapped_and_goes_on_from_the_latest() -> None:
+def test_a_lapped_receiver_gets_lapped_and_continues_from_the_latest() -> None:
     area = make_broadcast()
     receiver = broadcast.make_receiver(area)
     for number in range(CAPACITY // 16):
@@ -107,7 +107,7 @@ def test_an_intent_to_overwrite_counts_as_overwritten() -> None:
 
 
 def test_a_message_overwritten_during_its_copy_is_not_delivered() -> None:
-    """The copy itself raises the intent here, as a transmitter on another core would meanwhile."""
+    """The copy itself advances the intent here, like a concurrent transmitter."""
     area = make_broadcast()
     receiver = broadcast.make_receiver(area)
     transmit(area, CAPACITY.to_bytes(8, "little"))
@@ -118,7 +118,7 @@ def test_a_message_overwritten_during_its_copy_is_not_delivered() -> None:
 
 
 @pytest.mark.parametrize("length", [-1, 0, 7, 41, CAPACITY + 8, 2**31 - 1])
-def test_gives_up_on_a_length_that_no_record_can_have(length: int) -> None:
+def test_skips_an_invalid_length(length: int) -> None:
     area = make_broadcast()
     receiver = broadcast.make_receiver(area)
     transmit(area, b"12345678")
@@ -129,7 +129,7 @@ def test_gives_up_on_a_length_that_no_record_can_have(length: int) -> None:
 
 
 @pytest.mark.parametrize("type_id", [TYPE, broadcast.PADDING_TYPE])
-def test_gives_up_on_a_record_that_crosses_the_end(type_id: int) -> None:
+def test_skips_a_record_that_crosses_the_end(type_id: int) -> None:
     area = make_broadcast()
     put_i64(area, CAPACITY + broadcast.TAIL, CAPACITY - 16)
     put_i64(area, CAPACITY + broadcast.LATEST, CAPACITY - 16)
@@ -152,7 +152,7 @@ def test_capacity_is_a_power_of_two(length: int, accepted: bool) -> None:
     operations=st.lists(st.tuples(st.integers(0, 3), st.integers(0, LONGEST)), max_size=80),
     start=st.integers(0, 2 * CAPACITY // 8).map(lambda n: n * 8),
 )
-def test_agrees_with_its_naive_twin(operations: list[tuple[int, int]], start: int) -> None:
+def test_agrees_with_the_naive_broadcast(operations: list[tuple[int, int]], start: int) -> None:
     area, naive = make_broadcast(), NaiveBroadcast(CAPACITY, tail=start, latest=start)
     put_i64(area, CAPACITY + broadcast.TAIL, start)
     put_i64(area, CAPACITY + broadcast.LATEST, start)
@@ -189,7 +189,7 @@ def test_a_receiver_survives_any_bytes(content: bytes, trailer: bytes) -> None:
 
 @kernel
 def transmit_many(area, source, count):
-    """Say `count` messages, each filled with its own number."""
+    """Transmit `count` messages, each filled with its own number."""
     for number in range(count):
         length = 8 * (1 + number % (source.size // 8))
         for at in range(0, length, 8):
@@ -199,7 +199,7 @@ def transmit_many(area, source, count):
 
 @kernel
 def receive_until(area, receiver, scratch, last):
-    """Receive until message `last`. Returns (messages, laps, torn or impossible messages)."""
+    """Receive until message `last`. Returns (messages, laps, torn or invalid messages)."""
     messages, laps, torn = 0, 0, 0
     previous = -1
     while previous < last:
@@ -218,7 +218,7 @@ def receive_until(area, receiver, scratch, last):
     return messages, laps, torn
 
 
-def test_what_a_slow_receiver_gets_is_never_torn() -> None:
+def test_a_slow_receiver_never_gets_a_torn_message() -> None:
     count = 400 if JIT_DISABLED else 1_000_000
     area = make_broadcast()
     source = np.zeros(LONGEST, dtype=np.uint8)

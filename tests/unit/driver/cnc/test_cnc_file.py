@@ -1,4 +1,4 @@
-"""The file between driver and client: who is ready, who is alive, and what is not believed."""
+"""The CnC file: readiness, liveness of the driver, and validation."""
 
 import struct
 from pathlib import Path
@@ -85,7 +85,7 @@ def test_the_first_page_is_what_aeron_writes(tmp_path: Path) -> None:
         (-1, 0, "has been shut down"),
     ],
 )
-def test_believes_in_a_fresh_heartbeat_only(
+def test_only_a_recent_heartbeat_is_a_live_driver(
     tmp_path: Path, heartbeat_ms: int, age_ms: int, reason: str | None
 ) -> None:
     start_driver(tmp_path, heartbeat_ms).close()
@@ -100,7 +100,7 @@ def test_believes_in_a_fresh_heartbeat_only(
 
 
 @pytest.mark.parametrize("heartbeat_ms", [0, -1])
-def test_no_heartbeat_is_not_a_heartbeat_of_long_ago(tmp_path: Path, heartbeat_ms: int) -> None:
+def test_a_missing_heartbeat_is_not_an_old_one(tmp_path: Path, heartbeat_ms: int) -> None:
     assert not start_driver(tmp_path, heartbeat_ms).is_driver_alive(now_ms=5_000)
 
 
@@ -118,7 +118,7 @@ def test_closing_in_order_is_seen_by_clients(tmp_path: Path) -> None:
     ("version", "accepted"),
     [(0x000200, True), (0x0002FF, True), (0x000300, True), (0x000100, False), (0x010200, False)],
 )
-def test_refuses_a_version_it_does_not_speak(tmp_path: Path, version: int, accepted: bool) -> None:
+def test_refuses_an_unsupported_version(tmp_path: Path, version: int, accepted: bool) -> None:
     start_driver(tmp_path).close()
     patch(tmp_path, 0, struct.pack("<i", version))
     if accepted:
@@ -156,14 +156,14 @@ def test_a_driver_that_is_starting_is_waited_for(tmp_path: Path) -> None:
     assert clock.now_ms() == NOW_MS + 500
 
 
-def test_a_driver_that_never_got_ready_is_dead_after_the_timeout(tmp_path: Path) -> None:
+def test_a_driver_that_never_became_ready_is_dead_after_the_timeout(tmp_path: Path) -> None:
     cnc_file.create(tmp_path, HEADER, sparse=True).close()
     clock = ManualClock(epoch_ms=NOW_MS)
     assert not cnc_file.is_driver_active(tmp_path, clock, clock.advance)
     assert clock.now_ms() == NOW_MS + 10_000
 
 
-def test_the_file_of_another_version_is_nobodys_to_delete(tmp_path: Path) -> None:
+def test_a_file_of_another_version_is_not_deleted(tmp_path: Path) -> None:
     start_driver(tmp_path).close()
     patch(tmp_path, 0, b"\0\0\x01\0")
     clock = ManualClock(epoch_ms=NOW_MS)
@@ -182,7 +182,7 @@ def test_refuses_a_file_shorter_than_its_sections(tmp_path: Path) -> None:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(content=st.binary(min_size=124, max_size=4096))
-def test_maps_any_bytes_without_harm(tmp_path: Path, content: bytes) -> None:
+def test_maps_any_bytes(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "cnc.dat").write_bytes(struct.pack("<i", 0x200) + content)
     try:
         cnc = cnc_file.attach(tmp_path, NOW_MS)
@@ -205,7 +205,7 @@ def test_refuses_a_bad_layout_before_it_creates_anything(tmp_path: Path) -> None
 
 
 class Waiting:
-    """A clock that passes only by sleeping, and starts a driver after a while."""
+    """A clock that advances only by sleeping, and starts a driver after some time."""
 
     def __init__(self, directory: Path, start_after_ns: int) -> None:
         self.clock = ManualClock(epoch_ms=NOW_MS)
@@ -219,21 +219,21 @@ class Waiting:
             self.driver = start_driver(self.directory, self.clock.now_ms())
 
 
-def test_connect_waits_for_a_driver_to_come(tmp_path: Path) -> None:
+def test_connect_waits_for_a_driver(tmp_path: Path) -> None:
     waiting = Waiting(tmp_path, start_after_ns=3_000_000_000)
     client = cnc_file.connect(tmp_path, waiting.clock, waiting.sleep_ns)
     assert waiting.clock.now_ms() == NOW_MS + 3_000
     assert client.version == 512
 
 
-def test_connect_gives_up_after_the_timeout_and_says_why(tmp_path: Path) -> None:
+def test_connect_raises_after_the_timeout(tmp_path: Path) -> None:
     waiting = Waiting(tmp_path, start_after_ns=11_000_000_000)
     with pytest.raises(cnc_file.DriverTimeoutError, match=r"within 10000 ms .*does not exist"):
         cnc_file.connect(tmp_path, waiting.clock, waiting.sleep_ns)
     assert waiting.clock.now_ms() == NOW_MS + 10_000
 
 
-def test_connect_does_not_wait_where_waiting_cannot_help(tmp_path: Path) -> None:
+def test_connect_does_not_wait_for_an_unsupported_version(tmp_path: Path) -> None:
     start_driver(tmp_path).close()
     patch(tmp_path, 0, b"\0\0\x01\0")
     waiting = Waiting(tmp_path, start_after_ns=1 << 62)

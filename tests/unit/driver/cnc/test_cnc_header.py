@@ -1,4 +1,4 @@
-"""The header of the file: the documented example byte for byte, and every limit from both sides."""
+"""The header of the file: the documented example byte for byte, and both sides of each limit."""
 
 import dataclasses
 
@@ -41,7 +41,7 @@ def test_reads_the_documented_example() -> None:
 
 
 def test_writes_the_documented_example() -> None:
-    """All but the version, which the driver stores last of all."""
+    """Except for the version, which the driver stores last."""
     encoded = EXAMPLE_HEADER.encode()
     assert len(encoded) == HEADER_LENGTH
     assert encoded[:4] == bytes(4)
@@ -119,7 +119,7 @@ def test_all_failures_are_reported_together() -> None:
     lengths=st.lists(st.integers(-(2**31), 2**31 - 1), min_size=5, max_size=5),
     file_length=st.integers(0, 2**31),
 )
-def test_sections_without_fault_lie_inside_the_file(lengths: list[int], file_length: int) -> None:
+def test_valid_sections_are_inside_the_file(lengths: list[int], file_length: int) -> None:
     header = CncHeader(*lengths)
     if not header.faults(file_length):
         offsets = header.section_offsets

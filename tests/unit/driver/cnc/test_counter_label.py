@@ -1,8 +1,8 @@
-"""A label fits into its counter whatever letters it is made of, and its tail is always there."""
+"""A label fits into its counter, whatever its characters, and keeps its tail."""
 
 import pytest
 
-from windtunnel.driver.cnc.counter_label import fitting
+from windtunnel.driver.cnc.counter_label import fit_label
 from windtunnel.driver.cnc.counters import LABEL_LENGTH_MAX
 
 
@@ -17,7 +17,7 @@ from windtunnel.driver.cnc.counters import LABEL_LENGTH_MAX
         ("\u00e9" * 5_000, "?" * 373 + " - tail"),
     ],
 )
-def test_what_does_not_fit_is_cut_off_the_head(head, expected):
-    label = fitting(head, " - tail")
+def test_the_head_is_truncated(head, expected):
+    label = fit_label(head, " - tail")
     assert label == expected
     assert len(label.encode()) <= LABEL_LENGTH_MAX

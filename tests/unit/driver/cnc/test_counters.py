@@ -1,4 +1,4 @@
-"""Counters: values that move as they should, and ids that nobody mistakes for another's."""
+"""Counters: updates of values, and ids that are not confused after reuse."""
 
 import threading
 from collections.abc import Callable
@@ -63,7 +63,7 @@ def test_a_proposed_maximum_only_raises(value: int, rises: bool, after: int) -> 
 
 @kernel
 def add_many(values, counter_id, count, gate, who):
-    """Add one, `count` times, against everybody else."""
+    """Add one, `count` times, concurrently with others."""
     pass_together(gate, who)
     for _ in range(count):
         counters.add_atomic(values, counter_id, 1)
@@ -83,7 +83,7 @@ def test_atomic_adds_lose_nothing() -> None:
     assert counters.get(values, 1) == 2 * count
 
 
-def test_a_counter_is_born_whole() -> None:
+def test_a_counter_is_complete_when_it_becomes_allocated() -> None:
     area = Sections()
     counter_id = area.manager.allocate(TYPE, b"key", "label", 11, 12, 13, value=14)
     counter = area.reader.read(counter_id)
@@ -95,7 +95,7 @@ def test_a_counter_is_born_whole() -> None:
     assert get_i64(area.metadata, 8) == I64_MAX
 
 
-def test_a_state_that_a_client_spoilt_keeps_no_counter_from_being_freed_once() -> None:
+def test_a_counter_with_an_overwritten_state_is_freed_once() -> None:
     area = Sections()
     counter_id = area.manager.allocate(TYPE, b"", "spoilt")
     area.metadata[counter_id * 512 : counter_id * 512 + 512] = 0xFF
@@ -104,7 +104,7 @@ def test_a_state_that_a_client_spoilt_keeps_no_counter_from_being_freed_once() -
         area.manager.free(counter_id)
 
 
-def test_an_id_rests_for_a_second_before_it_is_given_out_again() -> None:
+def test_an_id_is_not_reused_for_a_second() -> None:
     area = Sections()
     first = area.manager.allocate(TYPE, b"first key", "a long first label", 1, 2, 3, value=4)
     area.manager.allocate(TYPE, b"", "second")
@@ -123,7 +123,7 @@ def test_an_id_rests_for_a_second_before_it_is_given_out_again() -> None:
     assert (counter.reference_id, counter.label) == (0, "new")
 
 
-def test_a_held_id_is_active_only_for_its_own_registration() -> None:
+def test_an_id_is_active_only_for_its_own_registration() -> None:
     area = Sections()
     counter_id = area.manager.allocate(TYPE, b"", "mine", 5)
     assert area.reader.is_active(counter_id, 5)
@@ -134,7 +134,7 @@ def test_a_held_id_is_active_only_for_its_own_registration() -> None:
         assert not area.reader.is_active(outside, 0)
 
 
-def test_says_so_when_none_is_left() -> None:
+def test_raises_when_no_counter_is_free() -> None:
     area = Sections()
     for _ in range(CAPACITY):
         area.manager.allocate(TYPE, b"", "")
@@ -148,7 +148,7 @@ def test_says_so_when_none_is_left() -> None:
     [("x" * 380, "x" * 380), ("x" * 381, "x" * 380), ("x" * 379 + "é", "x" * 379)],
     ids=["fits", "one too long", "cut inside a character"],
 )
-def test_a_label_is_cut_at_380_bytes(label: str, kept: str) -> None:
+def test_a_label_is_truncated_to_380_bytes(label: str, kept: str) -> None:
     area = Sections()
     counter_id = area.manager.allocate(TYPE, b"k" * 113, label)
     area.manager.allocate(TYPE + 1, b"", "next")
@@ -160,13 +160,13 @@ def test_a_label_is_cut_at_380_bytes(label: str, kept: str) -> None:
     assert (neighbour.type_id, neighbour.label) == (TYPE + 1, "next")
 
 
-def test_a_key_that_is_too_long_spoils_nothing() -> None:
+def test_a_long_key_is_truncated() -> None:
     area = Sections()
     area.manager.allocate(TYPE, b"k" * 600, "")
     assert not area.metadata[counters.LABEL_LENGTH :].any()
 
 
-def test_a_counter_that_changes_hands_during_the_reading_is_not_shown() -> None:
+def test_a_counter_that_is_reused_during_reading_is_not_returned() -> None:
     area = Sections()
 
     class InterruptedReader(CountersReader):
@@ -180,7 +180,7 @@ def test_a_counter_that_changes_hands_during_the_reading_is_not_shown() -> None:
     assert list(InterruptedReader(area.metadata, area.values)) == []
 
 
-def test_a_label_grows_until_its_record_is_full() -> None:
+def test_a_label_is_appended_until_its_record_is_full() -> None:
     area = Sections()
     counter_id = area.manager.allocate(TYPE, b"", "client-heartbeat: id=1")
     assert append_label(area.metadata, counter_id, " name=x") == 7
@@ -190,7 +190,7 @@ def test_a_label_grows_until_its_record_is_full() -> None:
     assert area.reader.label(counter_id).endswith("name=x" + "y" * 351)
 
 
-def test_a_label_is_written_anew_shorter_longer_and_no_further_than_its_record() -> None:
+def test_a_label_is_replaced_within_its_record() -> None:
     area = Sections()
     counter_id = area.manager.allocate(TYPE, b"", "Bootstrap neighbor: name=a:1 resolved=")
     for label in ("short", "Bootstrap neighbor: name=a:1 resolved=10.0.0.1:1", ""):
@@ -232,11 +232,11 @@ def test_an_id_outside_the_file_is_refused(counter_id: int) -> None:
     area = Sections()
     reads: tuple[Callable, ...] = (area.reader.value, area.reader.label, area.reader.key)
     for read in reads:
-        with pytest.raises(IndexError, match=r"not in 0\.\.5"):
+        with pytest.raises(IndexError, match=r"expected 0 to 5"):
             read(counter_id)
 
 
-def test_needs_no_write_access_to_read() -> None:
+def test_reading_needs_no_write_access() -> None:
     area = Sections()
     area.manager.allocate(TYPE, b"", "label", 3, value=9)
     area.metadata.flags.writeable = area.values.flags.writeable = False
@@ -253,7 +253,7 @@ SMALL = st.integers(-1, 1)
     type_id=SMALL,
     registration_id=SMALL,
 )
-def test_find_agrees_with_its_naive_twin(
+def test_find_agrees_with_the_naive_implementation(
     records: list[NaiveCounter], type_id: int, registration_id: int
 ) -> None:
     area = Sections()
@@ -267,7 +267,9 @@ def test_find_agrees_with_its_naive_twin(
 @given(
     operations=st.lists(st.tuples(st.sampled_from(["allocate", "free", "wait"]), st.integers(0, 5)))
 )
-def test_the_manager_agrees_with_its_naive_twin(operations: list[tuple[str, int]]) -> None:
+def test_the_manager_agrees_with_the_naive_manager(
+    operations: list[tuple[str, int]],
+) -> None:
     area = Sections()
     naive = NaiveManager(CAPACITY, 1_000)
     living: list[int] = []

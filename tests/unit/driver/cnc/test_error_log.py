@@ -1,4 +1,4 @@
-"""The distinct error log: once each, counted, and no further than the log reaches."""
+"""Distinct error log: each error once, with a count, within the bounds of the log."""
 
 import numpy as np
 import pytest
@@ -44,7 +44,7 @@ def test_same_text_under_another_code_is_another_error() -> None:
     assert [error.text for error in read_errors(log)] == ["(3) x", "(4) x"]
 
 
-def test_says_when_it_is_full_and_still_counts_what_it_knows() -> None:
+def test_a_full_log_still_counts_known_errors() -> None:
     log = np.zeros(72, dtype=np.uint8)
     errors = ErrorLog(log, ManualClock())
     assert errors.record(1, "first")
@@ -62,14 +62,14 @@ def test_fills_its_log_to_the_last_byte() -> None:
     assert not ErrorLog(exact[:-1].copy(), ManualClock()).record(1, "1234")
 
 
-def test_cuts_a_text_that_would_eat_the_log() -> None:
+def test_truncates_a_long_text() -> None:
     log = np.zeros(3 * TEXT_LENGTH_MAX, dtype=np.uint8)
     errors = ErrorLog(log, ManualClock())
     assert errors.record(1, "x" * 100_000)
     assert len(read_errors(log)[0].text) == TEXT_LENGTH_MAX
 
 
-def test_shows_only_what_was_observed_since() -> None:
+def test_returns_only_errors_observed_since() -> None:
     log, clock = np.zeros(LENGTH, dtype=np.uint8), ManualClock(epoch_ms=1_000)
     errors = ErrorLog(log, clock)
     errors.record(1, "old")

@@ -1,4 +1,4 @@
-"""Files of real drivers, C and Java: read as Aeron reads them, and written again byte for byte."""
+"""Files of the C and Java drivers: read like Aeron does, and reproduced byte for byte."""
 
 import re
 from collections.abc import Callable
@@ -30,7 +30,7 @@ OpenGolden = Callable[[str], cnc_file.CncFile]
 
 @pytest.fixture(scope="module")
 def open_golden(tmp_path_factory: pytest.TempPathFactory) -> OpenGolden:
-    """Opens a set's file for reading; each of these large files is unpacked only once."""
+    """Open a file of a set for reading; each of these large files is unpacked only once."""
     unpacked: dict[str, Path] = {}
 
     def open_set(name: str) -> cnc_file.CncFile:
@@ -43,7 +43,7 @@ def open_golden(tmp_path_factory: pytest.TempPathFactory) -> OpenGolden:
 
 
 def aeron_stat(name: str) -> dict[int, tuple[int, str]]:
-    """Counter id to value and label, as Aeron's own tool printed them."""
+    """Map from counter id to value and label, as Aeron's own tool printed them."""
     text = (GOLDEN / f"cnc-{name}" / "aeron-stat.txt").read_text()
     lines = re.findall(r"^ *(\d+): +(-?[\d,]+) - (.*)$", text, re.MULTILINE)
     return {int(line[0]): (int(line[1].replace(",", "")), line[2]) for line in lines}
@@ -80,7 +80,7 @@ def test_system_counters_have_their_id_as_key_and_registration(
 
 
 @pytest.mark.parametrize("name", ALL_SETS)
-def test_our_header_and_sections_are_theirs(
+def test_our_header_and_sections_equal_aerons(
     name: str, open_golden: OpenGolden, tmp_path: Path
 ) -> None:
     golden = open_golden(name)
@@ -116,7 +116,7 @@ def test_the_ring_has_been_consumed_to_zero(name: str, open_golden: OpenGolden) 
 
 
 @pytest.mark.parametrize("name", ALL_SETS)
-def test_their_broadcast_said_again_by_us_is_the_same(name: str, open_golden: OpenGolden) -> None:
+def test_retransmitting_gives_the_same_broadcast(name: str, open_golden: OpenGolden) -> None:
     theirs = open_golden(name).to_clients.copy()
     receiver = broadcast.make_receiver(theirs)
     receiver[0].next = 0
@@ -142,7 +142,7 @@ def test_their_broadcast_said_again_by_us_is_the_same(name: str, open_golden: Op
 
 
 @pytest.mark.parametrize("name", STREAM_SETS)
-def test_their_counters_allocated_again_by_us_are_the_same(
+def test_reallocating_their_counters_gives_the_same_bytes(
     name: str, open_golden: OpenGolden
 ) -> None:
     cnc = open_golden(name)
@@ -165,7 +165,7 @@ def test_their_counters_allocated_again_by_us_are_the_same(
     assert (values == cnc.counters_values).all()
 
 
-def test_freed_counters_are_passed_over(open_golden: OpenGolden) -> None:
+def test_freed_counters_are_skipped(open_golden: OpenGolden) -> None:
     cnc = open_golden("commands")
     found = {counter.counter_id: counter for counter in read_counters(cnc)}
     assert set(range(46)) < set(found)
@@ -180,7 +180,7 @@ def test_freed_counters_are_passed_over(open_golden: OpenGolden) -> None:
 
 
 @pytest.mark.parametrize("name", STREAM_SETS)
-def test_nothing_went_wrong_in_a_stream_set(name: str, open_golden: OpenGolden) -> None:
+def test_the_stream_sets_have_no_errors(name: str, open_golden: OpenGolden) -> None:
     assert read_errors(open_golden(name).error_log) == []
 
 
@@ -200,7 +200,7 @@ def test_their_error_log_reads_as_four_errors(open_golden: OpenGolden) -> None:
     assert counters.get(cnc.counters_values, 15) == 5
 
 
-def test_a_client_that_comes_late_hears_the_latest_only(open_golden: OpenGolden) -> None:
+def test_a_late_client_receives_only_the_latest(open_golden: OpenGolden) -> None:
     theirs = open_golden("clean").to_clients.copy()
     receiver = broadcast.make_receiver(theirs)
     scratch = broadcast.make_scratch(theirs)
@@ -208,7 +208,7 @@ def test_a_client_that_comes_late_hears_the_latest_only(open_golden: OpenGolden)
     assert tuple(broadcast.receive(theirs, receiver, scratch)) == (broadcast.NO_MESSAGE, 0)
 
 
-def test_a_lapped_client_of_a_real_file_is_told(open_golden: OpenGolden) -> None:
+def test_a_lapped_client_of_a_real_file_gets_lapped(open_golden: OpenGolden) -> None:
     theirs = open_golden("clean").to_clients.copy()
     receiver = broadcast.make_receiver(theirs)
     size = theirs.size - broadcast.TRAILER_LENGTH

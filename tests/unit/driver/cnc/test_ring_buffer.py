@@ -1,4 +1,4 @@
-"""The command ring: nothing lost, nothing invented, whatever the producers do."""
+"""Command ring buffer: no message is lost or invented, whatever the producers do."""
 
 import threading
 from collections.abc import Callable
@@ -41,7 +41,7 @@ def read(ring: np.ndarray, consume: Callable = ring_buffer.read) -> tuple[int, b
 
 
 def move_to(ring: np.ndarray, position: int) -> None:
-    """Pretend that `position` bytes have been written and read."""
+    """Set the positions as if `position` bytes had been written and read."""
     size = ring.size - ring_buffer.TRAILER_LENGTH
     for field in (ring_buffer.TAIL, ring_buffer.HEAD, ring_buffer.HEAD_CACHE):
         put_i64(ring, size + field, position)
@@ -55,7 +55,7 @@ def assert_free_space_is_zero(ring: np.ndarray) -> None:
         assert not ring[at : at + 8].any(), f"left behind at {at}"
 
 
-def test_carries_a_message_and_zeroes_its_place() -> None:
+def test_transfers_a_message_and_zeroes_its_record() -> None:
     ring = make_ring()
     assert not ring_buffer.has_message(ring)
     assert write(ring, b"hello") == ring_buffer.OK
@@ -89,7 +89,7 @@ def test_takes_the_longest_message_and_refuses_a_longer_one() -> None:
     assert ring_buffer.claim(ring, 1, 1) >= 0
 
 
-def test_is_full_to_the_last_byte_and_says_so() -> None:
+def test_is_usable_to_the_last_byte() -> None:
     ring = make_ring()
     for _ in range(CAPACITY // 16):
         assert write(ring, b"12345678") == ring_buffer.OK
@@ -100,7 +100,7 @@ def test_is_full_to_the_last_byte_and_says_so() -> None:
     assert write(ring, b"") == ring_buffer.INSUFFICIENT_CAPACITY
 
 
-def test_wraps_behind_a_pad() -> None:
+def test_wraps_after_padding() -> None:
     ring = make_ring()
     move_to(ring, CAPACITY - 16)
     assert write(ring, b"x" * 20) == ring_buffer.OK
@@ -112,7 +112,7 @@ def test_wraps_behind_a_pad() -> None:
 
 
 def test_refuses_without_padding_when_the_start_is_taken() -> None:
-    """As the C client does: the record has room in all, but not in one piece."""
+    """Like the C client: there is enough room in total, but not contiguous."""
     ring = make_ring()
     move_to(ring, CAPACITY - 24)
     put_i64(ring, CAPACITY + ring_buffer.HEAD, 16)
@@ -122,8 +122,8 @@ def test_refuses_without_padding_when_the_start_is_taken() -> None:
     assert write(ring, b"x" * 16) == ring_buffer.OK
 
 
-def test_reads_on_after_a_pad_that_no_message_follows() -> None:
-    """As the Java client leaves it: the rest padded, nothing written at the start yet."""
+def test_continues_after_padding_without_a_message() -> None:
+    """Like the Java client leaves it: the end is padded and nothing written at the start yet."""
     ring = make_ring()
     move_to(ring, CAPACITY - 24)
     put_i32(ring, CAPACITY - 24 + ring_buffer.TYPE, ring_buffer.PADDING_TYPE)
@@ -135,7 +135,7 @@ def test_reads_on_after_a_pad_that_no_message_follows() -> None:
     assert read(ring) == (TYPE, b"x" * 24)
 
 
-def test_waits_for_a_claim_and_steps_over_an_abort() -> None:
+def test_waits_for_a_claim_and_skips_an_abort() -> None:
     ring = make_ring()
     aborted = ring_buffer.claim(ring, TYPE, 5)
     claimed = ring_buffer.claim(ring, TYPE, 3)
@@ -190,7 +190,7 @@ def test_correlation_ids_and_heartbeat_live_in_the_trailer() -> None:
 @pytest.mark.parametrize(
     "length", [1, 7, 33 + 8, CAPACITY + 8, 2**31 - 1], ids=lambda length: f"length={length}"
 )
-def test_drops_a_length_that_no_record_can_have(length: int) -> None:
+def test_drops_an_invalid_length(length: int) -> None:
     ring = make_ring()
     write(ring, b"12345678")
     write(ring, b"x" * 16)
@@ -205,7 +205,7 @@ def test_drops_a_length_that_no_record_can_have(length: int) -> None:
     assert read(ring) == (TYPE, b"alive")
 
 
-def test_drops_only_the_record_whose_type_is_no_type() -> None:
+def test_drops_only_the_record_with_an_invalid_type() -> None:
     ring = make_ring()
     write(ring, b"bad")
     write(ring, b"good")
@@ -234,7 +234,7 @@ def test_does_not_unblock_an_empty_ring() -> None:
 
 
 @pytest.mark.parametrize("length", [-(2**31), -CAPACITY - 8, -4])
-def test_unblocks_a_negative_length_that_cannot_be(length: int) -> None:
+def test_unblocks_an_invalid_negative_length(length: int) -> None:
     ring = make_ring()
     ring_buffer.claim(ring, TYPE, 8)
     put_i32(ring, 0, length)
@@ -261,7 +261,7 @@ OPERATIONS = st.lists(
 
 
 @given(operations=OPERATIONS, start=st.integers(0, 3 * CAPACITY // 8).map(lambda n: n * 8))
-def test_agrees_with_its_naive_twin(operations: list[tuple[str, int]], start: int) -> None:
+def test_agrees_with_the_naive_ring(operations: list[tuple[str, int]], start: int) -> None:
     ring, naive = make_ring(), NaiveRing(CAPACITY)
     move_to(ring, start)
     naive.head = naive.tail = start
@@ -304,7 +304,7 @@ def _close(ring: np.ndarray, claims: list[tuple[int, Record]], index: int, state
 
 @given(content=st.binary(min_size=64, max_size=64), trailer=st.binary(min_size=24, max_size=24))
 def test_survives_any_bytes(content: bytes, trailer: bytes) -> None:
-    """A hostile producer may write anything, the positions included; each call still ends."""
+    """A hostile producer may write any bytes, also to the positions; each call still terminates."""
     ring = make_ring(64)
     ring[:64] = as_array(content)
     for field, at in ((ring_buffer.TAIL, 0), (ring_buffer.HEAD, 8), (ring_buffer.HEAD_CACHE, 16)):
@@ -321,7 +321,7 @@ def test_survives_any_bytes(content: bytes, trailer: bytes) -> None:
 
 @kernel
 def write_many(ring, producer, source, count):
-    """Write `count` numbered messages, but give up on a ring that stays full. Returns how many."""
+    """Write numbered messages; stop if the buffer stays full. Returns the number written."""
     for number in range(count):
         put_i64(source, 0, producer)
         put_i64(source, 8, number)
@@ -385,13 +385,13 @@ def test_many_threads_lose_nothing() -> None:
 
 @kernel
 def claim_many(ring, places, gate, who):
-    """Claim a place for each entry of `places`, against everybody else."""
+    """Make a claim for each entry of `places`, concurrently with others."""
     pass_together(gate, who)
     for index in range(places.size):
         places[index] = ring_buffer.claim(ring, TYPE, 8)
 
 
-def test_no_place_is_claimed_twice() -> None:
+def test_claims_do_not_overlap() -> None:
     count = 200 if JIT_DISABLED else 100_000
     ring, gate = make_ring(1 << 22), np.zeros(2 * 8, dtype=np.uint8)
     parts = [np.zeros(count, dtype=np.int64) for _ in range(2)]
@@ -410,7 +410,7 @@ def test_no_place_is_claimed_twice() -> None:
 
 @kernel
 def take_ids(ring, taken, gate, who):
-    """Fill `taken` with correlation ids, against everybody else."""
+    """Fill `taken` with correlation ids, concurrently with others."""
     pass_together(gate, who)
     for index in range(taken.size):
         taken[index] = ring_buffer.next_correlation_id(ring)

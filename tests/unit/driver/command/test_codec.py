@@ -1,4 +1,4 @@
-"""Commands and responses: every kind there and back, exact bytes, and only one way to be wrong."""
+"""Encoding and decoding of commands and responses: exact bytes, and one kind of error."""
 
 import struct
 
@@ -193,7 +193,7 @@ def kind_of(case: object) -> str:
     return type(case).__name__ if not isinstance(case, (int, bytes)) else ""
 
 
-def test_every_type_there_is_has_its_bytes_here() -> None:
+def test_every_type_has_example_bytes() -> None:
     assert {type_id for _, type_id, _ in COMMAND_BYTES} == set(CommandType) == set(COMMANDS)
     assert {type_id for _, type_id, _ in RESPONSE_BYTES} == set(ResponseType) == set(RESPONSES)
 
@@ -239,7 +239,7 @@ def test_a_response_cut_anywhere_is_malformed(
 
 
 @pytest.mark.parametrize(("command", "type_id", "content"), COMMAND_BYTES, ids=kind_of)
-def test_bytes_behind_a_command_are_tolerated(
+def test_extra_bytes_after_a_command_are_ignored(
     command: Command, type_id: int, content: bytes
 ) -> None:
     """Java claims 4 bytes too many for a counter."""
@@ -282,7 +282,7 @@ def test_a_log_file_needs_a_name(name: bytes) -> None:
 
 
 @pytest.mark.parametrize("address_type", [0, 3, -1])
-def test_an_address_is_of_one_of_two_kinds(address_type: int) -> None:
+def test_an_address_is_ipv4_or_ipv6(address_type: int) -> None:
     content = bytearray(REJECTED_BY_RECEIVER)
     struct.pack_into("<h", content, 40, address_type)
     with pytest.raises(MalformedCommand, match=f"address_type 1 or 2, found {address_type}"):
@@ -295,7 +295,7 @@ def test_a_publication_error_carries_either_kind_of_address(address: str) -> Non
     assert decode_response(0x0F0C, error.encode()) == error
 
 
-def test_text_that_is_no_text_is_replaced() -> None:
+def test_invalid_text_is_replaced() -> None:
     content = struct.pack("<q2i", 1, 11, 3) + b"a\xffb"
     assert decode_response(0x0F01, content) == ErrorResponse(1, 11, "a\ufffdb")
 
@@ -326,8 +326,8 @@ def test_reads_any_kind_of_bytes(kind: type) -> None:
     assert decode_command(0x01, np.frombuffer(content, dtype=np.uint8)) == COMMAND_BYTES[0][0]
 
 
-def test_no_kind_is_another_kind() -> None:
-    """A `match` or `isinstance` over messages must never take a removal for an addition."""
+def test_no_message_class_is_a_subclass_of_another() -> None:
+    """A `match` or `isinstance` must never confuse two messages."""
     for kinds in (COMMANDS, RESPONSES):
         for one in kinds.values():
             assert [other for other in kinds.values() if issubclass(one, other)] == [one]

@@ -1,4 +1,4 @@
-"""What real drivers said, C and Java: read as values, and said again in the same bytes."""
+"""Responses of the C and Java drivers: decoded, and encoded into the same bytes."""
 
 from pathlib import Path
 
@@ -22,8 +22,8 @@ STREAMS = [("one-message", 404496857), ("clean", 1234567), ("loss-unreliable", 7
 SUBSCRIBER_POSITION_ID = {"java-cubic-loss": 58}
 
 
-def said(name: str, directory: Path) -> list[tuple[Response, bytes]]:
-    """Every response in a set's broadcast, and the payload it was read from."""
+def golden_responses(name: str, directory: Path) -> list[tuple[Response, bytes]]:
+    """All responses in a set's broadcast, with their payloads."""
     load_array(f"cnc-{name}", "cnc.dat").tofile(directory / cnc_file.FILE_NAME)
     area = cnc_file.open_existing(directory).to_clients.copy()
     receiver, scratch = broadcast.make_receiver(area), broadcast.make_scratch(area)
@@ -38,7 +38,7 @@ def said(name: str, directory: Path) -> list[tuple[Response, bytes]]:
 
 
 def without_gap(image: AvailableImage, payload: bytes) -> bytes:
-    """The payload with the gap before its last field zeroed; the C driver leaves rubbish there."""
+    """The payload with zeros in the gap before its last field, which the C driver does not set."""
     end = 32 + len(image.log_file_name)
     return payload[:end] + bytes(-end % 4) + payload[end + -end % 4 :]
 
@@ -49,7 +49,7 @@ def without_gap(image: AvailableImage, payload: bytes) -> bytes:
 def test_a_stream_begins_with_these_five_responses(
     name: str, session_id: int, tmp_path: Path
 ) -> None:
-    responses = [response for response, _ in said(name, tmp_path)]
+    responses = [response for response, _ in golden_responses(name, tmp_path)]
     image = responses[-1]
     publication = responses[-2]
     assert responses[:3] == [CounterReady(1, 48), SubscriptionReady(2, 46), CounterReady(3, 57)]
@@ -68,8 +68,8 @@ def test_a_stream_begins_with_these_five_responses(
 @pytest.mark.parametrize(
     "name", ["one-message", "clean", "loss-unreliable", "java-cubic-loss", "commands"]
 )
-def test_said_again_it_is_the_same_bytes(name: str, tmp_path: Path) -> None:
-    responses = said(name, tmp_path)
+def test_encoding_gives_the_same_bytes(name: str, tmp_path: Path) -> None:
+    responses = golden_responses(name, tmp_path)
     assert len(responses) >= 5
     for response, payload in responses:
         if isinstance(response, AvailableImage):
@@ -77,8 +77,8 @@ def test_said_again_it_is_the_same_bytes(name: str, tmp_path: Path) -> None:
         assert response.encode() == payload
 
 
-def test_every_kind_of_answer_reads_as_the_driver_meant_it(tmp_path: Path) -> None:
-    responses = [response for response, _ in said("commands", tmp_path)]
+def test_every_kind_of_response_is_decoded(tmp_path: Path) -> None:
+    responses = [response for response, _ in golden_responses("commands", tmp_path)]
     session = responses[2].session_id
     log = "/dev/shm/golden-driver/"
     assert responses[:7] == [

@@ -1,4 +1,4 @@
-"""Our side of shared memory against a real C driver: it understands us, and we understand it."""
+"""Commands and responses exchanged with a real C driver through shared memory."""
 
 import time
 from collections.abc import Iterator
@@ -36,7 +36,7 @@ ANSWER_TIMEOUT_S = 20.0
 
 
 class Client:
-    """The least that can talk to a driver."""
+    """A minimal client."""
 
     def __init__(self, directory: Path) -> None:
         self.cnc = cnc_file.connect(directory, SystemClock(), lambda ns: time.sleep(ns / 1e9))
@@ -73,7 +73,7 @@ def client(tmp_path: Path) -> Iterator[Client]:
         yield Client(Path(driver.dir))
 
 
-def test_a_client_lives_and_leaves(client: Client) -> None:
+def test_a_client_registers_and_closes(client: Client) -> None:
     assert client.client_id == 1
     client.send(AddSubscription(client.client_id, client.next_id(), 10, "aeron:ipc"))
     heartbeat = client.next_response()
@@ -92,7 +92,7 @@ def test_a_client_lives_and_leaves(client: Client) -> None:
     assert not client.reader.is_active(heartbeat.counter_id, client.client_id)
 
 
-def test_a_publication_is_opened_and_a_bad_one_refused(client: Client) -> None:
+def test_a_publication_is_added_and_an_invalid_one_refused(client: Client) -> None:
     channel = "aeron:udp?endpoint=127.0.0.1:24590|term-length=64k"
     client.send(AddExclusivePublication(client.client_id, client.next_id(), 10, channel))
     assert isinstance(client.next_response(), CounterReady)
@@ -109,7 +109,7 @@ def test_a_publication_is_opened_and_a_bad_one_refused(client: Client) -> None:
     assert ErrorCode.of(refused.error_code) is not ErrorCode.UNKNOWN_CODE_VALUE
 
 
-def test_a_counter_comes_and_goes(client: Client) -> None:
+def test_a_counter_is_added_and_removed(client: Client) -> None:
     client.send(AddCounter(client.client_id, client.next_id(), 1234, b"odd", "a label"))
     assert isinstance(client.next_response(), CounterReady)
     ready = client.next_response()
@@ -123,7 +123,7 @@ def test_a_counter_comes_and_goes(client: Client) -> None:
     assert client.next_response() == UnavailableCounter(2, ready.counter_id)
 
 
-def test_what_it_does_not_understand_it_logs(client: Client) -> None:
+def test_it_logs_an_unknown_command(client: Client) -> None:
     client.send_bytes(0x55, bytes(16))
     client.send_bytes(0x01, bytes(18))
     client.send(AddSubscription(client.client_id, client.next_id(), 10, "aeron:ipc"))

@@ -1,4 +1,4 @@
-"""Compiled kernels are stored once, never served stale, and refused where others can write."""
+"""Compiled kernels are stored once, never stale, and refused if other users can write them."""
 
 import os
 import shutil
@@ -110,7 +110,32 @@ def test_comments_docstrings_and_another_checkout_compile_nothing(driver, run, t
     assert run(make_tree(tmp_path / "two")) == ("42", built)
 
 
-def test_two_kernels_of_one_name_in_one_module_are_told_apart(driver, run):
+COPY = """
+import sys, windtunnel.driver.caller
+from pathlib import Path
+from windtunnel.driver.kernels.cache import copy_to
+print(copy_to(Path(sys.argv[1])))
+"""
+
+
+def test_what_is_compiled_of_todays_sources_can_be_copied(driver, run, tmp_path):
+    run(driver)
+    (driver / "callee.py").write_text(CALLEE.format(factor=4))
+    assert run(driver)[0] == "56"
+    other = tmp_path / "other"
+    other.mkdir()
+    program = COPY.replace("sys.argv[1]", repr(str(other)))
+    assert run(driver, program)[0] == "2"
+    assert run(driver, program)[0] == "0"
+    assert len(list((tmp_path / "cache").iterdir())) > 1 + 2
+    assert len(list(other.iterdir())) == 2
+    built = {path.name for path in other.rglob("*.nb?")}
+    answer, _ = run(driver, TWICE_SEVEN, WINDTUNNEL_KERNEL_CACHE=str(other))
+    assert answer == "56"
+    assert {path.name for path in other.rglob("*.nb?")} == built
+
+
+def test_two_kernels_of_one_name_in_one_module_are_distinguished(driver, run):
     program = "import windtunnel.driver.twins"
     assert run(driver, program)[0] == "1 2"
     assert run(driver, program)[0] == "1 2"
@@ -137,14 +162,14 @@ def test_without_compiling_kernels_are_plain_python(driver, run, tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
-def test_what_is_damaged_is_compiled_again(driver, run, kind):
+def test_a_damaged_kernel_is_recompiled(driver, run, kind):
     _, built = run(driver)
     for path in (item for item in built if item.suffix == f".{kind}"):
         path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
     assert run(driver)[0] == "42"
 
 
-def test_a_build_for_a_type_that_no_longer_exists_is_compiled_again(driver, run):
+def test_a_kernel_with_a_missing_type_is_recompiled(driver, run):
     _, built = run(driver)
     for path in (item for item in built if item.suffix == ".nbi"):
         content = path.read_bytes()
@@ -161,7 +186,7 @@ def test_processes_save_one_at_a_time(tmp_path):
     assert kept.could_others == [False, False]
 
 
-def test_the_root_is_chosen_by_the_environment(monkeypatch):
+def test_the_environment_selects_the_root(monkeypatch):
     monkeypatch.setenv(cache.CACHE_VARIABLE, "/somewhere/else")
     assert cache.cache_root() == Path("/somewhere/else")
     monkeypatch.delenv(cache.CACHE_VARIABLE)
@@ -205,5 +230,5 @@ def test_a_cache_of_another_user_is_refused(tmp_path, monkeypatch):
         require_trusted(tmp_path)
 
 
-def test_a_cache_that_is_not_there_yet_is_trusted(tmp_path):
+def test_a_cache_that_does_not_exist_is_trusted(tmp_path):
     require_trusted(tmp_path / "none")

@@ -1,4 +1,4 @@
-"""Digests follow what decides the machine code, and nothing else."""
+"""Digests depend on the source code that determines the machine code, and on nothing else."""
 
 import json
 from pathlib import Path
@@ -49,7 +49,7 @@ def test_a_change_of_a_callee_changes_its_callers(tree, old, new):
     ("old", "new"),
     [('"A leaf."', ""), ('    "Add."\n', "\n\n"), ("  # why", ""), ("x + 1", "(x  +  1)")],
 )
-def test_texts_for_people_change_nothing(tree, old, new):
+def test_comments_and_docstrings_change_nothing(tree, old, new):
     before = digest(tree, "top.py")
     (tree / "leaf.py").write_text(LEAF.replace(old, new))
     assert digest(tree, "top.py") == before
@@ -67,7 +67,7 @@ def test_a_caller_does_not_change_its_callee(tree):
     assert digest(tree, "leaf.py") == before
 
 
-def test_the_place_of_the_checkout_changes_nothing(tree, tmp_path):
+def test_the_path_of_the_checkout_changes_nothing(tree, tmp_path):
     before = digest(tree, "top.py")
     (tmp_path / "driver").rename(tmp_path / "moved")
     (tmp_path / "elsewhere").mkdir()

@@ -1,4 +1,4 @@
-"""A publisher in one kernel, so that several of them meet at the same tail."""
+"""A publisher loop in one kernel, for races at the same tail."""
 
 from tests.unit.driver.base.loops import meet
 from windtunnel.driver.kernels.jit import kernel
@@ -8,7 +8,7 @@ from windtunnel.driver.logbuffer import publication_result as result
 
 @kernel
 def publish_all(state, log, values, source, lengths, start, parties):
-    """Wait for the others, then offer every message; the outcome that stopped it, or 0."""
+    """Wait for the others, then offer every message. Returns the code that stopped it, or 0."""
     meet(start, 0, parties)
     done, at = 0, 0
     while done < lengths.size:

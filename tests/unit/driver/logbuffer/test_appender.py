@@ -1,4 +1,4 @@
-"""How publications write: results, limits, the end of a term, the end of a stream, races."""
+"""Writing by publications: results, limits, ends of terms and streams, races."""
 
 import struct
 import threading
@@ -44,7 +44,7 @@ def offer(state: np.ndarray, log: np.ndarray, length: int, limit: int = UNLIMITE
 
 
 def fill_to(state: np.ndarray, log: np.ndarray, offset: int) -> None:
-    """Offer until the tail of the first term stands at `offset`."""
+    """Offer until the tail of the first term is at `offset`."""
     at = 0
     while at < offset:
         length = min(offset - at - 32, 1376)
@@ -75,7 +75,7 @@ def test_a_message_becomes_a_frame(kind: int) -> None:
 
 
 @BOTH
-def test_a_long_message_becomes_a_run_of_frames(kind: int) -> None:
+def test_a_long_message_becomes_several_frames(kind: int) -> None:
     state, log = publication(kind)
     assert appender.offer(state, log, UNLIMITED, SOURCE, 0, 3000, 9) == 3104
     assert [frame_at(log, at) for at in (0, 1408, 2816)] == [
@@ -95,14 +95,14 @@ def test_a_long_message_becomes_a_run_of_frames(kind: int) -> None:
 @pytest.mark.parametrize(
     ("length", "expected"), [(0, 32), (1, 64), (32, 64), (1376, 1408), (1377, 1472), (8192, 8384)]
 )
-def test_what_a_message_occupies(kind: int, length: int, expected: int) -> None:
+def test_framed_length_of_a_message(kind: int, length: int, expected: int) -> None:
     state, log = publication(kind)
     assert offer(state, log, length) == expected
     assert descriptor.producer_position(log, META) == expected
 
 
 @BOTH
-def test_what_cannot_be_offered(kind: int) -> None:
+def test_invalid_offers(kind: int) -> None:
     state, log = publication(kind)
     assert offer(state, log, 8193) == result.ERROR
     assert offer(state, log, -1) == result.ERROR
@@ -179,7 +179,7 @@ def test_the_stream_ends_after_two_billion_terms(kind: int) -> None:
     assert descriptor.active_term_count_acquire(log, META) == I32_MAX
 
 
-def test_a_rotation_in_flight_is_admin_action() -> None:
+def test_a_concurrent_rotation_is_admin_action() -> None:
     state, log = publication(SHARED)
     struct.pack_into("<i", log, META + 24, 1)
     assert offer(state, log, 10) == result.ADMIN_ACTION
@@ -194,7 +194,7 @@ def test_a_second_claimer_beyond_the_end_writes_nothing() -> None:
     assert raw_tail(log, 1) == (8, 0)
 
 
-def test_a_tail_that_no_publisher_leaves_is_an_error() -> None:
+def test_a_misaligned_tail_is_an_error() -> None:
     state, log = publication(SHARED)
     struct.pack_into("<q", log, META, (7 << 32) | 17)
     assert offer(state, log, 10) == result.ERROR
@@ -313,7 +313,7 @@ def test_a_block_after_a_full_term_rotates_first() -> None:
 
 
 @BOTH
-def test_a_batch_goes_on_until_it_is_refused(kind: int) -> None:
+def test_a_batch_is_written_until_an_offer_fails(kind: int) -> None:
     state, log = publication(kind)
     values = np.zeros(256, dtype=np.uint8)
     lengths = np.array([10, 2000, 0, 500], dtype=np.int64)
@@ -330,7 +330,7 @@ def test_a_batch_goes_on_until_it_is_refused(kind: int) -> None:
     )
 
 
-def test_attaching_again_goes_on_where_the_log_stands() -> None:
+def test_attaching_again_continues_at_the_tail() -> None:
     state, log = publication(EXCLUSIVE)
     fill_to(state, log, TERM_LENGTH - 32)
     assert offer(state, log, 10) == result.ADMIN_ACTION
@@ -339,7 +339,7 @@ def test_attaching_again_goes_on_where_the_log_stands() -> None:
 
 
 def race(term_length: int, lengths: list[np.ndarray]) -> np.ndarray:
-    """The log after several publishers wrote their messages at once, each its own number."""
+    """The log after several publishers concurrently wrote messages with their own number."""
     _, log = publication(SHARED, term_length, mtu_length=64)
     values = np.full(8, 0x7F, dtype=np.uint8)
     start, outcomes = np.zeros(8, dtype=np.uint8), []

@@ -1,4 +1,4 @@
-"""The metadata: sizes, tails, rotation, and what a mapped file must be."""
+"""Metadata: sizes, tails, rotation, and checks of a mapped file."""
 
 import struct
 
@@ -89,7 +89,7 @@ def test_a_stream_may_start_later(start: int, offset: int, expected: list[object
         {"type": 3},
     ],
 )
-def test_impossible_parameters_are_refused(changes: dict[str, int]) -> None:
+def test_invalid_parameters_are_refused(changes: dict[str, int]) -> None:
     with pytest.raises(ConfigurationError):
         log_of(**changes)
 

@@ -1,4 +1,4 @@
-"""Byte for byte what real Aeron made: metadata, publications, and images put together again."""
+"""Byte-for-byte comparison with Aeron's metadata, publications and rebuilt images."""
 
 import re
 import struct
@@ -37,7 +37,7 @@ SETS = {
 
 
 def parameters(golden_set: str, log_type: int) -> LogParameters:
-    """What the driver was told, or chose, when it made these logs."""
+    """Parameters that were configured or chosen by the driver for these logs."""
     seen, is_image = seen_by(golden_set, "pub.txt"), log_type == descriptor.IMAGE
     return LogParameters(
         type=log_type,
@@ -79,7 +79,7 @@ def publication_type(golden_set: str) -> int:
 
 
 def assert_same_terms(ours: np.ndarray, golden: np.ndarray, end: int, term_length: int) -> None:
-    """Equal wherever the other driver had not cleaned: all of the last term length before `end`."""
+    """Compare all bytes that Aeron had not cleaned: the last term length before `end`."""
     begin = max(0, end - 3 * term_length)
     order = np.arange(begin, end) % (3 * term_length)
     mine, theirs = ours[order], golden[order]
@@ -190,7 +190,7 @@ def image_datagrams(golden_set: str, term_length: int) -> list[np.ndarray]:
 
 
 class Rebuilt:
-    """An image made from datagrams; a term is cleaned when the stream first enters it."""
+    """An image rebuilt from datagrams; a term is cleaned when the stream first enters it."""
 
     def __init__(self, golden_set: str) -> None:
         self.log, self.meta_at = new_log(golden_set, descriptor.IMAGE)
@@ -205,7 +205,7 @@ class Rebuilt:
         return int(position.index(at, self.bits)) * self.term_length
 
     def place(self, buf: np.ndarray) -> int:
-        """The position that a datagram names."""
+        """The position of a datagram."""
         term_id, offset = data.term_id(buf, 0), data.term_offset(buf, 0)
         return int(position.of(term_id, offset, self.bits, self.initial))
 
@@ -230,8 +230,8 @@ def test_the_captured_datagrams_make_the_same_image(golden_set: str) -> None:
     assert_same_terms(image.log, golden, image.hwm, image.term_length)
 
 
-def padded_holes(golden: np.ndarray, image: Rebuilt, at: int, end: int) -> list[tuple[int, int]]:
-    """The position ranges that a golden image covers with padding other than the end of a term."""
+def padded_gaps(golden: np.ndarray, image: Rebuilt, at: int, end: int) -> list[tuple[int, int]]:
+    """Position ranges of a golden image that are padding, except for ends of terms."""
     found = []
     while at < end:
         offset = at & (image.term_length - 1)
@@ -245,7 +245,7 @@ def padded_holes(golden: np.ndarray, image: Rebuilt, at: int, end: int) -> list[
 
 
 def fill_gaps(image: Rebuilt, at: int) -> list[tuple[int, int]]:
-    """Pad every hole between `at` and the high-water mark; the position ranges of the holes."""
+    """Pad every gap between `at` and the high-water mark; returns their position ranges."""
     filled = []
     while at < image.hwm:
         base, offset = image.base(at), at & (image.term_length - 1)
@@ -269,7 +269,7 @@ def test_the_same_losses_leave_the_same_padding() -> None:
     start = next(
         at for at in sorted(kept) if golden[image.base(at) + at % image.term_length :][:4].any()
     )
-    holes = padded_holes(golden, image, start, end)
+    holes = padded_gaps(golden, image, start, end)
     assert len(holes) > 3
     for buf in sent:
         if not any(begin <= image.place(buf) < stop for begin, stop in holes):

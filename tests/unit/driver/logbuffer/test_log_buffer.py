@@ -1,4 +1,4 @@
-"""The file: made whole or not at all, and believed only after it was checked."""
+"""The file of a log: created completely or not at all, and validated before use."""
 
 import os
 from pathlib import Path
@@ -57,7 +57,7 @@ def test_large_pages_leave_slack_before_the_metadata(tmp_path: Path) -> None:
         assert descriptor.page_size(made.log, made.meta_at) == page
 
 
-def test_too_little_room_is_refused_before_anything_is_made(
+def test_too_little_room_is_refused_before_a_file_is_created(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def statvfs(path: object) -> SimpleNamespace:
@@ -82,7 +82,7 @@ def test_a_missing_directory_is_named(tmp_path: Path) -> None:
         LogBuffer.create(tmp_path / "nowhere" / "a", parameters())
 
 
-def test_impossible_parameters_leave_no_file(tmp_path: Path) -> None:
+def test_invalid_parameters_leave_no_file(tmp_path: Path) -> None:
     with pytest.raises(ConfigurationError, match="mtu 1409"):
         LogBuffer.create(tmp_path / "a", parameters(mtu_length=1409))
     assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Positions and places, across the wrap of term ids."""
+"""Positions and term ids, across the wrap of term ids."""
 
 import pytest
 
@@ -20,7 +20,9 @@ TERM_LENGTH = 1 << BITS
         (0, I32_MAX, TERM_LENGTH - 32, (I32_MAX << BITS) + TERM_LENGTH - 32),
     ],
 )
-def test_a_place_and_its_position(initial: int, term_id: int, offset: int, expected: int) -> None:
+def test_position_of_term_and_offset(
+    initial: int, term_id: int, offset: int, expected: int
+) -> None:
     assert position.of(term_id, offset, BITS, initial) == expected
     assert position.term_id(expected, BITS, initial) == term_id
     assert position.term_offset(expected, TERM_LENGTH) == offset
@@ -28,7 +30,7 @@ def test_a_place_and_its_position(initial: int, term_id: int, offset: int, expec
     assert position.index_of_count(expected // TERM_LENGTH) == position.index(expected, BITS)
 
 
-def test_a_term_id_before_the_initial_one_lies_before_the_stream() -> None:
+def test_a_term_id_before_the_initial_one_has_a_negative_position() -> None:
     assert position.of(6, 0, BITS, 7) == -TERM_LENGTH
 
 

@@ -1,4 +1,4 @@
-"""Walking, measuring and repairing one term, case by case."""
+"""Reading, measuring and repairing one term, case by case."""
 
 import struct
 
@@ -39,7 +39,7 @@ def log() -> np.ndarray:
 
 
 def put(log: np.ndarray, offset: int, length: int, kind: int = DATA) -> int:
-    """Commit a frame; where the next one begins."""
+    """Commit a frame. Returns the offset of the next one."""
     struct.pack_into("<iBBHiiiiq", log, BASE + offset, length, 0, 0xC0, kind, offset, 2, 3, 0, -6)
     return offset + -(-length // 32) * 32
 
@@ -77,7 +77,7 @@ def test_a_claim_stops_the_sender(log: np.ndarray) -> None:
 
 
 @pytest.mark.parametrize("kind", [DATA, PAD])
-def test_a_frame_that_leaves_its_term_is_not_there(log: np.ndarray, kind: int) -> None:
+def test_a_frame_beyond_its_term_is_not_committed(log: np.ndarray, kind: int) -> None:
     put(log, TERM_LENGTH - 64, 96, kind)
     room = reader.fragments(4)
     at = TERM_LENGTH - 64
@@ -86,7 +86,7 @@ def test_a_frame_that_leaves_its_term_is_not_there(log: np.ndarray, kind: int) -
     assert reader.block(log, BASE, TERM_LENGTH, at, TERM_LENGTH) == at
 
 
-def test_a_poll_delivers_data_and_passes_padding(log: np.ndarray) -> None:
+def test_a_poll_delivers_data_and_skips_padding(log: np.ndarray) -> None:
     at = put(log, put(log, put(log, 0, 40), 96, PAD), 32)
     room = reader.fragments(4)
     assert reader.poll(log, BASE, TERM_LENGTH, 0, TERM_LENGTH, room, 4) == (2, at)
@@ -118,7 +118,7 @@ def test_a_block_never_mixes_padding_with_data(log: np.ndarray) -> None:
     assert reader.block(log, BASE, TERM_LENGTH, 0, 63) == 0
 
 
-def test_what_is_there_already_wins(log: np.ndarray) -> None:
+def test_an_existing_frame_is_not_overwritten(log: np.ndarray) -> None:
     packet = np.zeros(200, dtype=np.uint8)
     struct.pack_into("<iBBHiiiiq", packet, 8, 64, 0, 0xC0, DATA, 96, 2, 3, 0, 0)
     packet[40:72] = 5
@@ -131,7 +131,7 @@ def test_what_is_there_already_wins(log: np.ndarray) -> None:
     assert not log[BASE + 160 : META].any()
 
 
-def test_a_hole_ends_at_the_next_frame_or_at_the_limit(log: np.ndarray) -> None:
+def test_a_gap_ends_at_the_next_frame_or_at_the_limit(log: np.ndarray) -> None:
     at = put(log, 0, 64)
     put(log, 256, 64)
     assert gap_scanner.scan(log, BASE, 0, 320) == (at, 192)
@@ -142,7 +142,7 @@ def test_a_hole_ends_at_the_next_frame_or_at_the_limit(log: np.ndarray) -> None:
     assert gap_scanner.scan(log, BASE, 320, TERM_LENGTH) == (320, TERM_LENGTH - 320)
 
 
-def test_a_hole_is_filled_once_and_only_if_it_is_empty(log: np.ndarray) -> None:
+def test_a_gap_is_filled_once_and_only_if_it_is_empty(log: np.ndarray) -> None:
     put(log, 128, 32)
     assert not gap_filler.try_fill(log, BASE, META, 0, 0, 160)
     assert not log[BASE : BASE + 128].any()
@@ -154,7 +154,7 @@ def test_a_hole_is_filled_once_and_only_if_it_is_empty(log: np.ndarray) -> None:
     assert not gap_filler.try_fill(log, BASE, META, 0, 0, 128)
 
 
-def test_cleaning_touches_its_range_alone(log: np.ndarray) -> None:
+def test_cleaning_changes_only_its_range(log: np.ndarray) -> None:
     log[:META] = 7
     cleaner.clean(log, BASE, 64, 128)
     assert not log[BASE + 64 : BASE + 192].any()

@@ -1,4 +1,4 @@
-"""Freeing a stream from a publisher that died, at every step at which it can die."""
+"""Unblocking a stream whose publisher died, at every step at which it can die."""
 
 import struct
 
@@ -44,13 +44,13 @@ def frame_at(log: np.ndarray, at: int) -> tuple[int, ...]:
 
 
 def move_tail(log: np.ndarray, index: int, length: int) -> None:
-    """What a publisher does before it writes a header."""
+    """Claim like a publisher does before it writes a header."""
     (raw,) = struct.unpack_from("<q", log, META + 8 * index)
     struct.pack_into("<q", log, META + 8 * index, raw + length)
 
 
 def unblock(log: np.ndarray, blocked_position: int) -> bool:
-    """What the driver does, with what it knows of the log by itself."""
+    """Unblock like the driver, with its own values of term length and initial term id."""
     return bool(unblocker.unblock(log, META, TERM_LENGTH, INITIAL_TERM_ID, blocked_position))
 
 
@@ -92,7 +92,7 @@ def test_a_claim_without_a_header_at_the_tail_may_still_be_written() -> None:
     assert not log[:META].any()
 
 
-def test_nothing_is_done_where_nothing_is_wrong() -> None:
+def test_an_unblocked_stream_is_not_changed() -> None:
     state, log = shared()
     end = offer(state, log, 10)
     before = log.copy()
@@ -102,7 +102,7 @@ def test_nothing_is_done_where_nothing_is_wrong() -> None:
 
 
 @pytest.mark.parametrize("beyond", [0, 64])
-def test_a_claim_up_to_the_end_is_padded_and_the_log_turned(beyond: int) -> None:
+def test_a_claim_up_to_the_end_is_padded_and_the_log_rotated(beyond: int) -> None:
     state, log = shared(start_term_offset=TERM_LENGTH - 320)
     move_tail(log, 0, 320 + beyond)
     assert unblock(log, TERM_LENGTH - 320)
@@ -111,7 +111,7 @@ def test_a_claim_up_to_the_end_is_padded_and_the_log_turned(beyond: int) -> None
     assert offer(state, log, 10) == TERM_LENGTH + 64
 
 
-def test_a_term_that_was_closed_but_not_turned_is_turned() -> None:
+def test_a_full_term_that_was_not_rotated_is_rotated() -> None:
     state, log = shared(start_term_offset=TERM_LENGTH - 64)
     assert offer(state, log, 32) == TERM_LENGTH
     move_tail(log, 0, 64)
@@ -122,7 +122,7 @@ def test_a_term_that_was_closed_but_not_turned_is_turned() -> None:
 
 
 @pytest.mark.parametrize("claimed", [-(TERM_LENGTH + 32), I32_MIN, -65536])
-def test_a_claim_beyond_the_term_is_left_alone(claimed: int) -> None:
+def test_a_claim_beyond_the_term_is_not_changed(claimed: int) -> None:
     _, log = shared()
     move_tail(log, 0, 160)
     struct.pack_into("<i", log, 32, claimed)
@@ -139,7 +139,7 @@ def test_unblocking_a_rotation_in_a_later_lap() -> None:
     assert frame_at(log, 2 * TERM_LENGTH)[-1] == 12
 
 
-def test_believes_neither_a_spoilt_log_nor_a_spoilt_position() -> None:
+def test_trusts_neither_an_overwritten_log_nor_an_overwritten_position() -> None:
     state, log = shared()
     assert appender.claim(state, log, UNLIMITED, 100) > 0
     struct.pack_into("<i", log, META + descriptor.TERM_LENGTH, 1 << 30)

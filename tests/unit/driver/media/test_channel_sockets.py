@@ -1,6 +1,8 @@
-"""The sockets that channels need: real ones over loopback, and mailboxes of a link."""
+"""The sockets of channels: UDP over loopback, and mailboxes of a link."""
 
 import errno
+import os
+import socket
 
 import numpy as np
 import pytest
@@ -12,6 +14,7 @@ from windtunnel.driver.media import link, transport
 from windtunnel.driver.media.channel_sockets import LinkSockets, SocketSettings, UdpSockets
 from windtunnel.driver.media.name_resolver import SystemResolver
 from windtunnel.driver.media.port_manager import PortManager
+from windtunnel.driver.media.system_message import UDP_GRO_OPTION
 from windtunnel.driver.media.udp_socket import (
     SocketError,
     SocketOptions,
@@ -73,7 +76,7 @@ def test_a_connected_publication_hears_only_its_endpoint():
     stranger = sockets().open_subscription(channel_of("endpoint=127.0.0.1:0"))
     endpoint = f"endpoint={subscription.local}"
     connected = sockets().open_publication(channel_of(endpoint))
-    unconnected = sockets(is_connecting=False).open_publication(channel_of(endpoint))
+    unconnected = sockets(connects_unicast=False).open_publication(channel_of(endpoint))
     try:
         assert not unconnected.is_connected
         for publication, heard in ((connected, 0), (unconnected, 1)):
@@ -117,6 +120,27 @@ def test_multicast_data_and_control_have_a_socket_each():
         publication.close()
         for receiver in receivers:
             receiver.close()
+
+
+def has_gro(fd):
+    with socket.socket(fileno=os.dup(fd)) as handle:
+        return handle.getsockopt(*UDP_GRO_OPTION) != 0
+
+
+@pytest.mark.parametrize("gro_enabled", [False, True])
+@pytest.mark.parametrize("params", ["endpoint=127.0.0.1:0", GROUP.format(40_123)])
+def test_gro_is_for_sockets_that_receive_data(gro_enabled, params):
+    opener = sockets(gro_enabled=gro_enabled)
+    subscription = opener.open_subscription(channel_of(params))
+    publication = opener.open_publication(channel_of(params.replace(":0", ":40123")))
+    try:
+        assert has_gro(subscription.fd) == gro_enabled
+        # The sender's poll takes each message for one control frame.
+        assert not has_gro(publication.frames.fd)
+        assert not has_gro(publication.control.fd)
+    finally:
+        publication.close()
+        subscription.close()
 
 
 def test_a_port_in_use_is_said_clearly_and_nothing_is_kept():

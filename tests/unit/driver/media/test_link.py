@@ -1,4 +1,4 @@
-"""The in-memory link against its naive twin, and at its borders."""
+"""The in-memory link against a naive reference, and at its limits."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""Names and interfaces of the machine that the test runs on."""
+"""Names and interfaces of the local machine."""
 
 import socket
 

@@ -10,36 +10,36 @@ SETTING = "aeron.sender.wildcard.port.range"
 
 def test_without_a_range_the_system_chooses():
     ports = parse_port_range(SETTING, "0 0")
-    assert [ports.take(0), ports.take(0), ports.take(40123)] == [0, 0, 40123]
+    assert [ports.acquire(0), ports.acquire(0), ports.acquire(40123)] == [0, 0, 40123]
 
 
 def test_hands_out_each_port_once_and_goes_round():
     ports = PortManager(20000, 20002)
-    assert [ports.take(0) for _ in range(3)] == [20000, 20001, 20002]
+    assert [ports.acquire(0) for _ in range(3)] == [20000, 20001, 20002]
     with pytest.raises(DriverError, match="no available ports in range 20000 20002"):
-        ports.take(0)
+        ports.acquire(0)
     ports.release(20001)
-    assert ports.take(0) == 20001
+    assert ports.acquire(0) == 20001
     ports.release(20000)
     ports.release(20002)
-    assert ports.take(0) == 20002
+    assert ports.acquire(0) == 20002
 
 
 def test_a_port_that_a_channel_names_is_not_handed_out():
     ports = PortManager(20000, 20001)
-    assert ports.take(20000) == ports.take(20000) == 20000
-    assert ports.take(0) == 20001
+    assert ports.acquire(20000) == ports.acquire(20000) == 20000
+    assert ports.acquire(0) == 20001
     ports.release(20000)
     with pytest.raises(DriverError):
-        ports.take(0)
+        ports.acquire(0)
     ports.release(20000)
-    assert ports.take(0) == 20000
+    assert ports.acquire(0) == 20000
 
 
 def test_a_port_that_was_never_taken_can_be_released():
     ports = PortManager(20000, 20000)
     ports.release(20000)
-    assert ports.take(0) == 20000
+    assert ports.acquire(0) == 20000
 
 
 @pytest.mark.parametrize("text", ["1 65535", "20000 20000", "0 0"])

@@ -1,4 +1,4 @@
-"""A connected socket whose peer's name has moved."""
+"""Reconnecting a socket whose peer has a new address."""
 
 import errno
 import socket

@@ -1,5 +1,6 @@
-"""Runs of datagrams: put together as a naive reader would, and cut up again by a real system."""
+"""GSO packets: gathered as a naive reference does, and segmented by the operating system."""
 
+import errno
 import socket
 
 import numpy as np
@@ -10,38 +11,38 @@ from hypothesis import strategies as st
 from windtunnel.driver.base.atomics import address_of
 from windtunnel.driver.media import segmentation, transport
 from windtunnel.driver.media.link import NO_LINKS
-from windtunnel.driver.media.system_message import UDP_OFFLOAD
+from windtunnel.driver.media.system_message import UDP_GRO_OPTION
 
 SO_NO_CHECK = 11
 NO_NAME = np.zeros(28, dtype=np.uint8)
 
 
-def naive_runs(entries):
-    """Runs as lists of entries: one more joins while it lies behind and is no longer."""
-    runs = []
+def naive_packets(entries):
+    """Return packets as lists of entries: an entry joins if it is adjacent and not longer."""
+    packets = []
     for address, length in entries:
-        run = runs[-1] if runs else []
-        total = sum(item[1] for item in run)
+        packet = packets[-1] if packets else []
+        total = sum(item[1] for item in packet)
         joins = (
-            run
-            and address == run[0][0] + total
-            and length <= run[0][1]
-            and run[-1][1] == run[0][1]
-            and len(run) < segmentation.RUN_SEGMENTS_MAX
-            and total + length <= segmentation.RUN_LENGTH_MAX
+            packet
+            and address == packet[0][0] + total
+            and length <= packet[0][1]
+            and packet[-1][1] == packet[0][1]
+            and len(packet) < segmentation.GSO_SEGMENTS_MAX
+            and total + length <= segmentation.GSO_LENGTH_MAX
         )
         if joins:
-            run.append((address, length))
+            packet.append((address, length))
         else:
-            runs.append([(address, length)])
-    return runs
+            packets.append([(address, length)])
+    return packets
 
 
 @given(
     st.lists(st.tuples(st.sampled_from([32, 64, 1408, 9000]), st.booleans()), max_size=70),
     st.integers(0, 5),
 )
-def test_runs_are_what_a_naive_reader_puts_together(shapes, first):
+def test_gathers_the_same_packets_as_the_naive_reference(shapes, first):
     entries, at = [], 1 << 20
     for length, has_gap in shapes:
         at += 4096 if has_gap else 0
@@ -52,23 +53,24 @@ def test_runs_are_what_a_naive_reader_puts_together(shapes, first):
     for index, (address, length) in enumerate(entries):
         transport.set_outgoing(batch, index, address, length)
     count = len(entries) - first
-    made = segmentation.gather_runs(batch.runs, batch.vectors, first, count)
-    expected = naive_runs(entries[first:])
-    assert made == len(expected)
-    behind = first
-    for index, run in enumerate(expected):
-        behind += len(run)
-        assert batch.runs.ends[index] == behind
-        assert batch.runs.vectors[index].address == run[0][0]
-        assert batch.runs.vectors[index].length == sum(item[1] for item in run)
-        assert (batch.runs.headers[index].control_length > 0) == (len(run) > 1)
+    gso_batch = batch.gso_batch
+    packet_count = segmentation.gather_gso_packets(gso_batch, batch.vectors, first, count)
+    expected = naive_packets(entries[first:])
+    assert packet_count == len(expected)
+    end = first
+    for index, packet in enumerate(expected):
+        end += len(packet)
+        assert gso_batch.ends[index] == end
+        assert gso_batch.vectors[index].address == packet[0][0]
+        assert gso_batch.vectors[index].length == sum(item[1] for item in packet)
+        assert (gso_batch.headers[index].control_length > 0) == (len(packet) > 1)
 
 
-def open_pair(*, is_offloading):
+def open_pair(*, gro_enabled):
     receiving = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     receiving.setblocking(False)
-    if is_offloading:
-        receiving.setsockopt(*UDP_OFFLOAD, 1)
+    if gro_enabled:
+        receiving.setsockopt(*UDP_GRO_OPTION, 1)
     receiving.bind(("127.0.0.1", 0))
     sending = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     sending.connect(receiving.getsockname())
@@ -82,17 +84,15 @@ def fill(batch, memory, lengths):
         at += length
 
 
-@pytest.mark.parametrize("is_offloading", [False, True])
-def test_a_run_arrives_as_the_datagrams_it_was_made_of(is_offloading):
+@pytest.mark.parametrize("gro_enabled", [False, True])
+def test_a_gso_packet_arrives_as_its_datagrams(gro_enabled):
     lengths = [1408] * 20 + [640] + [96] * 3
     memory = np.arange(sum(lengths), dtype=np.uint64).astype(np.uint8)
-    outbox = transport.make_send_batch(len(lengths), gso_enabled=True)
+    outbox = transport.make_send_batch(len(lengths))
     fill(outbox, memory, lengths)
-    sending, receiving = open_pair(is_offloading=is_offloading)
+    sending, receiving = open_pair(gro_enabled=gro_enabled)
     with sending, receiving:
-        sent = transport.send_gathered(
-            sending.fileno(), outbox, 0, len(lengths), NO_NAME, 0, NO_LINKS
-        )
+        sent = transport.send_segmented(sending.fileno(), outbox, 0, len(lengths), NO_NAME, 0)
         assert sent == len(lengths)
         inbox = transport.make_receive_batch(64, 65_536)
         messages = transport.receive(receiving.fileno(), inbox, NO_LINKS)
@@ -105,20 +105,27 @@ def test_a_run_arrives_as_the_datagrams_it_was_made_of(is_offloading):
             datagrams.append(bytes(inbox.slots[at + begin : at + end]))
     assert [len(item) for item in datagrams] == lengths
     assert b"".join(datagrams) == memory.tobytes()
-    assert (messages < len(lengths)) == is_offloading
+    assert (messages < len(lengths)) == gro_enabled
 
 
-def test_a_way_that_takes_no_runs_is_served_one_by_one():
+def test_a_refusal_is_told_from_other_failures_and_nothing_is_sent():
     lengths = [1408] * 4
     memory = np.zeros(sum(lengths), dtype=np.uint8)
-    outbox = transport.make_send_batch(8, gso_enabled=True)
+    outbox = transport.make_send_batch(8)
     fill(outbox, memory, lengths)
-    sending, receiving = open_pair(is_offloading=False)
+    sending, receiving = open_pair(gro_enabled=False)
     with sending, receiving:
-        # A socket without checksums refuses to cut runs up.
+        # A socket without checksums refuses GSO.
         sending.setsockopt(socket.SOL_SOCKET, SO_NO_CHECK, 1)
-        sent = transport.send_gathered(sending.fileno(), outbox, 0, 4, NO_NAME, 0, NO_LINKS)
-        assert sent == 4
-        assert outbox.gso_enabled[0] == 0
+        result = transport.send_segmented(sending.fileno(), outbox, 0, 4, NO_NAME, 0)
+        assert segmentation.is_refusal(result)
         inbox = transport.make_receive_batch(8, 2048)
+        assert transport.receive(receiving.fileno(), inbox, NO_LINKS) == 0
+        assert transport.send_gathered(sending.fileno(), outbox, 0, 4, NO_NAME, 0, NO_LINKS) == 4
         assert transport.receive(receiving.fileno(), inbox, NO_LINKS) == 4
+        fd = sending.fileno()
+    closed = transport.send_segmented(fd, outbox, 0, 4, NO_NAME, 0)
+    assert closed == -errno.EBADF
+    assert not segmentation.is_refusal(closed)
+    assert not segmentation.is_refusal(0)
+    assert not segmentation.is_refusal(4)

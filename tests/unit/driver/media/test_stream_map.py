@@ -1,4 +1,4 @@
-"""The map of streams against a dict, full and under removal."""
+"""The stream map against a dict, when full and under removal."""
 
 import numpy as np
 from hypothesis import given

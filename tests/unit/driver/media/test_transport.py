@@ -1,4 +1,4 @@
-"""Batches over real loopback sockets and over links, through the same kernels."""
+"""Batches over loopback sockets and over links, through the same kernels."""
 
 import errno
 import socket

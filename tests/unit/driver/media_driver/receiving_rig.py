@@ -1,4 +1,4 @@
-"""A receiver with one endpoint; the test is the sender, the network and the conductor's hands."""
+"""A receiver with one endpoint; the test plays the sender, the network and the conductor."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""A sender with one publication; the test is its publisher, its network and its receivers."""
+"""A sender with one publication; the test plays the publisher, the network and the receivers."""
 
 from pathlib import Path
 

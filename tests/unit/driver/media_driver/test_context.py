@@ -1,4 +1,4 @@
-"""Settings as a whole: bounds, relations, and every failure told at once."""
+"""All settings together: bounds, relations, and all faults reported at once."""
 
 import re
 
@@ -15,7 +15,7 @@ from windtunnel.driver.media_driver.settings.loss_interceptors import (
     MultiGapLoss,
     RandomLoss,
 )
-from windtunnel.driver.settings.kinds import FOR_EVER_NS, Duration, Number, Size
+from windtunnel.driver.settings.kinds import DURATION_MAX_NS, Duration, Number, Size
 
 
 def test_every_broken_setting_is_named_at_once():
@@ -140,6 +140,31 @@ def test_the_environment_speaks_aeron(tmp_path):
         5000,
     )
     assert (found.unicast_flow_control, found.untethered_linger_timeout_ns) == ("min", None)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("messages_per_send_max", 4),
+        ("receiver_io_vector_capacity", 4),
+        ("sender_io_vector_capacity", 4),
+        ("resource_free_limit", 1),
+    ],
+)
+def test_a_limit_set_to_the_default_of_aeron_differs_from_one_that_is_not_set(name, value):
+    variable = SETTINGS[name].variable
+    assert getattr(from_environment({}), name) is None
+    assert getattr(from_environment({variable: ""}), name) is None
+    assert getattr(from_environment({variable: str(value)}), name) == value
+    assert "if not set" in SETTINGS[name].description
+
+
+def test_more_messages_per_send_than_the_limit_are_refused():
+    with pytest.raises(ConfigurationError) as caught:
+        from_environment({"AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND": "17"})
+    assert str(caught.value) == (
+        "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND is 17, but must be from 1 to 16"
+    )
 
 
 def test_all_failures_are_told_together_with_name_value_and_bounds():
@@ -267,7 +292,7 @@ def test_any_number_is_taken_as_it_is_or_refused_by_name(name, value):
     if found is None:
         assert kind.variable in fault
         return
-    expected = min(value, FOR_EVER_NS) if isinstance(kind, Duration) else value
+    expected = min(value, DURATION_MAX_NS) if isinstance(kind, Duration) else value
     taken = getattr(found, name)
     assert taken == expected or (value in (0, -1) and taken in (None, 1_000))
 
@@ -277,3 +302,7 @@ def test_no_text_breaks_the_reading(name, text):
     variable = SETTINGS[name].variable
     found, fault = fault_of(variable, text)
     assert found is not None or variable in fault
+
+
+def test_the_directory_may_be_given_as_text(tmp_path):
+    assert Context(dir=str(tmp_path)).dir == tmp_path

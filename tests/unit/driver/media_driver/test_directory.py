@@ -1,4 +1,4 @@
-"""A driver's directory: taken, refused, saved from, and left alone."""
+"""A driver's directory: created, refused, replaced and deleted."""
 
 import errno
 import os
@@ -15,10 +15,10 @@ from windtunnel.driver.cnc.cnc_header import CncHeader
 from windtunnel.driver.cnc.error_log import ErrorLog
 from windtunnel.driver.media_driver.context import MIB, Context
 from windtunnel.driver.media_driver.directory import (
+    claim_directory,
     format_time,
-    leave_directory,
+    release_directory,
     save_errors,
-    take_directory,
 )
 
 HEADER = CncHeader(
@@ -56,7 +56,7 @@ def names_in(folder):
 
 def test_a_new_directory_has_its_folders(tmp_path, clock):
     told = []
-    take_directory(Context(dir=tmp_path / "a" / "b", dir_warn_if_exists=True), clock, told.append)
+    claim_directory(Context(dir=tmp_path / "a" / "b", dir_warn_if_exists=True), clock, told.append)
     assert names_in(tmp_path / "a" / "b") == ["images", "publications"]
     assert told == []
 
@@ -65,7 +65,7 @@ def test_an_old_directory_is_told_of_when_asked(tmp_path, clock):
     context = Context(dir=tmp_path / "old", dir_warn_if_exists=True)
     context.dir.mkdir()
     told = []
-    take_directory(context, clock, told.append)
+    claim_directory(context, clock, told.append)
     assert told == [f"WARNING: {context.dir} exists"]
 
 
@@ -74,16 +74,16 @@ def test_the_living_are_refused_and_the_silent_are_not(tmp_path, clock):
     leave_behind(context.dir, clock)
     clock.advance(5_000 * 10**6)
     with pytest.raises(ActiveDriverError, match=r"active media driver detected: .*cnc\.dat"):
-        take_directory(context, clock)
+        claim_directory(context, clock)
     clock.advance(10**6)
-    take_directory(context, clock)
+    claim_directory(context, clock)
     assert names_in(context.dir) == ["images", "publications"]
 
 
 def test_delete_on_start_asks_nobody(tmp_path, clock):
     context = Context(dir=tmp_path / "old", dir_delete_on_start=True)
     leave_behind(context.dir, clock, (11, "noted"))
-    take_directory(context, clock)
+    claim_directory(context, clock)
     assert names_in(context.dir) == ["images", "publications"]
     assert names_in(tmp_path) == ["old"]
 
@@ -94,7 +94,7 @@ def test_errors_of_the_dead_are_saved_beside_the_directory(tmp_path, clock):
     began = format_time(clock.now_ms())
     clock.advance(20_000 * 10**6)
     told = []
-    take_directory(context, clock, told.append)
+    claim_directory(context, clock, told.append)
     (log,) = [name for name in names_in(tmp_path) if name != "old"]
     assert re.fullmatch(r"old-\d{4}-\d\d-\d\d \d\d-\d\d-\d\d\.\d{3}[+-]\d{4}-error\.log", log)
     assert told == [f"WARNING: Existing errors saved to: {tmp_path / log}"]
@@ -117,7 +117,7 @@ def test_a_file_that_nobody_can_read_is_refused_and_kept(tmp_path, clock):
     context.dir.mkdir()
     (context.dir / "cnc.dat").write_bytes(b"\xff" * 8192)
     with pytest.raises(StorageError):
-        take_directory(context, clock)
+        claim_directory(context, clock)
     assert (context.dir / "cnc.dat").exists()
 
 
@@ -132,7 +132,7 @@ def assert_refused(context, clock, reason):
     root = context.dir.parent
     before = tree(root)
     with pytest.raises(StorageError, match=reason) as caught:
-        take_directory(context, clock)
+        claim_directory(context, clock)
     assert "AERON_DIR" in str(caught.value)
     assert tree(root) == before
 
@@ -203,7 +203,7 @@ def test_a_file_of_another_owner_prevents_deletion(context, clock, monkeypatch, 
     (context.dir / "images" / "1.logbuffer").write_text("log")
     (context.dir / "loss-report.dat").write_text("report")
     other_owner(monkeypatch, name)
-    assert_refused(context, clock, f"{name} belongs to uid {os.geteuid() + 1}")
+    assert_refused(context, clock, f"{name} is owned by uid {os.geteuid() + 1}")
 
 
 @pytest.mark.parametrize("content", [b"G01 X10 Y20 F1500\n" * 500, b"G01"])
@@ -218,7 +218,7 @@ def test_what_a_driver_left_that_was_killed_while_it_started_is_deleted(context,
     (context.dir / "images").mkdir(parents=True)
     (context.dir / "publications").mkdir()
     (context.dir / "cnc.dat").write_bytes(content)
-    take_directory(context, clock)
+    claim_directory(context, clock)
     assert names_in(context.dir) == ["images", "publications"]
 
 
@@ -228,7 +228,7 @@ def test_every_file_that_a_driver_leaves_is_deleted(context, clock):
     for log in ("publications/12.logbuffer", "images/-7.logbuffer"):
         (context.dir / log).parent.mkdir()
         (context.dir / log).write_bytes(bytes(4096))
-    take_directory(context, clock)
+    claim_directory(context, clock)
     assert names_in(context.dir) == ["images", "publications"]
     assert names_in(context.dir / "images") == names_in(context.dir / "publications") == []
 
@@ -242,21 +242,21 @@ def test_a_link_of_another_owner_is_not_followed(
     context.dir.symlink_to(tmp_path / "victim")
     uid = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
-    assert_refused(context, clock, rf"old \(AERON_DIR\) is a symbolic link of uid {uid}")
+    assert_refused(context, clock, rf"old \(AERON_DIR\) is a symbolic link owned by uid {uid}")
 
 
 def test_a_directory_of_another_owner_is_refused(context, clock, monkeypatch):
     context.dir.mkdir()
     uid = os.geteuid()
     monkeypatch.setattr(os, "geteuid", lambda: uid + 1)
-    assert_refused(context, clock, f"belongs to uid {uid}")
+    assert_refused(context, clock, f"is owned by uid {uid}")
 
 
 def test_links_that_lead_in_a_circle_are_refused(context, clock):
     context.dir.symlink_to("other")
     context.dir.with_name("other").symlink_to("old")
     with pytest.raises(StorageError, match="AERON_DIR"):
-        take_directory(context, clock)
+        claim_directory(context, clock)
 
 
 def test_a_directory_that_cannot_be_removed_is_emptied_and_used(context, clock, monkeypatch):
@@ -267,7 +267,7 @@ def test_a_directory_that_cannot_be_removed_is_emptied_and_used(context, clock, 
 
     monkeypatch.setattr(Path, "rmdir", refuse)
     monkeypatch.setattr(os, "rmdir", refuse)
-    take_directory(context, clock)
+    claim_directory(context, clock)
     assert names_in(context.dir) == ["images", "publications"]
 
 
@@ -276,7 +276,7 @@ def test_modes_are_as_the_umask_asks(tmp_path, clock, umask):
     context = Context(dir=tmp_path / "parent" / "old")
     before = os.umask(umask)
     try:
-        take_directory(context, clock)
+        claim_directory(context, clock)
         leave_behind(context.dir, clock)
     finally:
         os.umask(before)
@@ -293,44 +293,44 @@ def test_a_link_leads_to_the_directory(tmp_path, clock):
     leave_behind(tmp_path / "real", ManualClock(epoch_ms=1))
     (tmp_path / "link").symlink_to(tmp_path / "real")
     clock.advance(10**10)
-    take_directory(Context(dir=tmp_path / "link", driver_timeout_ms=1), clock)
+    claim_directory(Context(dir=tmp_path / "link", driver_timeout_ms=1), clock)
     assert names_in(tmp_path / "real") == ["images", "publications"]
 
 
 def test_a_path_that_cannot_be_a_directory_is_refused(tmp_path, clock):
     (tmp_path / "file").write_text("x")
     with pytest.raises(StorageError, match="AERON_DIR"):
-        take_directory(Context(dir=tmp_path / "file"), clock)
+        claim_directory(Context(dir=tmp_path / "file"), clock)
     with pytest.raises(StorageError, match="AERON_DIR"):
-        take_directory(Context(dir=tmp_path / "file" / "below"), clock)
+        claim_directory(Context(dir=tmp_path / "file" / "below"), clock)
 
 
 def test_a_directory_stays_unless_the_settings_say_otherwise(tmp_path, clock):
     context = Context(dir=tmp_path / "old")
-    take_directory(context, clock)
-    leave_directory(context)
+    claim_directory(context, clock)
+    release_directory(context)
     assert context.dir.is_dir()
-    leave_directory(Context(dir=tmp_path / "old", dir_delete_on_shutdown=True))
+    release_directory(Context(dir=tmp_path / "old", dir_delete_on_shutdown=True))
     assert not context.dir.exists()
 
 
 def test_a_directory_behind_a_link_is_left_too(tmp_path, clock):
     (tmp_path / "link").symlink_to(tmp_path / "real")
     context = Context(dir=tmp_path / "link", dir_delete_on_shutdown=True)
-    take_directory(context, clock)
+    claim_directory(context, clock)
     assert (tmp_path / "real").is_dir()
-    leave_directory(context)
+    release_directory(context)
     assert not (tmp_path / "real").exists()
 
 
 def test_deletion_at_shutdown_keeps_unknown_files_and_warns(tmp_path, clock):
     context = Context(dir=tmp_path / "old", dir_delete_on_shutdown=True)
-    take_directory(context, clock)
+    claim_directory(context, clock)
     leave_behind(context.dir, clock)
     (context.dir / "images" / "photo.jpg").write_text("dear")
     (context.dir / "publications" / "1.logbuffer").symlink_to(tmp_path / "elsewhere")
     warnings = []
-    leave_directory(context, warnings.append)
+    release_directory(context, warnings.append)
     assert sorted(tree(context.dir)) == [
         context.dir / "images",
         context.dir / "images" / "photo.jpg",
@@ -344,21 +344,21 @@ def test_deletion_at_shutdown_keeps_unknown_files_and_warns(tmp_path, clock):
 
 def test_deletion_at_shutdown_does_not_follow_links(tmp_path, clock):
     context = Context(dir=tmp_path / "old", dir_delete_on_shutdown=True)
-    take_directory(context, clock)
+    claim_directory(context, clock)
     context.dir.rename(tmp_path / "moved")
     leave_behind(tmp_path / "victim", clock)
     context.dir.symlink_to(tmp_path / "victim")
     uid, warnings = os.geteuid(), []
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(os, "geteuid", lambda: uid + 1)
-        leave_directory(context, warnings.append)
+        release_directory(context, warnings.append)
     assert names_in(tmp_path / "victim") == ["cnc.dat"]
-    assert [f"symbolic link of uid {uid}" in each for each in warnings] == [True]
+    assert [f"symbolic link owned by uid {uid}" in each for each in warnings] == [True]
 
 
 def test_a_directory_that_is_gone_at_shutdown_is_no_reason_to_warn(tmp_path):
     warnings = []
-    leave_directory(Context(dir=tmp_path / "no", dir_delete_on_shutdown=True), warnings.append)
+    release_directory(Context(dir=tmp_path / "no", dir_delete_on_shutdown=True), warnings.append)
     assert warnings == []
 
 

@@ -1,4 +1,4 @@
-"""The files in a driver's directory: followed, opened, judged and deleted one by one."""
+"""The files in a driver's directory: resolved, opened, classified and deleted."""
 
 import os
 

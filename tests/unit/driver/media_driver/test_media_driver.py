@@ -1,4 +1,4 @@
-"""Taking a directory, leaving it, and threads of one's own."""
+"""Launch and shutdown of a driver, its directory and its threads."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""The driver's agents neither read a kernel from the disk nor compile one while they have turns."""
+"""Agents neither load nor compile kernels during their duty cycles."""
 
 import ast
 import importlib
@@ -104,7 +104,7 @@ def full_name(kernel):
 def called_from_python(path):
     """The kernels that functions of a file name which are not kernels themselves."""
     module = importlib.import_module(
-        ".".join(path.relative_to(DRIVER.parent).with_suffix("").parts)
+        ".".join(("windtunnel", *path.relative_to(DRIVER.parent).with_suffix("").parts))
     )
     pending, found = [ast.parse(path.read_text())], set()
     while pending:

@@ -1,4 +1,4 @@
-"""The settings laid out."""
+"""Formatting of the settings."""
 
 import json
 

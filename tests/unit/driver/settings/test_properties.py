@@ -1,4 +1,4 @@
-"""Property files as the C driver reads them."""
+"""Property files are read like the C driver does."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -38,21 +38,21 @@ def test_a_file_is_read_into_variables(tmp_path):
 
 
 @pytest.mark.parametrize("line", ["aeron.dir", "=value", " : value", "aeron dir"])
-def test_a_line_that_says_nothing_is_refused_with_its_number(tmp_path, line):
+def test_an_invalid_line_is_refused_with_its_number(tmp_path, line):
     path = tmp_path / "driver.properties"
     path.write_text(f"aeron.dir=x\n{line}\n")
     with pytest.raises(ConfigurationError, match=r"driver\.properties:2: expected name=value"):
         list(read_file(str(path)))
 
 
-def test_a_file_that_ends_in_the_middle_is_refused(tmp_path):
+def test_a_file_that_ends_in_a_continued_line_is_refused(tmp_path):
     path = tmp_path / "driver.properties"
     path.write_text("aeron.dir=x\\")
     with pytest.raises(ConfigurationError, match=":1: the file ends"):
         list(read_file(str(path)))
 
 
-def test_what_is_no_file_of_ours_is_refused(tmp_path):
+def test_invalid_files_are_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="No such file"):
         list(read_file(str(tmp_path / "none")))
     with pytest.raises(ConfigurationError, match="not by HTTP"):
@@ -67,7 +67,7 @@ def test_what_is_no_file_of_ours_is_refused(tmp_path):
         list(read_file(str(tmp_path / "long")))
 
 
-def test_the_first_mark_ends_the_name():
+def test_the_first_separator_ends_the_name():
     assert read_line("-D", "aeron.dir=/a:b") == ("AERON_DIR", "/a:b")
     assert read_line("-D", "aeron.dir:/a=b") == ("AERON_DIR", "/a=b")
 

@@ -1,4 +1,4 @@
-"""What a context takes from the environment."""
+"""Settings of a context from the environment."""
 
 import pytest
 
@@ -14,18 +14,18 @@ FIELDS = {
 }
 
 
-def test_only_what_is_set_and_not_overridden_is_read():
+def test_only_variables_that_are_set_and_not_overridden_are_read():
     environment = {"AERON_NAME": "x", "AERON_STREAM": "9", "AERON_SPARSE": "", "HOME": "/"}
     assert read_variables(FIELDS, environment, ()) == {"name": "x", "stream_id": 9}
     assert read_variables(FIELDS, environment, {"stream_id": 4}) == {"name": "x"}
 
 
-def test_none_is_this_processs_environment(monkeypatch):
+def test_none_is_the_environment_of_the_process(monkeypatch):
     monkeypatch.setenv("AERON_NAME", "mine")
     assert read_variables(FIELDS, None, ()) == {"name": "mine"}
 
 
-@pytest.mark.parametrize(("variable", "said"), [("AERON_STREAM", "ten"), ("AERON_SPARSE", "yes")])
-def test_what_cannot_be_read_is_named(variable, said):
-    with pytest.raises(ConfigurationError, match=f"{variable}={said}"):
-        read_variables(FIELDS, {variable: said}, ())
+@pytest.mark.parametrize(("variable", "value"), [("AERON_STREAM", "ten"), ("AERON_SPARSE", "yes")])
+def test_an_invalid_variable_is_named(variable, value):
+    with pytest.raises(ConfigurationError, match=f"{variable}={value}"):
+        read_variables(FIELDS, {variable: value}, ())

@@ -1,4 +1,4 @@
-"""Setup, status message, NAK, round-trip probe, error and response setup, field by field."""
+"""Setup, status message, NAK, RTTM, error and response setup frames, field by field."""
 
 import struct
 from collections.abc import Callable
@@ -25,7 +25,7 @@ AT = 12
 
 
 def written(write: Callable[..., int], *values: object) -> bytes:
-    """What a writer leaves behind, which must be as long as it says and nothing beyond."""
+    """The bytes that a writer writes, which must match its return value."""
     buf = np.full(2048, 0xAA, dtype=np.uint8)
     length = int(write(buf, AT, *values))
     assert set(buf[:AT]) == {0xAA}
@@ -80,7 +80,7 @@ def test_setup_is_written_and_read_as_real_aeron_does() -> None:
         (setup.ACTIVE_TERM_ID, [3, 4, (1 << 31) - 1, -(1 << 31), 2 - (1 << 31)], [2, -1]),
     ],
 )
-def test_setup_refuses_what_no_image_can_have(field: int, good: list[int], bad: list[int]) -> None:
+def test_setup_refuses_invalid_values(field: int, good: list[int], bad: list[int]) -> None:
     buf = array(written(setup.write, 0, 0, 1, 2, 3, 3, TERM_LENGTH, 1408, 0))
     for value in good:
         assert setup.check(set_i32(buf, field, value), AT, setup.LENGTH) == header.OK
@@ -107,7 +107,7 @@ def test_status_message_is_written_and_read_as_real_aeron_does() -> None:
         assert written(status_message.write, *fields, False, 0) == frame
 
 
-def test_a_group_tag_is_told_by_the_length() -> None:
+def test_a_group_tag_is_identified_by_the_length() -> None:
     frame = written(status_message.write, 0x80, 1, 2, 3, 64, 128, -5, True, -6)
     header_fields = (44, 0, 0x80, types.SM)
     assert frame == wire.pack("status_message_tagged", *header_fields, 1, 2, 3, 64, 128, -5, -6)
@@ -126,9 +126,7 @@ def test_a_group_tag_is_told_by_the_length() -> None:
         (status_message.WINDOW_LENGTH, [0, 1, 32768], [-1, 32769]),
     ],
 )
-def test_status_message_refuses_what_no_receiver_can_mean(
-    field: int, good: list[int], bad: list[int]
-) -> None:
+def test_status_message_refuses_invalid_values(field: int, good: list[int], bad: list[int]) -> None:
     buf = array(written(status_message.write, 0, 1, 2, 3, 0, 0, 4, False, 0))
     for value in good:
         assert status_message.check(set_i32(buf, field, value), AT, 36, TERM_LENGTH) == header.OK
@@ -209,7 +207,7 @@ def test_error_carries_its_text() -> None:
     assert not error.has_group_tag(untagged, AT)
 
 
-def test_error_text_is_cut_and_checked() -> None:
+def test_error_text_is_truncated_and_checked() -> None:
     text = np.full(1024, 65, dtype=np.uint8)
     frame = written(error.write, 1, 2, 3, False, 0, 13, text, 1024)
     assert len(frame) == error.LENGTH_MAX
@@ -232,7 +230,7 @@ def test_response_setup_names_a_session() -> None:
 
 
 @pytest.mark.parametrize("address", [b"\x7f\0\0\x01", bytes(range(16))])
-def test_resolution_entries_end_where_they_say(address: bytes) -> None:
+def test_resolution_entries_have_the_stated_length(address: bytes) -> None:
     name = np.frombuffer(b"driver-a", dtype=np.uint8).copy()
     octets = np.frombuffer(address, dtype=np.uint8).copy()
     entry = written(resolution.write_entry, types.SELF, 8050, 17, octets, len(address), name, 8)

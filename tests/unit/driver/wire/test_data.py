@@ -1,4 +1,4 @@
-"""Data datagrams: heartbeats, and the walk that decides whether one fits a term."""
+"""Data datagrams: heartbeats, and the validation against a term."""
 
 import struct
 
@@ -15,7 +15,7 @@ SESSION, STREAM, TERM_ID = -7, 1001, -3
 
 
 def frames(*described: tuple[int, int, int]) -> np.ndarray:
-    """A datagram of frames (type, declared length, term offset), each with its body but the PAD."""
+    """A datagram of frames (type, declared length, term offset); only a PAD has no body."""
     parts = []
     for kind, declared, offset in described:
         body = bytes(wire.aligned(declared) - 32) if kind == types.DATA else b""
@@ -29,7 +29,7 @@ def validate(buf: np.ndarray, term_length: int = TERM_LENGTH) -> int:
     return int(data.validate(buf, 0, buf.size, term_length))
 
 
-def test_a_heartbeat_is_told_by_its_length_alone() -> None:
+def test_a_heartbeat_is_identified_only_by_its_length() -> None:
     buf = np.full(64, 0xAA, dtype=np.uint8)
     for flags in (0xC0, 0xE0, 0xF0):
         length = data.write_heartbeat(buf, 32, SESSION, STREAM, TERM_ID, 96, flags)
@@ -86,7 +86,7 @@ def test_a_heartbeat_outside_the_term_is_refused(offset: int) -> None:
     assert wire.reach(bytes(buf), TERM_LENGTH) == -1
 
 
-def test_the_last_place_in_a_term_is_accepted() -> None:
+def test_the_last_slot_of_a_term_is_accepted() -> None:
     assert validate(frames((types.DATA, 64, TERM_LENGTH - 64))) == 64
 
 

@@ -1,4 +1,4 @@
-"""The door: what a datagram must be before any accessor may read it."""
+"""The first check of every datagram, before any getter may read it."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ def test_accepts_the_minimum_and_refuses_one_byte_less(kind: int, minimum: int) 
 
 
 @pytest.mark.parametrize("kind", [8, 9, 10, 12, 13, 0x1000, 0xFFFF])
-def test_refuses_kinds_that_no_open_driver_knows(kind: int) -> None:
+def test_refuses_unknown_types(kind: int) -> None:
     assert check(frame(kind, 64)) == header.BAD_TYPE
 
 
@@ -46,13 +46,13 @@ def test_refuses_another_version_and_a_negative_length(kind: int, minimum: int) 
 
 
 @pytest.mark.parametrize("kind", [types.DATA, types.PAD])
-def test_data_comes_in_whole_alignments(kind: int) -> None:
+def test_the_length_of_data_is_aligned(kind: int) -> None:
     assert check(frame(kind, 64)) == header.OK
     for length in (33, 40, 48, 63, 65):
         assert check(frame(kind, length)) == header.BAD_ALIGNMENT
 
 
-def test_a_pad_may_declare_more_than_it_sends() -> None:
+def test_a_pad_may_declare_more_than_the_datagram() -> None:
     assert check(frame(types.PAD, 32, declared=4096)) == header.OK
 
 

@@ -1,4 +1,4 @@
-"""Files of folders that somebody else made are opened and replaced without following links."""
+"""Files of untrusted folders are opened and replaced without following links."""
 
 import os
 import socket

@@ -1,4 +1,4 @@
-"""The load of an archive, made up: it does each order at once, and tells the times it is told."""
+"""A synthetic load of an archive: it does each command at once, and reports given times."""
 
 from windtunnel.harness.artifact.run.bench_board import FAULT_TEXTS, Command, Fault, State
 from windtunnel.harness.bench.loads import MeasurementError

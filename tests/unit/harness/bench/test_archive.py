@@ -1,4 +1,4 @@
-"""What the turns of an archive come to, and what makes its reading void; the load is made up."""
+"""Figures of an archive's turns, and what makes its reading void; the load is synthetic."""
 
 from types import SimpleNamespace
 
@@ -19,7 +19,7 @@ COUNT = 762
 
 @pytest.fixture
 def measure(tmp_path, monkeypatch):
-    """Measure an archive whose load does as `MadeLoads` is told."""
+    """Measure an archive whose load behaves as given to `MadeLoads`."""
 
     def made(*, alive_for=1_000, compiled=False, settings=None, **told):
         loads = MadeLoads(**told)
@@ -56,7 +56,7 @@ def test_rates_are_of_all_turns_together():
 
 @pytest.mark.parametrize("turn", [Turn(0, 1, 1), Turn(1, 0, 1)], ids=["nothing", "no time"])
 def test_nothing_and_no_time_are_no_rate(turn):
-    with pytest.raises(MeasurementError, match="no measurement"):
+    with pytest.raises(MeasurementError, match="expected values above 0"):
         values_of([turn], 32)
 
 
@@ -95,14 +95,14 @@ def test_turns_of_the_warm_up_are_dropped(measure, monkeypatch):
     [
         ({"lost_at": Command.REPLAY}, "REPLAY: expected 762 messages, counted 761"),
         ({"lost_at": Command.RECORD}, "RECORD: expected 762 messages, counted 761"),
-        ({"fault": Fault.POSITION}, "archive: the recording should end at position 3, but ends"),
-        ({"fault": Fault.REPLAYED}, "archive: 3 messages were recorded, 4 were replayed"),
-        ({"alive_for": 1}, "the archive or its driver ended"),
+        ({"fault": Fault.POSITION}, "archive: expected the recording to end at position 3, found"),
+        ({"fault": Fault.REPLAYED}, "archive: expected 3 replayed messages, as recorded, found 4"),
+        ({"alive_for": 1}, "the archive or its driver exited"),
         # At once, and not when the time for a recording is over.
-        ({"alive_for": 0, "never": State.RECORDED}, "the archive or its driver ended"),
+        ({"alive_for": 0, "never": State.RECORDED}, "the archive or its driver exited"),
         ({"compiled": True}, "kernels were compiled"),
-        ({"never": State.RECORDED}, "RECORD of 762 messages was not done"),
-        ({"never": State.CONNECTED}, "no archive answered"),
+        ({"never": State.RECORDED}, "RECORD of 762 messages was not completed"),
+        ({"never": State.CONNECTED}, "no archive responded"),
     ],
     ids=lambda value: None if isinstance(value, str) else str(next(iter(value.items()))),
 )

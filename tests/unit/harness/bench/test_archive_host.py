@@ -1,4 +1,4 @@
-"""What each archive is told, and which of them can be measured here."""
+"""The settings of each archive, and which of them can be measured here."""
 
 from pathlib import Path
 
@@ -26,7 +26,7 @@ CONTROL = "aeron:udp?endpoint=127.0.0.1:8010"
 
 @pytest.fixture
 def jar(tmp_path, monkeypatch):
-    """A jar and a Java that only seem to be there."""
+    """A jar and a Java that only seem to exist."""
     file, program = tmp_path / "all.jar", tmp_path / "bin" / "java"
     program.parent.mkdir()
     for each in (file, program):
@@ -99,7 +99,7 @@ def test_a_missing_java_is_left_out_with_the_reason(jar, monkeypatch):
 def test_no_java_is_a_reason_too(jar, monkeypatch):
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(jar.parent))
-    assert "no Java" in peers.why_no_java()
+    assert "Java is not installed" in peers.java_problem()
 
 
 @pytest.mark.parametrize(

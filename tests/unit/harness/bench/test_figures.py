@@ -1,4 +1,4 @@
-"""Medians, ratios and floors out of readings."""
+"""Medians, ratios and floors from readings."""
 
 import json
 

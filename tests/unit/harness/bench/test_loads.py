@@ -1,4 +1,4 @@
-"""Two loads and their boards, with made-up processes: what counts as finished, what does not."""
+"""Two loads and their boards, with synthetic processes: complete and incomplete ends."""
 
 from pathlib import Path
 
@@ -36,7 +36,7 @@ class MadeProcess:
 
 @pytest.fixture
 def start(tmp_path, monkeypatch):
-    """Makes the loads of a case; waits are over at once."""
+    """Creates the loads of a case; waits time out at once."""
     monkeypatch.setattr(loads, "LocalProcess", MadeProcess)
     monkeypatch.setattr(loads, "DRAIN_LIMIT_S", 0.01)
     monkeypatch.setattr(loads, "FLOW_LIMIT_S", 0.01)
@@ -102,9 +102,9 @@ def test_is_finished_when_everything_arrived(start, case, received):
 @pytest.mark.parametrize(
     ("case", "received", "why"),
     [
-        ("udp-32", 6, "some never arrived"),
+        ("udp-32", 6, "messages sent arrived"),
         ("udp-32", 8, "received 8"),
-        ("rtt-udp", 6, "some never arrived"),
+        ("rtt-udp", 6, "messages sent arrived"),
         ("rtt-udp", 9, "received 9"),
     ],
 )
@@ -128,7 +128,7 @@ def test_nothing_flowing_is_void(start):
 def test_a_fault_on_a_board_is_void(start):
     with start("udp-32") as made:
         made.boards["sink"].set_fault(Fault.SEQUENCE, expected=3, found=4)
-        with pytest.raises(MeasurementError, match="sink: lost or disordered: expected message 3"):
+        with pytest.raises(MeasurementError, match="sink: lost or reordered: expected message 3"):
             made.sleep(0)
 
 

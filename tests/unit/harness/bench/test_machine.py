@@ -1,10 +1,10 @@
-"""What is told of the machine, and when it is too busy."""
+"""The facts about the machine, and when it is too busy."""
 
 from dataclasses import replace
 
 import pytest
 
-from windtunnel.harness.bench.machine import BenchMachine, look, processor_name
+from windtunnel.harness.bench.machine import BenchMachine, processor_name, read_machine
 
 QUIET = BenchMachine(
     cores=4, processor="x", kernel="6.1", python="3.13", load_average=2.0
@@ -28,7 +28,7 @@ def test_names_the_processor():
 
 
 def test_looks_at_this_machine():
-    seen = look()
+    seen = read_machine()
     assert seen.cores >= 1
     assert seen.load_average >= 0
     assert str(seen.cores) in seen.line

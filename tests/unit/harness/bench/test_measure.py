@@ -1,4 +1,4 @@
-"""What two samples come to, and what makes a reading void."""
+"""Figures of two samples, and what makes a reading void."""
 
 import os
 
@@ -16,7 +16,7 @@ BY_NAME = {case.name: case for case in CASES}
 
 
 class MadeHost:
-    """A driver that was started in 250 ms and is alive as long as it is told."""
+    """A driver that started in 250 ms and is alive as long as given."""
 
     def __init__(self, tmp_path, is_alive=True):
         self.subject, self.directory, self.is_alive = OURS, tmp_path, is_alive
@@ -51,7 +51,7 @@ def test_one_round_trip_is_all_percentiles():
 
 
 def test_no_round_trip_is_no_figure():
-    with pytest.raises(MeasurementError, match="no message went round"):
+    with pytest.raises(MeasurementError, match="no round trip completed"):
         measure.echo_values(np.array([], dtype=np.int64))
 
 
@@ -82,7 +82,7 @@ def test_start_up_is_what_the_driver_took(tmp_path):
 def test_a_driver_that_ended_makes_its_reading_void(tmp_path):
     host = MadeHost(tmp_path, is_alive=False)
     made = measure.measure(BY_NAME["startup"], host, BenchSettings(), tmp_path, 0)
-    assert made.void == "the driver ended"
+    assert made.void == "the driver exited"
     assert made.values == {}
 
 

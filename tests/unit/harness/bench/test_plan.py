@@ -1,4 +1,4 @@
-"""Cases, channels, and what each driver is told."""
+"""Cases, channels, and the settings of each driver."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Who is measured when, with drivers that are made up."""
+"""The order of measurements, with synthetic drivers."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def seen(monkeypatch):
         events.append((host.subject.name, case.name, round_index, settings.seconds))
         if case.name == "udp-32" and host.subject.name == "ours" and round_index == 1:
             host.is_alive = False
-            return Reading(host.subject.name, case.name, round_index, void="the driver ended")
+            return Reading(host.subject.name, case.name, round_index, void="the driver exited")
         return Reading(host.subject.name, case.name, round_index, {"messages": 1.0})
 
     monkeypatch.setattr(rounds, "DriverHost", MadeHost)
@@ -52,7 +52,7 @@ def seen(monkeypatch):
     channels = []
     monkeypatch.setattr(rounds, "ArchiveHost", MadeArchive)
     monkeypatch.setattr(rounds, "measure_archive", measure_archive)
-    monkeypatch.setattr(peers, "why_no_java", lambda: "")
+    monkeypatch.setattr(peers, "java_problem", lambda: "")
     monkeypatch.setattr(rounds, "measure", measure)
     monkeypatch.setattr(rounds, "measure_swarm", measure_swarm)
     monkeypatch.setattr(rounds, "c_version", lambda: "0.1.0")
@@ -125,7 +125,7 @@ def test_archives_take_turns_each_in_a_folder_of_its_own(seen):
 
 
 def test_an_archive_that_is_not_here_is_left_out(seen, monkeypatch):
-    monkeypatch.setattr(peers, "why_no_java", lambda: "no jar")
+    monkeypatch.setattr(peers, "java_problem", lambda: "no jar")
     readings, _ = run(BenchSettings(rounds=1, cases=BOTH))
     assert [(each.driver, each.case) for each in readings] == [("ours", case) for case in BOTH]
     seen[1:] = []

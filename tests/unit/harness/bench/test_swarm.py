@@ -1,8 +1,8 @@
-"""The rate of simulated trials, from lines that are made up."""
+"""The rate of simulated trials, from synthetic lines."""
 
 import json
 
-from windtunnel.harness.bench.swarm import reading, trials_told
+from windtunnel.harness.bench.swarm import parse_trials, reading
 
 
 def trial(elapsed_s, seed=0, frames=100, violation="", defect=""):
@@ -45,5 +45,5 @@ def test_swarm_that_tells_nothing_is_void():
 
 def test_only_whole_lines_about_trials_are_read():
     first, last = json.dumps(trial(1.0)), json.dumps({"kind": "swarm"})
-    assert trials_told(f"{first}\nwarning: of no matter\n{last}\n{first[:20]}") == [trial(1.0)]
-    assert trials_told("") == trials_told(first) == []
+    assert parse_trials(f"{first}\nwarning: of no matter\n{last}\n{first[:20]}") == [trial(1.0)]
+    assert parse_trials("") == parse_trials(first) == []

@@ -1,4 +1,4 @@
-"""Figures of a passage that was made up, beside what can be counted by hand."""
+"""Figures of a synthetic delivery, compared with results counted by hand."""
 
 import numpy as np
 import pytest
@@ -8,21 +8,21 @@ from tests.unit.harness.dissect.capture.test_checksum import capture_of
 from tests.unit.harness.dissect.capture.test_pcap import ethernet, ipv4, udp
 from windtunnel.harness.artifact.run.calibration import Calibration, Measure
 from windtunnel.harness.calibration import measure, probe
-from windtunnel.harness.calibration.floors import Calm, calm_of, doubts, measures
-from windtunnel.harness.calibration.measure import Passage, passage
+from windtunnel.harness.calibration.floors import Baseline, baseline_of, measures, problems
+from windtunnel.harness.calibration.measure import Delivery, match_captures
 from windtunnel.harness.calibration.plan import Impairment, impairments
 from windtunnel.harness.dissect.capture.pcap import read_capture_bytes
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 
 MS = 1_000_000
-CALM = Calm(100_000, 200_000, is_known=True)
+CALM = Baseline(100_000, 200_000, is_known=True)
 LOSS = LossCase(model="gilbert-elliott", shares_ppb=(5 * 10**7, 2 * 10**8, 10**9, 0))
 
 
 def made(numbers, sent=10, delay_ns=MS, step_ns=100_000):
     sent_ns = np.arange(sent, dtype=np.int64) * step_ns
     numbers = np.array(numbers, dtype=np.int64)
-    return Passage(sent_ns, numbers, sent_ns[numbers] + delay_ns, 0)
+    return Delivery(sent_ns, numbers, sent_ns[numbers] + delay_ns, 0)
 
 
 def lossy(loss, packets=50_000, seed=3):
@@ -38,7 +38,7 @@ def test_two_captures_are_joined_by_number():
     frames = [ethernet(0x0800, ipv4(udp(probe.frame(number)))) for number in range(4)]
     near = read_capture_bytes(capture_of(*frames))
     far = read_capture_bytes(capture_of(frames[0], frames[2], frames[2]))
-    found = passage(near, far, "10.0.0.1")
+    found = match_captures(near, far, "10.0.0.1")
     assert len(near.frames) == 4
     assert found.numbers.tolist() == [0, 2, 2]
     assert measure.lost(found).tolist() == [False, True, False, True]
@@ -73,7 +73,7 @@ def test_quantiles_lie_within_their_order_statistics():
 
 
 def test_one_that_skips_ahead_overtakes_as_many_as_it_passes():
-    part, distance = measure.overtaking(made([5, 0, 1, 2, 3, 4, 6, 7, 8, 9]))
+    part, distance = measure.reordering(made([5, 0, 1, 2, 3, 4, 6, 7, 8, 9]))
     assert part.value == pytest.approx(0.1)
     assert distance.value == 5.0
 
@@ -85,7 +85,7 @@ def test_nothing_that_arrived_has_no_figures():
 
 
 def test_what_was_asked_for_holds():
-    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 50_000)
+    asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
     found = measures(asked, lossy(LOSS), CALM, "relay")
     assert [each.holds for each in found] == [True, True]
     assert row(found, "burst length").asked == pytest.approx(5.0)
@@ -93,25 +93,25 @@ def test_what_was_asked_for_holds():
 
 def test_shorter_bursts_at_the_same_rate_are_noticed():
     alone = LossCase(model="iid", shares_ppb=(2 * 10**8,))
-    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 50_000)
+    asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
     found = measures(asked, lossy(alone), CALM, "relay")
     assert row(found, "loss rate").holds
     assert not row(found, "burst length").holds
 
 
 def test_too_few_bursts_are_not_judged():
-    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 300)
+    asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 300)
     lengths = [2] * 10 + [16]
     lost = [20 * at + each for at, length in enumerate(lengths) for each in range(length)]
     found = measures(asked, made(sorted(set(range(300)) - set(lost)), sent=300), CALM, "relay")
     assert row(found, "burst length").floor == ""
     assert row(found, "burst length").holds
-    assert "too few" in doubts(found)[0]
-    assert doubts(measures(asked, lossy(LOSS), CALM, "relay")) == []
+    assert "too few" in problems(found)[0]
+    assert problems(measures(asked, lossy(LOSS), CALM, "relay")) == []
 
 
 def test_a_rate_is_judged_by_a_sender_that_offers_more():
-    limited = WeatherCase(link="a->b", rate_bits_per_s=1_000_000, queue_packets=9)
+    limited = ImpairmentCase(link="a->b", rate_bits_per_s=1_000_000, queue_packets=9)
     asked = Impairment("rate", limited, 100)
     same = measures(asked, made(range(100), sent=100), CALM, "relay")
     assert row(same, "rate").asked is None
@@ -124,7 +124,7 @@ def test_a_rate_is_judged_by_a_sender_that_offers_more():
 
 def test_another_rate_is_noticed():
     other = LossCase(model="gilbert-elliott", shares_ppb=(7 * 10**7, 2 * 10**8, 10**9, 0))
-    asked = Impairment("loss", WeatherCase(link="a->b", loss=LOSS), 50_000)
+    asked = Impairment("loss", ImpairmentCase(link="a->b", loss=LOSS), 50_000)
     found = measures(asked, lossy(other), CALM, "relay")
     assert not row(found, "loss rate").holds
     assert row(found, "burst length").holds
@@ -132,7 +132,7 @@ def test_another_rate_is_noticed():
 
 @pytest.mark.parametrize(("late_ns", "holds"), [(299_000, True), (301_000, False)])
 def test_the_relays_added_delay_has_a_floor(late_ns, holds):
-    asked = Impairment("delay", WeatherCase(link="a->b", delay_ns=5 * MS), 100)
+    asked = Impairment("delay", ImpairmentCase(link="a->b", delay_ns=5 * MS), 100)
     passed = made(range(100), sent=100, delay_ns=5 * MS + round(CALM.p50_ns) + late_ns)
     found = measures(asked, passed, CALM, "relay")
     assert row(found, "added delay p50").holds is holds
@@ -140,26 +140,26 @@ def test_the_relays_added_delay_has_a_floor(late_ns, holds):
     assert all(each.floor == "" for each in measures(asked, passed, CALM, "netem"))
 
 
-@pytest.mark.parametrize("calm", [Calm(), Calm(1.0, 3.0 * MS, is_known=True)])
+@pytest.mark.parametrize("calm", [Baseline(), Baseline(1.0, 3.0 * MS, is_known=True)])
 def test_on_a_busy_machine_no_delay_is_judged(calm):
-    asked = Impairment("delay", WeatherCase(link="a->b", delay_ns=5 * MS), 100)
+    asked = Impairment("delay", ImpairmentCase(link="a->b", delay_ns=5 * MS), 100)
     found = measures(asked, made(range(100), sent=100), calm, "relay")
-    assert calm.doubt
+    assert calm.problem
     assert all(each.holds and not each.floor for each in found)
 
 
 def test_a_calm_link_loses_nothing():
-    calm = Impairment("calm", None, 10)
+    calm = Impairment("baseline", None, 10)
     assert row(measures(calm, made(range(10)), CALM, "relay"), "loss rate").holds
     assert not row(measures(calm, made(range(9)), CALM, "relay"), "loss rate").holds
-    assert calm_of(made(range(10))).p50_ns == MS
+    assert baseline_of(made(range(10))).p50_ns == MS
 
 
 def test_every_impairment_of_the_language_has_a_round():
     rounds = impairments()
-    assert rounds[0].weather is None
-    asked = [each.weather.model_dump(exclude_defaults=True) for each in rounds[1:]]
-    wanted = set(WeatherCase.model_fields) - {"link"}
+    assert rounds[0].settings is None
+    asked = [each.settings.model_dump(exclude_defaults=True) for each in rounds[1:]]
+    wanted = set(ImpairmentCase.model_fields) - {"link"}
     assert set().union(*asked) - {"link"} == wanted
 
 

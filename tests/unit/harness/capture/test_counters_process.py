@@ -94,7 +94,7 @@ def process(tmp_path):
     started.popen.wait()
 
 
-def test_waits_for_the_driver_then_samples_until_told_to_end(process):
+def test_waits_for_the_driver_then_samples_until_reported_to_end(process):
     process.wait_for(process.is_waiting)
     assert not process.is_ready()
     mapped = write_cnc(process.directory / "cnc.dat")
@@ -153,7 +153,7 @@ def test_leaves_no_documents_when_there_was_no_driver(process):
     assert "before there was a driver" in process.log.read_text()
 
 
-def test_says_what_is_wrong_with_a_file_that_no_driver_wrote(process):
+def test_reports_what_is_wrong_with_a_file_that_no_driver_wrote(process):
     write_cnc(process.directory / "cnc.dat", version=0x0100_0000)
     assert process.popen.wait(WAIT_S) == 3
     assert "expected major version 0" in process.log.read_text()
@@ -165,19 +165,19 @@ class AskedWhileHoldingEveryLock(ShutdownSignal):
     looks = 0
 
     def __getattribute__(self, name):
-        if name == "is_left":
+        if name == "is_set":
             type(self).looks += 1
             if type(self).looks == 3:
                 os.kill(os.getpid(), signal.SIGTERM)
         return super().__getattribute__(name)
 
 
-def test_hears_a_signal_whatever_it_is_doing(tmp_path):
+def test_receives_a_signal_whatever_it_is_doing(tmp_path):
     write_cnc(tmp_path / "aeron" / "cnc.dat")
     cnc = cnc_file.map_cnc(tmp_path / "aeron" / "cnc.dat")
     before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGINT)}
     try:
-        note = AskedWhileHoldingEveryLock.on_signals()
+        note = AskedWhileHoldingEveryLock.install()
         follow(cnc, LogHolder(tmp_path / "aeron"), HostDir(tmp_path / "out"), note, 0.001)
     finally:
         for number, handler in before.items():

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.harness.artifact.host.held_log import HeldLog, read_held_logs
+from windtunnel.harness.artifact.host.log_index import LogFacts, read_log_index
 from windtunnel.harness.artifact.run_dir import HostDir
 from windtunnel.harness.capture import log_holder
 from windtunnel.harness.capture.log_holder import LogHolder
@@ -34,22 +34,22 @@ def make_log(directory: Path, name: str, length: int = LENGTH) -> Path:
     return path
 
 
-def hold(directory: Path, files: HostDir) -> list[HeldLog]:
+def hold(directory: Path, files: HostDir) -> list[LogFacts]:
     holder = LogHolder(directory)
-    holder.look()
+    holder.poll()
     holder.copy(files)
-    return read_held_logs(files.held_logs)
+    return read_log_index(files.log_index)
 
 
 def test_a_log_is_copied_byte_for_byte_also_when_its_driver_has_removed_it(directory, files):
     path = make_log(directory, "images/23.logbuffer")
     content = path.read_bytes()
     holder = LogHolder(directory)
-    holder.look()
+    holder.poll()
     shutil.rmtree(directory)
-    holder.look()
+    holder.poll()
     holder.copy(files)
-    assert read_held_logs(files.held_logs) == [HeldLog("images", 23, LENGTH, "")]
+    assert read_log_index(files.log_index) == [LogFacts("images", 23, LENGTH, "")]
     copied = files.log_buffer("images", 23)
     assert copied.read_bytes() == content
     assert copied.stat().st_blocks * 512 < LENGTH
@@ -58,7 +58,7 @@ def test_a_log_is_copied_byte_for_byte_also_when_its_driver_has_removed_it(direc
 def test_what_is_written_after_the_first_look_is_in_the_copy(directory, files):
     path = make_log(directory, "publications/-7.logbuffer")
     holder = LogHolder(directory)
-    holder.look()
+    holder.poll()
     with path.open("r+b") as file:
         file.write(b"late")
     holder.copy(files)
@@ -73,13 +73,13 @@ def test_other_files_are_left_alone_and_no_driver_is_no_log(directory, files):
     assert hold(directory, files) == []
 
 
-def test_a_log_that_is_too_long_is_told_of_and_not_copied(directory, files, monkeypatch):
+def test_a_log_that_is_too_long_is_reported_of_and_not_copied(directory, files, monkeypatch):
     monkeypatch.setattr(log_holder, "LOG_LENGTH_MAX", LENGTH)
     make_log(directory, "images/1.logbuffer")
     make_log(directory, "images/2.logbuffer", LENGTH + 4096)
     first, second = hold(directory, files)
     assert first.left_out == ""
-    assert second.left_out == f"{LENGTH + 4096} bytes are more than the {LENGTH} that are kept"
+    assert second.left_out == f"expected at most {LENGTH} bytes, found {LENGTH + 4096}"
     assert not files.log_buffer("images", 2).exists()
 
 
@@ -89,7 +89,7 @@ def test_a_host_keeps_so_many_bytes_and_no_more(directory, files, monkeypatch):
         make_log(directory, f"images/{number}.logbuffer")
     first, second = hold(directory, files)
     assert (first.left_out, files.log_buffer("images", 1).exists()) == ("", True)
-    assert "the host's logs hold more than" in second.left_out
+    assert "the logs of the host have more than" in second.left_out
     assert not files.log_buffer("images", 2).exists()
 
 
@@ -98,6 +98,9 @@ def test_only_so_many_logs_are_held(directory, files, monkeypatch):
     before = len(os.listdir("/proc/self/fd"))
     for number in (1, 2):
         make_log(directory, f"images/{number}.logbuffer")
-    told = hold(directory, files)
-    assert sorted(each.left_out for each in told) == ["", "1 others were held already"]
+    reported = hold(directory, files)
+    assert sorted(each.left_out for each in reported) == [
+        "",
+        "the limit of 1 open logs was reached",
+    ]
     assert len(os.listdir("/proc/self/fd")) == before

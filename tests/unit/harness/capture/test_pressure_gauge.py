@@ -36,7 +36,7 @@ def group(folder, lines: str, path: str, text: str) -> None:
 
 def test_a_row_has_the_sum_of_what_threads_ran_and_the_longest_that_one_waited(proc):
     gauge = PressureGauge(7, 5_000_000)
-    gauge.look(123)
+    gauge.poll(123)
     (row,) = gauge.pressure().rows.tolist()
     assert dict(zip(COLUMNS, row, strict=True)) == {
         "time_ns": 123,
@@ -55,7 +55,7 @@ def test_what_is_stolen_is_of_the_processor_that_lost_most_since_the_last_look(p
         every = (("", one + two), (0, one), (1, two))
         (proc / "proc/stat").write_text("".join(line.format(*each) for each in every))
         gauge = gauge or PressureGauge(7, 5_000_000)
-        gauge.look(now)
+        gauge.poll(now)
     tick_ns = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
     assert gauge.pressure().column("stolen_ns").tolist() == [0, tick_ns, 4 * tick_ns, 10 * tick_ns]
 
@@ -66,16 +66,16 @@ def test_a_thread_that_waited_long_once_hides_no_other(proc):
     for now, waited in enumerate((0, 600, 600)):
         (proc / "proc/7/task/7/schedstat").write_text("1000 900 3\n")
         (proc / "proc/7/task/8/schedstat").write_text(f"50 {waited} 1\n")
-        gauge.look(now)
+        gauge.poll(now)
     assert gauge.pressure().column("wait_ns").tolist() == [900, 1500, 1500]
 
 
 def test_a_process_that_has_gone_keeps_its_last_figures(proc):
     gauge = PressureGauge(7, 5_000_000)
-    gauge.look(1)
+    gauge.poll(1)
     (proc / "proc/7/task/7/schedstat").unlink()
     (proc / "proc/7").rename(proc / "proc/9")
-    gauge.look(2)
+    gauge.poll(2)
     first, second = gauge.pressure().rows.tolist()
     assert first[1:3] == second[1:3] == [1050, 900]
 
@@ -85,8 +85,8 @@ def test_the_longest_gap_between_ticks_is_counted_from_row_to_row(proc):
     time.sleep(0.02)
     gauge.tick()
     gauge.tick()
-    gauge.look(1)
-    gauge.look(2)
+    gauge.poll(1)
+    gauge.poll(2)
     first, second = gauge.pressure().column("longest_gap_ns").tolist()
     assert first >= 20_000_000
     assert second == 0
@@ -105,11 +105,11 @@ def test_the_longest_gap_between_ticks_is_counted_from_row_to_row(proc):
 def test_a_quota_is_read_of_either_version(proc, lines, path, text, throttled_ns):
     group(proc, lines, path, text)
     gauge = PressureGauge(7, 5_000_000)
-    gauge.look(1)
+    gauge.poll(1)
     assert gauge.pressure().column("throttled_ns").tolist() == [throttled_ns]
 
 
-def test_a_text_that_tells_no_quota_is_unknown():
+def test_a_text_that_reports_no_quota_is_unknown():
     assert parse_throttled("") == UNKNOWN
     assert parse_throttled("throttled_usec many\n") == UNKNOWN
 

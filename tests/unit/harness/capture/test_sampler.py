@@ -183,7 +183,7 @@ EVENTS = st.lists(
 
 @settings(deadline=None)
 @given(events=EVENTS)
-def test_agrees_with_an_observer_who_is_told_everything(events):
+def test_agrees_with_an_observer_who_is_reported_everything(events):
     cnc, observer = empty_cnc(), Observer()
     sampler = Sampler(cnc)
     state = {}

@@ -26,48 +26,48 @@ def test_knows_when_the_capture_has_begun():
 
 def so_far(taken, received):
     packets = "packet" if taken == 1 else "packets"
-    told = f"tcpdump: {taken} {packets} captured, {received} {packets} received by filter"
-    return f"{told}, 0 packets dropped by kernel"
+    reported = f"tcpdump: {taken} {packets} captured, {received} {packets} received by filter"
+    return f"{reported}, 0 packets dropped by kernel"
 
 
 def test_a_capture_that_has_taken_all_may_be_ended_at_once():
     for taken in (20, 1, 0):
         settling = sniffer.Settling(100.0)
         assert not settling.is_over(100.0)
-        settling.hear(LISTENING, 100.0)
-        settling.hear(END.splitlines()[0], 100.0)
+        settling.update(LISTENING, 100.0)
+        settling.update(END.splitlines()[0], 100.0)
         assert not settling.is_over(100.0)
-        settling.hear(so_far(taken, taken), 100.1)
+        settling.update(so_far(taken, taken), 100.1)
         assert settling.is_over(100.1)
 
 
 def test_a_capture_that_lags_is_left_alone_while_it_takes_anything():
     """As one did: eleven packets in two blocks, of which the second came a second behind."""
     settling = sniffer.Settling(100.0)
-    settling.hear(so_far(4_316, 4_327), 100.02)
-    settling.hear(so_far(4_316, 4_327), 100.26)
-    settling.hear(so_far(4_325, 4_327), 100.28)
-    settling.hear(so_far(4_325, 4_327), 100.28 + sniffer.SETTLE_S - 0.01)
+    settling.update(so_far(4_316, 4_327), 100.02)
+    settling.update(so_far(4_316, 4_327), 100.26)
+    settling.update(so_far(4_325, 4_327), 100.28)
+    settling.update(so_far(4_325, 4_327), 100.28 + sniffer.SETTLE_S - 0.01)
     assert not settling.is_over(101.38)
-    settling.hear(so_far(4_327, 4_327), 101.38)
+    settling.update(so_far(4_327, 4_327), 101.38)
     assert settling.is_over(101.38)
 
 
 def test_a_capture_that_takes_nothing_is_waited_for_no_longer_than_a_block_lasts():
     settling = sniffer.Settling(100.0)
     for now_s in (100.0, 100.5, 100.0 + sniffer.SETTLE_S - 0.01):
-        settling.hear(so_far(19, 20), now_s)
+        settling.update(so_far(19, 20), now_s)
         assert not settling.is_over(now_s)
-    settling.hear(so_far(19, 20), now_s := 100.0 + sniffer.SETTLE_S + 0.01)
+    settling.update(so_far(19, 20), now_s := 100.0 + sniffer.SETTLE_S + 0.01)
     assert settling.is_over(now_s)
 
 
-def test_a_capture_that_says_nothing_is_not_taken_for_one_that_has_nothing_to_take():
+def test_a_capture_that_reports_nothing_is_not_taken_for_one_that_has_nothing_to_take():
     """It may stand still, as one did for two seconds on a machine that was busy elsewhere."""
-    for told in ((), (so_far(19, 20),)):
+    for reported in ((), (so_far(19, 20),)):
         settling = sniffer.Settling(100.0)
-        for line in told:
-            settling.hear(line, 100.0)
+        for line in reported:
+            settling.update(line, 100.0)
         end_s = 100.0 + sniffer.SETTLES_MAX * sniffer.SETTLE_S
         assert not settling.is_over(end_s - 0.01)
         assert settling.is_over(end_s)
@@ -79,23 +79,23 @@ def test_a_capture_without_end_is_not_waited_for_for_ever():
         now_s = 100.0 + index * sniffer.SETTLE_S / 2
         if settling.is_over(now_s):
             break
-        settling.hear(so_far(index, index + 5), now_s)
+        settling.update(so_far(index, index + 5), now_s)
     assert now_s == 100.0 + sniffer.SETTLES_MAX * sniffer.SETTLE_S
 
 
 def test_a_packet_that_comes_late_is_waited_for():
     settling = sniffer.Settling(100.0)
-    settling.hear(so_far(5, 5), 100.02)
-    settling.hear(so_far(5, 6), 100.04)
+    settling.update(so_far(5, 5), 100.02)
+    settling.update(so_far(5, 6), 100.04)
     assert not settling.is_over(100.04)
 
 
-def test_what_is_told_on_the_way_are_no_closing_statistics():
-    told = (
+def test_what_is_reported_on_the_way_are_no_closing_statistics():
+    reported = (
         "tcpdump: 9 packets captured, 9 packets received by filter, 0 packets dropped by kernel\n"
     )
-    assert sniffer.statistics(LISTENING + told + "\n") is None
-    assert sniffer.statistics(LISTENING + told + "\n" + END) == CaptureFacts(1200, 0)
+    assert sniffer.statistics(LISTENING + reported + "\n") is None
+    assert sniffer.statistics(LISTENING + reported + "\n" + END) == CaptureFacts(1200, 0)
 
 
 def test_reads_the_closing_statistics():
@@ -135,16 +135,16 @@ def test_a_packet_left_in_the_buffer_is_a_dropped_one_whatever_came_before_the_f
 
 
 def test_what_comes_before_the_filter_and_is_taken_in_time_excuses_nothing():
-    told = f"{so_far(0, 3)}\n{so_far(5, 5)}\n{so_far(1_200, 1_201)}\n"
+    reported = f"{so_far(0, 3)}\n{so_far(5, 5)}\n{so_far(1_200, 1_201)}\n"
     end = END.replace("1200 packets r", "1201 packets r")
-    assert sniffer.statistics(LISTENING + told + end) == CaptureFacts(1200, 1)
+    assert sniffer.statistics(LISTENING + reported + end) == CaptureFacts(1200, 1)
 
 
 def test_knows_an_answer():
-    assert sniffer.is_answer(so_far(0, 0))
-    assert sniffer.is_answer(so_far(1, 1))
-    assert not sniffer.is_answer(LISTENING)
-    assert not any(sniffer.is_answer(line) for line in END.splitlines())
+    assert sniffer.is_report(so_far(0, 0))
+    assert sniffer.is_report(so_far(1, 1))
+    assert not sniffer.is_report(LISTENING)
+    assert not any(sniffer.is_report(line) for line in END.splitlines())
 
 
 def test_drops_of_the_interface_are_counted_as_well():
@@ -161,8 +161,8 @@ def test_there_are_no_statistics_before_the_end():
 
 def test_the_first_answer_may_tell_that_a_block_was_just_taken():
     settling = sniffer.Settling(100.0)
-    settling.hear(so_far(9, 11), 100.6)
-    settling.hear(so_far(9, 11), 100.6 + sniffer.SETTLE_S - 0.01)
+    settling.update(so_far(9, 11), 100.6)
+    settling.update(so_far(9, 11), 100.6 + sniffer.SETTLE_S - 0.01)
     assert not settling.is_over(100.6 + sniffer.SETTLE_S)
-    settling.hear(so_far(9, 11), now_s := 100.6 + sniffer.SETTLE_S + 0.01)
+    settling.update(so_far(9, 11), now_s := 100.6 + sniffer.SETTLE_S + 0.01)
     assert settling.is_over(now_s)

@@ -22,7 +22,7 @@ def _run(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     ("words", "code", "out", "err"),
     [
         (["count", "--dir", "."], 0, "3\n", ""),
-        (["count"], 1, "", "windtunnel archive: aeron-archive: there is no such directory\n"),
+        (["count"], 1, "", "windtunnel archive: aeron-archive: no such directory\n"),
         (["--nonsense"], 64, "", "windtunnel archive: No such option"),
     ],
 )

@@ -7,6 +7,7 @@ import pytest
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.labs import containers
 from windtunnel.harness.orchestrate.teardown import clean
 from windtunnel.harness.uml import boot
 
@@ -17,9 +18,10 @@ def run(out: Path) -> int:
 
 @pytest.fixture
 def machine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> pytest.MonkeyPatch:
-    """A machine on which nothing was left over, and the means to change that."""
-    monkeypatch.setattr(clean, "remove_left_overs", lambda _: [])
-    monkeypatch.setattr(boot, "remove_left_overs", list)
+    """A machine without left-overs, and functions that add some."""
+    monkeypatch.setattr(clean, "remove_leftovers", lambda _: [])
+    monkeypatch.setattr(containers, "remove_leftovers", list)
+    monkeypatch.setattr(boot, "remove_leftovers", list)
     return monkeypatch
 
 
@@ -29,12 +31,26 @@ def test_failures_are_printed_after_all_else_was_removed(
     def fail(_: Path) -> list[str]:
         raise clean.NotAllRemoved(["namespace wt-x-a"], ["y: busy", "z: busy"])
 
-    machine.setattr(clean, "remove_left_overs", fail)
-    machine.setattr(boot, "remove_left_overs", lambda: ["folder f"])
+    machine.setattr(clean, "remove_leftovers", fail)
+    machine.setattr(boot, "remove_leftovers", lambda: ["folder f"])
     assert run(tmp_path) == exit_code.HARNESS
-    told = capsys.readouterr()
-    assert told.out.splitlines() == ["removed namespace wt-x-a", "removed folder f"]
-    assert told.err.splitlines() == ["Error: not removed: y: busy", "Error: not removed: z: busy"]
+    output = capsys.readouterr()
+    assert output.out.splitlines() == ["removed namespace wt-x-a", "removed folder f"]
+    assert output.err.splitlines() == ["Error: not removed: y: busy", "Error: not removed: z: busy"]
+
+
+def test_failing_containers_do_not_hide_what_was_removed(
+    machine: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def refuse() -> list[str]:
+        raise LabError("the engine refuses")
+
+    machine.setattr(clean, "remove_leftovers", lambda _: ["namespace wt-x-a"])
+    machine.setattr(containers, "remove_leftovers", refuse)
+    assert run(tmp_path) == exit_code.HARNESS
+    printed = capsys.readouterr()
+    assert printed.out == "removed namespace wt-x-a\n"
+    assert printed.err == "Error: not removed: the engine refuses\n"
 
 
 @pytest.mark.parametrize("error", [LabError("busy"), boot.BootError("busy"), OSError("busy")])
@@ -47,16 +63,16 @@ def test_folders_of_kernels_that_stay_are_a_failure(
     def fail() -> list[str]:
         raise error
 
-    machine.setattr(clean, "remove_left_overs", lambda _: ["namespace wt-x-a"])
-    machine.setattr(boot, "remove_left_overs", fail)
+    machine.setattr(clean, "remove_leftovers", lambda _: ["namespace wt-x-a"])
+    machine.setattr(boot, "remove_leftovers", fail)
     assert run(tmp_path) == exit_code.HARNESS
-    told = capsys.readouterr()
-    assert told.out == "removed namespace wt-x-a\n"
-    assert told.err == "Error: not removed: busy\n"
+    output = capsys.readouterr()
+    assert output.out == "removed namespace wt-x-a\n"
+    assert output.err == "Error: not removed: busy\n"
 
 
 def test_nothing_left_over_is_success(
     machine: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert run(tmp_path) == exit_code.OK
-    assert capsys.readouterr().out == "nothing was left over\n"
+    assert capsys.readouterr().out == "nothing to remove\n"

@@ -51,12 +51,12 @@ def test_notices_a_heavy_import() -> None:
 
 def test_help_names_every_command_and_exit_code(capsys: pytest.CaptureFixture[str]) -> None:
     assert root.main(["--help"]) == 0
-    told = capsys.readouterr().out
+    output = capsys.readouterr().out
     for name in ("run", "list", "explain", "judge", "report", "decisions", "doctor", "clean"):
-        assert f"\n  {name} " in told
+        assert f"\n  {name} " in output
     for name in ("stat", "streams", "backlog", "loss", "errors", "logbuffer", "driver-info"):
-        assert f"\n  {name} " in told
-    assert "2 INCONCLUSIVE" in told
+        assert f"\n  {name} " in output
+    assert "2 INCONCLUSIVE" in output
 
 
 def test_no_command_shows_the_help(capsys: pytest.CaptureFixture[str]) -> None:
@@ -83,10 +83,10 @@ def test_wrong_command_line_is_one_line_and_64(
     arguments: list[str], capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert root.main(arguments) == exit_code.USAGE
-    told = capsys.readouterr()
-    assert told.out == ""
-    assert told.err.startswith("windtunnel: ")
-    assert told.err.count("\n") == 1
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith("windtunnel: ")
+    assert output.err.count("\n") == 1
 
 
 def fake(monkeypatch: pytest.MonkeyPatch, error: BaseException) -> None:

@@ -1,4 +1,4 @@
-"""What a machine has, and what follows from it."""
+"""`windtunnel doctor`: probes of the machine, and the fidelities that they allow."""
 
 import http.server
 import json
@@ -27,14 +27,19 @@ def having(*names: str) -> list[Fact]:
         (("privileges", "network namespaces"), []),
         (("network namespaces", "tcpdump"), []),
         (("privileges", "tcpdump"), []),
+        (("Python", "numba", "scapy", "pydantic"), ["sim"]),
+        (("Docker engine", "Python", "numba", "scapy", "pydantic"), ["compose", "sim"]),
+        (("Python", "scapy", "pydantic"), []),
         ((), []),
     ],
 )
-def test_what_can_be_run(names: tuple[str, ...], fidelities: list[str]) -> None:
+def test_possible_fidelities(names: tuple[str, ...], fidelities: list[str]) -> None:
     assert machine.possible_fidelities(having(*names)) == fidelities
 
 
-def test_a_probe_that_throws_is_a_fact(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_probe_that_raises_becomes_a_fact(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     def broken() -> Fact:
         raise RuntimeError("lost my glasses")
 
@@ -47,7 +52,7 @@ def test_a_probe_that_throws_is_a_fact(monkeypatch: pytest.MonkeyPatch, tmp_path
 def test_every_probe_answers_here(tmp_path: Path) -> None:
     found = machine.facts(tmp_path / "not" / "there")
     assert {"Python", "numba", "netem", "disk", "Docker engine"} <= {fact.name for fact in found}
-    assert not [fact for fact in found if "could not look" in fact.detail]
+    assert not [fact for fact in found if "the probe failed" in fact.detail]
 
 
 def test_no_fidelity_is_inconclusive(
@@ -55,23 +60,34 @@ def test_no_fidelity_is_inconclusive(
 ) -> None:
     monkeypatch.setattr(machine, "facts", lambda _: [Fact("tcpdump", False, "gone", "install it")])
     assert main(["doctor"]) == exit_code.INCONCLUSIVE
-    told = capsys.readouterr().out
-    assert "instead: install it" in told
-    assert "No run is possible here" in told
+    output = capsys.readouterr().out
+    assert "fallback: install it" in output
+    assert "No run is possible here" in output
 
 
-def test_json_tells_facts_and_fidelities(
+def test_simulation_alone_is_enough(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    facts = having("Python", "numba", "scapy", "pydantic")
+    monkeypatch.setattr(machine, "facts", lambda _: facts)
+    assert main(["doctor"]) == exit_code.OK
+    output = capsys.readouterr().out
+    assert "No run is possible here" not in output
+    assert "use --fidelity sim" in output
+
+
+def test_json_has_facts_and_fidelities(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setattr(machine, "facts", lambda _: having("Docker engine"))
     assert main(["doctor", "--json"]) == exit_code.OK
-    told = json.loads(capsys.readouterr().out)
-    assert told["fidelities"] == ["compose"]
-    assert told["facts"][0]["has"] is True
+    document = json.loads(capsys.readouterr().out)
+    assert document["fidelities"] == ["compose"]
+    assert document["facts"][0]["has"] is True
 
 
 class Engine(http.server.BaseHTTPRequestHandler):
-    """A stand-in for a Docker engine: it knows one question."""
+    """A stand-in for a Docker engine that serves GET /version only."""
 
     def do_GET(self) -> None:
         body = b'{"Version": "99.1"}' if self.path == "/version" else b"{}"
@@ -104,7 +120,7 @@ def engine(tmp_path: Path) -> Iterator[Path]:
         thread.join()
 
 
-def test_an_engine_that_answers_makes_containers_the_default(
+def test_a_responding_engine_makes_containers_the_default(
     engine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{engine}")
@@ -113,7 +129,7 @@ def test_an_engine_that_answers_makes_containers_the_default(
     assert machine.default_fidelity() == "compose"
 
 
-def test_a_socket_without_an_engine_does_not(
+def test_a_missing_engine_makes_namespaces_the_default(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path / 'none.sock'}")
@@ -121,13 +137,14 @@ def test_a_socket_without_an_engine_does_not(
     assert machine.default_fidelity() == "netns"
 
 
-def test_clean_tells_what_it_removed(
+def test_clean_prints_what_it_removed(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     removed = ["namespace wt-x-a", "directory y"]
     monkeypatch.setattr(
-        "windtunnel.harness.orchestrate.teardown.clean.remove_left_overs", lambda _: removed
+        "windtunnel.harness.orchestrate.teardown.clean.remove_leftovers", lambda _: removed
     )
+    monkeypatch.setattr("windtunnel.harness.orchestrate.labs.containers.remove_leftovers", list)
     assert main(["clean", "--out", str(tmp_path)]) == exit_code.OK
     assert capsys.readouterr().out.splitlines() == [
         "removed namespace wt-x-a",

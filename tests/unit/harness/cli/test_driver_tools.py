@@ -30,7 +30,7 @@ from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.inspect import look
 from windtunnel.harness.cli.render.table import Column, View, drawn, plain_lines, printable
 from windtunnel.harness.cli.render.time_text import time_text
-from windtunnel.harness.cli.root import ABOUT_DRIVERS, main, windtunnel
+from windtunnel.harness.cli.root import DRIVER_COMMANDS, main, windtunnel
 from windtunnel.harness.dissect.driver_files import log_buffer
 from windtunnel.harness.inspect import log_source
 
@@ -137,7 +137,7 @@ def test_where_nothing_is_the_exit_code_is_1(tmp_path, capsys, tool):
 def test_what_cannot_be_read_is_2(tmp_path, capsys, tool):
     code, out, err = run(capsys, tool, "--dir", write(tmp_path, small_cnc()[:-1]))
     assert (code, out) == (exit_code.INCONCLUSIVE, "")
-    assert "cut short" in err
+    assert "truncated" in err
 
 
 def test_a_damaged_error_log_is_shown_and_told(folder, capsys):
@@ -213,7 +213,7 @@ def test_a_driver_that_does_not_live_is_1_and_is_not_written_to(tmp_path, capsys
 
 def test_terminate_puts_the_token_into_the_ring(folder, capsys):
     code, out, _ = run(capsys, "driver-info", "--dir", folder, "--terminate", "--token", "sesame")
-    assert (code, "asked the driver" in out) == (0, True)
+    assert (code, "requested termination" in out) == (0, True)
     content = (folder / "cnc.dat").read_bytes()
     assert content[RING_AT + 4] == 0x0E
     assert content[RING_AT + 28 : RING_AT + 34] == b"sesame"
@@ -244,7 +244,7 @@ def test_logbuffer_shows_as_much_as_asked_for(log, capsys):
     code, out, _ = run(capsys, "logbuffer", log, "--json", "--term", "2", "--limit", "3")
     (term,) = json.loads(out)["terms"]
     assert (code, term["term_index"], len(term["frames"])) == (0, 2, 3)
-    assert term["ended_because"].startswith("more frames follow")
+    assert term["ended_because"].endswith("more frames follow")
     assert term["ended_at"] == term["frames"][-1]["offset"] + 32 * (
         (term["frames"][-1]["frame_length"] + 31) // 32
     )
@@ -267,7 +267,7 @@ def test_hexdump_shows_one_frame_byte_for_byte(log, capsys):
     assert bytes.fromhex(json.loads(out)["hex"]) == content[at : at + length]
     code, out, err = run(capsys, "logbuffer", log, "--hexdump", f"2:{second['offset'] - 32}")
     assert (code, out) == (exit_code.NOTHING, "")
-    assert f"one begins at 2:{first['offset']}" in err
+    assert f"the frame before begins at 2:{first['offset']}" in err
 
 
 def test_hexdump_folds_equal_lines_and_leaves_out_what_a_pad_has_not(log, capsys):
@@ -295,7 +295,7 @@ def test_a_log_that_shrinks_while_it_is_shown_is_2(log, capsys, monkeypatch):
 
     monkeypatch.setattr(log_source, "read_log_buffer", then_shrink)
     code, out, err = run(capsys, "logbuffer", log, "--json")
-    assert (code, "cut short while it was read" in err) == (exit_code.INCONCLUSIVE, True)
+    assert (code, "truncated while it was read" in err) == (exit_code.INCONCLUSIVE, True)
     assert {each["ended_because"] for each in json.loads(out)["terms"]} == {log_buffer.CUT_SHORT}
 
 
@@ -305,7 +305,7 @@ def test_a_log_that_is_not_there_is_1(tmp_path, capsys):
 
 
 # The archive's tools are a program of their own, and so is their test.
-IN_HERE = [each for each in ABOUT_DRIVERS if each.name != "archive"]
+IN_HERE = [each for each in DRIVER_COMMANDS if each.name != "archive"]
 
 
 @pytest.mark.parametrize("command", IN_HERE, ids=lambda command: command.name)

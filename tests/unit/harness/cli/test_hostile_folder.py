@@ -10,7 +10,7 @@ import pytest
 import yaml
 
 from tests.unit.harness.cli.runs import test_replay_commands
-from tests.unit.harness.verdict.made_run import make_run
+from tests.unit.harness.verdict.synthetic_run import make_run
 from tests.unit.reports.made_matrix import make_matrix
 from tests.unit.reports.made_suite import Weather, make_suite
 from windtunnel.harness.artifact.documents import DocumentError
@@ -81,11 +81,11 @@ def nothing_starts(monkeypatch):
     """Stop a command where it asks for the drivers, and note what it asked for."""
     asked = []
 
-    def tested(publisher, subscriber, *_):
+    def prepare_drivers(publisher, subscriber, *_):
         asked.append((publisher, subscriber))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("windtunnel.harness.cli.runs.run.tested", tested)
+    monkeypatch.setattr("windtunnel.harness.cli.runs.run.prepare_drivers", prepare_drivers)
     return asked
 
 
@@ -148,7 +148,7 @@ def test_values_that_no_run_has_are_refused(
     failed(folder)
     document = json.loads(folder.manifest.read_text())
     folder.manifest.write_text(json.dumps(document | {key: value}))
-    text = "peer: expected str, found 7" if key == "subjects" else f"{key}: "
+    text = "peer: expected a string, found 7" if key == "subjects" else key
     refused(told, exit_code.INCONCLUSIVE, text, command, folder.path)
     assert nothing_starts == []
 
@@ -310,7 +310,7 @@ def test_no_file_is_read_through_a_link(name, folder, victim, told):
     for command in ("replay", "shrink"):
         refused(told, exit_code.INCONCLUSIVE, "found a symbolic link", command, folder.path)
     _, out, _ = told("judge", "-v", folder.path)
-    assert f"{name}: cannot be understood" in out
+    assert f"{name}: cannot be parsed" in out
     assert "found a symbolic link" in out
     told("report", folder.path)
     assert victim.read_bytes() == content
@@ -369,7 +369,10 @@ def test_a_suite_names_runs_within_itself(name, suite, told):
     made = json.loads(suite.document.read_text())
     made["runs"][0]["folder"] = name
     suite.document.write_text(json.dumps(made))
-    with pytest.raises(DocumentError, match=r"suite\.json: folder: expected the name of a folder"):
+    with pytest.raises(
+        DocumentError,
+        match=r"suite\.json: runs\[0\]\.folder: expected (the name of a subfolder|a string)",
+    ):
         Suite.read(suite.document)
     outside = suite.path.parent / "outside"
     outside.mkdir()
@@ -400,7 +403,7 @@ def test_a_case_names_no_path(key, name, suite, told):
     run.case.write_text(json.dumps(case))
     code, out, _ = told("judge", run.path)
     assert code == exit_code.HARNESS
-    assert f"case.json: cannot be understood: 1 validation error for Case traffic.0.{key}" in out
+    assert f"case.json: cannot be parsed: case.json: traffic[0].{key}: string should" in out
 
 
 # ---- what a folder or a scenario prints ----

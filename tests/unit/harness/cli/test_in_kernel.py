@@ -32,7 +32,7 @@ def test_the_same_run_is_made_inside(commands, tmp_path):
     assert main(["run", NAME, "--kernel", "uml", *options]) == 2
     (command,) = commands
     words = " ".join(command.argv[2:])
-    assert words.startswith("harness run ")
+    assert words.startswith("windtunnel.harness run ")
     for wanted in ("--seed 7", f"--out {tmp_path}", "--fidelity netns", "--backend relay"):
         assert wanted in words
     assert "--json" in words
@@ -52,7 +52,7 @@ def test_a_calibration_goes_inside_too(commands, tmp_path):
     assert main(["calibrate", "--kernel", "uml", *options]) == 2
     (command,) = commands
     words = command.argv[2:]
-    assert words[:2] == ["harness", "calibrate"]
+    assert words[:2] == ["windtunnel.harness", "calibrate"]
     assert words[2:8] == ["--backend", "netem", "--seed", "4", "--scale", "0.5"]
 
 

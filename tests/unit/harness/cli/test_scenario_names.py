@@ -55,6 +55,6 @@ def test_completes_names_and_else_files() -> None:
     command = click.Command("run")
     parameter = click.Argument(["scenario"])
     context = click.Context(command)
-    told = scenarios.complete(context, parameter, "loss/rel")
-    assert [item.value for item in told] == ["loss/reliable-2pct"]
+    output = scenarios.complete(context, parameter, "loss/rel")
+    assert [item.value for item in output] == ["loss/reliable-2pct"]
     assert scenarios.complete(context, parameter, "./my")[0].type == "file"

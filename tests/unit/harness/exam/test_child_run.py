@@ -57,7 +57,7 @@ def leaving(outcome):
 
 def make(monkeypatch, tmp_path, child, mutant="some", stop=None):
     monkeypatch.setattr(child_run, "LocalProcess", child)
-    return child_run.make_run(
+    return child_run.execute_run(
         "exam/x", mutant, fidelity="netns", payload=tmp_path / "p", out=tmp_path / "out",
         stop=stop or threading.Event(),
     )  # fmt: skip

@@ -1,4 +1,4 @@
-"""A sitting runs the sound driver first, each mutant until it is killed, and keeps what it has."""
+"""An exam runs the driver without a defect first, then each mutant until it is killed."""
 
 import json
 import os
@@ -8,7 +8,7 @@ import threading
 import pytest
 
 from windtunnel.harness.exam.document import ExamRun, MutantRow
-from windtunnel.harness.exam.examine import DOCUMENT, SOUND, MutationRun, examine
+from windtunnel.harness.exam.examine import DOCUMENT, WITHOUT_DEFECT, MutationRun, examine
 from windtunnel.harness.exam.markdown import UNEXPLAINED, exam_markdown
 from windtunnel.harness.exam.mutant import NONE, Mutant
 
@@ -25,13 +25,13 @@ class Runs:
 
     def __init__(self, outcomes, during=lambda name: None):
         self.outcomes = outcomes
-        self.made = []
+        self.created = []
         self.places = []
         self._during = during
 
     def __call__(self, scenario, name, fidelity, folder, stop):
         self._during(name)
-        self.made.append((scenario, name))
+        self.created.append((scenario, name))
         self.places.append(fidelity)
         (folder / "suite").mkdir(parents=True, exist_ok=True)
         outcome = self.outcomes.get((scenario, name), "PASS")
@@ -47,23 +47,23 @@ class Told:
     """Who was told what: names alone."""
 
     def __init__(self):
-        self.told = []
+        self.reported = []
 
-    def on_sound(self, run):
+    def on_driver_without_defect(self, run):
         pass
 
     def on_mutant(self, row):
-        self.told.append(row.name)
+        self.reported.append(row.name)
 
-    def on_again(self, name, run):
-        self.told.append((name, run.scenario))
+    def on_repeat(self, name, run):
+        self.reported.append((name, run.scenario))
 
 
 def sit(tmp_path, mutants, outcomes, **options):
     runs = Runs(outcomes, options.pop("during", lambda name: None))
-    audience = options.pop("audience", Told())
-    sitting = MutationRun(mutants, tmp_path / "exam", **options)
-    return (*examine(sitting, audience, runs), runs)
+    listener = options.pop("listener", Told())
+    mutation_run = MutationRun(mutants, tmp_path / "exam", **options)
+    return (*examine(mutation_run, listener, runs), runs)
 
 
 def states(exam):
@@ -72,11 +72,11 @@ def states(exam):
 
 def test_a_mutant_is_run_until_a_scenario_kills_it(tmp_path):
     mutants = [mutant("early", "x", "y"), mutant("late", "x", "y"), mutant("never", "x", "y")]
-    exam, asked, runs = sit(tmp_path, mutants, {("x", "early"): "FAIL", ("y", "late"): "FAIL"})
-    assert asked is None
+    exam, requested, runs = sit(tmp_path, mutants, {("x", "early"): "FAIL", ("y", "late"): "FAIL"})
+    assert requested is None
     assert states(exam) == {"early": "killed", "late": "killed", "never": "survived"}
-    assert runs.made[:2] == [("x", NONE), ("y", NONE)]
-    assert ("y", "early") not in runs.made
+    assert runs.created[:2] == [("x", NONE), ("y", NONE)]
+    assert ("y", "early") not in runs.created
     assert [row.name for row in exam.unexplained] == ["never"]
     assert exam.is_whole
     assert not exam.is_passed
@@ -86,29 +86,29 @@ def test_a_mutant_is_run_until_a_scenario_kills_it(tmp_path):
 def test_only_a_fail_kills(tmp_path, outcome):
     exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("x", "one"): outcome})
     assert states(exam) == {"one": "undecided"}
-    assert ("y", "one") in runs.made
-    assert runs.made.count(("x", "one")) == (2 if outcome == "INCONCLUSIVE" else 1)
+    assert ("y", "one") in runs.created
+    assert runs.created.count(("x", "one")) == (2 if outcome == "INCONCLUSIVE" else 1)
 
 
-def test_what_could_not_be_judged_is_made_once_more_when_all_else_is_done(tmp_path):
+def test_what_could_not_be_judged_is_created_once_more_when_all_else_is_done(tmp_path):
     outcomes = {("x", "one"): ["INCONCLUSIVE", "FAIL"], ("x", "two"): "FAIL"}
-    told = Told()
+    reported = Told()
     exam, _, runs = sit(
-        tmp_path, [mutant("one", "x", "y"), mutant("two", "x")], outcomes, audience=told
+        tmp_path, [mutant("one", "x", "y"), mutant("two", "x")], outcomes, listener=reported
     )
     assert states(exam) == {"one": "killed", "two": "killed"}
     assert exam.is_passed
-    assert runs.made[2:] == [("x", "one"), ("y", "one"), ("x", "two"), ("x", "one")]
-    assert told.told == ["two", ("one", "x"), "one"]
+    assert runs.created[2:] == [("x", "one"), ("y", "one"), ("x", "two"), ("x", "one")]
+    assert reported.reported == ["two", ("one", "x"), "one"]
     assert [run.before for run in exam.mutants[0].runs] == ["", "", "why"]
-    assert "made once more, alone, since they could not be judged: 1" in exam_markdown(exam)
+    assert "1 inconclusive runs were repeated" in exam_markdown(exam)
     document = json.loads((tmp_path / "exam" / DOCUMENT).read_text())
     assert document["summary"]["again"] == 1
     assert [row["name"] for row in document["mutants"]] == ["one", "two"]
     assert not (tmp_path / "exam" / "one").exists()
 
 
-def test_only_what_could_not_be_judged_is_made_again_and_alone(tmp_path):
+def test_only_what_could_not_be_judged_is_repeated_and_alone(tmp_path):
     outcomes = {("x", name): ["INCONCLUSIVE", "PASS"] for name in ("one", "two")}
     mutants = [mutant("one", "x", "y"), mutant("two", "x", "y")]
     under_way, beside = [], []
@@ -125,11 +125,11 @@ def test_only_what_could_not_be_judged_is_made_again_and_alone(tmp_path):
     runs = Counting(outcomes)
     exam, _ = examine(MutationRun(mutants, tmp_path / "exam", jobs=2), Told(), runs)
     assert states(exam) == {"one": "survived", "two": "survived"}
-    assert sorted(runs.made[6:]) == [("x", "one"), ("x", "two")]
+    assert sorted(runs.created[6:]) == [("x", "one"), ("x", "two")]
     assert beside[6:] == [0, 0]
 
 
-def test_a_sound_driver_that_could_not_be_judged_gets_another_chance(tmp_path):
+def test_a_driver_without_defect_that_could_not_be_judged_gets_another_chance(tmp_path):
     exam, _, runs = sit(
         tmp_path,
         [mutant("one", "x")],
@@ -137,21 +137,21 @@ def test_a_sound_driver_that_could_not_be_judged_gets_another_chance(tmp_path):
     )
     assert exam.is_passed
     assert [(run.outcome, run.before) for run in exam.sound] == [("PASS", "why")]
-    assert runs.made == [("x", NONE), ("x", NONE), ("x", "one")]
+    assert runs.created == [("x", NONE), ("x", NONE), ("x", "one")]
 
 
-def test_runs_of_the_sound_driver_do_not_share_a_folder(tmp_path):
+def test_runs_of_the_driver_without_defect_do_not_share_a_folder(tmp_path):
     exam, _, _ = sit(tmp_path, [mutant("one", "x/one", "y")], {("x/one", "one"): "FAIL"})
     assert len({run.folder for run in exam.sound}) == 2
 
 
 @pytest.mark.parametrize("outcome", ["FAIL", "INCONCLUSIVE", "HARNESS"])
-def test_a_sound_driver_that_does_not_pass_makes_it_void(tmp_path, outcome):
+def test_a_driver_without_defect_that_does_not_pass_makes_it_void(tmp_path, outcome):
     exam, _, runs = sit(tmp_path, [mutant("one", "x", "y")], {("y", NONE): outcome})
     assert exam.is_void
     assert not exam.mutants
     assert not exam.is_passed
-    assert {name for _, name in runs.made} == {NONE}
+    assert {name for _, name in runs.created} == {NONE}
     assert "void" in exam_markdown(exam)
 
 
@@ -176,7 +176,7 @@ def test_folders_of_the_killed_are_removed_unless_kept(tmp_path):
     outcomes = {("x", "dead"): "FAIL"}
     exam = sit(tmp_path, mutants, outcomes)[0]
     kept = {path.name for path in (tmp_path / "exam").iterdir()}
-    assert kept == {"alive", f"{SOUND}-sim", DOCUMENT}
+    assert kept == {"alive", f"{WITHOUT_DEFECT}-sim", DOCUMENT}
     assert exam.mutants[0].runs[0].folder == ""
     sit(tmp_path / "all", mutants, outcomes, keeps_all=True)
     assert (tmp_path / "all/exam/dead").is_dir()
@@ -196,7 +196,7 @@ def test_rows_keep_their_order_whatever_ends_first(tmp_path):
     assert [row.name for row in exam.mutants] == ["slow", "quick"]
 
 
-def test_the_document_tells_rate_state_and_reason(tmp_path):
+def test_the_document_reports_rate_state_and_reason(tmp_path):
     mutants = [mutant("dead", "x"), mutant("alive", "x", because="nobody looks")]
     sit(tmp_path, mutants, {("x", "dead"): "FAIL"})
     document = json.loads((tmp_path / "exam" / DOCUMENT).read_text())
@@ -212,8 +212,8 @@ def test_a_signal_ends_it_and_what_was_done_stays(tmp_path):
             os.kill(os.getpid(), signal.SIGINT)
 
     mutants = [mutant(name, "x") for name in ("first", "second", "third")]
-    exam, asked, _ = sit(tmp_path, mutants, {("x", "first"): "FAIL"}, during=during)
-    assert asked == 130
+    exam, requested, _ = sit(tmp_path, mutants, {("x", "first"): "FAIL"}, during=during)
+    assert requested == 130
     assert not exam.is_whole
     assert states(exam).get("first") == "killed"
     assert (tmp_path / "exam" / DOCUMENT).is_file()
@@ -224,12 +224,12 @@ def test_a_row_without_runs_is_undecided():
 
 
 @pytest.mark.parametrize(
-    ("asked", "places"), [(None, {"sim", "netns"}), ("netns", {"netns"}), ("sim", {"sim"})]
+    ("requested", "places"), [(None, {"sim", "netns"}), ("netns", {"netns"}), ("sim", {"sim"})]
 )
-def test_each_is_examined_where_it_says_and_the_sound_driver_wherever_one_is(
-    tmp_path, asked, places
+def test_each_mutant_runs_in_its_fidelity_and_the_driver_without_defect_in_all_of_them(
+    tmp_path, requested, places
 ):
     real = mutant("real", "x").model_copy(update={"fidelity": "netns"})
-    exam, _, runs = sit(tmp_path, [mutant("made", "x"), real], {}, fidelity=asked)
+    exam, _, runs = sit(tmp_path, [mutant("made", "x"), real], {}, fidelity=requested)
     assert set(runs.places) == places
     assert len(exam.sound) == len(places)

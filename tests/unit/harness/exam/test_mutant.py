@@ -38,9 +38,9 @@ def test_it_edits_the_text_that_it_finds(tmp_path):
     [
         ({"find": "at > limit"}, "found it 0 times"),
         ({"find": "limit"}, "found it 2 times"),
-        ({"replace": "at < (limit"}, "is not Python any more"),
-        ({"replace": "at < limit"}, "changes nothing"),
-        ({"replace": "at < limit  # a comment"}, "changes nothing"),
+        ({"replace": "at < (limit"}, "is not valid Python"),
+        ({"replace": "at < limit"}, "has no effect"),
+        ({"replace": "at < limit  # a comment"}, "has no effect"),
     ],
 )
 def test_an_edit_that_does_not_fit_is_refused(tmp_path, changed, said):

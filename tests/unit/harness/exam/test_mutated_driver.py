@@ -104,7 +104,7 @@ def test_an_edit_that_does_not_fit_makes_nothing(tmp_path, compiled):
 )
 def test_it_runs_on_its_side_alone(side, planted):
     mutant = MUTANT.model_copy(update={"side": side})
-    pair = mutated_driver.plant(OURS_WITH_OURS, mutant, {"PYTHONPATH": "there"})
+    pair = mutated_driver.with_mutant(OURS_WITH_OURS, mutant, {"PYTHONPATH": "there"})
     assert pair.mutant == MUTANT.name
     for is_planted, subject in zip(planted, pair, strict=True):
         added = {"PYTHONPATH": "there"} if is_planted else {}
@@ -113,13 +113,13 @@ def test_it_runs_on_its_side_alone(side, planted):
 
 
 def test_none_stands_on_both_sides():
-    pair = mutated_driver.plant(OURS_WITH_OURS, None, {"PYTHONPATH": "there"})
+    pair = mutated_driver.with_mutant(OURS_WITH_OURS, None, {"PYTHONPATH": "there"})
     assert [each.mutant for each in pair] == [NONE, NONE]
 
 
 def test_another_driver_cannot_be_mutated():
     other = Pair(OURS, Subject("pyaeron", ("aeronmd",)))
     with pytest.raises(MutantError, match="pyaeron"):
-        mutated_driver.plant(other, MUTANT, {})
+        mutated_driver.with_mutant(other, MUTANT, {})
     sender = MUTANT.model_copy(update={"side": "sender"})
-    assert mutated_driver.plant(other, sender, {}).subscriber == other.subscriber
+    assert mutated_driver.with_mutant(other, sender, {}).subscriber == other.subscriber

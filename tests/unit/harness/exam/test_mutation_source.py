@@ -5,7 +5,7 @@ import types
 
 import pytest
 
-from windtunnel.harness.exam.mutation_source import Unplantable, planted
+from windtunnel.harness.exam.mutation_source import MutationError, with_mutants
 
 SOURCE = '''"""What it is."""
 
@@ -49,15 +49,15 @@ def edited(*pairs: tuple[str, str]) -> dict[int, str]:
 
 def module(text: str, number: int) -> types.ModuleType:
     """The text as a module in which a number is at work."""
-    made = types.ModuleType("made")
-    made.__dict__["kernel"] = lambda function: function
+    created = types.ModuleType("made")
+    created.__dict__["kernel"] = lambda function: function
     switch = types.SimpleNamespace(NUMBER=number, number=lambda: number)
     lines = [
         line for line in text.splitlines() if line != "from windtunnel.driver.base import planted"
     ]
-    made.__dict__["planted"] = switch
-    exec(compile("\n".join(lines), "made.py", "exec"), made.__dict__)
-    return made
+    created.__dict__["planted"] = switch
+    exec(compile("\n".join(lines), "made.py", "exec"), created.__dict__)
+    return created
 
 
 EDITS = edited(
@@ -77,14 +77,14 @@ EDITS = edited(
     ],
 )  # fmt: skip
 def test_a_number_chooses_the_version(number, half, scaled, total):
-    made = module(planted(SOURCE, EDITS), number)
-    assert made.half(10) == half
-    assert made.scaled(10, 5, by=2, extra=1, another=2) + 2 == scaled
-    assert made.Counter(10).add(1) == total
+    created = module(with_mutants(SOURCE, EDITS), number)
+    assert created.half(10) == half
+    assert created.scaled(10, 5, by=2, extra=1, another=2) + 2 == scaled
+    assert created.Counter(10).add(1) == total
 
 
 def test_all_versions_of_a_kernel_are_kernels():
-    text = planted(SOURCE, EDITS)
+    text = with_mutants(SOURCE, EDITS)
     names = {
         node.name: [each.id for each in node.decorator_list]
         for node in ast.parse(text).body
@@ -96,7 +96,7 @@ def test_all_versions_of_a_kernel_are_kernels():
 
 
 def test_what_no_edit_touches_stays_as_it_is():
-    text = planted(SOURCE, {1: EDITS[1]})
+    text = with_mutants(SOURCE, {1: EDITS[1]})
     assert SOURCE[SOURCE.index("def scaled") :] in text
     assert text.startswith('"""What it is."""\n\nfrom __future__ import annotations\n')
 
@@ -111,5 +111,5 @@ def test_what_no_edit_touches_stays_as_it_is():
     ],
 )
 def test_an_edit_beyond_functions_is_refused(old, new):
-    with pytest.raises(Unplantable, match="edit 1"):
-        planted(SOURCE, {1: SOURCE.replace(old, new)})
+    with pytest.raises(MutationError, match="edit 1"):
+        with_mutants(SOURCE, {1: SOURCE.replace(old, new)})

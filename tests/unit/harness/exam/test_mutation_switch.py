@@ -11,7 +11,7 @@ from windtunnel.harness.installation import ROOT as REPOSITORY
 
 PROGRAM = """
 import numba
-from windtunnel.harness.exam import switch
+from windtunnel.harness.exam import mutation_switch as switch
 
 @numba.njit(cache=True)
 def read(more):

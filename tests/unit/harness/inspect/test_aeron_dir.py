@@ -80,16 +80,16 @@ def test_reads_what_is_used_and_no_more(tmp_path, monkeypatch):
 
 
 def test_nothing_there_is_told_apart_from_what_cannot_be_read(tmp_path):
-    with pytest.raises(NothingThereError, match=r"no driver: there is no .*cnc\.dat"):
+    with pytest.raises(NothingThereError, match=r"no driver: .*cnc\.dat does not exist"):
         read_driver(tmp_path)
     with pytest.raises(NothingThereError, match="no loss report"):
         read_losses(tmp_path)
     for unfinished in (b"", bytes(100), small_cnc(version=0)):
-        with pytest.raises(NothingThereError, match="has not finished"):
+        with pytest.raises(NothingThereError, match="has not initialized"):
             read_driver(write(tmp_path, unfinished))
     with pytest.raises(CncFileError, match=r"cnc\.dat: .*expected major version 0"):
         read_driver(write(tmp_path, small_cnc(version=1 << 16)))
-    with pytest.raises(CncFileError, match="it was cut short"):
+    with pytest.raises(CncFileError, match="truncated"):
         read_driver(write(tmp_path, small_cnc()[:-1]))
     assert read_driver(write(tmp_path, small_cnc())).pid == 4711
 
@@ -97,7 +97,7 @@ def test_nothing_there_is_told_apart_from_what_cannot_be_read(tmp_path):
 def test_a_giant_is_refused_before_it_is_read(tmp_path):
     write(tmp_path, small_cnc())
     os.truncate(tmp_path / "cnc.dat", 1 << 31)
-    with pytest.raises(CncFileError, match="too long for a cnc file"):
+    with pytest.raises(CncFileError, match="expected at most"):
         read_driver(tmp_path)
     os.truncate(tmp_path / "cnc.dat", (1 << 31) - 1)
     assert read_driver(tmp_path).pid == 4711
@@ -106,7 +106,7 @@ def test_a_giant_is_refused_before_it_is_read(tmp_path):
 @pytest.mark.parametrize("make", [os.mkfifo, os.mkdir], ids=["pipe", "folder"])
 def test_what_is_no_file_neither_blocks_nor_crashes(tmp_path, make):
     make(tmp_path / "cnc.dat")
-    with pytest.raises(NothingThereError, match="no ordinary file"):
+    with pytest.raises(NothingThereError, match="not a regular file"):
         read_driver(tmp_path)
 
 

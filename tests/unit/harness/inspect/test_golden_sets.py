@@ -44,7 +44,7 @@ SETS = {
 WITH_LOGS = [name for name, golden in SETS.items() if golden.logs]
 
 
-def told(capsys, *arguments):
+def output(capsys, *arguments):
     assert main([*map(str, arguments), "--json"]) == 0
     return json.loads(capsys.readouterr().out)
 
@@ -55,7 +55,7 @@ def test_stat_shows_what_aeron_stat_showed(name, tmp_path, capsys):
     text = (GOLDEN / golden.cnc / "aeron-stat.txt").read_text()
     lines = re.findall(r"^ *(\d+): +(-?[\d,]+) - (.*)$", text, re.MULTILINE)
     expected = {int(each[0]): (int(each[1].replace(",", "")), each[2]) for each in lines}
-    found = told(capsys, "stat", "--dir", unpack(golden.cnc, tmp_path))
+    found = output(capsys, "stat", "--dir", unpack(golden.cnc, tmp_path))
     assert [each["counter_id"] for each in found["counters"]] == sorted(expected)
     assert len(expected) >= 62
     exact = 0
@@ -78,7 +78,7 @@ def test_loss_shows_what_loss_stat_showed(name, tmp_path, capsys):
     text = (GOLDEN / "loss-report" / f"{golden.losses}.txt").read_text()
     rows = [line.split(",") for line in text.splitlines()[1:-1]]
     (count,) = re.findall(r"^(\d+) loss entries$", text, re.MULTILINE)
-    found = told(capsys, "loss", "--dir", unpack_loss_report(golden.losses, tmp_path))["losses"]
+    found = output(capsys, "loss", "--dir", unpack_loss_report(golden.losses, tmp_path))["losses"]
     assert len(found) == len(rows) == int(count)
     for loss, row in zip(found, rows, strict=True):
         assert [loss["observation_count"], loss["bytes_lost"]] == [int(row[0]), int(row[1])]
@@ -150,7 +150,7 @@ def test_messages_and_checksum_are_what_the_subscriber_saw(name):
 def test_frames_of_a_log_are_those_of_the_wire(name, log, tmp_path, capsys):
     golden = SETS[name]
     (tmp_path / log).write_bytes(load(golden.folder, log))
-    found = told(capsys, "logbuffer", tmp_path / log)
+    found = output(capsys, "logbuffer", tmp_path / log)
     seen = seen_by(golden.folder, "pub.txt")
     metadata = found["metadata"]
     assert metadata["initial_term_id"] == seen["initialTermId"]
@@ -181,7 +181,7 @@ def aligned(length):
 
 def test_gap_fills_of_an_image_are_pads(tmp_path, capsys):
     (tmp_path / "log").write_bytes(load("loss-unreliable", "image-5.logbuffer"))
-    found = told(capsys, "logbuffer", tmp_path / "log")
+    found = output(capsys, "logbuffer", tmp_path / "log")
     pads = {
         frame["position"]: aligned(frame["frame_length"])
         for term in found["terms"]
@@ -201,7 +201,7 @@ def test_gap_fills_of_an_image_are_pads(tmp_path, capsys):
 
 
 def test_errors_of_a_real_driver(tmp_path, capsys):
-    found = told(capsys, "errors", "--dir", unpack("cnc-commands", tmp_path))["errors"]
+    found = output(capsys, "errors", "--dir", unpack("cnc-commands", tmp_path))["errors"]
     assert [each["count"] for each in found].count(2) == 1
     assert len(found) == 4
     assert all(0 < each["first_ms"] <= each["last_ms"] for each in found)

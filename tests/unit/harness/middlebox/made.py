@@ -1,4 +1,4 @@
-"""Made-up cases, frames and an engine to put them through."""
+"""Synthetic cases and frames, and an engine to process them."""
 
 import struct
 
@@ -112,7 +112,7 @@ def nak(stream=STREAM_1, session=SESSION, offset=0):
 
 
 class Driven:
-    """An engine that is fed bytes and gives bytes back."""
+    """An engine with bytes as input and output."""
 
     def __init__(self, for_case, **settings):
         sizes = {"datagram_length_max": 2048, "envelope_length_max": 64, **settings}
@@ -131,7 +131,7 @@ class Driven:
         return self._empty()
 
     def frames(self, *arguments, **settings):
-        """As `offer`, but only the bytes of the frames."""
+        """Like `offer`, but only the bytes of the frames."""
         return [sent[2] for sent in self.offer(*arguments, **settings)]
 
     @property

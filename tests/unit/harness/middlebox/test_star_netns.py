@@ -1,4 +1,4 @@
-"""The relay with four ports between real namespaces: who gets what, and nothing uncounted."""
+"""The relay with four ports between real namespaces: deliveries, and complete accounts."""
 
 import os
 
@@ -124,7 +124,7 @@ def test_a_group_is_reached_over_each_link_of_its_sender(star):
 
 
 def _all_counted(ledger):
-    """Every packet of a port is stray, for nobody, or on the links that begin there."""
+    """Every packet of a port is a stray, unlinked, or on the links that begin there."""
     for host, port in ledger.ports.items():
         links = [link for name, link in ledger.links.items() if name.startswith(f"{host}->")]
         assert port.handed_on == sum(link.datagrams_in + link.other_in for link in links)
@@ -135,4 +135,4 @@ def test_an_interface_too_few_is_refused(star):
     made = star()
     relay = made.relay(left="to-a", right="to-b")
     assert relay.wait(60) == EXIT_HARNESS
-    assert "2 interfaces: expected one for each of a, b, c, d" in relay.tail()
+    assert "2 interfaces: expected one for each of the hosts a, b, c, d" in relay.tail()

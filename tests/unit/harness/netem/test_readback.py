@@ -8,65 +8,67 @@ import json
 import pytest
 
 from windtunnel.harness.netem.readback import differences, parse
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 
 COUNTS = '"bytes":0,"packets":0,"drops":0,"overlimits":0,"requeues":0,"backlog":0,"qlen":0}]'
 
 
-def told(options):
+def reported(options):
     """The answer of tc with these options, as it came."""
     return f'[{{"kind":"netem","handle":"8001:","root":true,"refcnt":2,"options":{options},{COUNTS}'
 
 
 NONE = '[{"kind":"noqueue","handle":"0:","root":true,"refcnt":2,"options":{}}]'
-IID = told('{"limit":1000,"loss-random":{"loss":0.02,"correlation":0},"ecn":false,"gap":0}')
-TWO = told('{"limit":1000,"loss-gemodel":{"p":0.001,"r":0.2,"1-h":1,"1-k":0},"ecn":false,"gap":0}')
-FOUR = told(
+IID = reported('{"limit":1000,"loss-random":{"loss":0.02,"correlation":0},"ecn":false,"gap":0}')
+TWO = reported(
+    '{"limit":1000,"loss-gemodel":{"p":0.001,"r":0.2,"1-h":1,"1-k":0},"ecn":false,"gap":0}'
+)
+FOUR = reported(
     '{"limit":1000,"loss-state":{"p13":0.01,"p31":0.9,"p32":0.05,"p23":0.5,"p14":0.005},'
     '"ecn":false,"gap":0}'
 )
-JITTER = told(
+JITTER = reported(
     '{"limit":4000,"delay":{"delay":0.005,"jitter":0.001,"correlation":0},"ecn":false,"gap":0}'
 )
-RATE = told(
+RATE = reported(
     '{"limit":4000,"rate":{"rate":25000000,"packetoverhead":0,"cellsize":0,"celloverhead":0},'
     '"ecn":false,"gap":0}'
 )
-MANY = told(
+MANY = reported(
     '{"limit":4000,"delay":{"delay":0.01,"jitter":0,"correlation":0},'
     '"duplicate":{"duplicate":0.01,"correlation":0},"reorder":{"reorder":0.01,"correlation":0},'
     '"corrupt":{"corrupt":0.001,"correlation":0},"ecn":false,"gap":5}'
 )
 
 
-def asked(limit, **weather):
+def requested(limit, **weather):
     """A weather that asks for a limit, whatever rendering would choose."""
-    return WeatherCase(link="a->b", queue_packets=limit, **weather)
+    return ImpairmentCase(link="a->b", queue_packets=limit, **weather)
 
 
 ANSWERS = [
-    (IID, asked(1000, loss=LossCase(model="iid", shares_ppb=(20_000_000,)))),
+    (IID, requested(1000, loss=LossCase(model="iid", shares_ppb=(20_000_000,)))),
     (
         TWO,
-        asked(
+        requested(
             1000,
             loss=LossCase(model="gilbert-elliott", shares_ppb=(10**6, 2 * 10**8, 10**9, 0)),
         ),
     ),
     (
         FOUR,
-        asked(
+        requested(
             1000,
             loss=LossCase(
                 model="four-state", shares_ppb=(10**7, 9 * 10**8, 5 * 10**7, 5 * 10**8, 5 * 10**6)
             ),
         ),
     ),
-    (JITTER, asked(4000, delay_ns=5_000_000, jitter_ns=1_000_000, distribution="normal")),
-    (RATE, asked(4000, rate_bits_per_s=200_000_000)),
+    (JITTER, requested(4000, delay_ns=5_000_000, jitter_ns=1_000_000, distribution="normal")),
+    (RATE, requested(4000, rate_bits_per_s=200_000_000)),
     (
         MANY,
-        asked(
+        requested(
             4000,
             delay_ns=10**7,
             duplicate_ppb=10**7,
@@ -90,11 +92,9 @@ def test_an_answer_to_another_order_is_noticed(index):
     assert differences(other, parse(text))
 
 
-def test_tells_what_differs():
-    weather = asked(1000, loss=LossCase(model="iid", shares_ppb=(30_000_000,)))
-    assert differences(weather, parse(IID)) == [
-        "loss-random.loss: asked for 0.03, the kernel has 0.02"
-    ]
+def test_reports_what_differs():
+    weather = requested(1000, loss=LossCase(model="iid", shares_ppb=(30_000_000,)))
+    assert differences(weather, parse(IID)) == ["loss-random.loss: expected 0.03, found 0.02"]
 
 
 def test_a_correlation_is_a_difference():
@@ -120,9 +120,9 @@ def test_counts_are_read():
     [
         (NONE, "found noqueue"),
         ("[]", "found none"),
-        ("", "cannot be understood"),
-        ("[1]", "cannot be understood"),
-        ('[{"kind":"netem","root":true}]', "cannot be understood"),
+        ("", "cannot be parsed"),
+        ("[1]", "cannot be parsed"),
+        ('[{"kind":"netem","root":true}]', "cannot be parsed"),
     ],
 )
 def test_anything_else_is_refused(text, why):

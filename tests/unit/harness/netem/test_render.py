@@ -3,11 +3,11 @@
 import pytest
 
 from windtunnel.harness.netem.render import LIMIT_MIN, arguments, limit, percent
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 
 
 def words(**weather):
-    return " ".join(arguments(WeatherCase(link="a->b", **weather)))
+    return " ".join(arguments(ImpairmentCase(link="a->b", **weather)))
 
 
 @pytest.mark.parametrize(
@@ -37,7 +37,7 @@ def words(**weather):
         ({"rate_bits_per_s": 2 * 10**8, "queue_packets": 4000}, "rate 200000000bit"),
     ],
 )
-def test_says_it_as_tc_does(weather, text):
+def test_reports_it_as_tc_does(weather, text):
     found = words(**weather)
     assert found.partition(" ")[0] == "limit"
     assert found.split(" ", 2)[2] == text
@@ -46,22 +46,22 @@ def test_says_it_as_tc_does(weather, text):
 
 def test_a_delay_is_never_followed_by_a_second_share_that_tc_would_take_for_a_correlation():
     found = arguments(
-        WeatherCase(link="a->b", delay_ns=1000, jitter_ns=1000, duplicate_ppb=1, corrupt_ppb=1)
+        ImpairmentCase(link="a->b", delay_ns=1000, jitter_ns=1000, duplicate_ppb=1, corrupt_ppb=1)
     )
     shares = [index for index, word in enumerate(found) if word.endswith("%")]
     assert all(found[index - 1].isalpha() for index in shares)
 
 
 def test_the_queue_is_the_limit():
-    assert limit(WeatherCase(link="a->b", rate_bits_per_s=10**6, queue_packets=7)) == 7
+    assert limit(ImpairmentCase(link="a->b", rate_bits_per_s=10**6, queue_packets=7)) == 7
 
 
 def test_the_limit_is_twice_what_a_delay_can_hold():
-    held = WeatherCase(link="a->b", rate_bits_per_s=10**9, delay_ns=10**8, jitter_ns=10**7)
+    held = ImpairmentCase(link="a->b", rate_bits_per_s=10**9, delay_ns=10**8, jitter_ns=10**7)
     smallest_bits = 8 * 60
     assert limit(held) >= 2 * (10**9 // smallest_bits) * 0.14 - 1
-    assert limit(WeatherCase(link="a->b", delay_ns=10**9)) >= 2 * 100_000
-    assert limit(WeatherCase(link="a->b")) == LIMIT_MIN
+    assert limit(ImpairmentCase(link="a->b", delay_ns=10**9)) >= 2 * 100_000
+    assert limit(ImpairmentCase(link="a->b")) == LIMIT_MIN
 
 
 @pytest.mark.parametrize(

@@ -67,7 +67,7 @@ def test_an_owner_of_an_earlier_boot_is_dead():
     assert not replace(RECORD, boot_id="another").owner_is_alive()
 
 
-def test_an_owner_that_has_ended_is_dead_even_while_nobody_has_reaped_it():
+def test_an_owner_that_has_ended_is_dead_even_while_no_one_has_reaped_it():
     ended = subprocess.Popen([sys.executable, "-c", ""], stdout=subprocess.PIPE)
     ended.stdout.read()
     os.waitid(os.P_PID, ended.pid, os.WEXITED | os.WNOWAIT)
@@ -135,7 +135,7 @@ def test_a_record_under_the_name_of_another_lab_reads_as_none(tmp_path):
     assert state.load(path.rename(tmp_path / "00000000.json")) is None
 
 
-def test_a_record_says_what_is_wrong_with_it(tmp_path):
+def test_a_record_reports_what_is_wrong_with_it(tmp_path):
     path = RECORD.write(tmp_path)
     whole = json.loads(path.read_text())
     path.write_text(json.dumps({**whole, "pid": "1"}))

@@ -1,9 +1,9 @@
-"""Delta debugging: what is left is least, and the whole is never asked about again."""
+"""Delta debugging: the result is minimal, and the whole set is never tested again."""
 
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.naive.fewest import shortest
+from tests.naive.delta_debugging import shortest
 from windtunnel.harness.replay.fewest import fewest
 
 THINGS = list(range(9))

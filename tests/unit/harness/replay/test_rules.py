@@ -1,4 +1,4 @@
-"""Decisions as rules: those rules decide the same about the same frames."""
+"""Decisions converted to rules: the rules make the same decisions about the same frames."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from tests.unit.harness.middlebox.made import A_TO_B, B_TO_A, Driven, data, nak,
 from windtunnel.harness.artifact.middlebox.decision import DECISION, IDENTITY
 from windtunnel.harness.replay.document import parse, text_of
 from windtunnel.harness.replay.rules import (
-    certain,
+    always,
     merged,
     position,
     range_count,
@@ -158,7 +158,7 @@ def test_no_decisions_make_no_rules():
     ],
 )
 def test_an_act_that_strikes_always(act, wanted):
-    assert certain(act) == wanted
+    assert always(act) == wanted
 
 
 def test_simpler_acts_come_in_order():
@@ -197,9 +197,9 @@ def test_ranges_out_of_order_are_refused():
 
     assert case_of(drop(apart)).faults[0].place.ranges == ((0, 64), (64, 64))
     for wrong in (spans, lapping):
-        with pytest.raises(ScenarioError, match="expected ranges in order and apart"):
+        with pytest.raises(ScenarioError, match="expected disjoint ranges in ascending order"):
             case_of(drop(wrong))
-    with pytest.raises(ScenarioError, match="ranges or at, one of them"):
+    with pytest.raises(ScenarioError, match="expected exactly one of a range"):
         case_of(
             [rule("r", {"drop": "always"}, "DATA", position={"at": "term-end", "ranges": apart})]
         )

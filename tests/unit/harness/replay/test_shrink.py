@@ -1,4 +1,4 @@
-"""Shrinking, with a made-up world in place of runs: which candidates fail is known here."""
+"""Shrinking with a synthetic world in place of runs: which candidates fail is known here."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -33,7 +33,7 @@ CHECKS = ["delivered_once", {"naks_paced": {"traffic": ["t-1001", "t-1002"]}}]
 
 
 def decisions(count):
-    """So many of each rule and stream, a frame of 1 KiB every 64 KiB."""
+    """A number of decisions of each rule and stream, a frame of 1 KiB every 64 KiB."""
     rows = np.zeros(4 * count, dtype=DECISION)
     rows["rule"] = np.repeat([0, 0, 1, 1], count)
     rows["action"] = np.where(rows["rule"] == 0, DROP, HOLD)
@@ -59,7 +59,7 @@ def origin(count=16):
 
 
 def frames_of(candidate):
-    """(action, stream, position) of what a candidate strikes, by decisions or by rules."""
+    """(action, stream, position) of what a candidate affects, by decisions or by rules."""
     streams = {each.stream_id: each.content.total_bytes for each in candidate.scenario.traffic}
     if candidate.decisions is not None:
         names = {DROP: "drop", HOLD: "hold"}
@@ -103,7 +103,7 @@ def test_leaves_what_it_takes_and_nothing_else():
     assert [each.act.action for each in scenario.faults] == ["hold"]
     assert made.text().startswith("# Intent\n#   made up\n")
     assert told[-2:] == [
-        "as 2 ranges in 1 rule: fails by these alone",
+        "as 2 ranges in 1 rule: these rules alone fail",
         "rule-1: hold until at_most -> hold for",
     ]
     assert len(asked) < 60
@@ -132,7 +132,21 @@ def test_tells_when_its_rules_alone_do_not_fail():
     made, _, told = shrunk(lambda candidate: candidate.decisions is not None)
     assert not made.is_sure
     assert made.best.decisions is not None
-    assert told[-1].endswith("does not fail by these")
+    assert told[-1].endswith("these rules alone do not fail")
+
+
+def test_a_decision_beyond_the_end_of_a_shortened_stream_is_no_rule():
+    """A replay ignores it, but a scenario with a rule that cannot fire is refused."""
+
+    def fails(candidate):
+        rows = candidate.decisions
+        return rows is None or bool(np.any(rows["position"] == 15 * 65_536))
+
+    made, _, told = shrunk(fails)
+    assert not made.is_sure
+    assert made.best.scenario.traffic[0].content.total_bytes == BYTES_MIN
+    assert "these decisions are no valid rules: " in told[-1]
+    assert "expected a position that the stream reaches" in told[-1]
 
 
 def test_no_candidate_is_asked_about_twice():

@@ -50,7 +50,7 @@ def test_entries_are_taken_in_their_order(load):
     ("old", "new", "fault"),
     [
         ("naks_paced", "naks_pacedd", ":4:5: known[0].check: expected the name of a check"),
-        ("aeron-c>=1.50", "aeron-c=1", ":5:5: known[0].subject: expected a subject such as"),
+        ("aeron-c>=1.50", "aeron-c=1", ":5:5: known[0].subject: expected a driver such as"),
         ("expires: 2027-03-31", "expires: soon", ":8:5: known[0].expires:"),
         ("https://example.org/issues/17", "our wiki", ":7:5: known[0].issue:"),
         ("    owner: Jane Doe\n", "", ":3:5: known[0].owner: this key is missing"),
@@ -62,15 +62,17 @@ def test_entries_are_taken_in_their_order(load):
 def test_a_fault_is_named_with_its_place(load, old, new, fault):
     with pytest.raises(ScenarioError) as raised:
         load(GOOD.replace(old, new, 1))
-    assert any(fault in each for each in raised.value.faults), raised.value.faults
+    assert any(fault in each for each in raised.value.errors), raised.value.errors
 
 
 def test_all_faults_are_told_at_once_and_an_entry_only_counts_once(load):
     with pytest.raises(ScenarioError) as raised:
         load(GOOD.replace("naks_paced", "a").replace("delivered_once", "b"))
-    assert len(raised.value.faults) == 2
+    assert len(raised.value.errors) == 2
     twice = GOOD + GOOD.split("known:\n", 1)[1]
-    with pytest.raises(ScenarioError, match="the same scenario, check and subject"):
+    with pytest.raises(
+        ScenarioError, match="expected a unique combination of scenario, check and subject"
+    ):
         load(twice)
 
 

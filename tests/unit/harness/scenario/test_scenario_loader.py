@@ -35,7 +35,7 @@ budget: {wall: 20s}
 def faults_of(text):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(text, "made.yaml")
-    return raised.value.faults
+    return raised.value.errors
 
 
 def changed(old, new):
@@ -76,45 +76,69 @@ def test_fills_in_defaults():
         ("{drop: 2%}", "{}", "19:57: faults[0].act: expected exactly one of"),
         ("for: 5ms", "for: 5", "20:87: faults[1].act.hold.for: expected a duration with a unit"),
         ("for: 5ms", "for: 11s", "20:87: faults[1].act.hold.for: input should be less than"),
-        (", for: 5ms", "", "20:69: faults[1].act.hold: expected `for` or `until`"),
-        ("link: a->b", "link: a->c", "19:24: faults[0].where.link: no link 'a->c'"),
-        ("link: a->b", "link: a->a", "19:24: faults[0].where.link: no link 'a->a'"),
+        (", for: 5ms", "", "20:69: faults[1].act.hold: expected exactly one of `for`"),
+        (
+            "link: a->b",
+            "link: a->c",
+            "19:24: faults[0].where.link: expected a->b, b->a or both, found 'a->c'",
+        ),
+        (
+            "link: a->b",
+            "link: a->a",
+            "19:24: faults[0].where.link: expected a->b, b->a or both, found 'a->a'",
+        ),
         ("link: a->b", "path: a->b", "19:24: faults[0].where.path: unknown key"),
         ("type: DATA", "type: DTA", "19:44: faults[0].what.type: input should be 'DATA'"),
-        ("type: DATA", "type: SM", "19:44: faults[0].what.type: no traffic sends SM over a->b"),
-        ("[SM, DATA]", "[SM, SM]", "20:44: faults[1].what.type: a frame type is named twice"),
+        (
+            "type: DATA",
+            "type: SM",
+            "19:44: faults[0].what.type: expected a frame type that is sent over",
+        ),
+        ("[SM, DATA]", "[SM, SM]", "20:44: faults[1].what.type: expected distinct frame types"),
         ("hold: {share: 1%, for: 5ms}", "swap: 1%", "20:69: faults[1].act.swap: SM has no pos"),
-        ("id: late", "id: lose", "20:6: faults[1].id: 'lose' is there already"),
+        ("id: late", "id: lose", "20:6: faults[1].id: expected a unique value, found 'lose'"),
         (
             "drop: 2%}}",
             "drop: 100%}}\n  - {id: x, where: {link: a->b}, what: {type: DATA}, act: {drop: 1%}}",
-            "20:5: faults[1]: can never fire",
+            "20:5: faults[1]: can never apply",
         ),
         ("stream: 1001", "stream: x", "11:5: traffic[0].stream: input should be a valid integer"),
         ("stream: 1001", "stream: 2147483648", "11:5: traffic[0].stream: input should be less"),
-        ("from: a", "from: z", "12:5: traffic[0].from: no host 'z': the hosts are a, b"),
-        ("to: b", "to: a", "13:5: traffic[0].to: publisher and subscriber must be on diff"),
-        ("${b}:24325|", "${c}:24325|", "15:5: traffic[0].channel: no host 'c'"),
+        ("from: a", "from: z", "12:5: traffic[0].from: expected one of the hosts a, b, found 'z'"),
+        ("to: b", "to: a", "13:5: traffic[0].to: expected publisher and subscriber on diff"),
+        (
+            "${b}:24325|",
+            "${c}:24325|",
+            "15:5: traffic[0].channel: expected one of the hosts a, b, found 'c'",
+        ),
         ("${b}:24325|", "${a}:24325|", "15:5: traffic[0].channel: expected endpoint=${b}:PORT"),
         ("${b}:24325|", "1.2.3.4:24325|", "15:5: traffic[0].channel: expected endpoint=${b}"),
         ("term-length=64k", "term-length=65k", "15:5: traffic[0].channel: term-length 66560"),
-        (':24325"\n    content', ':24326"\n    content', "16:5: traffic[0].receive: the publi"),
+        (':24325"\n    content', ':24326"\n    content', "16:5: traffic[0].receive: expected"),
         ("bytes: 1MiB", "bytes: 0B", "17:15: traffic[0].content.bytes: expected at least 1B"),
         ("bytes: 1MiB", "bytes: 1", "17:15: traffic[0].content.bytes: expected a size with"),
-        ("to: max", "to: 9KiB", "17:48: traffic[0].content.message.to: 9216 bytes is more"),
+        ("to: max", "to: 9KiB", "17:48: traffic[0].content.message.to: expected at most 8192B"),
         ("from: 1B", "from: 0B", "17:38: traffic[0].content.message.from: expected 1B to 8192B"),
-        ("hosts: [a, b]", "hosts: [a, a]", "7:3: network.hosts: a host is named twice"),
+        ("hosts: [a, b]", "hosts: [a, a]", "7:3: network.hosts: expected distinct hosts"),
         ("hosts: [a, b]", "hosts: [a]", "7:3: network.hosts: tuple should have at least 2"),
-        ("between: [a, b]", "between: [a, c]", "8:23: network.link.between[1]: no host 'c'"),
-        ("between: [a, b]", "between: [a, a]", "8:10: network.link.between: a link needs two"),
-        ("backend: relay", "backend: netem", "8:27: network.link.backend: netem has nothing"),
+        (
+            "between: [a, b]",
+            "between: [a, c]",
+            "8:23: network.link.between[1]: expected one of the hosts",
+        ),
+        (
+            "between: [a, b]",
+            "between: [a, a]",
+            "8:10: network.link.between: expected two different hosts",
+        ),
+        ("backend: relay", "backend: netem", "8:27: network.link.backend: expected `weather`"),
         ("schema: windtunnel/1", "schema: windtunnel/2", "1:1: schema: input should be"),
         ("budget:", "gates:", "24:1: gates: unknown key"),
         ("root: 0x10", "root: -1", "4:9: seeds.root: input should be greater than or equal"),
         ("root: 0x10", "root: 1.5", "4:9: seeds.root: input should be a valid integer"),
         ("{within: 5ms}", "5ms", "23:5: expect[1]: input should be a valid dictionary"),
         ("  - delivered_once\n", "  - [delivered_once]\n", "22:5: expect[0]: expected the name"),
-        ("  - delivered_once\n", "  - rcv_pos_reaches_end\n", "23:5: expect[1]: 'rcv_pos_reach"),
+        ("  - delivered_once\n", "  - rcv_pos_reaches_end\n", "23:5: expect[1]: expected a unique"),
         ("  - id: one", "  - id: One", "10:5: traffic[0].id: string should match pattern"),
         ("about: Made up.", "about: ''", "3:1: about: string should have at least 1 character"),
         ("wall: 20s", "wall: 20", "24:10: budget.wall: expected a duration with a unit"),
@@ -140,10 +164,10 @@ def test_a_missing_key_is_named_where_its_table_begins():
     ("text", "fault"),
     [
         ("a: [1", "made.yaml:1:6: expected ',' or ']'"),
-        ("a: 1\na: 2", "made.yaml:2:1: key 'a' is there twice"),
-        ("1: 2", "made.yaml:1:1: expected a key that is a word"),
-        ("a: \x00", "made.yaml:1:1: not YAML"),
-        ("a: !!python/object:os.system {}", "made.yaml:1:1: schema: this key is missing"),
+        ("a: 1\na: 2", "made.yaml:2:1: expected each key once, found 'a' twice"),
+        ("1: 2", "made.yaml:1:1: expected a string as key"),
+        ("a: \x00", "made.yaml:1:4: invalid YAML"),
+        ("a: !!python/object:os.system {}", "made.yaml:1:4: expected no tag, found"),
         ("", "made.yaml:1:1: schema: this key is missing"),
         ("- 1", "made.yaml:1:1: input should be"),
     ],
@@ -172,3 +196,46 @@ def test_elsewhere_any_name_will_do(tmp_path):
     file = tmp_path / "mine.yaml"
     file.write_text(GOOD)
     assert load_scenario(file).name == "loss/made"
+
+
+UNKNOWN = "expected a parameter of a channel, found 'term-lenght': did you mean term-length"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        ("term-length=64k", "term-lenght=64k", "15:5: traffic[0].channel"),
+        (':24325"\n    content', ':24325|term-lenght=1m"\n    content', "16:5: traffic[0].receive"),
+        (
+            "    content",
+            '    channels: {a: "aeron:udp?endpoint=${b}:24325|term-lenght=1m"}\n    content',
+            "17:16: traffic[0].channels.a",
+        ),
+        (
+            "    content",
+            '    receives: {b: "aeron:udp?endpoint=${b}:24325|term-lenght=1m"}\n    content',
+            "17:16: traffic[0].receives.b",
+        ),
+        (
+            "    content",
+            '    sources: ["aeron:udp?endpoint=${b}:24325|term-lenght=1m"]\n    content',
+            "17:15: traffic[0].sources[0]",
+        ),
+        (
+            "    content",
+            '    destinations: "aeron:udp?endpoint=${b}:24325|term-lenght=1m"\n    content',
+            "17:5: traffic[0].destinations",
+        ),
+        (
+            "    content",
+            '    merges: {after: 1KiB, live: "aeron:udp?endpoint=${b}:24326|term-lenght=1m"}\n'
+            "    content",
+            "17:27: traffic[0].merges.live",
+        ),
+    ],
+)
+def test_refuses_an_unknown_parameter_in_each_channel(old, new, place):
+    faults = faults_of(changed(old, new))
+    assert [each for each in faults if each.startswith(f"made.yaml:{place}") and UNKNOWN in each], (
+        faults
+    )

@@ -1,4 +1,4 @@
-"""What a simulated world lacks is told before anything begins."""
+"""Features that the simulator lacks are rejected before a run starts."""
 
 import pytest
 
@@ -20,27 +20,27 @@ def case(*, address="10.0.0.1", backend="relay", **channels):
     )
 
 
-def test_several_hosts_with_the_relays_weather_are_supported():
+def test_several_hosts_with_the_relays_impairments_are_supported():
     require_supported(case())
 
 
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"address": "fd00::1"}, "IPv4 hosts only; a is fd00::1"),
-        ({"backend": "netem"}, "no netem that could deliver weather on a->c"),
-        ({"receive": "aeron:udp?media-rcv-ts-offset=reserved"}, "no media-rcv-ts-offset"),
+        ({"address": "fd00::1"}, "only IPv4; host a has fd00::1"),
+        ({"backend": "netem"}, "cannot apply the impairments of a->c with netem"),
+        ({"receive": "aeron:udp?media-rcv-ts-offset=reserved"}, "support media-rcv-ts-offset"),
         ({"channels": (("a", "x|channel-snd-ts-offset=8"),)}, "channel-snd-ts-offset"),
         ({"sources": (("b", "x|channel-rcv-ts-offset=8"),)}, "channel-rcv-ts-offset"),
         ({"destinations": ("x|channel-snd-ts-offset=8",)}, "channel-snd-ts-offset"),
     ],
 )  # fmt: skip
-def test_anything_else_is_named(given, why):
+def test_an_unsupported_feature_is_named(given, why):
     with pytest.raises(Unsupported, match=why):
         require_supported(case(**given))
 
 
-def test_an_archive_is_named_and_so_is_where_to_have_one():
+def test_an_archive_is_rejected_with_the_fidelity_that_supports_it():
     recorded = case().model_copy(update={"archives": (ArchiveCase(host="b", segment_bytes=1),)})
-    with pytest.raises(Unsupported, match="host b has an archive: use --fidelity netns"):
+    with pytest.raises(Unsupported, match="host b has one: use --fidelity netns"):
         require_supported(recorded)

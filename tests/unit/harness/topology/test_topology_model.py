@@ -31,10 +31,10 @@ def test_the_longest_datagram_of_aeron_fits():
 @pytest.mark.parametrize(
     ("hosts", "between", "words"),
     [
-        (["a", "a"], ("a", "a"), "named twice"),
-        (["a", "b"], ("a", "a"), "does not join two"),
-        (["a", "b"], ("a", "c"), "does not join two"),
-        ([f"h{n}" for n in range(17)], ("h0", "h1"), "17 hosts"),
+        (["a", "a"], ("a", "a"), "expected unique host names"),
+        (["a", "b"], ("a", "a"), "expected two or more of the hosts"),
+        (["a", "b"], ("a", "c"), "expected two or more of the hosts"),
+        ([f"h{n}" for n in range(17)], ("h0", "h1"), "found 17"),
     ],
 )
 def test_refuses_what_is_no_network(hosts, between, words):

@@ -17,7 +17,7 @@ STAND_IN = """\
 import json, os, subprocess, sys
 given = dict(word.split("=", 1) for word in sys.argv[1:] if "=" in word)
 folder = given["uml_dir"]
-order = json.load(open(folder + "/order.json"))
+order = json.load(open(folder + "/request.json"))
 out, err = (int(given[name].rpartition(":")[2]) for name in ("con1", "con2"))
 """
 OBEYS = """
@@ -45,9 +45,9 @@ def _leaves_nothing(tmp_path, monkeypatch):
 def test_the_code_and_both_outputs_come_out(tmp_path, capfdbinary):
     argv = ["sh", "-c", "echo to out; echo to err >&2; exit 7"]
     assert boot.run(stand_in(tmp_path, OBEYS), Command(argv, 20.0)) == 7
-    told = capfdbinary.readouterr()
-    assert told.out == b"to out\n"
-    assert told.err == b"to err\n"
+    reported = capfdbinary.readouterr()
+    assert reported.out == b"to out\n"
+    assert reported.err == b"to err\n"
 
 
 def test_the_command_knows_where_it_runs(tmp_path, capfdbinary):
@@ -74,11 +74,11 @@ def test_without_a_disk_none_is_named(tmp_path, capfdbinary):
 
 def test_a_kernel_that_ends_by_itself_is_quoted(tmp_path):
     text = 'print("Kernel panic - not syncing", flush=True)\n'
-    with pytest.raises(BootError, match=r"ended by itself\n(.*\n)*Kernel panic"):
+    with pytest.raises(BootError, match=r"ended unexpectedly\n(.*\n)*Kernel panic"):
         boot.run(stand_in(tmp_path, text), Command(["true"], 20.0))
 
 
-def test_what_the_first_process_says_is_quoted(tmp_path):
+def test_what_the_first_process_reports_is_quoted(tmp_path):
     text = 'json.dump({"code": None, "problem": "no veth"}, open(folder + "/exit.json", "w"))\n'
     with pytest.raises(BootError, match="no veth"):
         boot.run(stand_in(tmp_path, text), Command(["true"], 20.0))
@@ -102,8 +102,8 @@ def test_folders_of_the_dead_are_removed_and_of_the_living_kept(tmp_path):
         folder.mkdir()
     boot._claim(dead).close()
     with boot._claim(living):
-        assert boot.remove_left_overs() == [f"folder {dead}"]
-    assert boot.remove_left_overs() == [f"folder {living}"]
+        assert boot.remove_leftovers() == [f"folder {dead}"]
+    assert boot.remove_leftovers() == [f"folder {living}"]
 
 
 def test_a_folder_that_another_user_planted_does_not_stop_the_others(tmp_path):
@@ -119,7 +119,7 @@ def test_a_folder_that_another_user_planted_does_not_stop_the_others(tmp_path):
         os.chown(theirs, 12345, 12345)
     else:
         expected.insert(0, f"folder {theirs}")
-    assert boot.remove_left_overs() == expected
+    assert boot.remove_leftovers() == expected
     assert (precious / boot.CLAIM_FILE).exists()
     linked.unlink()
     boot.shutil.rmtree(theirs, ignore_errors=True)
@@ -140,7 +140,7 @@ def test_a_folder_that_cannot_be_removed_does_not_stop_the_others(tmp_path, monk
 
     monkeypatch.setattr(boot.shutil, "rmtree", refuse)
     with pytest.raises(BootError, match=f"folder {stuck}: busy"):
-        boot.remove_left_overs()
+        boot.remove_leftovers()
     assert not dead.exists()
     remove(stuck)
 

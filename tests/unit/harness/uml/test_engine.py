@@ -79,9 +79,9 @@ def test_the_command_runs_beside_an_engine_that_has_the_image(programs, tmp_path
 def test_a_program_that_fails_is_quoted(programs, capfd):
     programs("mke2fs", "#!/bin/sh\necho 'no such disk' >&2\nexit 1\n")
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
-    told = capfd.readouterr().err
-    assert f"{engine.DISK}: no such disk" in told
-    assert told.startswith("windtunnel: no container engine inside: ")
+    reported = capfd.readouterr().err
+    assert f"{engine.DISK}: no such disk" in reported
+    assert reported.startswith("windtunnel: no container engine inside: ")
 
 
 def test_an_engine_that_ends_at_once_is_quoted(programs, capfd):
@@ -127,9 +127,9 @@ def test_containerd_that_dies_later_is_quoted_beside_dockerd(programs, capfd):
     )
     programs("docker", "#!/bin/sh\nexit 1\n")
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
-    told = capfd.readouterr().err
-    assert "dockerd ended with exit code 1\nno containerd" in told
-    assert "containerd ended with exit code 9\nno memory" in told
+    reported = capfd.readouterr().err
+    assert "dockerd ended with exit code 1\nno containerd" in reported
+    assert "containerd ended with exit code 9\nno memory" in reported
 
 
 def test_a_missing_docker_is_named_and_nothing_is_left_running(

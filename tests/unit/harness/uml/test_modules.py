@@ -11,8 +11,8 @@ kernel/net/netfilter/xt-nat.ko: kernel/net/llc/llc.ko
 """
 
 
-def names(*wanted):
-    return [file.rpartition("/")[2] for file in load_order(DEPENDENCIES, wanted)]
+def names(*expected):
+    return [file.rpartition("/")[2] for file in load_order(DEPENDENCIES, expected)]
 
 
 def test_what_is_needed_comes_before():

@@ -1,11 +1,11 @@
-"""The judge as a whole: sound runs pass, half a folder never does, blame lands where it belongs."""
+"""The judge as a whole: correct runs pass, incomplete folders never do, excuses are attributed."""
 
 import json
 import shutil
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import make_run, nak
+from tests.unit.harness.verdict.synthetic_run import make_run, nak
 from windtunnel.harness.artifact.run.manifest import ProcessExit, SubjectFacts
 from windtunnel.harness.scenario.resolved.case import CheckCase
 from windtunnel.harness.verdict import judge as judge_module
@@ -49,7 +49,7 @@ def folder_files(path):
 
 
 @pytest.mark.parametrize("reliable", [True, False])
-def test_without_any_one_file_a_run_never_passes_and_the_file_is_named(tmp_path, reliable):
+def test_without_any_one_file_a_run_never_passes_and_the_file_is_reported(tmp_path, reliable):
     make_run(tmp_path / "whole", reliable).write()
     for file in folder_files(tmp_path / "whole"):
         part = tmp_path / "part"
@@ -73,7 +73,7 @@ def test_with_any_one_file_emptied_a_run_never_passes(tmp_path, reliable):
         assert verdict.outcome is not Outcome.PASS, file
 
 
-def test_a_damaged_document_is_our_own_defect(tmp_path):
+def test_a_damaged_document_is_a_harness_defect(tmp_path):
     make_run(tmp_path).write()
     (tmp_path / "ledger.json").write_text('{"schema": "windtunnel-ledger/1"}')
     verdict = judge(tmp_path)
@@ -93,7 +93,7 @@ def test_judging_again_elsewhere_gives_the_same_bytes(tmp_path):
     assert (document["outcome"], document["exit_code"], document["seed"]) == ("PASS", 0, 7)
 
 
-def test_a_check_that_throws_is_our_defect_and_the_others_still_count(tmp_path, monkeypatch):
+def test_a_check_that_throws_is_a_harness_defect_and_the_others_still_count(tmp_path, monkeypatch):
     def throw(*_):
         raise ZeroDivisionError("by hand")
 
@@ -102,27 +102,29 @@ def test_a_check_that_throws_is_our_defect_and_the_others_still_count(tmp_path, 
     run = make_run(tmp_path)
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.HARNESS
-    assert "rcv_hwm_from_wire: the judge threw ZeroDivisionError at test_judge.py" in verdict.reason
+    assert (
+        "rcv_hwm_from_wire: the judge raised ZeroDivisionError at test_judge.py" in verdict.reason
+    )
     run.messages[3] = (run.messages[3][0], bytes(len(run.messages[3][1])))
     assert judge(run.write()).outcome is Outcome.FAIL
 
 
-def test_a_gate_that_throws_is_our_defect(tmp_path, monkeypatch):
+def test_a_gate_that_throws_is_a_harness_defect(tmp_path, monkeypatch):
     monkeypatch.setitem(judge_module.GATES, "captures_complete", lambda evidence: 1 / 0)
     assert judge(make_run(tmp_path).write()).outcome is Outcome.HARNESS
 
 
-def test_a_check_that_nobody_knows_is_our_defect(tmp_path):
+def test_a_check_that_is_unknown_is_a_harness_defect(tmp_path):
     run = make_run(tmp_path)
     wanted = CheckCase(name="all_is_well", arguments={})
     run.case = run.case.model_copy(update={"expect": (wanted,)})
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.HARNESS
-    assert "all_is_well: no such check" in verdict.reason
+    assert "all_is_well: unknown check" in verdict.reason
 
 
 @pytest.mark.parametrize("arguments", [{"traffic": "two"}, {"stream": 1001}])
-def test_a_check_that_looks_at_nothing_is_our_defect(tmp_path, arguments):
+def test_a_check_that_checks_nothing_is_a_harness_defect(tmp_path, arguments):
     run = make_run(tmp_path)
     wanted = CheckCase(name="delivered_once", arguments=arguments)
     run.case = run.case.model_copy(update={"expect": (wanted,)})
@@ -136,7 +138,7 @@ def test_a_check_can_be_about_one_traffic(tmp_path):
     assert judge(run.write()).outcome is Outcome.PASS
 
 
-def test_expecting_nothing_shows_nothing(tmp_path):
+def test_expecting_nothing_is_inconclusive(tmp_path):
     run = make_run(tmp_path)
     run.case = run.case.model_copy(update={"expect": ()})
     assert judge(run.write()).outcome is Outcome.INCONCLUSIVE
@@ -150,7 +152,7 @@ def test_a_broken_gate_excuses_a_counter_but_not_a_delivered_byte(tmp_path):
     assert verdict.outcome is Outcome.HARNESS
     excused = [each for each in verdict.checks if each.name == "invalid_packets_zero"]
     assert excused[1].outcome is Outcome.INCONCLUSIVE
-    assert "gate ledger_balanced is broken" in excused[1].text
+    assert "gate ledger_balanced failed" in excused[1].text
     position, data = run.messages[5]
     run.messages[5] = (position, bytes([data[0] ^ 1]) + data[1:])
     verdict = judge(run.write())
@@ -167,7 +169,7 @@ def test_too_few_frames_for_a_rule_excuse_nothing(tmp_path):
     assert judge(run.write()).outcome is Outcome.FAIL
 
 
-def test_a_driver_that_died_is_a_failure_with_its_last_words(tmp_path):
+def test_a_driver_that_died_is_a_failure_with_its_last_log_line(tmp_path):
     run = make_run(tmp_path)
     run.manifest.processes[1] = ProcessExit(
         "b/driver", "driver", -11, False, "hosts/b/driver.log", "about to write to null"
@@ -177,13 +179,13 @@ def test_a_driver_that_died_is_a_failure_with_its_last_words(tmp_path):
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.FAIL
     assert verdict.reason == (
-        "subject_lived (b/driver): b/driver was ended by signal 11 before it was asked to end; "
-        "its last words: about to write to null"
+        "subject_lived (b/driver): b/driver was terminated by signal 11 before the shutdown "
+        "request; last log line: about to write to null"
     )
 
 
 @pytest.mark.parametrize("role", ["publisher", "subscriber"])
-def test_a_workload_that_failed_is_a_failure(tmp_path, role):
+def test_a_workload_that_failed_fails(tmp_path, role):
     run = make_run(tmp_path)
     spoilt = next(each for each in run.manifest.processes if each.role == role)
     spoilt.exit_code, spoilt.last_log_line = 1, "offer returned -5"
@@ -194,16 +196,16 @@ def test_a_workload_that_failed_is_a_failure(tmp_path, role):
 
 
 @pytest.mark.parametrize("name", ["a/publisher-one", "b/subscriber-one"])
-def test_a_workload_that_complains_is_a_failure(tmp_path, name):
+def test_a_workload_that_complains_fails(tmp_path, name):
     path = make_run(tmp_path).write()
     file = path / f"hosts/{name}.json"
     file.write_text(file.read_text().replace('"error": null', '"error": "offer returned -5"'))
     verdict = judge(path)
     assert verdict.outcome is Outcome.FAIL
-    assert f"{name} says: offer returned -5" in verdict.reason
+    assert f"{name} reports: offer returned -5" in verdict.reason
 
 
-def test_a_driver_that_ends_well_but_unasked_is_a_failure(tmp_path):
+def test_a_driver_that_ends_well_but_without_a_request_fails(tmp_path):
     run = make_run(tmp_path)
     run.manifest.processes[0].exit_code = 0
     run.manifest.processes[0].asked = False
@@ -211,12 +213,12 @@ def test_a_driver_that_ends_well_but_unasked_is_a_failure(tmp_path):
 
 
 @pytest.mark.parametrize("role", ["driver", "publisher", "subscriber"])
-def test_a_manifest_without_a_kind_of_process_shows_nothing(tmp_path, role):
+def test_a_manifest_without_a_kind_of_process_is_inconclusive(tmp_path, role):
     run = make_run(tmp_path)
     run.manifest.processes = [each for each in run.manifest.processes if each.role != role]
     verdict = judge(run.write())
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert f"tells of no {role}" in verdict.reason
+    assert f"lists no {role}" in verdict.reason
 
 
 def test_a_workload_that_says_no_makes_the_run_unsupported(tmp_path):
@@ -261,7 +263,7 @@ def test_traffic_that_overran_its_budget_is_a_failure_of_the_subject(tmp_path):
 
 
 def pace_of(tmp_path, applies, name: str, version: str):
-    """The verdict on a run with one NAK too many, whose check binds only some subjects."""
+    """Return the verdict on a run with an extra NAK, whose check applies to some subjects only."""
     run = make_run(tmp_path)
     run.manifest.subjects = {"b": SubjectFacts("subscriber", name, version)}
     wanted = CheckCase(name="naks_only_for_gaps", arguments={"applies": applies})
@@ -280,14 +282,17 @@ def test_a_check_that_binds_the_subject_fails_it(tmp_path, applies):
 def test_outside_of_its_subjects_a_violation_is_a_difference_and_no_failure(tmp_path):
     verdict = pace_of(tmp_path, ["ours"], "aeron-c", "1.53.0-SNAPSHOT")
     assert verdict.outcome is Outcome.PASS
-    assert "1 differences noted" in verdict.reason
+    assert "1 noted as differences" in verdict.reason
     document = verdict.as_document()["checks"][-1]
     assert document["difference"] is True
-    assert "a difference of aeron-c 1.53.0-SNAPSHOT, which need not hold this:" in document["text"]
-    assert "goes beyond all that had arrived" in document["text"]
+    assert (
+        "known difference, this check does not apply to aeron-c 1.53.0-SNAPSHOT:"
+        in document["text"]
+    )
+    assert "ends beyond the highest arrived position" in document["text"]
 
 
-def test_a_version_that_nobody_knows_leaves_a_violation_open(tmp_path):
+def test_a_version_that_is_unknown_leaves_a_violation_open(tmp_path):
     verdict = pace_of(tmp_path, ["aeron-c>=1.50"], "aeron-c", "")
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert "cannot be compared" in verdict.reason
+    assert "cannot compare version" in verdict.reason

@@ -1,4 +1,4 @@
-"""Frames that carry a number, as they lie in a log."""
+"""Frames that carry a number, as stored in a log."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""The command line: what each role understands, and what it refuses."""
+"""The command line: what each role accepts, and what it rejects."""
 
 import pytest
 
@@ -44,8 +44,8 @@ def test_a_saboteurs_traffic_is_the_first_unless_told(line):
 @pytest.mark.parametrize(
     ("more", "text"),
     [
-        ({"traffic": ("--traffic", "two")}, "--traffic 'two': the case has one"),
-        ({"traffic": ()}, "--traffic '': the case has one"),
+        ({"traffic": ("--traffic", "two")}, "--traffic 'two': expected one of one"),
+        ({"traffic": ()}, "--traffic '': expected one of one"),
     ],
 )
 def test_an_unknown_traffic_is_refused(line, more, text, capsys):

@@ -1,9 +1,9 @@
-"""A pacer holds back as long as its pace says, makes up for a little lost time, and no more."""
+"""A pacer waits as long as its pace requires, and makes up for only a little lost time."""
 
 import pytest
 
 from tests.unit.harness.workload.test_publisher import PAYLOAD, PLAN, ScriptedPublication
-from windtunnel.harness.scenario.schema.pace import FREE, PaceCase
+from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase
 from windtunnel.harness.workload.pacer import SLACK_NS, Pacer
 from windtunnel.harness.workload.publisher import Publisher
 from windtunnel.harness.workload.stop import Stop, Stopped
@@ -14,9 +14,9 @@ MS = 1_000_000
 
 
 def test_a_free_one_never_waits():
-    pacer = Pacer(FREE)
+    pacer = Pacer(UNLIMITED)
     pacer.add(1 << 30, NOW_NS)
-    assert pacer.is_free
+    assert pacer.is_unlimited
     assert pacer.wait_ns(NOW_NS) == 0
 
 
@@ -55,7 +55,7 @@ def test_each_multiple_that_was_passed_is_one_rest(lengths, rests):
 
 
 class StillClock:
-    """A time that goes on only when somebody sleeps."""
+    """A clock that advances only by sleeping."""
 
     def __init__(self):
         self.now_ns, self.slept = NOW_NS, 0

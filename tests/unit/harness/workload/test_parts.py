@@ -1,4 +1,4 @@
-"""What each image brought is a part, whatever client it came from."""
+"""What was read from each image is a part, whatever client it came from."""
 
 from dataclasses import dataclass, field
 
@@ -13,7 +13,7 @@ WHOLE = BEGIN | END
 
 @dataclass
 class Image:
-    """An image of which there is so much to read."""
+    """An image with a given amount to read."""
 
     correlation_id: int
     session_id: int
@@ -91,7 +91,7 @@ def test_as_many_sessions_must_end_as_there_are_publications_for_both_readers():
 
 
 def test_what_an_image_brought_while_it_went_away_is_of_its_part():
-    """The driver's word came amid the reading: the image's position stays where that began."""
+    """The driver closed the image during a poll: its position stays where the poll began."""
     facts, parts = reading(ends={1: 164})
     parts.read(Subscription([Image(1, 7, end=100, is_closed=True)]), Subscription())
     assert facts.parts[0]["end_position"] == 164
@@ -99,7 +99,7 @@ def test_what_an_image_brought_while_it_went_away_is_of_its_part():
 
 @dataclass
 class Header:
-    """What is said of a fragment: where it ends, and whether it begins or ends a message."""
+    """The header of a fragment: where it ends, and whether it begins or ends a message."""
 
     position: int
     flags: int
@@ -113,7 +113,7 @@ class Header:
 
 
 class Fragments:
-    """An image that hands out frames of 64 bytes each time it is asked."""
+    """An image that delivers frames of 64 bytes at each poll."""
 
     def __init__(self, correlation_id, *headers):
         self.correlation_id, self.session_id = correlation_id, 7

@@ -1,15 +1,15 @@
-"""What a workload tells its runner: whole lines, and not too many of them."""
+"""A workload's output for its runner: whole lines, at a limited rate."""
 
 from types import SimpleNamespace
 
 import pytest
 
 from windtunnel.harness.workload import progress as progress_module
-from windtunnel.harness.workload.progress import Progress, say
+from windtunnel.harness.workload.progress import Progress, print_line
 
 
 class Told:
-    """A stream that notes each write."""
+    """A stream that records each write."""
 
     def __init__(self):
         self.writes = []
@@ -30,18 +30,18 @@ def told(monkeypatch):
 
 
 def test_a_line_is_told_in_one_piece(told):
-    say("ready")
+    print_line("ready")
     assert told == ["ready\n"]
 
 
 def test_progress_is_told_now_and_then_and_at_last(told):
     progress = Progress(1000)
     progress.add(300)
-    progress.tell()
+    progress.report()
     progress.add(100)
-    progress.tell()
+    progress.report()
     progress.add(600)
-    progress.tell(last=True)
+    progress.report(last=True)
     assert told[0] == "progress 300/1000\n"
     assert told[-1] == "progress 1000/1000\n"
     assert len(told) <= 3

@@ -1,4 +1,4 @@
-"""The publisher keeps to the plan, counts what pushes back, and stops where it cannot go on."""
+"""The publisher follows the plan, counts back pressure, and stops on an error."""
 
 import signal
 
@@ -22,7 +22,7 @@ EXPECTED = [
 
 
 class ScriptedPublication:
-    """Answers with the codes it was given first, then accepts everything."""
+    """Returns the scripted codes first, then accepts everything."""
 
     close_reason = ""
 

@@ -1,4 +1,4 @@
-"""A publisher of several waits for the word, and hears it whenever it comes."""
+"""One of several publishers waits for the start signal, whenever it comes."""
 
 import os
 import signal

@@ -1,4 +1,4 @@
-"""The tap's records against the bytes of the log itself, and the application's damage on order."""
+"""The tap's records against the bytes of the log itself, and the application's sabotage."""
 
 import io
 import zlib
@@ -16,7 +16,7 @@ MESSAGES = [b"", b"one", bytes(range(256)) * 20]
 
 
 def frames_of(log, end):
-    """Walk the log for obviousness: (position, header, payload) of each frame."""
+    """Parse the log in the simplest way: (position, header, payload) of each frame."""
     at, found = 0, []
     while at < end:
         length = int.from_bytes(log[at : at + 4].tobytes(), "little")

@@ -219,8 +219,8 @@ def test_the_time_that_it_takes_to_connect_is_the_streams(driver, tmp_path, capf
 @pytest.mark.parametrize(
     ("channel", "code"),
     [
-        ("aeron:udp?endpoint=nowhere", entry.SUBJECT_FAILED),
-        ("aeron:udp?endpoint=127.0.0.1:9|mtu=33", entry.SUBJECT_FAILED),
+        ("aeron:udp?endpoint=127.0.0.1:9|linger=soon", entry.SUBJECT_FAILED),
+        ("aeron:udp?endpoint=127.0.0.1:9|ttl=1000", entry.SUBJECT_FAILED),
     ],
 )
 def test_the_exit_code_tells_why(driver, tmp_path, channel, code, monkeypatch, capfd):
@@ -245,7 +245,7 @@ def test_a_liar_adds_to_the_streams_own_counter(driver, tmp_path):
         assert liar.end() is None
         found = map_cnc(driver.context.dir / "cnc.dat").counters()
         (value,) = [each.final_value for each in found if each.type_id == RECEIVER_NAKS_SENT]
-        assert value == saboteur.LIE * saboteur.LIES
+        assert value == saboteur.INCREMENT * saboteur.INCREMENTS
 
 
 def test_a_nak_names_what_comes_next_and_is_addressed_from_the_streams_port(monkeypatch):

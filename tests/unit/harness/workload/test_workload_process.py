@@ -1,4 +1,4 @@
-"""How the process of a workload ends: its exit code says what sort of end it was."""
+"""The exit codes of a workload's process for each kind of end."""
 
 import errno
 import signal
@@ -91,7 +91,7 @@ def test_what_breaks_on_our_own_side_is_no_word_about_the_subject(
     assert code in HARNESS_EXIT_CODES
     *log, last = capsys.readouterr().err.splitlines()
     assert log[0].startswith("Traceback")
-    whose = "the workload itself failed, not its subject"
+    whose = "the workload itself failed, not the subject"
     assert last == f"publisher: {whose}: {type(error).__name__}: {error}"
 
 
@@ -102,7 +102,7 @@ def test_what_breaks_in_the_client_is_the_subjects(modules, monkeypatch, capsys)
         run = within(module, run)
     assert ended(run, monkeypatch) == process.SUBJECT_FAILED
     assert capsys.readouterr().err.endswith(
-        "publisher: the client broke: IndexError: out of bounds\n"
+        "publisher: the client failed: IndexError: out of bounds\n"
     )
 
 

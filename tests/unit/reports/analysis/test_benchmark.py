@@ -51,10 +51,10 @@ def test_a_patient_reader_gets_no_more_than_tells_its_rate(monkeypatch):
 
 def test_what_is_missing_is_told():
     def lacking(path):
-        raise benchmark.MissingReader("no tshark on this machine")
+        raise benchmark.ReaderUnavailable("tshark is not on PATH")
 
     rows = benchmark.measure(3_000, 64, (), {"tshark": lacking})
-    assert benchmark.lines(rows) == ["tshark  left out: no tshark on this machine"]
+    assert benchmark.lines(rows) == ["tshark  not measured: tshark is not on PATH"]
 
 
 def test_ratios_are_to_tshark():
@@ -65,5 +65,5 @@ def test_ratios_are_to_tshark():
          "memory_mib": None},
     ]  # fmt: skip
     told = benchmark.lines(rows)
-    assert told[0].endswith("400 MiB, 25.0 times tshark")
+    assert told[0].endswith("400 MiB, 25.0 times as fast as tshark")
     assert "times" not in told[1]

@@ -10,8 +10,9 @@ from tests.golden.reader import GOLDEN, datagrams, message, seen_by
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, packet
 from tests.unit.reports.analysis.test_analyze import SETS, counter
-from windtunnel.harness.dissect.frames.crc32 import joined_crc32
-from windtunnel.reports.analysis.analyze import AnalysisOptions, analyze
+from windtunnel.harness.dissect.frames.crc32 import combined_crc32
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.options import AnalysisOptions
 
 RELIABLE = [each for each in SETS if each != "loss-unreliable"]
 FLOW_CONTROL_OVER_RUNS = 13
@@ -23,8 +24,8 @@ LENGTH_MAX = 1_300
 
 
 def golden(golden_set, name="capture.pcap"):
-    wanted = AnalysisOptions(messages=True)
-    return analyze([f"x={GOLDEN / golden_set / name}.xz"], wanted=wanted)
+    options = AnalysisOptions(messages=True)
+    return analyze([f"x={GOLDEN / golden_set / name}.xz"], options=options)
 
 
 def checksum(golden_set):
@@ -76,7 +77,7 @@ def test_what_an_unreliable_receiver_dropped_and_kept():
     assert sum(each["length"] for each in kept) == subscriber["bytes"]
     total = 0
     for each in kept:
-        total = joined_crc32(total, each["crc32"], each["length"])
+        total = combined_crc32(total, each["crc32"], each["length"])
     assert total == checksum("loss-unreliable")
     assert told.messages.num_rows == 600
 
@@ -132,7 +133,7 @@ def made_image(tmp_path, *payloads, **wanted):
     path = tmp_path / "made.pcap"
     packets = [packet(START_NS + index * 1_000, each) for index, each in enumerate(payloads)]
     path.write_bytes(made.pcap(packets))
-    told = analyze([str(path)], wanted=AnalysisOptions(**(wanted or {"messages": True})))
+    told = analyze([str(path)], options=AnalysisOptions(**(wanted or {"messages": True})))
     (image,) = told.images.to_pylist()
     return image, told.messages.to_pylist()
 

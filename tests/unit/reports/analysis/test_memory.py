@@ -10,7 +10,7 @@ from windtunnel.reports.analysis.synthetic_traffic import write_capture
 
 MEASURE = """
 import json, resource, sys
-from windtunnel.reports.analysis import local_engine
+from windtunnel.reports.analysis.engines.local import local_engine
 from windtunnel.reports.analysis.analyze import analyze
 local_engine.KEPT_BYTES_MAX = 1 << 20
 tables = analyze([sys.argv[1]])

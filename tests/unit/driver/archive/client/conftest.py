@@ -1,4 +1,4 @@
-"""A stage with a scripted archive, and a client that has connected to it."""
+"""Fixtures: a scripted archive, and a client that has connected to it."""
 
 import pytest
 

@@ -1,8 +1,8 @@
-"""An archive that says what a test wrote down, over a whole driver, on a clock moved by hand."""
+"""An archive that sends scripted responses, over a whole driver, with a manual clock."""
 
 from contextlib import contextmanager
 
-from tests.unit.driver.client.invoked_client import turns_until, world
+from tests.unit.driver.client.invoked_client import run_until, world
 from tests.unit.driver.media_driver.invoked_driver import MS
 from windtunnel.driver.archive.client import AeronArchive, ArchiveContext, Connecting
 from windtunnel.driver.archive.protocol import codec
@@ -18,7 +18,7 @@ ARCHIVE_ID = 4_711
 
 
 def ok(request, relevant_id=0, **fields):
-    """The answer that all went well."""
+    """Return the response OK to a request."""
     return ControlResponse(
         **{
             "control_session_id": SESSION_ID, "correlation_id": request.correlation_id,
@@ -29,13 +29,13 @@ def ok(request, relevant_id=0, **fields):
 
 
 def error(request, code, **fields):
-    """The answer that it did not."""
+    """Return an error response to a request."""
     fields = {"code": ControlResponseCode.ERROR, "error_message": "because"} | fields
     return ok(request, code, **fields)
 
 
 class ScriptedArchive:
-    """Hears every request and answers with what `script` makes of it, by its kind."""
+    """Receives requests and answers each with the result of the `script` for its class."""
 
     def __init__(self, aeron):
         self._aeron = aeron
@@ -49,14 +49,14 @@ class ScriptedArchive:
 
     @property
     def kinds(self):
-        """What was asked so far, in short."""
+        """The class names of the requests so far."""
         return [type(each).__name__ for each in self.requests]
 
     def of(self, kind):
         return [each for each in self.requests if isinstance(each, kind)]
 
     def step(self):
-        """Hear what there is and answer it."""
+        """Receive and answer requests."""
         heard = len(self.requests)
         self.subscription.poll(self._assembler)
         for request in self.requests[heard:]:
@@ -68,7 +68,7 @@ class ScriptedArchive:
                 self.say(answer)
 
     def say(self, message):
-        """Say something, asked or not."""
+        """Send a message, whether requested or not."""
         content = message if isinstance(message, bytes) else codec.encode(message)
         while self.publication.offer(content) <= 0:
             system.sleep_ns(MS)
@@ -85,7 +85,7 @@ class Stage:
         self._is_stepping = False
 
     def turn(self, _):
-        """What happens while anybody waits: a millisecond for all."""
+        """Called while a client waits: advance everything by a millisecond."""
         self.world.both(1)
         if not self._is_stepping:
             self._is_stepping = True
@@ -104,15 +104,15 @@ class Stage:
         )  # fmt: skip
 
     def connect(self, **settings):
-        """A client that waits."""
+        """Return a blocking client."""
         return AeronArchive.connect(self.aeron, self.context(**settings), self.clock)
 
     def connecting(self, **settings):
-        """A connection that is being made."""
+        """Return an attempt to connect."""
         return Connecting(self.aeron, self.context(**settings), self.clock)
 
     def until(self, condition, turns=5_000):
-        return turns_until(lambda: self.turn(0), condition, turns)
+        return run_until(lambda: self.turn(0), condition, turns)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""The awaited client: several tasks at once, cancelled calls, errors of nobody's call."""
+"""The asyncio client: concurrent tasks, cancelled calls, unclaimed errors."""
 
 import asyncio
 from contextlib import asynccontextmanager
@@ -65,7 +65,7 @@ async def test_a_cancelled_call_leaves_nothing_behind(on_stage):
         on_stage.archive.say(ok(held[0], 1))
         on_stage.archive.script[StartPositionRequest] = lambda request: [ok(request, 5)]
         assert await client.start_position(7) == 5
-        assert client.session._answers == {}
+        assert client.session._responses == {}
 
 
 async def test_errors_are_raised_or_handled(on_stage):

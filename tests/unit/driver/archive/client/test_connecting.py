@@ -1,4 +1,4 @@
-"""The steps to a session: what is sent, what is passed over, how it fails."""
+"""The steps of connecting: what is sent, what is ignored, how it fails."""
 
 import pytest
 
@@ -72,7 +72,7 @@ def test_repeated_answers_are_passed_over(on_stage):
     on_stage.archive.script[AuthConnectRequest] = lambda request: 5 * [ok(request, SESSION_ID)]
     with on_stage.connect() as client:
         assert client.archive_id == ARCHIVE_ID
-        assert client.ask_archive_id() == ARCHIVE_ID
+        assert client.request_archive_id() == ARCHIVE_ID
 
 
 def test_a_challenge_is_answered_with_a_new_correlation_id(on_stage):
@@ -114,7 +114,7 @@ def test_nobody_listens(on_stage):
 
 def test_nobody_answers(on_stage):
     on_stage.archive.script.clear()
-    with pytest.raises(ArchiveTimeoutError, match="2000 ms, in state AWAIT_CONNECT_RESPONSE"):
+    with pytest.raises(ArchiveTimeoutError, match="2000 ms, state AWAIT_CONNECT_RESPONSE"):
         on_stage.connect()
     on_stage.until(lambda: not on_stage.archive.publication.is_connected)
 

@@ -1,4 +1,4 @@
-"""Settings of an archive's client: defaults, bounds, variables, and the channels made of them."""
+"""Settings of an archive's client: defaults, bounds, variables, and the channels made from them."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_defaults():
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
-        ({"control_request_channel": ""}, "control_request_channel is not set"),
+        ({"control_request_channel": ""}, "control_request_channel must be set"),
         ({"control_response_channel": "pigeon"}, "control_response_channel: "),
         ({"control_term_buffer_length": 65_537}, "65537, but must be a power of two"),
         ({"control_term_buffer_length": 32_768}, "32768, but must be a power of two"),

@@ -1,4 +1,4 @@
-"""Requests and what comes back: to whom it belongs, and what happens when nothing comes."""
+"""Requests and responses: correlation, timeouts and errors."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.unit.driver.archive.client.scripted_archive import SESSION_ID, error,
 from tests.unit.driver.media_driver.invoked_driver import MS
 from windtunnel.driver.archive.client import ArchiveClosedError, ArchiveError, ArchiveTimeoutError
 from windtunnel.driver.archive.client.control_session import UNCLAIMED_MAX
-from windtunnel.driver.archive.client.turns import finished
+from windtunnel.driver.archive.client.turns import advance
 from windtunnel.driver.archive.protocol import codec
 from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorCode, RecordingSignal
 from windtunnel.driver.archive.protocol.requests import (
@@ -87,7 +87,7 @@ def test_an_answer_that_is_neither_good_nor_bad_is_bad(on_stage, client, code, e
 
 def test_an_answer_of_another_kind(on_stage, client):
     on_stage.archive.script[StartPositionRequest] = lambda request: [descriptor(request, 1)]
-    with pytest.raises(ArchiveError, match="found a RecordingDescriptor"):
+    with pytest.raises(ArchiveError, match="found RecordingDescriptor"):
         client.start_position(8)
 
 
@@ -100,7 +100,9 @@ def test_a_code_of_a_newer_archive_keeps_its_number(on_stage, client):
 
 def test_no_answer_in_time(on_stage, client, errors):
     before_ns = on_stage.clock.now_ns()
-    with pytest.raises(ArchiveTimeoutError, match="StartPositionRequest: no answer within 2000 ms"):
+    with pytest.raises(
+        ArchiveTimeoutError, match="StartPositionRequest: no response within 2000 ms"
+    ):
         client.start_position(8)
     assert 2_000 * MS <= on_stage.clock.now_ns() - before_ns < 2_200 * MS
     (late,) = on_stage.archive.of(StartPositionRequest)
@@ -144,13 +146,13 @@ def test_several_requests_at_once(on_stage, client):
         StartPositionRequest: lambda request: held.append(request),
         StopPositionRequest: lambda request: [ok(request, 2), ok(held[0], 1)],
     }
-    first = session.ask(StartPositionRequest, recording_id=0)
-    second = session.ask(StopPositionRequest, recording_id=0)
+    first = session.request(StartPositionRequest, recording_id=0)
+    second = session.request(StopPositionRequest, recording_id=0)
     done = {}
 
     def is_done():
         for name, turns in (("first", first), ("second", second)):
-            is_over, answer = finished(turns)
+            is_over, answer = advance(turns)
             if is_over and answer is not None:
                 done[name] = answer.relevant_id
         return len(done) == 2
@@ -161,7 +163,7 @@ def test_several_requests_at_once(on_stage, client):
 
 def test_the_archive_leaves(on_stage, client):
     on_stage.archive.script[StartPositionRequest] = lambda _: on_stage.archive.publication.close()
-    with pytest.raises(ArchiveClosedError, match="has closed its end"):
+    with pytest.raises(ArchiveClosedError, match="has closed the session"):
         client.start_position(8)
     assert not client.is_connected
     with pytest.raises(ArchiveClosedError):
@@ -186,7 +188,7 @@ def test_nobody_reads_requests(on_stage, client, monkeypatch):
 
 
 def test_a_request_that_is_too_long(client):
-    with pytest.raises(ArchiveError, match="may have at most 8192"):
+    with pytest.raises(ArchiveError, match="maximum length is 8192"):
         client.start_recording("aeron:ipc?alias=" + 9_000 * "x", 6)
 
 
@@ -215,5 +217,5 @@ def test_errors_of_nobodys_call_wait_to_be_polled(on_stage):
 def test_closing_with_the_media_drivers_client(on_stage, client):
     on_stage.aeron.close()
     with pytest.raises(ArchiveClosedError):
-        client.ask_archive_id()
+        client.request_archive_id()
     client.close()

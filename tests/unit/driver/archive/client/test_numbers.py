@@ -1,4 +1,4 @@
-"""Small sums: session ids out of replay ids, segment bases, keys of counters."""
+"""Session ids from replay ids, segment bases, keys of counters."""
 
 import struct
 
@@ -9,7 +9,7 @@ from windtunnel.driver.archive.client import (
     segment_base_position,
     session_id_of,
 )
-from windtunnel.driver.archive.client.turns import finished, until
+from windtunnel.driver.archive.client.turns import advance, until
 from windtunnel.driver.cnc.counters_reader import Counter
 
 
@@ -67,4 +67,4 @@ def test_a_damaged_key_is_no_recordings(length):
 def test_turns_are_taken_until_there_is_something():
     found = iter([None, None, 5])
     turns = until(lambda: next(found))
-    assert [finished(turns) for _ in range(3)] == [(False, None), (False, None), (True, 5)]
+    assert [advance(turns) for _ in range(3)] == [(False, None), (False, None), (True, 5)]

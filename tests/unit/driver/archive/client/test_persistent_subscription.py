@@ -1,4 +1,4 @@
-"""A persistent subscription with a scripted archive: what is tried again, and what is the end."""
+"""A persistent subscription with a scripted archive: transient and fatal errors."""
 
 import pytest
 
@@ -36,7 +36,7 @@ def descriptor(request, **changes):
 
 
 class Persistent:
-    """A persistent subscription from the recording's start, and what it told."""
+    """A persistent subscription from the recording's start, and the errors that it reported."""
 
     def __init__(self, on_stage):
         self.errors, self.states = [], []
@@ -97,7 +97,7 @@ def test_an_archive_that_does_not_answer_is_asked_again(on_stage, persistent):
         lambda: persistent.poll() and len(on_stage.archive.of(ListRecordingRequest)) == 2,
         turns=20_000,
     )
-    assert "ListRecordingRequest: no answer" in str(persistent.errors[0])
+    assert "ListRecordingRequest: no response" in str(persistent.errors[0])
 
 
 def test_an_archive_that_leaves_is_looked_for_again(on_stage, persistent):
@@ -152,7 +152,7 @@ def test_the_end_of_a_stopped_recording_is_where_the_live_stream_is_waited_for(
     ]
     until_state(on_stage, persistent, PersistentState.AWAIT_LIVE)
     on_stage.until(lambda: persistent.poll() and persistent.errors, turns=20_000)
-    assert "nobody publishes on aeron:ipc stream 1001" in str(persistent.errors[0])
+    assert "no image of the live stream 1001 on aeron:ipc" in str(persistent.errors[0])
     for _ in range(2_500):
         on_stage.turn(0)
         persistent.poll()

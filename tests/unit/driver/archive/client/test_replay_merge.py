@@ -1,4 +1,4 @@
-"""A merge's steps with a scripted archive: what it asks for, when, and when it gives up."""
+"""The steps of a merge with a scripted archive: its requests, their times, and its timeouts."""
 
 from itertools import pairwise
 
@@ -49,7 +49,7 @@ def until_state(on_stage, merge, state):
 
 
 def test_the_position_is_asked_for_until_there_is_one(on_stage, merge):
-    """Ever less often: 16 ms after the first time, 32 after the second."""
+    """With exponential backoff: 16 ms after the first request, 32 after the second."""
     times_ms = []
 
     def answer(request):
@@ -112,6 +112,6 @@ def test_the_archive_leaves(on_stage, merge):
     until_state(on_stage, merge, MergeState.GET_RECORDING_POSITION)
     on_stage.archive.script.clear()
     on_stage.archive.publication.close()
-    with pytest.raises(ArchiveError, match=r"not connected|closed its end"):
+    with pytest.raises(ArchiveError, match=r"not connected|has closed"):
         until_state(on_stage, merge, MergeState.REPLAY)
     assert merge.has_failed

@@ -1,4 +1,4 @@
-"""Tokens of replays: for whom, for what, for how long."""
+"""Tokens of replays: their session, their recording, their lifetime."""
 
 import itertools
 from types import SimpleNamespace
@@ -36,8 +36,8 @@ def test_tokens_go_with_their_session_or_their_time():
     tokens, owner, other = made(1, 2), session(), session()
     first, second = tokens.issue(owner, 0, 0), tokens.issue(other, 0, 3_000)
     owner.is_done = True
-    tokens.on_time(10)
+    tokens.expire(10)
     assert tokens.session_of(first, 0, 10) is None
     assert tokens.session_of(second, 0, 10) is other
-    tokens.on_time(3_001 + LIFETIME_NS)
+    tokens.expire(3_001 + LIFETIME_NS)
     assert tokens.session_of(second, 0, 10) is None

@@ -1,4 +1,4 @@
-"""Answers in order, now or later."""
+"""Messages are sent in order, and queued under back pressure."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from windtunnel.driver.logbuffer import publication_result as result
 
 
 class Publication:
-    """Answers as it is told, and takes what it is given otherwise."""
+    """Returns scripted results, and otherwise accepts messages."""
 
     max_message_length = 100
 
@@ -79,4 +79,4 @@ def test_what_is_too_long_is_told_and_dropped(sender, publication, errors):
     publication.refusals = [result.ERROR]
     assert sender.send(ping(1))
     assert not sender.has_waiting
-    assert errors == ["a response of 16 bytes is too long for a stream that takes 100"]
+    assert errors == ["response of 16 bytes exceeds the maximum message length of 100"]

@@ -1,4 +1,4 @@
-"""What is kept of a client's channel, and what tells two recordings apart."""
+"""The stored form of a client's channel, and the key of a recorded stream."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Messages of every kind with any values, for property tests."""
+"""Messages of every kind with arbitrary values, for property tests."""
 
 from hypothesis import strategies as st
 
@@ -13,7 +13,7 @@ KINDS = sorted(BY_TEMPLATE_ID.values(), key=lambda kind: kind.TEMPLATE_ID)
 
 
 def values_of(kind):
-    """What the fields of a message may be, by name."""
+    """Return strategies for the fields of a message, by name."""
     values = {
         field.name: st.sampled_from(field.enumeration) if field.enumeration else NUMBERS[field.code]
         for field in kind.LAYOUT.fixed
@@ -24,7 +24,7 @@ def values_of(kind):
 
 
 def messages(kind):
-    """Any message of one kind."""
+    """A strategy for messages of one kind."""
     return st.builds(kind, **values_of(kind))
 
 

@@ -1,4 +1,4 @@
-"""Any message there and back, senders of other versions, and bytes that are no message."""
+"""Encoding and decoding any message, messages of other versions, and invalid bytes."""
 
 import random
 import struct
@@ -43,7 +43,7 @@ ALL_STRINGS = ReplicateRequest2(
 
 
 def as_version(message, version):
-    """The bytes that a sender of another version would have written."""
+    """Return the bytes that a sender of another version would have written."""
     layout = message.LAYOUT
     fixed = [field for field in layout.fixed if field.since <= version]
     block = struct.pack(
@@ -166,7 +166,7 @@ def test_a_value_that_no_enumeration_has_is_refused_and_the_null_is_not():
     content = bytearray(encode(start))
     assert decode(content) == start
     struct.pack_into("<i", content, HEADER.size + 20, 2)
-    with pytest.raises(MalformedMessage, match="source_location: 2 is no SourceLocation"):
+    with pytest.raises(MalformedMessage, match="source_location: 2 is not a SourceLocation"):
         decode(content)
 
 
@@ -177,7 +177,7 @@ def test_a_text_that_claims_more_than_there_is_is_refused(length):
     )
     content = bytearray(encode(update))
     struct.pack_into("<I", content, HEADER.size + 24, length)
-    with pytest.raises(MalformedMessage, match=f"channel: .* at most 9 bytes, .* says {length}"):
+    with pytest.raises(MalformedMessage, match=f"channel: .* at most 9, found {length}"):
         decode(content)
 
 

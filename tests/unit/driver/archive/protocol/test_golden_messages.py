@@ -1,4 +1,4 @@
-"""Our declarations against Aeron's: the schema, bytes of its encoders, a captured conversation."""
+"""Our message declarations against Aeron's schema, encoder output, and a captured conversation."""
 
 import re
 from collections import Counter
@@ -18,7 +18,7 @@ GOLDEN_SET = GOLDEN / "archive-messages"
 
 
 def _schema():
-    """{name: (template id, block length, [(field, place, type, since)])} as Aeron has it."""
+    """Return {name: (template id, block length, [(field, place, type, since)])} of Aeron."""
     found, name = {}, ""
     for line in (GOLDEN_SET / "schema.txt").read_text().splitlines():
         words = line.split()

@@ -1,4 +1,4 @@
-"""A stream of the test's own, recorded into a folder."""
+"""A stream published by the test and recorded into a folder."""
 
 import numpy as np
 
@@ -17,7 +17,7 @@ SEGMENT = 2 * TERM
 
 
 class Counted:
-    """A counter that remembers what it was."""
+    """A counter that keeps the values set."""
 
     def __init__(self):
         self.values = []
@@ -27,7 +27,7 @@ class Counted:
 
 
 def described(start=0, stop=-1, **changed):
-    """What a catalog would say of the stream's recording."""
+    """Return the descriptor of the stream's recording."""
     return own.descriptor(
         start=start, stop=stop, initial_term_id=INITIAL_TERM_ID, session_id=SESSION_ID,
         stream_id=STREAM_ID, segment_file_length=SEGMENT, mtu_length=MTU, **changed,
@@ -35,7 +35,7 @@ def described(start=0, stop=-1, **changed):
 
 
 def session(stream, folder, options=None, io_max_length=FILE_IO_MAX_LENGTH, **changed):
-    """A session over a new image of the stream, from where that stands."""
+    """Return a session over a new image of the stream, from its current position."""
     image = stream.new_image()
     position = image.position
     descriptor = described(**({"start": position} | changed))
@@ -44,7 +44,7 @@ def session(stream, folder, options=None, io_max_length=FILE_IO_MAX_LENGTH, **ch
 
 
 def record(recording):
-    """Everything that is there; returns how many blocks it took."""
+    """Record everything published; returns the number of blocks."""
     blocks = 0
     while recording.do_work():
         blocks += 1
@@ -52,20 +52,20 @@ def record(recording):
 
 
 def recorded_bytes(folder, until, recording_id=0):
-    """The files of a recording, one behind the other."""
+    """Return the concatenated files of a recording."""
     content = b"".join(each.path.read_bytes() for each in segments_of(folder, recording_id))
     assert not any(content[until:])
     return content[:until]
 
 
 def published_bytes(stream, until):
-    """The stream's log; it must not have come to its fourth term."""
+    """Return the stream's log; it must not have reached its fourth term."""
     assert until <= 3 * TERM
     return stream.mapped.log[:until].tobytes()
 
 
 def faults(folder, descriptor, end, checksum=None):
-    """What is not sound about the files of a recording."""
+    """Return the faults in the files of a recording."""
     found = []
     for segment in segments_of(folder, descriptor.recording_id):
         with SegmentReader(segment.path, segment.base) as reader:
@@ -75,6 +75,6 @@ def faults(folder, descriptor, end, checksum=None):
 
 
 def messages(count, length_max=5_000, seed=1):
-    """Messages of many lengths."""
+    """Return messages of many lengths."""
     chance = np.random.default_rng(seed)
     return [chance.bytes(int(length)) for length in chance.integers(0, length_max, count)]

@@ -1,4 +1,4 @@
-"""Recordings through a whole driver and client: over IPC, and over UDP from the receiver's end."""
+"""Recordings through a whole driver and client: over IPC, and of a UDP receiver's image."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def _described(image, subscription):
 
 
 def _offered(session, publication, content):
-    """Offer a message, and record what there is; whether it was taken."""
+    """Offer a message and record; returns whether it was accepted."""
     is_taken = publication.offer(content) > 0
     session.do_work()
     return is_taken
@@ -64,7 +64,7 @@ def test_a_recording_equals_what_was_published(tmp_path, monkeypatch, capsys, ch
         assert counter.label.startswith(f"rec-pos: {recording_id} {image.session_id} {STREAM_ID} ")
         publication.close()
         made.until(lambda: session.do_work() == 0 and session.is_done)
-        catalog.stopped(recording_id, session.position, 5)
+        catalog.record_stop(recording_id, session.position, 5)
         stopped = catalog.descriptor(recording_id)
     assert stopped.stop_position == end > 4 * SEGMENT
     found = frame_dump.frames(stopped, segments_of(folder, recording_id))

@@ -1,10 +1,10 @@
-"""The recorder: sessions in turn, and two queues."""
+"""The recorder: its sessions and its two queues."""
 
 from windtunnel.driver.archive.recording.recorder import Recorder
 
 
 class Session:
-    """Has so many blocks to record."""
+    """A session with a number of blocks to record."""
 
     def __init__(self, blocks):
         self.blocks, self.is_done, self.stops = blocks, False, 0
@@ -49,7 +49,7 @@ def test_a_session_is_stopped_in_the_recorders_own_turn():
 
 
 class Broken(Session):
-    """Cannot be stopped."""
+    """A session whose stop raises an error."""
 
     def stop(self):
         self.is_done = True

@@ -1,4 +1,4 @@
-"""A recording is what was published, byte for byte, whatever happens on the way."""
+"""A recording contains what was published, byte for byte, whatever happens in between."""
 
 import errno
 import os
@@ -32,7 +32,7 @@ PAGE = 4096
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulates the end of the process."""
 
 
 @pytest.fixture
@@ -47,7 +47,7 @@ def folder(tmp_path):
 
 
 def _fill(stream, upto):
-    """Publish until the stream stands exactly there."""
+    """Publish until the stream reaches exactly this position."""
     while (room := upto - stream.publication.position) > 0:
         length = min(room, 1408) - 32
         stream.write(bytes([room % 251]) * length)
@@ -208,7 +208,7 @@ def test_checksums_are_written_in_the_file_and_not_in_the_stream(stream, folder,
 def test_each_block_is_pushed_as_far_down_as_its_level_says(
     stream, folder, monkeypatch, level, calls
 ):
-    """The new file and its name first, then each of three blocks."""
+    """The new file and its name are synced first, then each of three blocks."""
     seen = []
     monkeypatch.setattr(os, "fdatasync", lambda file: seen.append("d"))
     monkeypatch.setattr(os, "fsync", lambda file: seen.append("f"))
@@ -244,7 +244,7 @@ def test_a_directory_that_is_gone_is_told(stream, tmp_path):
 
 
 def _killed_somewhere(recording, chance, blocks, monkeypatch):
-    """Record until the process dies: before a write, or with some of its pages on their way."""
+    """Record until the process is killed: before a write, or with only some pages written."""
     pwrite, left = os.pwrite, [chance.randrange(blocks)]
 
     def write_or_die(file, content, at):
@@ -263,7 +263,7 @@ def _killed_somewhere(recording, chance, blocks, monkeypatch):
 
 
 def test_after_a_kill_at_any_moment_all_that_was_written_is_there(tmp_path, monkeypatch):
-    """At a frame's end, no less than was told to be recorded, no byte other than published."""
+    """It ends at a frame's end, not before the reported position, with the bytes published."""
     stream = OwnStream(tmp_path)
     stream.write(*messages(60, length_max=4_000))
     published = published_bytes(stream, stream.publication.position)

@@ -1,20 +1,21 @@
-"""Deleting files in turns: when it may begin, and what stops it from then on."""
+"""Deletion of files in the background: when it may begin, and that it is not stopped later."""
 
 from windtunnel.driver.archive.protocol.codes import RecordingSignal
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 
 
 class Session:
-    """Notes what a client is told."""
+    """A control session that collects the messages sent to its client."""
 
     def __init__(self):
-        self.said = []
+        self.messages = []
+        self.responses = self
 
     def ok(self, correlation_id, relevant_id):
-        self.said.append(("OK", correlation_id, relevant_id))
+        self.messages.append(("OK", correlation_id, relevant_id))
 
     def signal(self, correlation_id, signal, recording_id):
-        self.said.append((signal, correlation_id, recording_id))
+        self.messages.append((signal, correlation_id, recording_id))
 
 
 def test_what_has_begun_goes_on_whoever_reads_what_is_left(tmp_path):
@@ -22,7 +23,7 @@ def test_what_has_begun_goes_on_whoever_reads_what_is_left(tmp_path):
     for each in files:
         each.touch()
     replays, session, deletions = ["old"], Session(), Deletions(None)
-    deletions.answer(session, 5, 7, files, lambda: not replays)
+    deletions.begin_and_respond(session, 5, 7, files, lambda: not replays)
     assert deletions.do_work() == 0
     assert len(list(tmp_path.iterdir())) == 3
     replays.clear()
@@ -30,5 +31,5 @@ def test_what_has_begun_goes_on_whoever_reads_what_is_left(tmp_path):
     replays.append("new")
     assert [deletions.do_work() for _ in range(3)] == [1, 1, 0]
     assert not list(tmp_path.iterdir())
-    assert session.said == [("OK", 5, 3), (RecordingSignal.DELETE, 5, 7)]
+    assert session.messages == [("OK", 5, 3), (RecordingSignal.DELETE, 5, 7)]
     deletions.require_none(7)

@@ -39,7 +39,7 @@ def test_a_recording_that_goes_on_keeps_what_lies_before_its_position(tmp_path):
 
 
 def test_a_recording_that_goes_on_creates_the_file_that_is_missing(tmp_path):
-    """As after a truncation to a segment's base."""
+    """As after a truncation at a segment's base."""
     SegmentWriter(tmp_path, own.descriptor(stop=own.SEGMENT), own.SEGMENT).close()
     assert (tmp_path / f"0-{own.SEGMENT}.rec").stat().st_size == own.SEGMENT
 

@@ -1,4 +1,4 @@
-"""Replays through a whole driver and client: a real archive, ours, a recording that grows."""
+"""Replays through a whole driver and client: of a golden, of our own and of a growing recording."""
 
 import pytest
 
@@ -20,7 +20,7 @@ STREAM_ID = 5
 
 
 class Replay:
-    """A replay of a recording, and somebody who reads it."""
+    """A replay of a recording, and its subscriber."""
 
     def __init__(self, made, folder, descriptor, media, *, position, end, limit):
         self.made, self.seen, self.positions = made, [], []
@@ -129,7 +129,7 @@ def test_a_damaged_recording_ends_its_replay_with_a_reason(tmp_path, monkeypatch
             made, tmp_path, own.descriptor(), IPC, position=0, end=end, limit=lambda: end
         )
         replay.run_until(lambda: replay.session.is_done)
-        assert f"position {frames[20][0]} is not sound: its stream id" in replay.session.failure
+        assert f"invalid frame at position {frames[20][0]}: stream id" in replay.session.failure
         assert replay.session.position == frames[20][0]
 
 

@@ -1,4 +1,4 @@
-"""Blocks of a recording: where they begin and end, whom they are addressed to, what is refused."""
+"""Blocks of a recording: their bounds, their session and stream ids, and invalid frames."""
 
 import struct
 
@@ -29,7 +29,7 @@ def _readdressed(frame):
 
 
 def _read(reader, end, limit=None):
-    """(position, length, bytes or None) of every block."""
+    """Return (position, length, bytes or None) of every block."""
     found = []
     while True:
         block = reader.block(end, end if limit is None else limit, SESSION, STREAM)
@@ -114,7 +114,7 @@ def test_a_block_does_not_reach_into_the_next_term_where_no_padding_ends_the_fir
 def test_a_position_within_a_frame_is_refused(tmp_path, offset):
     _, end, found = _written(tmp_path)
     reader = RecordingReader(tmp_path, found, offset)
-    with pytest.raises(StorageError, match=f"the frame at position {offset} is not sound"):
+    with pytest.raises(StorageError, match=f"invalid frame at position {offset}"):
         _read(reader, end)
     reader.close()
 
@@ -126,7 +126,7 @@ def test_nothing_is_given_out_that_was_read_with_a_damaged_frame(tmp_path):
         file.seek(position + 40)
         file.write(b"\0")
     reader = RecordingReader(tmp_path, found, 0, checksum=CRC_32)
-    with pytest.raises(StorageError, match=f"position {position} is not sound: its checksum"):
+    with pytest.raises(StorageError, match=f"invalid frame at position {position}: checksum"):
         _read(reader, end)
     assert reader.position == 0
     # Whoever wants no more than the frames before it gets them.

@@ -1,9 +1,9 @@
-"""What another archive says of its recording."""
+"""Validation of a source archive's descriptor."""
 
 import pytest
 
 from tests.unit.driver.archive.storage import own_recording as own
-from windtunnel.driver.archive.replication.destination import fault_of
+from windtunnel.driver.archive.replication.destination import source_fault
 
 
 @pytest.mark.parametrize(
@@ -19,14 +19,14 @@ from windtunnel.driver.archive.replication.destination import fault_of
         ({"term_buffer_length": 100}, "term buffer length is 100"),
         ({"segment_file_length": -1}, "segment file length is -1"),
         ({"segment_file_length": 32_768}, "segment file length is 32768"),
-        ({"original_channel": "aeron:ipc\0"}, "zeros"),
+        ({"original_channel": "aeron:ipc\0"}, "zero bytes"),
         ({"recording_id": -5}, "recording id is -5"),
     ],
 )
 def test_what_cannot_be_is_not_copied(changed, part):
-    assert part in fault_of(own.descriptor(**changed))
+    assert part in source_fault(own.descriptor(**changed))
 
 
 @pytest.mark.parametrize("stop", [-1, 0, 64])
 def test_what_can_be_is(stop):
-    assert fault_of(own.descriptor(stop=stop)) == ""
+    assert source_fault(own.descriptor(stop=stop)) == ""

@@ -1,4 +1,4 @@
-"""An archive as its settings are by default, or two of them, and who has sessions with them."""
+"""Fixtures: an archive with default settings, or two of them, and clients with sessions."""
 
 import pytest
 
@@ -19,6 +19,6 @@ def talker(own):
 
 @pytest.fixture
 def two(tmp_path, monkeypatch):
-    """(own, who talks to the destination, who talks to the source)."""
+    """(own, a client of the destination, a client of the source)."""
     with two_archives(tmp_path, monkeypatch) as made:
         yield made

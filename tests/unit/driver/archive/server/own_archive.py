@@ -1,4 +1,4 @@
-"""An archive whose turns a test takes, over an invoked driver, and a client that speaks to it.
+"""An archive in INVOKER mode over an invoked driver, and a client for tests.
 
 talker.ask(Request(...))  -->  request publication  ~~>  archive  ~~>  talker.said
 """
@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, fields, replace
 
 from tests.unit.driver.archive.server.own_stream import Recorder
-from tests.unit.driver.client.invoked_client import turns_until, world
+from tests.unit.driver.client.invoked_client import run_until, world
 from windtunnel.driver.archive.protocol.codec import decode, encode
 from windtunnel.driver.archive.protocol.codes import (
     NULL_VALUE,
@@ -28,7 +28,7 @@ SEGMENT = 131_072
 
 
 def settings(folder, **changed):
-    """Of an archive that has no socket."""
+    """Return settings of an archive that uses no socket."""
     made = ArchiveSettings(
         aeron_dir=folder / "aeron", dir=folder / "archive", threading_mode=INVOKER,
         control_channel_enabled=False, control_response_channel="aeron:udp?endpoint=h:0",
@@ -39,7 +39,7 @@ def settings(folder, **changed):
 
 
 class Talker(Recorder):
-    """A client's end of a control session."""
+    """The client side of a control session."""
 
     def __init__(
         self, own, channel=LOCAL, response_channel=LOCAL, response_stream=RESPONSE_STREAM,
@@ -68,7 +68,7 @@ class Talker(Recorder):
         self.responses.poll(self._assembler, 50)
 
     def post(self, content):
-        """Any bytes."""
+        """Send arbitrary bytes."""
         self.own.until(lambda: self.requests.offer(content) > 0)
 
     def connect_request(self, **changed):
@@ -81,7 +81,7 @@ class Talker(Recorder):
         return AuthConnectRequest(**(made | changed))
 
     def connect(self, **changed):
-        """Open a session; returns the answer."""
+        """Open a session; returns the response."""
         request = self.connect_request(**changed)
         self.post(encode(request))
         answer = self.own.until(lambda: self.answer(request.correlation_id))
@@ -89,7 +89,7 @@ class Talker(Recorder):
         return answer
 
     def send(self, kind, **values):
-        """A request with what is not given left at a default; returns its correlation id."""
+        """Send a request with defaults for fields not given; returns its correlation id."""
         correlation_id = self.client.next_correlation_id()
         given = {
             "control_session_id": self.session_id, "correlation_id": correlation_id, **values
@@ -99,7 +99,7 @@ class Talker(Recorder):
         return correlation_id
 
     def ask(self, kind, **values):
-        """`send`, and the first answer to it."""
+        """Send a request and return its first response."""
         correlation_id = self.send(kind, **values)
         return self.own.until(lambda: self.answer(correlation_id))
 
@@ -113,7 +113,7 @@ class Talker(Recorder):
         return next(iter(self.answers(correlation_id)), None)
 
     def about(self, correlation_id):
-        """All that was said with that id, in short: ("OK", 5), ("ERROR", 3), ("START", 0, 64)..."""
+        """Return all messages with that id, summarized: ("OK", 5), ("START", 0, 64)..."""
         return [short(each) for each in self.said if each.correlation_id == correlation_id]
 
     def signals(self):
@@ -130,7 +130,7 @@ def short(message):
 
 @dataclass
 class Ok:
-    """What an answer must be."""
+    """The expected value of a response with code OK."""
 
     relevant_id: int = 0
 
@@ -140,7 +140,7 @@ class Ok:
 
 @dataclass
 class Err:
-    """What an answer must be."""
+    """The expected value of a response with code ERROR."""
 
     code: int
 
@@ -153,7 +153,7 @@ class Err:
 
 
 class Own:
-    """A world, its archive, and those who talk to it."""
+    """A simulated driver, its archive, and the archive's clients."""
 
     def __init__(self, made, folder, **changed):
         self.made, self.folder, self.talkers = made, folder, []
@@ -170,7 +170,7 @@ class Own:
         self.archive = Archive(self.settings, self.clock, client, IdGenerator(random.Random(5)))
 
     def end(self):
-        """End the archive in good order; its driver hears of it."""
+        """Close the archive in an orderly way, so that its driver notices."""
         self.archive.close()
         self.made.both(20)
         for talker in self.talkers:
@@ -178,7 +178,7 @@ class Own:
         self.talkers.clear()
 
     def beside(self, name, **changed):
-        """Another archive at the same driver, by its control stream; returns it."""
+        """Start another archive at the same driver, with another control stream."""
         other = replace(self.settings, dir=self.folder / name, **changed).conclude()
         self.others.append(
             Archive(other, self.clock, self.made.connect(), IdGenerator(random.Random(6)))
@@ -197,10 +197,10 @@ class Own:
             self.step(step_ns)
 
     def until(self, condition, turns=3_000):
-        return turns_until(self.step, condition, turns)
+        return run_until(self.step, condition, turns)
 
     def talk(self, **changed):
-        """A client with a session; of another archive by its stream."""
+        """Return a client with a session; of another archive by its stream."""
         talker = Talker(self, **changed)
         talker.connect()
         return talker

@@ -1,4 +1,4 @@
-"""Two archives at one driver, of which one copies the other's recordings.
+"""Two archives at one driver, one of which replicates the other's recordings.
 
 source's talker --> source archive --replay--> archive <-- talker (replicate)
 """
@@ -19,7 +19,7 @@ UDP = "aeron:udp?endpoint=10.0.0.1:20700"
 
 @contextmanager
 def two_archives(folder, monkeypatch):
-    """(own, who talks to the destination, who talks to the source)."""
+    """(own, a client of the destination, a client of the source)."""
     with own_archive(
         folder, monkeypatch, control_response_channel=LOCAL, replication_channel=UDP
     ) as own:
@@ -41,7 +41,7 @@ def replicate(talker, source_id=0, **changed):
 
 
 def told(talker, replication_id):
-    """What was said of a replication, without the subscription's id."""
+    """Return the messages of a replication, without the subscription's id."""
     return [
         ("OK",) if each[0] == "OK" else each for each in talker.about(replication_id)
     ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""Somebody who publishes what an archive records, and reads what it replays."""
+"""A publisher of recorded streams and a reader of replays."""
 
 from dataclasses import dataclass
 
@@ -26,7 +26,7 @@ def message(number):
 
 
 def continuing(position, initial_term_id, *, mtu=1408, term=65_536):
-    """The channel of a publication that begins at a position."""
+    """Return the channel of a publication that begins at a position."""
     count, offset = divmod(position, term)
     return (
         f"aeron:ipc?init-term-id={initial_term_id}|term-id={initial_term_id + count}"
@@ -36,7 +36,7 @@ def continuing(position, initial_term_id, *, mtu=1408, term=65_536):
 
 @dataclass(frozen=True)
 class Live:
-    """A recording that goes on: the answer to its request, who is recorded, and up to where."""
+    """An active recording: the response to its request, its publication, and its position."""
 
     answer: ControlResponse
     publication: ExclusivePublication
@@ -45,17 +45,17 @@ class Live:
 
 
 class Recorder:
-    """What a talker has recorded and replayed; `own`, `client` and `ask` are the talker's."""
+    """Recordings and replays of a client; `own`, `client` and `ask` are the client's."""
 
     def start(self, channel=IPC, stream=STREAM, *, auto_stop=False, location=SourceLocation.LOCAL):
-        """Start to record; returns the answer."""
+        """Start to record; returns the response."""
         return self.ask(
             StartRecordingRequest2, stream_id=stream, source_location=location,
             auto_stop=BooleanType(auto_stop), channel=channel,
         )  # fmt: skip
 
     def extend(self, recording_id, channel, stream=STREAM, *, auto_stop=False):
-        """Let a recording go on; returns the answer."""
+        """Extend a recording; returns the response."""
         return self.ask(
             ExtendRecordingRequest2, recording_id=recording_id, stream_id=stream,
             source_location=SourceLocation.LOCAL, auto_stop=BooleanType(auto_stop),
@@ -63,13 +63,13 @@ class Recorder:
         )  # fmt: skip
 
     def publish(self, publication, count, first=0):
-        """Offer messages; returns where the stream is then."""
+        """Offer messages; returns the position of the stream."""
         for number in range(first, first + count):
             self.own.until(lambda number=number: publication.offer(message(number)) > 0)
         return publication.position
 
     def recorded(self, recording_id, position, archive_id=77):
-        """Wait until a recording is that far."""
+        """Wait until a recording has reached that position."""
         key, tail = recording_id.to_bytes(8, "little"), f"archiveId={archive_id}"
 
         def is_there():
@@ -84,7 +84,7 @@ class Recorder:
     def live_recording(
         self, count=0, *, channel=IPC, stream=STREAM, archive_id=77, auto_stop=False
     ):  # fmt: skip
-        """Record messages from the first on, and wait until they are written."""
+        """Record messages from a new publication, and wait until they are written."""
         answer = self.start(channel, stream, auto_stop=auto_stop)
         before = len(self.signals())
         publication = self.client.add_exclusive_publication(channel, stream)
@@ -95,20 +95,20 @@ class Recorder:
         return Live(answer, publication, recording_id, end)
 
     def stop(self, live, end):
-        """Stop a recording that has come to a position."""
+        """Stop a recording at a position."""
         wanted = live.answer.relevant_id
         self.ask(StopRecordingSubscriptionRequest, subscription_id=wanted)
         self.own.until(lambda: ("STOP", live.recording_id, end) in self.signals())
 
     def stopped_recording(self, count=10, **where):
-        """Record messages from the first to the last, who then leaves."""
+        """Record messages, then close the publication."""
         live = self.live_recording(count, **where)
         self.stop(live, live.end)
         live.publication.close()
         return live
 
     def ask_replay(self, recording_id, kind=ReplayRequest, **changed):
-        """Ask for a replay; returns the answer."""
+        """Request a replay; returns the response."""
         return self.ask(kind, **replay_values(recording_id, **changed))
 
 

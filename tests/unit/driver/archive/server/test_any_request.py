@@ -1,4 +1,4 @@
-"""Whatever clients send, the archive goes on, and others are served as before."""
+"""Arbitrary requests do not stop the archive, and other clients are served as before."""
 
 import random
 

@@ -1,4 +1,4 @@
-"""An error that nobody foresaw costs the one session that met it, and is told whole."""
+"""An unexpected error ends only the session that caused it, and is logged with its traceback."""
 
 import pytest
 
@@ -26,12 +26,12 @@ def defect(*_):
 
 
 def one_of(method, victim):
-    """A defect that one session has, and the others have not."""
+    """Return a function that fails for one session only."""
     return lambda self, *given: defect() if self.session_id == victim else method(self, *given)
 
 
 def told(own):
-    """The only defect in the archive's error log."""
+    """Return the only defect in the archive's error log."""
     (text,) = [each for each in own.errors if "ZeroDivisionError" in each]
     assert "Traceback" in text
     return text
@@ -45,7 +45,7 @@ def test_a_long_response_channel_that_the_driver_refuses_ends_its_session_alone(
     channel = "aeron:udp?alias=" + letter * 1_100
     stranger.post(encode(stranger.connect_request(response_channel=channel)))
     own.run_for(SECOND)
-    assert any("its response channel" in each for each in own.errors)
+    assert any("cannot add response publication" in each for each in own.errors)
     own.until(lambda: not stranger.requests.is_connected, turns=30_000)
     assert talker.ask(ArchiveIdRequest) == Ok(77)
 

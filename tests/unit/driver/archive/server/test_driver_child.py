@@ -1,4 +1,4 @@
-"""A driver of an archive's own begins only while there is an archive to begin for."""
+"""A child driver starts only while its archive is running."""
 
 import os
 
@@ -8,7 +8,7 @@ from windtunnel.driver.archive.server.driver_child import DriverChild, DriverChi
 
 
 def test_a_driver_whose_archive_is_gone_by_then_does_not_begin(tmp_path, monkeypatch):
-    """The kernel tells of a parent's end only whoever had asked before."""
+    """The kernel signals a parent's death only to a process that has requested it before."""
     monkeypatch.setattr(os, "getppid", lambda: 1)
     with pytest.raises(DriverChildError, match="the media driver did not start"):
         DriverChild(tmp_path / "aeron", []).close()

@@ -24,7 +24,7 @@ TERM = own_recording.TERM
 
 
 class Made:
-    """Recordings that are there when the archive starts, a frame every 1024 bytes."""
+    """Recordings that exist when the archive starts, with a frame every 1024 bytes."""
 
     def __init__(self, folder):
         self.directory = folder / "archive"
@@ -32,7 +32,7 @@ class Made:
         CatalogWriter.create(self.directory).close()
 
     def add(self, begin, end, **changed):
-        """A stopped recording from one position to another."""
+        """Add a stopped recording from one position to another."""
         with CatalogWriter(self.directory) as catalog:
             recording_id = catalog.add(own_recording.descriptor(start=begin, stop=end, **changed))
         frames = own_recording.stream([992] * ((end - begin) // 1024), start=begin)
@@ -58,7 +58,7 @@ def made(tmp_path):
 
 
 def is_settled(own, talker, answer, *, recording_id=0):
-    """Wait for the DELETE after an answer."""
+    """Wait for the DELETE signal after a response."""
     own.until(lambda: ("DELETE", recording_id, -1) in talker.about(answer.correlation_id))
     return talker.about(answer.correlation_id)[-1] == ("DELETE", recording_id, -1)
 

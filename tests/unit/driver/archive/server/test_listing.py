@@ -25,7 +25,7 @@ UNKNOWN = "RECORDING_UNKNOWN"
 
 
 def filled(folder, count):
-    """A catalog with so many stopped recordings; every other has an alias."""
+    """Return a catalog with that many stopped recordings; every other has an alias."""
     directory = folder / "archive"
     directory.mkdir()
     with CatalogWriter.create(directory) as catalog:
@@ -37,7 +37,7 @@ def filled(folder, count):
 
 
 def told(talker, kind, turns=100, **values):
-    """What is answered to a listing when nothing more comes."""
+    """Return all messages of a listing."""
     asked = talker.send(kind, **values)
     for _ in range(turns):
         talker.own.step()

@@ -1,10 +1,10 @@
-"""What comes of agents in threads of their own: each may take many turns while another takes one.
+"""Interleavings of agents in threads of their own: one may run many duty cycles during another's.
 
-    conductor   hears clients, looks after copies | looks after recordings, replays
+    conductor   reads requests, runs replications | finishes recordings, replays
     recorder                             many turns
     replayer                                                           half a turn
 
-The test says who takes the next turn, so what threads do once in a while happens always.
+The test chooses which agent runs next, so that rare interleavings happen every time.
 """
 
 import pytest
@@ -19,7 +19,7 @@ TURNS = 5
 
 @pytest.mark.parametrize("channel", [UDP, "aeron:ipc"])
 def test_the_end_of_a_copy_is_told_before_its_recordings(two, monkeypatch, channel):
-    """Though the recorder sees the end of the replay while the conductor is about its turn."""
+    """Though the recorder sees the end of the replay during the conductor's duty cycle."""
     own, talker, source = two
     recordings = own.archive._conductor._operations.recordings
     finish = recordings.finish
@@ -50,8 +50,8 @@ def test_a_replay_may_be_over_before_the_answer_that_promised_it(two):
     ask = copy._turns[State.REPLAY]
 
     def late():
-        is_over = any(each.image.is_closed for each in copy._order.active)
-        return ask() if copy._asked is None or is_over else 0
+        is_over = any(each.image.is_closed for each in copy._stream.active)
+        return ask() if copy._correlation_id is None or is_over else 0
 
     copy._turns[State.REPLAY] = late
     assert until_end(own, talker, copied.relevant_id, "STOP")[3:] == [
@@ -60,7 +60,7 @@ def test_a_replay_may_be_over_before_the_answer_that_promised_it(two):
 
 
 def test_a_replay_that_was_aborted_has_not_failed(own, talker):
-    """Though its file was cut while the replayer was still about to read it."""
+    """Though its file was truncated before the replayer read it."""
     talker.stopped_recording(300)
     reader = Reader(talker)
     answer = talker.ask_replay(0)
@@ -81,7 +81,7 @@ def test_a_replay_that_was_aborted_has_not_failed(own, talker):
 
 @pytest.mark.parametrize("turns", [0, TURNS], ids=["late", "early"])
 def test_a_stream_that_comes_again_goes_on_in_its_recording(own, talker, turns):
-    """Whether the recorder has seen the end of the one before, or has not had a turn since."""
+    """Whether or not the recorder has seen the end of the previous stream."""
     first = talker.stopped_recording(10)
     initial_term_id = first.publication.initial_term_id
     order = talker.extend(0, IPC)

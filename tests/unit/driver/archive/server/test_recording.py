@@ -210,7 +210,7 @@ def test_a_file_in_the_way_ends_the_recording_with_an_answer(own, talker):
 
 
 class FullDisk:
-    """Lets nothing more be written to segment files while it is full."""
+    """Fails writes to segment files while it is full."""
 
     def __init__(self, monkeypatch):
         self.is_full = False

@@ -1,4 +1,4 @@
-"""An archive from the first word to the last: connect, record, list, replay."""
+"""An archive from start to end: connect, record, list, replay."""
 
 from tests.unit.driver.archive.server.own_archive import Ok
 from tests.unit.driver.archive.server.own_stream import IPC, STREAM

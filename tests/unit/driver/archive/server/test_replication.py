@@ -84,7 +84,7 @@ def test_a_copy_goes_on_where_it_was(two, tmp_path):
 
 
 def test_a_stop_position_far_before_the_copys_beginning_ends_it(two):
-    """As in Aeron the length to replay wraps; what the source then makes of it is its affair."""
+    """The length to replay wraps, as in Aeron; the source then decides."""
     own, talker, source = two
     source.stopped_recording(300, archive_id=SOURCE_ID)
     first = replicate(talker, stop_position=I64_MIN)

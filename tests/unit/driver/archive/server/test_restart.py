@@ -1,4 +1,4 @@
-"""An archive that is started again, or cannot be started. Cases D1 to D5."""
+"""An archive that is restarted, or cannot start. Cases D1 to D5."""
 
 import shutil
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from windtunnel.driver.archive.server.archive import Archive
 from windtunnel.driver.archive.storage import mark_file
 from windtunnel.driver.archive.storage.catalog import Catalog
 from windtunnel.driver.archive.storage.mark_file import ActiveArchiveError, read_header
-from windtunnel.driver.archive.tool.failure import UNANSWERED, code_of
+from windtunnel.driver.archive.tool.failure import TIMED_OUT, code_of
 from windtunnel.driver.archive.tool.program import main
 from windtunnel.driver.base.errors import ConfigurationError, StorageError
 
@@ -27,7 +27,7 @@ SEGMENT = own_recording.SEGMENT
 
 @contextmanager
 def killed_archive(tmp_path, monkeypatch, count):
-    """What an archive leaves that is killed while it records: (own, its folder)."""
+    """Return what an archive leaves that is killed while recording: (own, its folder)."""
     with own_archive(tmp_path, monkeypatch) as own:
         talker = own.talk()
         talker.live_recording(count)
@@ -63,7 +63,7 @@ def test_one_that_was_killed_before_any_data_stopped_where_it_started(tmp_path, 
 
 @pytest.mark.parametrize(("length", "kept"), [(0, 0), (4 * FRAME, FRAME)])
 def test_a_last_file_without_its_length_gets_it(tmp_path, monkeypatch, length, kept):
-    """As one had that was killed when it had just made the file."""
+    """As if the archive was killed between creating and extending the file."""
     with killed_archive(tmp_path, monkeypatch, 125) as own:
         first, last = sorted((tmp_path / "killed").glob("0-*.rec"))
         with last.open("r+b") as file:
@@ -119,7 +119,7 @@ def test_what_is_deleted_on_start_is_the_archives_own(own):
     own.start()
     assert [each.name for each in own.directory.glob("*.rec")] == []
     assert (own.directory / "precious.txt").read_text() == "mine"
-    with pytest.raises(ActiveArchiveError, match="not emptied"):
+    with pytest.raises(ActiveArchiveError, match="cannot delete its files"):
         own.start()
 
 
@@ -156,7 +156,7 @@ def test_an_archive_ends_with_its_driver(tmp_path, monkeypatch):
         made.driver.clock.advance(1_000_000_000)
         with pytest.raises(ArchiveFailure, match="shut down") as caught:
             archive.invoke()
-        assert code_of(caught.value) == UNANSWERED
+        assert code_of(caught.value) == TIMED_OUT
         archive.close()
         assert read_header(tmp_path / "archive" / mark_file.FILE_NAME).activity_timestamp == -1
 
@@ -164,7 +164,7 @@ def test_an_archive_ends_with_its_driver(tmp_path, monkeypatch):
 def test_a_directory_that_cannot_be_made_is_said(tmp_path, monkeypatch):
     (tmp_path / "archive").write_text("a file")
     with (
-        pytest.raises(StorageError, match="cannot make"),
+        pytest.raises(StorageError, match="cannot create"),
         own_archive(tmp_path, monkeypatch),
     ):
         pass

@@ -1,4 +1,4 @@
-"""Control sessions: connect, versions, authentication, liveness, the end. Cases S1 to S12."""
+"""Control sessions: connect, versions, authentication, liveness, end. Cases S1 to S12."""
 
 import pytest
 
@@ -36,7 +36,7 @@ HERE = "tests.unit.driver.archive.server.test_sessions"
 
 
 class Challenger:
-    """Asks everybody for a word and lets in who knows it."""
+    """An authenticator that challenges every client for a word."""
 
     def __init__(self):
         self.known = {}
@@ -59,14 +59,14 @@ class Challenger:
 
 
 class OnlyQuestions(DenyAll):
-    """Allows what changes nothing."""
+    """An authorisation service that allows only queries."""
 
     def is_authorised(self, protocol_id, action_id, type_id, principal):
         return action_id in (ArchiveIdRequest.TEMPLATE_ID, KeepAliveRequest.TEMPLATE_ID)
 
 
 class Broken(Challenger):
-    """Fails wherever it can, but for those who do not answer."""
+    """An authenticator whose methods raise errors."""
 
     def on_connected_session(self, session, now_ms):
         if self.known[session.session_id] == b"friend":
@@ -226,7 +226,7 @@ def test_a_client_that_takes_no_answers_for_too_long_is_given_up(own, talker):
         )
         own.step()
     own.run_for(6 * SECOND)
-    assert any("no response could be sent" in each for each in own.errors)
+    assert any("timeout sending a response" in each for each in own.errors)
     other = own.talk(response_stream=22)
     assert other.ask(ArchiveIdRequest) == Ok(77)
 
@@ -259,7 +259,7 @@ def test_an_authenticator_that_fails_harms_its_session_alone(tmp_path, monkeypat
 
 
 def test_what_a_client_had_begun_to_say_goes_with_it(own, talker):
-    ((_, assembler),) = own.archive._conductor._sessions._requests
+    ((_, assembler),) = own.archive._conductor._sessions._subscriptions
     for _ in range(3):
         stranger = talker.client.add_exclusive_publication(LOCAL, CONTROL_STREAM)
         own.until(lambda stranger=stranger: stranger.is_connected)

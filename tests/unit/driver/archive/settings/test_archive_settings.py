@@ -1,4 +1,4 @@
-"""Settings of an archive: names, defaults, what is refused."""
+"""Settings of an archive: names, defaults, invalid values."""
 
 import pytest
 
@@ -120,4 +120,4 @@ def test_what_depends_on_another_setting_must_be_there():
 def test_every_setting_is_described():
     text = describe()
     for kind in SETTINGS.values():
-        assert f"\n{name_of(kind.variable)}\n    {kind.meaning}\n" in "\n" + text
+        assert f"\n{name_of(kind.variable)}\n    {kind.description}\n" in "\n" + text

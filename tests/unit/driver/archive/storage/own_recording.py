@@ -1,4 +1,4 @@
-"""Recordings that a test makes up, written by the definition of the format alone."""
+"""Recordings made by a test, written by the definition of the format alone."""
 
 import struct
 import zlib
@@ -14,7 +14,7 @@ DATA, PAD = 1, 0
 
 
 def descriptor(recording_id=0, start=0, stop=-1, **changed):
-    """What a catalog would say of the recording."""
+    """Return the descriptor of the recording."""
     made = RecordingDescriptor(
         control_session_id=0, correlation_id=0, recording_id=recording_id, start_timestamp=1_000,
         stop_timestamp=-1, start_position=start, stop_position=stop,
@@ -31,7 +31,7 @@ def term_id(position):
 
 
 def frame(position, payload, *, is_pad=False, checksummed=False):
-    """One frame with the bytes up to the next one; of a padding frame the rest is zero."""
+    """Return one frame up to the next one; of a padding frame the rest is zero."""
     body = b"" if is_pad else payload.ljust((len(payload) + 31) // 32 * 32, b"\0")
     session = struct.unpack("<i", struct.pack("<I", zlib.crc32(body)))[0]
     head = FRAME.pack(
@@ -46,7 +46,7 @@ def payload(index, length):
 
 
 def stream(lengths, start=0, *, checksummed=False):
-    """Messages of these lengths from `start` on, and padding where one does not fit in its term.
+    """Return messages of these lengths from `start` on, with padding where one does not fit.
 
     Returns: (position, bytes) of each frame
     """
@@ -62,7 +62,7 @@ def stream(lengths, start=0, *, checksummed=False):
 
 
 def write(folder, recording_id, frames, start=0):
-    """The segment files of a recording, at their full length. Returns where the data ends."""
+    """Write the segment files of a recording at their full length. Returns the end of the data."""
     first = start - start % TERM
     end = frames[-1][0] + len(frames[-1][1]) if frames else start
     whole = bytearray((end - first) // SEGMENT * SEGMENT + SEGMENT)

@@ -1,4 +1,4 @@
-"""The catalog: a real one, our own, what a kill leaves behind, and damage."""
+"""The catalog: Aeron's, our own, interrupted writes, and damage."""
 
 import os
 import random
@@ -19,7 +19,7 @@ from windtunnel.driver.base.errors import StorageError
 
 
 class Killed(BaseException):
-    """The process ends here."""
+    """Simulates the end of the process."""
 
 
 def _file(folder):
@@ -68,11 +68,11 @@ def test_writing_what_a_real_catalog_says_gives_its_bytes(tmp_path):
             )  # fmt: skip
             recording_id = catalog.add(new)
             if descriptor.control_session_id:
-                catalog.extended(
+                catalog.record_extension(
                     recording_id, control_session_id=descriptor.control_session_id,
                     correlation_id=descriptor.correlation_id, session_id=descriptor.session_id,
                 )  # fmt: skip
-            catalog.stopped(recording_id, descriptor.stop_position, descriptor.stop_timestamp)
+            catalog.record_stop(recording_id, descriptor.stop_position, descriptor.stop_timestamp)
     assert _file(ours).read_bytes() == _file(real).read_bytes()
 
 
@@ -100,10 +100,10 @@ def test_random_changes_leave_what_a_dictionary_would_hold(tmp_path, checksum):
             picked = catalog.add(added)
             expected[picked] = replace(added, recording_id=picked)
         elif action == 3:
-            catalog.stopped(picked, 64, 5)
+            catalog.record_stop(picked, 64, 5)
             expected[picked] = replace(expected[picked], stop_position=64, stop_timestamp=5)
         elif action == 4:
-            catalog.extended(picked, control_session_id=1, correlation_id=2, session_id=3)
+            catalog.record_extension(picked, control_session_id=1, correlation_id=2, session_id=3)
             expected[picked] = replace(
                 expected[picked], control_session_id=1, correlation_id=2, session_id=3,
                 stop_position=-1, stop_timestamp=-1,
@@ -198,17 +198,17 @@ def test_a_recording_that_counts_again_has_its_old_place(tmp_path):
 
 
 def _work_until_killed(catalog, done):
-    """Enter, stop and rename recordings, and count what returned."""
+    """Add, stop and rename recordings, and count the calls that returned."""
     while True:
         recording_id = catalog.add(own.descriptor())
         done["added"] += 1
-        catalog.stopped(recording_id, 64, 5)
+        catalog.record_stop(recording_id, 64, 5)
         done["stopped"] += 1
         catalog.replace(replace(own.descriptor(recording_id, stop=64), original_channel="n"))
 
 
 def test_a_kill_between_any_two_writes_leaves_a_catalog_that_opens(tmp_path, monkeypatch):
-    """Whatever was entered before is there; what was being entered is there whole or not at all."""
+    """Earlier entries are complete; the interrupted one is complete or absent."""
     write_all = catalog_writer.write_all
     for survived in range(40):
         folder = tmp_path / str(survived)
@@ -239,7 +239,7 @@ def test_a_kill_between_any_two_writes_leaves_a_catalog_that_opens(tmp_path, mon
 
 @pytest.mark.parametrize("to_zeros", [False, True])
 def test_a_catalog_cut_anywhere_opens_or_says_what_is_wrong(tmp_path, to_zeros):
-    """At every 32 bytes across its last two pages; what lies before the cut is never changed."""
+    """At every 32 bytes of its last two pages; entries before the cut are unchanged."""
     _filled(tmp_path, 60, checksum=CRC_32)
     whole = _file(tmp_path).read_bytes()
     expected = _descriptors(tmp_path)
@@ -277,7 +277,7 @@ def test_an_impossible_length_hides_what_is_behind_and_nothing_else(tmp_path, le
 @pytest.mark.parametrize("index", [0, 1, 2])
 @pytest.mark.parametrize("next_id", [3, 0])
 def test_a_length_of_zero_is_damage(tmp_path, index, next_id):
-    """The entries behind it are hidden, and the next recording would take the id of one."""
+    """It hides the entries behind it, and the next recording would reuse an id."""
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[index], bytes(4))
     _patch(tmp_path, 8, struct.pack("<q", next_id))
@@ -290,7 +290,7 @@ def test_a_length_of_zero_is_damage(tmp_path, index, next_id):
 def test_a_length_that_reaches_over_the_next_entry_is_damage(tmp_path):
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[1], struct.pack("<i", 480))
-    with pytest.raises(CatalogError, match=f"entry at {offsets[1]} has length 480 and reaches"):
+    with pytest.raises(CatalogError, match=f"entry at {offsets[1]} has length 480 and overlaps"):
         CatalogWriter(tmp_path)
 
 
@@ -318,7 +318,7 @@ def test_bytes_far_behind_the_last_entry_are_damage(tmp_path):
 
 @pytest.mark.parametrize("kept", [0, 1, 2])
 def test_a_compacted_catalog_keeps_its_next_id(tmp_path, kept):
-    """Aeron's `compact` removes entries, also the last ones, and cuts the file to its content."""
+    """Aeron's `compact` removes entries, also the last ones, and truncates the file."""
     offsets = _filled(tmp_path)
     os.truncate(_file(tmp_path), [*offsets, 0][kept])
     with Catalog(tmp_path) as catalog:
@@ -369,13 +369,13 @@ def test_a_reader_may_look_while_recordings_are_added(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("place", "content", "fault"),
     [
-        (4, struct.pack("<i", 9), "its state is 9"),
+        (4, struct.pack("<i", 9), "state is 9"),
         (92, struct.pack("<i", 65_537), "segment file length is 65537"),
         (92, struct.pack("<i", 1 << 31 - 1 & 31), "segment file length"),
         (96, struct.pack("<i", 0), "term buffer length is 0"),
-        (96, struct.pack("<i", 1 << 20), "less than its term buffer length"),
+        (96, struct.pack("<i", 1 << 20), "less than term buffer length"),
         (112, struct.pack("<I", 0xFFFFFFFF), "stripped_channel"),
-        (116, b"\0", "texts hold zeros"),
+        (116, b"\0", "contains zero bytes"),
     ],
 )
 def test_a_damaged_entry_is_passed_over_and_the_others_are_not(tmp_path, place, content, fault):
@@ -391,7 +391,7 @@ def test_ids_that_do_not_ascend_are_damage(tmp_path):
     offsets = _filled(tmp_path)
     _patch(tmp_path, offsets[1] + 48, struct.pack("<q", 0))
     assert list(_descriptors(tmp_path)) == [0, 2]
-    with pytest.raises(CatalogError, match="is recording 0, but recording 0 is before it"):
+    with pytest.raises(CatalogError, match="is recording 0, but recording 0 precedes it"):
         CatalogWriter(tmp_path)
 
 
@@ -415,7 +415,7 @@ def test_a_next_id_that_is_taken_is_refused_and_zero_means_the_one_behind_the_la
     _patch(tmp_path, 8, struct.pack("<q", 1))
     with Catalog(tmp_path) as catalog:
         assert "next recording id is 1" in catalog.damage
-    with pytest.raises(CatalogError, match="next recording id is 1, but there is a recording 2"):
+    with pytest.raises(CatalogError, match="next recording id is 1, but recording 2 exists"):
         CatalogWriter(tmp_path)
     _patch(tmp_path, 8, struct.pack("<q", 0))
     with CatalogWriter(tmp_path) as catalog:
@@ -427,7 +427,7 @@ def test_without_a_checksum_an_old_one_stays_until_it_would_be_wrong(tmp_path):
     with CatalogWriter(tmp_path) as catalog:
         catalog.set_state(0, RecordingState.INVALID)
         assert catalog.entry(0).is_checksum_right(CRC_32)
-        catalog.stopped(1, 64, 5)
+        catalog.record_stop(1, 64, 5)
         assert catalog.entry(1).checksum == 0
 
 
@@ -457,7 +457,7 @@ def test_files_that_are_not_there_or_too_short_are_told(tmp_path):
 
 
 def test_a_catalog_has_its_name_only_when_it_is_whole(tmp_path, monkeypatch):
-    """Killed while it made its first, an archive once left one of no bytes, which nobody opened."""
+    """An earlier version, killed during creation, left an empty file that could not be opened."""
 
     def die(*_):
         raise KeyboardInterrupt

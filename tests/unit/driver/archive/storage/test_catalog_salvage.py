@@ -1,4 +1,4 @@
-"""Reading a damaged catalog: what was not damaged is found, and nothing else."""
+"""Reading a damaged catalog: exactly the undamaged entries are found."""
 
 import random
 
@@ -6,7 +6,7 @@ import pytest
 
 from tests.unit.driver.archive.storage import own_recording as own
 from windtunnel.driver.archive.storage.catalog import FILE_NAME, Catalog
-from windtunnel.driver.archive.storage.catalog_salvage import salvaged
+from windtunnel.driver.archive.storage.catalog_salvage import salvage
 from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
 from windtunnel.driver.base.errors import StorageError
 
@@ -15,7 +15,7 @@ COUNT = 12
 
 @pytest.fixture
 def filled(tmp_path):
-    """(path, entries) of a catalog of entries of many lengths."""
+    """Return (path, entries) of a catalog with entries of many lengths."""
     chance = random.Random(1)
     with CatalogWriter.create(tmp_path) as catalog:
         for _ in range(COUNT):
@@ -27,7 +27,7 @@ def filled(tmp_path):
 
 def test_a_sound_catalog_is_read_as_it_is(filled):
     path, entries = filled
-    found = salvaged(path)
+    found = salvage(path)
     assert list(found.entries.values()) == entries
     assert (found.next_recording_id, found.alignment) == (COUNT, 64)
 
@@ -42,7 +42,7 @@ def test_entries_beside_other_bytes_are_found(filled, seed):
     content = bytearray(path.read_bytes())
     content[at : at + length] = chance.choice((bytes(length), chance.randbytes(length)))
     path.write_bytes(content)
-    found = salvaged(path).entries
+    found = salvage(path).entries
     others = [each for each in entries if each is not hit]
     assert [found[each.recording_id] for each in others] == others
     unknown = found.keys() - {each.recording_id for each in entries}
@@ -59,9 +59,9 @@ def test_bytes_that_are_no_catalog_hold_no_entry(tmp_path):
         random.Random(1).randbytes(9999),
     ):
         path.write_bytes(content)
-        assert salvaged(path).entries == {}
+        assert salvage(path).entries == {}
 
 
 def test_a_catalog_that_cannot_be_read_is_told(tmp_path):
     with pytest.raises(StorageError, match=r"cannot read .*archive\.catalog: No such file"):
-        salvaged(tmp_path / FILE_NAME)
+        salvage(tmp_path / FILE_NAME)

@@ -1,4 +1,4 @@
-"""From frame to frame: sound files, and every way in which a frame can be wrong."""
+"""Walking frames: valid files, and every kind of invalid frame."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""The mark file: who owns a directory, what he tells, and when another may have it."""
+"""The mark file: its fields, the ownership of a directory, and full disks."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ HEADER = MarkFileHeader(
 
 
 def _golden_header():
-    """A header as Aeron's tool printed it, by the definition of the format."""
+    """Return a header that Aeron's tool printed, encoded by the definition of the format."""
     line = (GOLDEN / "archive/describe.txt").read_text().splitlines()[1]
     pairs = dict(item.split("=", 1) for item in line.split(":", 1)[1].split("|"))
     number = {name: int(text) for name, text in pairs.items() if not text.startswith("'")}
@@ -130,14 +130,14 @@ def test_another_storage_version_is_refused():
 
 def test_a_header_that_does_not_fit_is_refused(tmp_path):
     long = MarkFileHeader(control_channel="aeron:udp?" + "e" * 8192)
-    with pytest.raises(StorageError, match=r"header of \d+ bytes exceeds 8192"):
+    with pytest.raises(StorageError, match=r"expected a header of at most 8192 bytes, found \d+"):
         MarkFile(tmp_path, long, ManualClock())
     MarkFile(tmp_path, HEADER, ManualClock()).close()
 
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """A disk on which no file can get another block; returns how to say how much is free."""
+    """A disk on which no file gets another block; returns a function to set the free space."""
     free = [0]
     real_allocate, real_write = os.posix_fallocate, Path.write_text
 

@@ -1,4 +1,4 @@
-"""Where a killed archive's recording stopped: cut files, torn pages, padding, and real files."""
+"""The stop position after a kill: truncated files, torn pages, padding, and Aeron's files."""
 
 import pytest
 
@@ -14,12 +14,12 @@ LENGTHS = [1000, 200, 1376, 31, 700] * 20
 
 
 def _ends(frames, start=0):
-    """Every place where a recording of these frames may be said to stop."""
+    """Return every possible stop position of a recording of these frames."""
     return [start] + [position + len(content) for position, content in frames]
 
 
 def _cut(path, length, *, to_zeros=False):
-    """Lose everything behind `length`; the file may keep its size."""
+    """Lose everything after `length`; the file may keep its size."""
     size = path.stat().st_size
     with open(path, "r+b") as file:
         file.truncate(length)
@@ -145,7 +145,7 @@ def test_a_length_beyond_the_file_is_cut_off(tmp_path):
 
 def test_a_negative_base_is_refused(tmp_path):
     (tmp_path / "0--65536.rec").write_bytes(bytes(own.SEGMENT))
-    with pytest.raises(StorageError, match=r"0--65536.rec: expected a base position of at least 0"):
+    with pytest.raises(StorageError, match=r"0--65536.rec: expected a base of at least 0"):
         recovered_stop(tmp_path, own.descriptor())
 
 

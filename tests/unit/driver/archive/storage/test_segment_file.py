@@ -1,4 +1,4 @@
-"""Names of segment files and the positions that they stand for."""
+"""Names of segment files and their positions."""
 
 from pathlib import Path
 
@@ -41,7 +41,7 @@ def test_any_position_lies_in_the_segment_of_its_base(start, ahead, term_bits, m
     ],
 )
 def test_a_name_says_which_segment_it_is(name, found):
-    segment = segment_file.parsed(Path(name))
+    segment = segment_file.parse_name(Path(name))
     assert (segment.recording_id, segment.base, segment.is_deleted) == found
 
 
@@ -54,12 +54,12 @@ def test_a_name_says_which_segment_it_is(name, found):
     ],
 )
 def test_other_names_are_not_those_of_segments(name):
-    assert segment_file.parsed(Path(name)) is None
+    assert segment_file.parse_name(Path(name)) is None
 
 
 @given(st.integers(0, 10**18), st.integers(0, 10**18))
 def test_a_name_is_read_as_it_was_made(recording_id, base):
-    segment = segment_file.parsed(Path(segment_file.file_name(recording_id, base)))
+    segment = segment_file.parse_name(Path(segment_file.file_name(recording_id, base)))
     assert (segment.recording_id, segment.base) == (recording_id, base)
 
 

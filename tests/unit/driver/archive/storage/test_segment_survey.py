@@ -1,4 +1,4 @@
-"""What frames say about their recording: compared with how the recording was made."""
+"""Descriptors derived from frames, compared with how the recording was made."""
 
 import random
 
@@ -9,7 +9,7 @@ from tests.unit.driver.archive.storage import own_recording as own
 from windtunnel.driver.archive.storage import frame_walk, segment_survey
 from windtunnel.driver.archive.storage.frame_walk import END, MORE
 from windtunnel.driver.archive.storage.segment_file import segments_of
-from windtunnel.driver.archive.storage.segment_survey import FACTS, NOT_SOUND
+from windtunnel.driver.archive.storage.segment_survey import FACTS, INVALID
 
 
 @pytest.mark.parametrize("term_bits", [16, 17, 18])
@@ -26,7 +26,7 @@ def test_a_recording_that_comes_to_a_second_term_is_known_exactly(
     start = chance.randrange(1 << 24) * 32
     lengths = [chance.randrange(1, 1377) for _ in range(term // 250)]
     end = own.write(tmp_path, 0, own.stream(lengths, start), start)
-    found = segment_survey.evidence(segments_of(tmp_path, 0)).descriptor
+    found = segment_survey.survey_files(segments_of(tmp_path, 0)).descriptor
     assert (found.start_position, found.stop_position) == (start, end)
     assert (found.term_buffer_length, found.segment_file_length) == (term, own.SEGMENT)
     assert (found.initial_term_id, found.stream_id, found.session_id) == (
@@ -49,7 +49,7 @@ def test_any_bytes_are_passed_over_within_their_bounds(seed):
         chunk[at] = chance.integers(0, 256)
     for content in (chunk, chance.integers(0, 256, 8192, dtype=np.uint8)):
         at, status = segment_survey.survey(content, content.size, 0, 0, *_facts())
-        assert status in (END, MORE, NOT_SOUND)
+        assert status in (END, MORE, INVALID)
         assert at >= 0
         assert at <= content.size or status == MORE
 
@@ -66,6 +66,6 @@ def test_a_frame_that_contradicts_its_place_is_not_sound(place, value):
     chunk = np.frombuffer(bytes(content), dtype=np.uint8)
     facts, initial_term_ids = _facts()
     assert segment_survey.survey(chunk, chunk.size, 0, 0, facts, initial_term_ids) == (
-        second, NOT_SOUND,
+        second, INVALID,
     )  # fmt: skip
     assert facts[0]["frame_count"] == 1

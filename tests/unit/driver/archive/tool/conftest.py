@@ -1,4 +1,4 @@
-"""Fixtures of the tools' tests: a verb to run, and an archive to run it on."""
+"""Fixtures of the command-line tests: a function to run a command, and an archive."""
 
 import pytest
 
@@ -9,7 +9,7 @@ from windtunnel.driver.archive.tool.program import main
 
 @pytest.fixture
 def tool(capsys, tmp_path):
-    """Run a verb on the archive in `tmp_path`."""
+    """Run a command on the archive in `tmp_path`."""
 
     def run(*arguments):
         code = main([*map(str, arguments), "--dir", str(tmp_path)])

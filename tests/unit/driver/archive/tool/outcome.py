@@ -1,4 +1,4 @@
-"""What a tool came to, and what it may find in a directory."""
+"""The result of a command, and a mark file for tests."""
 
 import json
 from typing import NamedTuple
@@ -18,7 +18,7 @@ class Outcome(NamedTuple):
 
 
 def put_mark_file(folder, activity_ms, **values):
-    """A mark file as an archive would have left it."""
+    """Write a mark file as an archive would have left it."""
     header = MarkFileHeader(**values)
     content = bytearray(header.encode().ljust(8192 + header.error_buffer_length, b"\0"))
     content[16:24] = activity_ms.to_bytes(8, "little", signed=True)

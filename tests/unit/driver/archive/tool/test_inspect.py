@@ -1,4 +1,4 @@
-"""The verbs that look, against what Aeron's own tool printed for the golden archive."""
+"""The inspecting commands, against the output of Aeron's own tool for the golden archive."""
 
 import json
 import re
@@ -22,7 +22,7 @@ def _snake(name):
 
 
 def _described_by_aeron():
-    """{recording id: {field: value}} of the golden `describe.txt`."""
+    """Return {recording id: {field: value}} of the golden `describe.txt`."""
     found = {}
     for line in (GOLDEN / "archive/describe.txt").read_text().splitlines():
         if line.startswith("[RecordingDescriptor]"):
@@ -61,7 +61,7 @@ def test_describe_for_people_has_the_same_numbers(tool, golden):
 def test_describe_shows_the_mark_file_and_whether_its_archive_lives(tool, golden):
     put_mark_file(golden, now_ms(), pid=77, archive_id=5, control_channel="aeron:udp?e=\x1b[31m")
     outcome = tool("describe")
-    assert "id 5, process 77, alive" in outcome.out
+    assert "id 5, process 77, running" in outcome.out
     assert "\\x1b[31m" in outcome.out
     assert "\x1b" not in outcome.out
     put_mark_file(golden, -1, pid=77)
@@ -70,12 +70,12 @@ def test_describe_shows_the_mark_file_and_whether_its_archive_lives(tool, golden
 
 
 def test_describe_shows_invalid_recordings_when_asked(tool, golden):
-    assert tool("mark-invalid", 1).out == "recording 1 is INVALID now\n"
+    assert tool("mark-invalid", 1).out == "recording 1 is now INVALID\n"
     assert "recording 1" not in tool("describe").out
     assert "recording 1: INVALID" in tool("describe", "--all").out
     assert "recording 1: INVALID" in tool("describe", 1).out
     assert tool("count").out == "2\n"
-    assert tool("mark-invalid", 1).out == "recording 1 is INVALID already\n"
+    assert tool("mark-invalid", 1).out == "recording 1 is already INVALID\n"
     assert tool("mark-valid", 1).code == 0
     assert tool("count").out == "3\n"
 
@@ -131,7 +131,7 @@ def test_capacity_is_told_and_raised_but_not_lowered(tool, golden):
     assert tool("describe", "--json").document["catalog"]["capacity"] == 2_000_000
     outcome = tool("capacity", 1 << 31)
     assert outcome.code == 2
-    assert "at most 2147483647 can be" in outcome.err
+    assert "a capacity of at most 2147483647 bytes" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -144,7 +144,7 @@ def test_capacity_is_told_and_raised_but_not_lowered(tool, golden):
 def test_a_directory_without_an_archive_is_told(tool, tmp_path, verb):
     outcome = tool(*verb.split())
     assert (outcome.code, outcome.out) == (1, "")
-    assert "there is no archive: no archive.catalog" in outcome.err
+    assert "expected an archive, found no archive.catalog" in outcome.err
     assert outcome.err.count("\n") == 1
 
 
@@ -154,7 +154,7 @@ def test_a_directory_without_an_archive_is_told(tool, tmp_path, verb):
 def test_a_recording_that_is_not_there_is_told(tool, golden, verb):
     outcome = tool(*verb.split())
     assert outcome.code == 1
-    assert "there is no recording 9" in outcome.err
+    assert "no recording 9" in outcome.err
 
 
 @pytest.mark.parametrize(
@@ -192,10 +192,10 @@ def test_an_entry_that_makes_no_sense_is_shown_as_such(tool, golden):
         file.seek(288 + 112)
         file.write(b"\xff\xff\xff\x7f")
     shown = tool("describe", "--all").out
-    assert "entry at 288: VALID, cannot be read: RecordingDescriptor.stripped_channel" in shown
+    assert "entry at 288: VALID, unreadable: RecordingDescriptor.stripped_channel" in shown
     outcome = tool("verify", "--read-only")
     assert outcome.code == 2
-    assert "recording -1: NOT VALID: its catalog entry cannot be used" in outcome.out
+    assert "recording -1: NOT VALID: invalid catalog entry" in outcome.out
     assert "recording 2: OK" in outcome.out
 
 
@@ -205,7 +205,7 @@ def test_nothing_is_written_while_an_archive_lives(tool, golden):
     for verb in ("verify", "mark-invalid 0", "checksum CRC-32", "delete-orphans --yes"):
         outcome = tool(*verb.split())
         assert outcome.code == 2
-        assert "its archive lives, as process 77, and only it may write" in outcome.err
+        assert "the archive is running as process 77; stop it before writing" in outcome.err
     assert tool("verify", "--read-only").code == 0
     assert (golden / FILE_NAME).read_bytes() == before
 
@@ -215,5 +215,5 @@ def test_a_deleted_recording_stays_deleted(tool, golden):
         catalog.set_state(1, 2)
     outcome = tool("mark-valid", 1)
     assert outcome.code == 2
-    assert "recording 1 is deleted for good" in outcome.err
+    assert "recording 1 is deleted and cannot be restored" in outcome.err
     assert "recording 1: skipped: deleted" in tool("verify").out

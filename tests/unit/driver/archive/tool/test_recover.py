@@ -1,4 +1,4 @@
-"""recover: every way to lose a catalog, and what comes back."""
+"""recover: every way to lose a catalog, and the result."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def _segments(folder):
 
 
 def _as_found(descriptor, **changed):
-    """What a descriptor becomes when nothing is known of it but its frames."""
+    """Return a descriptor with only the fields that frames contain."""
     return replace(descriptor, control_session_id=0, correlation_id=0, **UNKNOWN | changed)
 
 
@@ -67,7 +67,10 @@ def test_a_missing_catalog_is_rebuilt_from_the_frames(tool, golden):
     assert "damage: " in outcome.out
     assert "expected archive.catalog beside 14 segment files of 3 recordings" in outcome.out
     assert "recording 1: rebuilt, stream 2002" in outcome.out
-    assert "unknown: channel, written as aeron:udp?alias=recovered-channel-unknown" in outcome.out
+    assert (
+        "unknown: source, and channel, entered as aeron:udp?alias=recovered-channel-unknown"
+        in outcome.out
+    )
     assert "guessed: start and stop time" in outcome.out
     found = _descriptors(golden)
     # The files of the third recording that were detached are at its beginning again.
@@ -219,7 +222,7 @@ def test_a_message_of_several_fragments_tells_the_mtu(tool, tmp_path):
 def test_checksums_are_not_taken_for_session_ids(tool, tmp_path):
     end = own.write(tmp_path, 0, own.stream(LENGTHS, checksummed=True))
     outcome, entry = _recovered(tool, tmp_path)
-    assert "its frames have CRC-32 checksums in place of session ids" in outcome.out
+    assert "the frames contain CRC-32 checksums instead of session ids" in outcome.out
     # Padding keeps it.
     assert entry.descriptor.session_id == own.SESSION_ID
     assert entry.descriptor.stop_position == end
@@ -240,7 +243,7 @@ def test_a_torn_last_frame_is_left_out(tool, tmp_path):
     before = _segments(tmp_path)
     outcome, entry = _recovered(tool, tmp_path)
     assert entry.descriptor.stop_position == end
-    assert f"its last frame, at position {end}, may be torn" in outcome.out
+    assert f"the last frame, at position {end}, may be torn" in outcome.out
     assert _segments(tmp_path) == before
 
 
@@ -254,7 +257,7 @@ def test_a_frame_that_is_not_sound_ends_a_recording(tool, tmp_path):
     path.write_bytes(content)
     outcome, entry = _recovered(tool, tmp_path)
     assert entry.descriptor.stop_position == position
-    assert f"it ends early: the frame at position {position}" in outcome.out
+    assert f"the recording ends early: the frame at position {position}" in outcome.out
 
 
 @pytest.mark.parametrize("fault", ["missing", "hole"])
@@ -270,7 +273,7 @@ def test_a_gap_leaves_the_run_that_goes_on_to_the_end(tool, tmp_path, fault):
     outcome, entry = _recovered(tool, tmp_path)
     assert entry.descriptor.start_position == 2 * own.SEGMENT
     assert entry.descriptor.stop_position == end
-    assert "not part of the recording any more, but kept: 0-0.rec" in outcome.out
+    assert "kept, but no longer part of the recording: 0-0.rec" in outcome.out
     assert _segments(tmp_path) == before
 
 
@@ -288,7 +291,7 @@ def test_files_without_a_frame_are_entered_as_invalid(tool, tmp_path):
     (tmp_path / "5-0.rec").mkdir()
     outcome, entry = _recovered(tool, tmp_path)
     assert outcome.code == 2
-    assert outcome.out.count("INVALID, its files could not be made sense of") == 3
+    assert outcome.out.count("INVALID, its segment files cannot be used") == 3
     assert entry.state == RecordingState.INVALID
     with Catalog(tmp_path) as catalog:
         assert [each.recording_id for each in catalog.entries()] == [0, 4, 5]
@@ -315,7 +318,7 @@ def test_an_archive_that_is_active_is_not_touched(tool, golden):
     put_mark_file(golden, now_ms(), pid=77)
     outcome = tool("recover")
     assert outcome.code == 2
-    assert "its archive lives, as process 77" in outcome.err
+    assert "the archive is running as process 77" in outcome.err
     put_mark_file(golden, -1)
     lock = mark_file.lock(golden)
     outcome = tool("recover")
@@ -328,7 +331,7 @@ def test_an_archive_that_is_active_is_not_touched(tool, golden):
 def test_nothing_to_recover_from_is_told(tool, tmp_path):
     outcome = tool("recover")
     assert outcome.code == 1
-    assert "there is no archive: no archive.catalog, no segment file" in outcome.err
+    assert "expected an archive, found no archive.catalog and no segment file" in outcome.err
     shutil.rmtree(tmp_path)
     assert tool("recover").code == 1
 

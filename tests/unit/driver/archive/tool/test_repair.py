@@ -1,4 +1,4 @@
-"""verify, checksum and delete-orphans: the golden archive, and every way to be wrong."""
+"""verify, checksum and delete-orphans, with the golden archive and with every kind of fault."""
 
 import io
 import os
@@ -35,7 +35,7 @@ def _patch(path, at, content):
 
 @pytest.fixture
 def ours(tmp_path):
-    """An archive with one whole recording of two and a bit segments. Gives (folder, end)."""
+    """An archive with one recording of more than two segments. Returns (folder, end)."""
     end = own.write(tmp_path, 0, own.stream(LENGTHS))
     assert end > 131_072
     with CatalogWriter.create(tmp_path, CatalogOptions(checksum=CRC_32C)) as catalog:
@@ -56,7 +56,7 @@ def test_the_golden_archive_is_whole_and_stays_as_it_is(tool, golden, words):
 def test_checksums_that_were_written_are_those_that_are_found(tool, golden):
     sound = tool("verify", "-a", "--checksum", "CRC-32C", "--read-only")
     assert sound.code == 2
-    assert sound.out.count("the checksum of its catalog entry is not its CRC-32C") == 3
+    assert sound.out.count("the CRC-32C checksum of the catalog entry does not match") == 3
     assert tool("checksum", "CRC-32C", "-a").code == 0
     assert tool("verify", "-a", "--checksum", "CRC-32C").code == 0
     path = golden / "1-131072.rec"
@@ -65,7 +65,7 @@ def test_checksums_that_were_written_are_those_that_are_found(tool, golden):
     assert tool("verify", "-a").code == 0
     outcome = tool("verify", "-a", "--checksum", "CRC-32C")
     assert outcome.code == 2
-    assert "1-131072.rec: the frame at position 131072 is not sound: its checksum" in outcome.out
+    assert "1-131072.rec: invalid frame at position 131072: checksum" in outcome.out
     assert _states(golden) == ["VALID", "INVALID", "VALID"]
     _patch(path, 40, content[40:41])
     assert "recording 1: OK (marked valid)" in tool("verify", "-a", "--checksum", "CRC-32C").out
@@ -77,7 +77,7 @@ def test_a_recording_without_files_gets_no_checksums(tool, golden):
         path.unlink()
     outcome = tool("checksum", "CRC-32")
     assert outcome.code == 2
-    assert outcome.err == "recording 0: it has no segment files\n"
+    assert outcome.err == "recording 0: expected segment files, found none\n"
     assert outcome.out.count("CRC-32 written") == 2
 
 
@@ -86,14 +86,14 @@ def test_only_the_last_file_is_looked_at_unless_all_are_asked_for(tool, golden):
     assert tool("verify").code == 0
     outcome = tool("verify", "-a")
     assert outcome.code == 2
-    assert "1-0.rec: the frame at position 0 is not sound: its term offset" in outcome.out
+    assert "1-0.rec: invalid frame at position 0: term offset" in outcome.out
 
 
 def test_a_hole_in_a_file_is_found(tool, golden):
     _patch(golden / "1-0.rec", 0, bytes(131_072))
     outcome = tool("verify", "-a")
     assert outcome.code == 2
-    assert "1-0.rec: its data ends at position 0, expected 131072" in outcome.out
+    assert "1-0.rec: the data ends at position 0, expected 131072" in outcome.out
 
 
 def test_checksums_are_written_whatever_of_a_file_is_read_at_once(tool, golden, monkeypatch):
@@ -109,7 +109,7 @@ def test_a_missing_file_is_found_and_harms_no_other_recording(tool, golden, name
     outcome = tool("verify")
     assert outcome.code == 2
     assert outcome.out == (
-        f"recording 0: OK\nrecording 1: NOT VALID: its segment file {name} is missing "
+        f"recording 0: OK\nrecording 1: NOT VALID: missing segment file {name} "
         "(marked invalid)\nrecording 2: OK\n"
     )
     assert tool("count").out == "2\n"
@@ -130,11 +130,11 @@ def test_a_file_that_belongs_to_no_position_proves_nothing(tool, golden):
 def test_a_recording_that_was_not_stopped_is(tool, ours):
     folder, end = ours
     with CatalogWriter(folder) as catalog:
-        catalog.stopped(0, -1, -1)
+        catalog.record_stop(0, -1, -1)
     assert tool("verify", "--read-only").out == "recording 0: OK\n"
     assert _stop(folder) == -1
     outcome = tool("verify")
-    assert outcome.out == f"recording 0: OK (stop position -1 became {end})\n"
+    assert outcome.out == f"recording 0: OK (stop position -1 changed to {end})\n"
     assert _stop(folder) == end
 
 
@@ -146,10 +146,12 @@ def test_a_last_frame_that_may_be_torn_is_cut_off_only_by_consent(tool, ours):
     assert last // 4096 != (last + 1407) // 4096
     kept = tool("verify", "--keep", "--json").document["recordings"][0]
     assert kept["is_whole"] is False
-    assert kept["fault"] == f"its last frame, at position {last}, may be torn"
+    assert kept["fault"] == f"the last frame, at position {last}, may be torn"
     assert _states(folder) == ["INVALID"]
     outcome = tool("verify", "--truncate")
-    assert f"cut off at {last}; stop position {end} became {last}; marked valid" in outcome.out
+    assert (
+        f"truncated at {last}; stop position {end} changed to {last}; marked valid" in outcome.out
+    )
     assert path.stat().st_size == own.SEGMENT
     assert not any(path.read_bytes()[last - 131_072 :])
     assert tool("verify", "-a").out == "recording 0: OK\n"
@@ -161,7 +163,7 @@ def test_data_that_ends_before_the_stop_is_no_new_stop_without_consent(tool, our
     _patch(folder / "0-131072.rec", last - 131_072, bytes(4))
     outcome = tool("verify", "--keep")
     assert outcome.code == 2
-    assert f"its data ends at {last}, before its stop {end}" in outcome.out
+    assert f"the data ends at {last}, before the stop position {end}" in outcome.out
     assert _stop(folder) == end
     assert tool("verify", "--truncate").code == 0
     assert _stop(folder) == last
@@ -174,7 +176,7 @@ def test_data_that_ends_before_the_stop_is_no_new_stop_without_consent(tool, our
         (1, 64, "start position 1"),
         (64, 32, "stop position 32"),
         (0, 33, "stop position 33"),
-        (0, 1 << 40, "is missing"),
+        (0, 1 << 40, "missing segment file"),
     ],
 )
 def test_positions_that_cannot_be_are_found(tool, tmp_path, start, stop, fault):
@@ -252,7 +254,7 @@ def test_a_directory_that_may_not_be_written_is_told(tool, golden, monkeypatch):
     monkeypatch.setattr(os, "open", refuse)
     outcome = tool("verify")
     assert outcome.code == 2
-    assert "archive.catalog: Read-only file system; to look only, use --read-only" in outcome.err
+    assert "archive.catalog: Read-only file system; use --read-only to check" in outcome.err
     assert tool("verify", "--read-only").code == 0
     assert tool("mark-invalid", 0).code == 2
 

@@ -1,4 +1,4 @@
-"""`archive run`: what is wrong with its command line or its surroundings is said in a line."""
+"""`archive run`: errors of the command line or environment are reported in one line."""
 
 import signal
 from contextlib import nullcontext
@@ -24,7 +24,7 @@ CHANNELS = (
 
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
-    """Run the verb; the process keeps its signals."""
+    """Run the command; the process keeps its signal handlers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AERON_DIR", str(tmp_path / "aeron"))
     monkeypatch.setenv("AERON_DRIVER_TIMEOUT", "1")
@@ -69,8 +69,8 @@ def test_without_a_driver_it_says_so_and_leaves_no_archive(run, tmp_path):
     assert not list((tmp_path / "aeron-archive").iterdir())
 
 
-def left(why):
-    """What an archive's conductor raises when its client is closed for good."""
+def client_closed(why):
+    """Return the error of an archive's conductor whose client was closed."""
     failure = ArchiveFailure(f"the client of the media driver: {why}")
     failure.__cause__ = why
     return failure
@@ -79,10 +79,10 @@ def left(why):
 @pytest.mark.parametrize(
     ("failure", "expected"),
     [
-        (left(ConductorServiceTimeoutError("no turn for 11 s")), GAVE_UP_EXIT_CODE),
-        (left(DriverTimeoutError("no heartbeat for 10 s")), GAVE_UP_EXIT_CODE),
+        (client_closed(ConductorServiceTimeoutError("no turn for 11 s")), GAVE_UP_EXIT_CODE),
+        (client_closed(DriverTimeoutError("no heartbeat for 10 s")), GAVE_UP_EXIT_CODE),
         (DriverTimeoutError("no heartbeat for 10 s"), GAVE_UP_EXIT_CODE),
-        (left(BroadcastLappedError("the driver said too much")), 2),
+        (client_closed(BroadcastLappedError("the driver said too much")), 2),
         (OSError("a disk broke"), 2),
     ],
 )
@@ -91,7 +91,7 @@ def test_one_that_cannot_go_on_says_whether_it_was_left(run, monkeypatch, failur
     monkeypatch.setattr(running, "Archive", lambda settings: nullcontext(archive))
     code, _, err = run(*CHANNELS)
     assert code == expected
-    assert err.endswith(f"the archive cannot go on: {failure}\n")
+    assert err.endswith(f"the archive has failed: {failure}\n")
 
 
 def test_its_settings_are_listed(run):

@@ -1,4 +1,6 @@
-"""Handlers of the program: called, contained, and kept from changing what is being changed."""
+"""Handlers of the program: when they are called, their exceptions, and calls that they must not
+make.
+"""
 
 import logging
 import re
@@ -30,14 +32,14 @@ def both_ends(tmp_path, monkeypatch):
         yield made
 
 
-def say(driver, response):
-    """Let the driver say something of its own accord."""
+def send_response(driver, response):
+    """Let the driver transmit a message."""
     content = np.frombuffer(response.encode(), np.uint8).copy()
     broadcast.transmit(driver.cnc.to_clients, int(response.TYPE_ID), content, 0, content.size)
 
 
-def tries(client, subscription):
-    """Everything that a handler of the conductor may not do, each noted when it is refused."""
+def forbidden_calls(client, subscription):
+    """Make every call that a handler of the conductor must not make; record each refusal."""
     calls = [
         lambda: client.add_publication(CHANNEL, STREAM),
         lambda: client.add_exclusive_publication(CHANNEL, STREAM),
@@ -60,13 +62,13 @@ def tries(client, subscription):
     return refused, len(calls)
 
 
-def test_a_handler_may_not_change_what_the_conductor_is_changing(both_ends):
+def test_a_handler_must_not_change_the_conductor(both_ends):
     client = both_ends.connect()
     made, seen = [], []
     made.append(
         client.add_subscription(
             CHANNEL, STREAM,
-            on_available_image=lambda image: seen.append(tries(client, lambda: made)),
+            on_available_image=lambda image: seen.append(forbidden_calls(client, lambda: made)),
         )
     )  # fmt: skip
     client.add_exclusive_publication(CHANNEL, STREAM)
@@ -78,15 +80,15 @@ def test_a_handler_may_not_change_what_the_conductor_is_changing(both_ends):
     assert both_ends.errors == []
 
 
-def test_a_correlation_id_is_there_for_a_handler_and_for_whoever_else_asks_meanwhile(both_ends):
+def test_handlers_and_other_threads_get_distinct_correlation_ids(both_ends):
     client, ids = both_ends.connect(), []
 
-    def ask():
+    def take_id():
         ids.append(client.next_correlation_id())
 
     def handler(image):
-        ask()
-        other = threading.Thread(target=ask)
+        take_id()
+        other = threading.Thread(target=take_id)
         other.start()
         other.join(30)
 
@@ -100,7 +102,7 @@ def test_a_correlation_id_is_there_for_a_handler_and_for_whoever_else_asks_meanw
     assert both_ends.errors == []
 
 
-def test_what_a_handler_raises_goes_to_the_error_handler_and_the_client_goes_on(both_ends):
+def test_an_exception_of_a_handler_goes_to_the_error_handler_and_the_client_continues(both_ends):
     client = both_ends.connect(on_available_image=lambda image: 1 // 0)
     subscription = client.add_subscription(CHANNEL, STREAM)
     client.add_exclusive_publication(CHANNEL, STREAM)
@@ -111,7 +113,7 @@ def test_what_a_handler_raises_goes_to_the_error_handler_and_the_client_goes_on(
 
 
 @pytest.mark.parametrize("ends", ["subscription", "client"])
-def test_closing_tells_that_the_images_are_gone(both_ends, ends):
+def test_closing_calls_the_unavailable_image_handlers(both_ends, ends):
     gone = []
     client = both_ends.connect(on_unavailable_image=gone.append)
     subscription = client.add_subscription(CHANNEL, STREAM)
@@ -122,7 +124,7 @@ def test_closing_tells_that_the_images_are_gone(both_ends, ends):
     assert image.is_closed
 
 
-def test_counters_that_come_and_go_are_told_to_all_who_asked(both_ends):
+def test_all_counter_handlers_are_called(both_ends):
     first, second = both_ends.connect(), both_ends.connect()
     come, gone = [], []
     first.add_available_counter_handler(lambda reader, *ids: come.append(ids))
@@ -138,7 +140,7 @@ def test_counters_that_come_and_go_are_told_to_all_who_asked(both_ends):
     assert gone == [(counter.registration_id, counter.counter_id)]
 
 
-def test_handlers_of_the_context_are_told_too(both_ends):
+def test_handlers_of_the_context_are_called(both_ends):
     come, gone, closed = [], [], []
     client = both_ends.connect(
         on_available_counter=lambda *ids: come.append(ids),
@@ -157,7 +159,7 @@ def test_handlers_of_the_context_are_told_too(both_ends):
     assert closed == [True, True]
 
 
-def test_a_client_that_the_driver_lost_is_reported_once_with_its_code(both_ends):
+def test_a_client_timeout_is_reported_once_with_its_code(both_ends):
     closed = []
     client = both_ends.connect(on_close=lambda: closed.append(True))
     both_ends.driver.cnc.set_closed()
@@ -174,7 +176,7 @@ def test_a_client_that_the_driver_lost_is_reported_once_with_its_code(both_ends)
     ("silence_ns", "kind", "code"),
     [(0, ClientTimeoutError, 1001), (11 * SECOND, ConductorServiceTimeoutError, 1002)],
 )
-def test_each_end_of_a_client_has_its_own_error(both_ends, silence_ns, kind, code):
+def test_each_termination_of_a_client_has_its_own_error(both_ends, silence_ns, kind, code):
     client = both_ends.connect()
     client.add_publication(CHANNEL, STREAM)
     if silence_ns:
@@ -197,7 +199,7 @@ def test_the_error_handler_may_close_the_client(both_ends):
     assert client.is_closed
 
 
-def test_a_closed_client_refuses_everything(both_ends):
+def test_a_closed_client_refuses_every_call(both_ends):
     client = both_ends.connect()
     counter = client.add_counter(1001)
     subscription = client.add_subscription(CHANNEL, STREAM)
@@ -216,7 +218,7 @@ def test_a_closed_client_refuses_everything(both_ends):
 
 
 @pytest.mark.parametrize("kind", ["subscription", "publication"])
-def test_what_is_closed_takes_no_destination(both_ends, kind):
+def test_a_closed_resource_refuses_destinations(both_ends, kind):
     client = both_ends.connect()
     add = client.add_subscription if kind == "subscription" else client.add_publication
     made = add(CHANNEL, STREAM)
@@ -227,7 +229,7 @@ def test_what_is_closed_takes_no_destination(both_ends, kind):
 
 
 @pytest.mark.parametrize("counter_id", [-1, 10_000_000])
-def test_a_counter_that_cannot_be_is_not_believed(both_ends, counter_id):
+def test_a_counter_id_out_of_range_is_reported(both_ends, counter_id):
     client = both_ends.connect()
     subscription = client.add_subscription(CHANNEL, STREAM)
     client.add_publication(CHANNEL, STREAM + 1)
@@ -235,20 +237,20 @@ def test_a_counter_that_cannot_be_is_not_believed(both_ends, counter_id):
     said = AvailableImage(
         5, 6, STREAM, subscription.registration_id, counter_id, str(log), "10.0.0.1:1"
     )
-    say(both_ends.driver, said)
+    send_response(both_ends.driver, said)
     client.invoke()
     assert subscription.images == ()
     assert len(both_ends.errors) == 1
-    assert f"the driver named counter {counter_id}, expected" in str(both_ends.errors[0])
+    assert f"the driver sent counter id {counter_id}, expected" in str(both_ends.errors[0])
 
 
 @pytest.mark.parametrize("content", [b"", b"no log", bytes(200_704)])
-def test_a_file_that_is_no_log_is_reported_and_passed_over(both_ends, content):
+def test_an_invalid_log_file_is_reported_and_ignored(both_ends, content):
     client = both_ends.connect()
     subscription = client.add_subscription(CHANNEL, STREAM)
     path = both_ends.folder / "image.logbuffer"
     path.write_bytes(content)
-    say(
+    send_response(
         both_ends.driver,
         AvailableImage(5, 6, STREAM, subscription.registration_id, 50, str(path), "10.0.0.1:1"),
     )
@@ -258,19 +260,19 @@ def test_a_file_that_is_no_log_is_reported_and_passed_over(both_ends, content):
     assert not client.is_closed
 
 
-def test_a_failed_socket_is_told_to_whoever_uses_its_channel(both_ends):
+def test_a_channel_endpoint_error_is_reported_to_users_of_the_channel(both_ends):
     client = both_ends.connect()
     publication = client.add_publication(CHANNEL, STREAM)
     for status_id in (publication.channel_status_id, 10_000):
         said = ErrorResponse(status_id, ErrorCode.CHANNEL_ENDPOINT_ERROR, "socket broke")
-        say(both_ends.driver, said)
+        send_response(both_ends.driver, said)
     client.invoke()
     (error,) = both_ends.errors
     assert isinstance(error, ChannelEndpointError)
     assert (error.status_counter_id, error.code) == (publication.channel_status_id, 4)
 
 
-def test_a_receivers_error_is_told_for_publications_of_this_client_only(both_ends):
+def test_a_publication_error_is_reported_for_publications_of_this_client_only(both_ends):
     told = []
     client = both_ends.connect(publication_error_handler=told.append)
     publication = client.add_publication(CHANNEL, STREAM)
@@ -279,12 +281,12 @@ def test_a_receivers_error_is_told_for_publications_of_this_client_only(both_end
         return PublicationError(registration_id, -1, 1, STREAM, 2, 3, "10.0.0.1", 4, 13, "no")
 
     for registration_id in (publication.original_registration_id, 10_000):
-        say(both_ends.driver, said(registration_id))
+        send_response(both_ends.driver, said(registration_id))
     client.invoke()
     assert told == [said(publication.original_registration_id)]
 
 
-def test_a_response_that_contradicts_itself_is_reported_and_passed_over(both_ends):
+def test_a_malformed_response_is_reported_and_ignored(both_ends):
     client = both_ends.connect()
     broadcast.transmit(both_ends.driver.cnc.to_clients, 0x0F02, np.zeros(8, np.uint8), 0, 8)
     client.invoke()

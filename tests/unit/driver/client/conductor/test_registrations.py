@@ -1,4 +1,4 @@
-"""Commands and their answers: taken once, timed out, abandoned, undone when they come too late."""
+"""Commands and their responses: taken once, timed out, abandoned, undone when they are late."""
 
 import pytest
 
@@ -13,7 +13,7 @@ ID, OTHER = 7, 8
 DEADLINE_NS, TIMEOUT_MS = 1_000, 10
 
 
-class Desk:
+class RegistrationTable:
     def __init__(self):
         self.errors, self.undone = [], []
         self.all = Registrations(self.errors.append)
@@ -35,85 +35,85 @@ class Desk:
 
 
 @pytest.fixture
-def desk():
-    return Desk()
+def table():
+    return RegistrationTable()
 
 
-def test_an_answer_is_made_into_a_value_and_taken_once(desk):
-    desk.add(complete=lambda answer: answer.correlation_id * 2)
-    assert desk.all.take(ID) is None
-    assert desk.all.is_active(ID)
-    assert desk.all.has_active
-    desk.succeed(OTHER)
-    assert desk.all.is_active(ID)
-    desk.succeed()
-    assert not desk.all.is_active(ID)
-    assert not desk.all.has_active
-    assert desk.all.take(ID).value == 2 * ID
-    assert desk.all.take(ID) is None
-    assert desk.errors == desk.undone == []
+def test_a_response_is_completed_and_taken_once(table):
+    table.add(complete=lambda answer: answer.correlation_id * 2)
+    assert table.all.take(ID) is None
+    assert table.all.is_active(ID)
+    assert table.all.has_active
+    table.succeed(OTHER)
+    assert table.all.is_active(ID)
+    table.succeed()
+    assert not table.all.is_active(ID)
+    assert not table.all.has_active
+    assert table.all.take(ID).value == 2 * ID
+    assert table.all.take(ID) is None
+    assert table.errors == table.undone == []
 
 
-def test_a_refusal_carries_code_and_command(desk):
-    desk.add()
-    desk.refuse()
-    error = desk.all.take(ID).error
+def test_an_error_response_has_code_and_command(table):
+    table.add()
+    table.refuse()
+    error = table.all.take(ID).error
     assert isinstance(error, RegistrationError)
     assert (error.code, error.correlation_id) == (ErrorCode.INVALID_CHANNEL, ID)
-    assert desk.undone == []
+    assert table.undone == []
 
 
-def test_a_refusal_that_nobody_collects_is_reported(desk):
-    desk.add(is_collected=False)
-    desk.refuse()
-    assert [error.correlation_id for error in desk.errors] == [ID]
-    assert desk.all.find(ID) is None
-    desk.add(OTHER, is_collected=False)
-    desk.succeed(OTHER)
-    assert len(desk.errors) == 1
-    assert desk.all.find(OTHER) is None
+def test_an_error_that_is_not_collected_is_reported(table):
+    table.add(is_collected=False)
+    table.refuse()
+    assert [error.correlation_id for error in table.errors] == [ID]
+    assert table.all.find(ID) is None
+    table.add(OTHER, is_collected=False)
+    table.succeed(OTHER)
+    assert len(table.errors) == 1
+    assert table.all.find(OTHER) is None
 
 
-def test_a_success_that_we_cannot_use_is_undone(desk):
+def test_a_success_that_cannot_be_completed_is_undone(table):
     def complete(answer):
         raise StorageError("no such log")
 
-    desk.add(complete=complete)
-    desk.succeed()
-    error = desk.all.take(ID).error
+    table.add(complete=complete)
+    table.succeed()
+    error = table.all.take(ID).error
     assert isinstance(error, ClientError)
     assert "no such log" in str(error)
-    assert desk.undone == [ID]
+    assert table.undone == [ID]
 
 
-def test_a_late_answer_is_undone_and_a_late_refusal_is_not(desk):
+def test_a_late_success_is_undone_and_a_late_error_is_not(table):
     for correlation_id in (ID, OTHER):
-        desk.add(correlation_id)
-    desk.all.on_timer(DEADLINE_NS, TIMEOUT_MS)
-    assert desk.all.is_active(ID)
-    desk.all.on_timer(DEADLINE_NS + 1, TIMEOUT_MS)
-    assert isinstance(desk.all.take(ID).error, CommandTimeoutError)
-    assert desk.undone == []
-    desk.succeed(ID)
-    desk.refuse(OTHER)
-    desk.succeed(ID)
-    assert desk.undone == [ID]
+        table.add(correlation_id)
+    table.all.on_timer(DEADLINE_NS, TIMEOUT_MS)
+    assert table.all.is_active(ID)
+    table.all.on_timer(DEADLINE_NS + 1, TIMEOUT_MS)
+    assert isinstance(table.all.take(ID).error, CommandTimeoutError)
+    assert table.undone == []
+    table.succeed(ID)
+    table.refuse(OTHER)
+    table.succeed(ID)
+    assert table.undone == [ID]
 
 
-def test_what_is_abandoned_is_undone_when_it_comes(desk):
-    desk.add()
-    desk.all.abandon(ID)
-    desk.all.abandon(OTHER)
-    assert desk.all.find(ID) is None
-    desk.succeed()
-    assert desk.undone == [ID]
+def test_an_abandoned_command_is_undone_when_its_response_arrives(table):
+    table.add()
+    table.all.abandon(ID)
+    table.all.abandon(OTHER)
+    assert table.all.find(ID) is None
+    table.succeed()
+    assert table.undone == [ID]
 
 
-def test_a_driver_that_never_answers_does_not_fill_our_memory(desk, monkeypatch):
+def test_an_unresponsive_driver_does_not_fill_the_memory(table, monkeypatch):
     monkeypatch.setattr(module, "ABANDONED_MAX", 3)
     for correlation_id in range(5):
-        desk.add(correlation_id)
-        desk.all.abandon(correlation_id)
+        table.add(correlation_id)
+        table.all.abandon(correlation_id)
     for correlation_id in range(5):
-        desk.succeed(correlation_id)
-    assert desk.undone == [2, 3, 4]
+        table.succeed(correlation_id)
+    assert table.undone == [2, 3, 4]

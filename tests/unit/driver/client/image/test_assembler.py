@@ -1,4 +1,4 @@
-"""Fragments become messages; what lost a fragment is dropped whole and nothing else is."""
+"""Fragments are reassembled; exactly the messages with a lost fragment are dropped."""
 
 import pytest
 from hypothesis import given
@@ -23,7 +23,7 @@ def header_of(flags, session_id, position, begin=0, reserved_value=0):
 
 
 class Assembled:
-    """An assembler, what it handed out, and the position of each session's stream."""
+    """An assembler, the messages it delivered, and the position of each stream."""
 
     def __init__(self, kind=FragmentAssembler, answers=()):
         self.messages, self.headers, self._at = [], [], {}
@@ -53,7 +53,7 @@ def flags_of(index, count):
 
 
 @pytest.mark.parametrize("kind", [FragmentAssembler, ControlledFragmentAssembler])
-def test_a_message_in_one_fragment_is_handed_on_without_a_copy(kind):
+def test_an_unfragmented_message_is_passed_on_without_a_copy(kind):
     seen = []
     payload, header = memoryview(b"whole"), header_of(UNFRAGMENTED, 1, 64)
     kind(lambda *given: seen.append(given))(payload, header)
@@ -70,7 +70,7 @@ def test_a_message_in_one_fragment_is_handed_on_without_a_copy(kind):
         ImageControlledFragmentAssembler,
     ],
 )
-def test_fragments_are_joined_and_the_header_tells_of_the_whole(kind):
+def test_fragments_are_reassembled_and_the_header_describes_the_message(kind):
     made = Assembled(kind)
     made.give(b"before", UNFRAGMENTED)
     made.give(b"ab", BEGIN, reserved_value=5)
@@ -83,7 +83,7 @@ def test_fragments_are_joined_and_the_header_tells_of_the_whole(kind):
     assert (whole.position, whole.session_id, whole.stream_id) == (4 * 64, 1, STREAM_ID)
 
 
-def test_a_message_that_lost_its_middle_is_dropped_whole():
+def test_a_message_without_its_middle_is_dropped():
     made = Assembled()
     made.give(b"ab", BEGIN)
     made.give(b"cd", 0, is_lost=True)
@@ -93,7 +93,7 @@ def test_a_message_that_lost_its_middle_is_dropped_whole():
     assert made.messages == [b"next"]
 
 
-def test_a_message_that_lost_its_begin_is_dropped_whole():
+def test_a_message_without_its_begin_is_dropped():
     made = Assembled()
     made.give(b"ab", BEGIN, is_lost=True)
     made.give(b"c", END)
@@ -102,7 +102,7 @@ def test_a_message_that_lost_its_begin_is_dropped_whole():
     assert made.messages == [b"de"]
 
 
-def test_a_message_that_lost_its_end_makes_room_for_the_next():
+def test_a_message_without_its_end_is_replaced_by_the_next():
     made = Assembled()
     made.give(b"ab", BEGIN)
     made.give(b"c", END, is_lost=True)
@@ -120,7 +120,7 @@ def test_the_end_of_another_message_does_not_complete_one():
     assert made.messages == []
 
 
-def test_a_message_that_grows_beyond_what_a_stream_can_carry_is_dropped(monkeypatch):
+def test_a_message_beyond_the_maximum_length_is_dropped(monkeypatch):
     monkeypatch.setattr(assemblers, "MESSAGE_LENGTH_MAX", 100)
     made = Assembled()
     for size, expected in ((50, [100]), (51, [100])):
@@ -139,11 +139,11 @@ def test_sessions_do_not_mix():
 
 
 @pytest.mark.parametrize("kind", [FragmentAssembler, ImageFragmentAssembler])
-def test_what_a_gone_session_had_begun_is_forgotten(kind):
+def test_the_partial_message_of_an_unavailable_session_is_freed(kind):
     made = Assembled(kind)
     made.give(b"a", BEGIN)
-    made.assembler.forget(1)
-    made.assembler.forget(2)
+    made.assembler.free_session_buffer(1)
+    made.assembler.free_session_buffer(2)
     made.give(b"b", END)
     made.give(b"c", BEGIN)
     made.assembler.clear()
@@ -151,7 +151,7 @@ def test_what_a_gone_session_had_begun_is_forgotten(kind):
     assert made.messages == []
 
 
-def test_an_aborted_message_is_handed_over_again_with_its_last_fragment():
+def test_an_aborted_message_is_delivered_again_with_its_last_fragment():
     made = Assembled(ControlledFragmentAssembler, [Action.ABORT, Action.ABORT, Action.COMMIT])
     assert made.give(b"ab", BEGIN) == Action.CONTINUE
     assert made.give(b"cd", 0) == Action.CONTINUE
@@ -180,7 +180,7 @@ def test_a_handler_may_keep_the_view_of_an_aborted_message():
     st.lists(st.lists(st.binary(min_size=0, max_size=70), min_size=1, max_size=5), max_size=12),
     st.data(),
 )
-def test_exactly_the_messages_that_lost_nothing_come_out(messages, data):
+def test_exactly_the_complete_messages_are_delivered(messages, data):
     places = [(m, f) for m, fragments in enumerate(messages) for f in range(len(fragments))]
     lost = data.draw(st.sets(st.sampled_from(places)) if places else st.just(set()))
     plain, controlled = Assembled(), Assembled(ControlledFragmentAssembler)

@@ -1,4 +1,4 @@
-"""A thread reads and writes while another closes: every call ends well, and no memory is missed."""
+"""One thread reads or writes while another closes: no call fails or accesses unmapped memory."""
 
 import threading
 
@@ -33,7 +33,7 @@ def readers(image):
 
 
 @pytest.mark.parametrize("way", list(readers(None)))
-def test_an_image_may_close_at_any_moment_of_a_poll(tmp_path, way):
+def test_an_image_may_close_at_any_time_during_a_poll(tmp_path, way):
     for number in range(ROUNDS):
         folder = tmp_path / str(number)
         folder.mkdir()
@@ -68,7 +68,7 @@ def claimed(publication):
 
 
 @pytest.mark.parametrize("way", ["offer", "supplied", "parts", "batch", "claim", "padding"])
-def test_a_publication_may_close_at_any_moment_of_an_offer(tmp_path, way):
+def test_a_publication_may_close_at_any_time_during_an_offer(tmp_path, way):
     batch, lengths = np.zeros(64, np.uint8), np.array([32, 32], np.int64)
     for number in range(ROUNDS):
         folder = tmp_path / str(number)

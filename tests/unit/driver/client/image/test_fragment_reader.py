@@ -1,4 +1,4 @@
-"""Actions, bounds, peeks, batches and compiled handlers, each against the obvious walk."""
+"""Actions, bounds, peeks, batches and compiled handlers, compared with a simple reference."""
 
 import os
 import tempfile
@@ -37,8 +37,8 @@ def collect(stream, limit=10):
     return seen
 
 
-class Answering:
-    """A controlled handler that gives its answers in turn, and what it saw."""
+class ScriptedHandler:
+    """A controlled handler that returns the given actions and records its fragments."""
 
     def __init__(self, stream, answers=()):
         self._stream, self._answers = stream, list(answers)
@@ -52,7 +52,7 @@ class Answering:
 
 
 def written(frames, position):
-    """A stream that holds these frames, and an image that stands at `position`."""
+    """A stream with these frames, and an image at `position`."""
     with tempfile.TemporaryDirectory() as folder:
         stream = OwnStream(Path(folder))
     for payload, is_padding in frames:
@@ -71,11 +71,11 @@ def positions_in(frames):
 
 @settings(deadline=None, max_examples=60)
 @given(FRAMES, ANSWERS, st.integers(0, 12), st.data())
-def test_a_controlled_poll_is_the_obvious_walk(frames, answers, fragment_limit, data):
+def test_a_controlled_poll_agrees_with_the_reference(frames, answers, fragment_limit, data):
     position = data.draw(positions_in(frames))
     limit = data.draw(positions_in(frames)) + data.draw(st.integers(-40, 40))
     stream = written(frames, position)
-    made = Answering(stream, answers)
+    made = ScriptedHandler(stream, answers)
     count = stream.image.bounded_controlled_poll(made, limit, fragment_limit)
     handed, told, expected, reached, _ = naive.controlled_poll(
         frames, position, limit, fragment_limit, [answer.name for answer in answers]
@@ -86,11 +86,11 @@ def test_a_controlled_poll_is_the_obvious_walk(frames, answers, fragment_limit, 
 
 @settings(deadline=None, max_examples=40)
 @given(FRAMES, st.integers(0, 12), st.data())
-def test_a_bounded_poll_is_the_obvious_walk(frames, fragment_limit, data):
+def test_a_bounded_poll_agrees_with_the_reference(frames, fragment_limit, data):
     position = data.draw(positions_in(frames))
     limit = data.draw(positions_in(frames)) + data.draw(st.integers(-40, 40))
     stream = written(frames, position)
-    made = Answering(stream)
+    made = ScriptedHandler(stream)
     count = stream.image.bounded_poll(made, limit, fragment_limit)
     handed, told, expected, reached, _ = naive.controlled_poll(
         frames, position, limit, fragment_limit, []
@@ -101,12 +101,12 @@ def test_a_bounded_poll_is_the_obvious_walk(frames, fragment_limit, data):
 
 @settings(deadline=None, max_examples=40)
 @given(FRAMES, ANSWERS, st.data())
-def test_a_peek_is_the_obvious_walk_and_moves_nothing(frames, answers, data):
+def test_a_peek_agrees_with_the_reference_and_keeps_the_position(frames, answers, data):
     position = data.draw(positions_in(frames))
     initial = max(position, data.draw(positions_in(frames)))
     limit = data.draw(positions_in(frames))
     stream = written(frames, position)
-    made = Answering(stream, answers)
+    made = ScriptedHandler(stream, answers)
     reached = stream.image.controlled_peek(initial, made, limit)
     expected = naive.peek(frames, initial, limit, [answer.name for answer in answers])
     assert (made.handed, reached) == expected
@@ -115,7 +115,7 @@ def test_a_peek_is_the_obvious_walk_and_moves_nothing(frames, answers, data):
 
 @settings(deadline=None, max_examples=40)
 @given(FRAMES, st.integers(0, 12), st.integers(1, 12), st.data())
-def test_a_batch_holds_what_a_poll_would_hand_out(frames, fragment_limit, fragments_max, data):
+def test_a_batch_holds_the_fragments_of_a_poll(frames, fragment_limit, fragments_max, data):
     position = data.draw(positions_in(frames))
     stream = written(frames, position)
     batch = FragmentBatch(fragments_max, MTU)
@@ -129,22 +129,22 @@ def test_a_batch_holds_what_a_poll_would_hand_out(frames, fragment_limit, fragme
     assert stream.image.position == reached == stream.counted_position()
 
 
-def test_commit_shows_the_driver_how_far_it_is_while_the_poll_goes_on(stream):
+def test_commit_publishes_the_position_during_the_poll(stream):
     stream.write(b"1", b"2", b"3")
-    made = Answering(stream, [Action.CONTINUE, Action.COMMIT, Action.CONTINUE])
+    made = ScriptedHandler(stream, [Action.CONTINUE, Action.COMMIT, Action.CONTINUE])
     assert stream.image.controlled_poll(made) == 3
     assert made.counted == [0, 0, 2 * ONE]
     assert stream.counted_position() == 3 * ONE
 
 
-def test_what_was_aborted_comes_again(stream):
+def test_an_aborted_fragment_is_delivered_again(stream):
     stream.write(b"1", b"2")
-    assert stream.image.controlled_poll(Answering(stream, [None, Action.ABORT])) == 1
+    assert stream.image.controlled_poll(ScriptedHandler(stream, [None, Action.ABORT])) == 1
     assert stream.counted_position() == ONE
     assert collect(stream) == [b"2"]
 
 
-def test_a_fragment_whose_controlled_handler_raised_counts_as_read(stream):
+def test_a_fragment_counts_as_consumed_when_its_controlled_handler_raises(stream):
     stream.write(b"1", b"2")
 
     def handler(payload, header):
@@ -155,7 +155,7 @@ def test_a_fragment_whose_controlled_handler_raised_counts_as_read(stream):
     assert stream.counted_position() == ONE
 
 
-def test_a_poll_of_many_takes_several_walks(stream):
+def test_a_long_poll_takes_several_walks(stream):
     count = 2 * FRAMES_PER_WALK + 3
     stream.write(*[b"%d" % number for number in range(count)])
     assert collect(stream, 10_000) == [b"%d" % number for number in range(count)]
@@ -188,18 +188,18 @@ def test_a_poll_inside_a_handler_never_moves_the_position_back(stream):
     assert stream.counted_position() == 3 * ONE
 
 
-def test_a_peek_ends_behind_the_last_whole_message(stream):
+def test_a_peek_ends_after_the_last_complete_message(stream):
     stream.write(b"whole", bytes(3_000))
-    at = stream.image.controlled_peek(0, Answering(stream, [None, None, Action.BREAK]))
+    at = stream.image.controlled_peek(0, ScriptedHandler(stream, [None, None, Action.BREAK]))
     assert at == ONE
-    whole = stream.image.controlled_peek(at, Answering(stream))
+    whole = stream.image.controlled_peek(at, ScriptedHandler(stream))
     assert whole == stream.publication.position
     stream.image.position = at
     assert collect(stream, 1)[0] == bytes(MTU - 32)
 
 
 @pytest.mark.parametrize("position", [-32, 0, ONE - 1, ONE + 32 + 1, TERM_LENGTH + 32])
-def test_the_position_moves_only_to_where_a_frame_may_begin(stream, position):
+def test_the_position_can_only_be_set_to_a_frame_boundary(stream, position):
     stream.write(b"1", b"2")
     collect(stream, 1)
     with pytest.raises(ValueError, match=f"position {position}: expected"):
@@ -217,7 +217,7 @@ def test_the_position_may_be_set_ahead_in_the_term(stream, position):
     assert stream.image.position == stream.counted_position() == position
 
 
-def test_a_raw_poll_tells_where_the_bytes_lie_in_the_file(stream):
+def test_a_raw_poll_passes_the_location_in_the_file(stream):
     stream.write(b"1", b"22")
     told = []
 
@@ -240,13 +240,13 @@ def test_a_raw_poll_tells_where_the_bytes_lie_in_the_file(stream):
         os.fstat(descriptor)
 
 
-def test_a_batch_keeps_what_it_has_until_it_is_cleared(stream):
+def test_a_batch_keeps_its_fragments_until_it_is_cleared(stream):
     stream.write(b"1", b"22")
     batch = FragmentBatch(8, MTU)
     assert stream.image.poll_batch(batch, 1) == 1
     assert stream.image.poll_batch(batch) == 1
     assert (bytes(batch[0]), bytes(batch[1])) == (b"1", b"22")
-    with pytest.raises(IndexError, match="fragment 2 of 2"):
+    with pytest.raises(IndexError, match="fragment 2: expected 0 to 1"):
         batch[2]
     fragment = batch.fragments[1]
     assert (fragment.session_id, fragment.stream_id) == (SESSION_ID, STREAM_ID)
@@ -264,8 +264,8 @@ def test_a_batch_without_room_leaves_the_rest_in_the_log(stream):
     assert stream.image.poll_batch(batch) == 1
 
 
-def test_a_batch_that_could_never_hold_a_fragment_is_refused(stream):
-    with pytest.raises(ValueError, match="may have 1376 bytes"):
+def test_a_batch_too_small_for_a_fragment_is_refused(stream):
+    with pytest.raises(ValueError, match="expected at least 1376"):
         stream.image.poll_batch(FragmentBatch(8, MTU - 33))
     with pytest.raises(ValueError, match="at least 1"):
         FragmentBatch(0, MTU)
@@ -293,7 +293,7 @@ def test_a_compiled_handler_stops_at_the_limit_and_at_the_end_of_the_term(stream
     assert stream.image.poll_kernel(count_bytes, state) == 1
 
 
-def test_a_compiled_handler_may_answer_with_actions(stream):
+def test_a_compiled_handler_may_return_actions(stream):
     stream.write(b"1", b"2", b"3")
     answers = [0, Action.CONTINUE, Action.ABORT, Action.BREAK, Action.COMMIT]
     state = np.array(answers, dtype=np.int64)
@@ -304,7 +304,7 @@ def test_a_compiled_handler_may_answer_with_actions(stream):
     assert stream.image.poll_kernel(answer_from, state) == 1
 
 
-def test_a_fragment_whose_compiled_handler_raised_counts_as_read(stream):
+def test_a_fragment_counts_as_consumed_when_its_compiled_handler_raises(stream):
     stream.write(b"1", b"2", b"3", b"4")
     with pytest.raises(ValueError, match="third"):
         stream.image.poll_kernel(fail_at_third, np.zeros(1, np.int64))
@@ -324,7 +324,7 @@ def test_a_closed_image_reads_nothing(stream):
     assert stream.image.position == stream.counted_position() == 0
 
 
-def test_a_log_stays_readable_for_whoever_still_holds_a_piece_of_it(stream):
+def test_a_log_stays_readable_while_a_view_of_it_exists(stream):
     stream.write(b"kept")
     kept = []
     stream.image.poll(lambda payload, header: kept.append(payload))
@@ -335,7 +335,7 @@ def test_a_log_stays_readable_for_whoever_still_holds_a_piece_of_it(stream):
     assert stream.image._log.size == 0
 
 
-def test_what_a_closed_image_is_asked_it_answers_from_memory(stream):
+def test_a_closed_image_keeps_its_final_values(stream):
     stream.write(b"1")
     log, meta_at = stream.mapped.log, stream.mapped.meta_at
     descriptor.put_active_transport_count_release(log, meta_at, 2)

@@ -1,4 +1,4 @@
-"""Polling an image: what is handed out, where the position goes, what a failing handler costs."""
+"""Polling an image: delivered fragments, positions, and handlers that raise."""
 
 import pytest
 
@@ -27,7 +27,7 @@ def collect(stream, limit=10):
 
 
 def fill_term(stream):
-    """Write 64 messages of a 64th term each, but for the last, which is cut short by a PAD."""
+    """Write 64 messages of a 64th term each; a PAD truncates the last one."""
     size = TERM_LENGTH // 64
     stream.write(*[bytes(size - 32)] * 63, bytes(size - 96))
     stream.write(NEXT)
@@ -47,14 +47,14 @@ def test_fragments_come_in_order_with_their_headers(stream):
     assert seen == [(b"one", ONE, 0, 0xC0), (b"two", 2 * ONE, ONE, 0xC0)]
 
 
-def test_no_more_than_the_limit_is_handed_out(stream):
+def test_a_poll_delivers_no_more_than_the_limit(stream):
     stream.write(b"1", b"2", b"3")
     assert collect(stream, 2) == [b"1", b"2"]
     assert collect(stream, 2) == [b"3"]
     assert collect(stream, 2) == []
 
 
-def test_the_counter_moves_once_the_handlers_are_done(stream):
+def test_the_position_counter_is_stored_after_the_handlers(stream):
     stream.write(b"1", b"2")
     during = []
     stream.image.poll(lambda payload, header: during.append(stream.counted_position()))
@@ -62,7 +62,7 @@ def test_the_counter_moves_once_the_handlers_are_done(stream):
     assert stream.counted_position() == stream.image.position == 2 * ONE
 
 
-def test_a_fragment_whose_handler_raised_counts_as_read(stream):
+def test_a_fragment_counts_as_consumed_when_its_handler_raises(stream):
     stream.write(b"1", b"2", b"3")
     seen = []
 
@@ -78,7 +78,7 @@ def test_a_fragment_whose_handler_raised_counts_as_read(stream):
     assert collect(stream) == [b"3"]
 
 
-def test_a_frame_whose_handler_raised_counts_as_read(stream):
+def test_a_frame_counts_as_consumed_when_its_handler_raises(stream):
     stream.write(b"1", b"2")
 
     def handler(position, frame):
@@ -90,7 +90,7 @@ def test_a_frame_whose_handler_raised_counts_as_read(stream):
     assert collect(stream) == [b"2"]
 
 
-def test_a_poll_ends_with_the_term_and_passes_its_padding(stream):
+def test_a_poll_ends_with_the_term_and_skips_padding(stream):
     fill_term(stream)
     assert len(collect(stream, 256)) == 64
     # The walk went on over the padding, which is not handed out.
@@ -98,7 +98,7 @@ def test_a_poll_ends_with_the_term_and_passes_its_padding(stream):
     assert collect(stream, 256) == [NEXT]
 
 
-def test_frames_are_whole_and_padding_is_among_them(stream):
+def test_poll_frames_delivers_whole_frames_and_padding(stream):
     fill_term(stream)
     seen = []
     while stream.image.poll_frames(lambda at, frame: seen.append((at, bytes(frame)))):
@@ -113,7 +113,7 @@ def test_frames_are_whole_and_padding_is_among_them(stream):
     assert (at, frame[32:]) == (TERM_LENGTH, NEXT)
 
 
-def test_a_block_is_a_run_of_whole_frames_and_padding_comes_alone(stream):
+def test_a_block_has_whole_frames_and_padding_is_a_block_of_its_own(stream):
     fill_term(stream)
     seen = []
 
@@ -144,7 +144,7 @@ def test_the_end_of_the_stream_is_reached_when_all_of_it_was_read(stream):
 
 
 @pytest.mark.parametrize("is_read", [True, False])
-def test_a_gone_image_still_knows_whether_it_was_read_to_its_end(stream, is_read):
+def test_an_unavailable_image_keeps_is_end_of_stream(stream, is_read):
     end = stream.write(b"last")
     stream.end_at(end)
     if is_read:
@@ -156,7 +156,7 @@ def test_a_gone_image_still_knows_whether_it_was_read_to_its_end(stream, is_read
     assert stream.image.end_of_stream_position == end
 
 
-def test_a_gone_image_hands_out_nothing(stream):
+def test_an_unavailable_image_delivers_nothing(stream):
     stream.write(b"1")
     stream.image.on_unavailable()
 
@@ -169,14 +169,14 @@ def test_a_gone_image_hands_out_nothing(stream):
     assert stream.counted_position() == 0
 
 
-def test_an_image_that_goes_in_the_middle_of_a_poll_leaves_the_counter_alone(stream):
+def test_an_image_closed_during_a_poll_does_not_store_its_counter(stream):
     stream.write(b"1", b"2")
     stream.image.poll(lambda payload, header: stream.image.on_unavailable())
     assert stream.counted_position() == 0
     assert stream.image.position == 0
 
 
-def test_an_image_begins_where_its_counter_stands(stream):
+def test_an_image_begins_at_the_value_of_its_counter(stream):
     stream.write(b"before", b"after")
     stream.image.poll(lambda payload, header: None, 1)
     late = stream.new_image()

@@ -1,4 +1,4 @@
-"""Claims: committed once, aborted on failure, and never confused by threads that share a stream."""
+"""Claims: committed once, aborted on failure, and distinct among threads that share a stream."""
 
 import threading
 
@@ -32,7 +32,7 @@ def claimed(stream, length):
     return claim
 
 
-def test_a_block_that_ends_well_commits(stream):
+def test_a_with_block_commits(stream):
     claim = claimed(stream, 5)
     assert claim.position == 64 == stream.publication.position
     with claim as payload:
@@ -43,7 +43,7 @@ def test_a_block_that_ends_well_commits(stream):
     assert not claim.commit()
 
 
-def test_a_block_that_fails_aborts(stream):
+def test_a_with_block_that_raises_aborts(stream):
     with pytest.raises(RuntimeError), claimed(stream, 5):
         raise RuntimeError("no")
     stream.write(b"next")
@@ -51,7 +51,7 @@ def test_a_block_that_fails_aborts(stream):
 
 
 @pytest.mark.parametrize("ends", ["commit", "abort"])
-def test_a_claim_that_is_done_never_touches_the_place_again(stream, ends):
+def test_a_finished_claim_does_not_change_the_log(stream, ends):
     first = claimed(stream, 5)
     assert getattr(first, ends)()
     log = stream.mapped.log
@@ -72,7 +72,7 @@ def test_a_claim_outlives_its_publication(stream):
     assert read(stream) == [(b"after", 0)]
 
 
-def test_threads_that_claim_at_once_get_places_of_their_own(tmp_path):
+def test_concurrent_claims_do_not_overlap(tmp_path):
     stream = OwnStream(tmp_path, log_type=descriptor.CONCURRENT_PUBLICATION)
     each, writers = 100, 4
     assert each * writers * 64 < TERM_LENGTH

@@ -1,4 +1,4 @@
-"""What only a stream's single writer can do: padding, blocks, taking the stream back."""
+"""Operations of exclusive publications only: padding, blocks, revoking the stream."""
 
 import numpy as np
 import pytest
@@ -20,7 +20,7 @@ def read(stream):
     return seen
 
 
-def test_padding_is_passed_over(stream):
+def test_padding_is_skipped(stream):
     assert isinstance(stream.publication, ExclusivePublication)
     stream.write(b"before")
     assert stream.publication.append_padding(100) == 64 + 160
@@ -34,12 +34,12 @@ def test_padding_beyond_the_longest_message_is_an_error(stream):
     assert stream.publication.append_padding(TERM_LENGTH // 8) > 0
 
 
-def test_padding_waits_for_room(stream):
+def test_padding_is_back_pressured(stream):
     stream.limit_to(0)
     assert stream.publication.append_padding(1) == result.BACK_PRESSURED
 
 
-def test_a_block_is_what_another_log_held_at_this_place(tmp_path, stream):
+def test_a_block_continues_the_stream(tmp_path, stream):
     (tmp_path / "copy").mkdir()
     copy = OwnStream(tmp_path / "copy")
     end = stream.write(b"one", bytes(5_000), b"two")
@@ -52,7 +52,7 @@ def test_a_block_is_what_another_log_held_at_this_place(tmp_path, stream):
 
 
 @pytest.mark.parametrize("field", [8, 12, 16, 20])
-def test_a_block_of_another_place_or_stream_is_an_error(tmp_path, stream, field):
+def test_a_block_of_another_position_or_stream_is_an_error(tmp_path, stream, field):
     stream.write(b"one")
     (tmp_path / "copy").mkdir()
     copy = OwnStream(tmp_path / "copy")
@@ -65,14 +65,14 @@ def test_a_block_of_another_place_or_stream_is_an_error(tmp_path, stream, field)
 
 
 @pytest.mark.parametrize("order", ["revoke", "revoke_on_close", "close"])
-def test_the_driver_is_told_whether_the_stream_is_taken_back(stream, order):
+def test_the_remove_command_has_the_revoke_flag(stream, order):
     getattr(stream.publication, order)()
     stream.publication.close()
     assert stream.conductor.released == [(stream.publication, order != "close")]
     assert stream.publication.is_closed
 
 
-def test_a_closed_publication_answers_closed(stream):
+def test_a_closed_publication_returns_closed(stream):
     stream.publication.close()
     assert stream.publication.append_padding(1) == result.CLOSED
     assert stream.publication.offer_block(bytes(32)) == result.CLOSED

@@ -1,10 +1,10 @@
-"""The messages of the golden sets, offered through the client: the terms become the golden ones."""
+"""Messages of the golden sets, offered through the client, result in the golden terms."""
 
 import numpy as np
 import pytest
 
 from tests.golden.reader import load_array, message, seen_by
-from tests.unit.driver.client.own_stream import NoConductor
+from tests.unit.driver.client.own_stream import StubConductor
 from tests.unit.driver.logbuffer.test_golden_logs import PUBLICATION, SETS, assert_same_terms
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 from windtunnel.driver.client.publication.publication import Publication
@@ -14,7 +14,7 @@ from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
 
 def emptied(folder, golden):
-    """A copy of a golden log as it was before anything was written."""
+    """A copy of a golden log before anything was written."""
     log, meta_at = golden.copy(), golden.size - descriptor.METADATA_LENGTH
     log[:meta_at] = 0
     first = int(descriptor.initial_term_id(log, meta_at))
@@ -24,8 +24,8 @@ def emptied(folder, golden):
     return LogBuffer.map(path)
 
 
-def ways(publication, content):
-    """The same message in every way that may hold it."""
+def offers(publication, content):
+    """Every kind of offer that can write the message."""
     third = len(content) // 3
     yield lambda: publication.offer(content)
     yield lambda: publication.offer(content.tobytes(), reserved_value=lambda frame: 0)
@@ -34,20 +34,20 @@ def ways(publication, content):
 
 
 @pytest.mark.parametrize("golden_set", ["one-message", "clean", "loss-concurrent-mtu8k"])
-def test_our_offers_leave_the_very_bytes(tmp_path, golden_set):
+def test_offers_write_the_golden_bytes(tmp_path, golden_set):
     golden, seen = load_array(golden_set, PUBLICATION), seen_by(golden_set, "pub.txt")
     mapped = emptied(tmp_path, golden)
     values = np.zeros(counters.COUNTER_LENGTH, np.uint8)
     counters.set_release(values, 0, 1 << 60)
     kind = ExclusivePublication if SETS[golden_set]["exclusive"] else Publication
     publication = kind(
-        NoConductor(values), mapped, channel="", registration_id=4, original_registration_id=4,
+        StubConductor(values), mapped, channel="", registration_id=4, original_registration_id=4,
         limit_counter_id=0, channel_status_id=-1,
     )  # fmt: skip
     number, length = 0, publication.term_length
     while publication.position < seen["position"]:
         content = message(number, int(SETS[golden_set]["max"]))
-        way = list(ways(publication, content))[number % 4]
+        way = list(offers(publication, content))[number % 4]
         while way() < 0:
             # The term has turned: the driver cleans the one after it in time.
             following = (publication.position // length + 1) % 3 * length

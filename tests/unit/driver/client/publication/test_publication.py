@@ -1,4 +1,4 @@
-"""Publications: every code, and that a closed one never touches memory."""
+"""Publications: every result code, and closed publications that do not access memory."""
 
 import numpy as np
 import pytest
@@ -23,7 +23,7 @@ def read(stream):
     return seen
 
 
-def test_it_tells_what_its_log_says(stream):
+def test_its_properties_are_those_of_its_log(stream):
     publication = stream.publication
     assert (publication.session_id, publication.stream_id) == (SESSION_ID, STREAM_ID)
     assert (publication.term_length, publication.mtu_length) == (TERM_LENGTH, MTU)
@@ -54,7 +54,7 @@ def test_a_range_outside_the_message_is_an_error(stream, offset, length):
     assert stream.publication.position == 0
 
 
-def test_a_message_beyond_the_longest_is_an_error(stream):
+def test_a_message_beyond_the_maximum_length_is_an_error(stream):
     longest = TERM_LENGTH // 8
     assert stream.publication.offer(bytes(longest + 1)) == result.ERROR
     assert stream.publication.offer(bytes(longest)) > 0
@@ -66,7 +66,7 @@ def test_parts_make_one_message(stream):
     assert read(stream) == [b"abcde", b""]
 
 
-def test_a_batch_goes_on_until_the_limit(stream):
+def test_a_batch_is_written_up_to_the_limit(stream):
     stream.limit_to(2 * 64)
     messages = np.frombuffer(b"aabbcc", dtype=np.uint8).copy()
     lengths = np.array([2, 2, 2], dtype=np.int64)
@@ -86,7 +86,7 @@ def test_a_claim_is_read_once_it_is_committed(stream):
     assert read(stream) == [b"claim"]
 
 
-def test_an_aborted_claim_is_passed_over(stream):
+def test_an_aborted_claim_is_skipped(stream):
     stream.publication.try_claim(5).abort()
     stream.write(b"next")
     assert read(stream) == [b"next"]
@@ -97,7 +97,7 @@ def test_a_claim_of_more_than_a_frame_is_an_error(stream):
     assert isinstance(stream.publication.try_claim(MTU - 32), Claim)
 
 
-def test_the_limit_pushes_back_and_tells_whether_anybody_listens(stream):
+def test_the_limit_back_pressures_or_reports_not_connected(stream):
     stream.limit_to(0)
     assert stream.publication.offer(b"1") == result.BACK_PRESSURED
     assert stream.publication.position_limit == 0
@@ -106,7 +106,7 @@ def test_the_limit_pushes_back_and_tells_whether_anybody_listens(stream):
     assert stream.publication.offer(b"1") == result.NOT_CONNECTED
 
 
-def test_a_closed_publication_answers_closed_and_leaves_its_log_alone(stream):
+def test_a_closed_publication_returns_closed_and_does_not_change_its_log(stream):
     before = stream.mapped.log.copy()
     publication = stream.publication
     publication.close()
@@ -122,8 +122,8 @@ def test_a_closed_publication_answers_closed_and_leaves_its_log_alone(stream):
     assert np.array_equal(stream.mapped.log, before)
 
 
-def test_a_close_in_the_middle_of_an_offer_leaves_it_its_memory(stream, monkeypatch):
-    """Another thread may close between the look at `is_closed` and the kernel."""
+def test_a_close_during_an_offer_keeps_the_log_mapped(stream, monkeypatch):
+    """Another thread may close between the check of `is_closed` and the kernel."""
     publication = stream.publication
 
     def close_then_convert(message):
@@ -138,14 +138,14 @@ def test_a_close_in_the_middle_of_an_offer_leaves_it_its_memory(stream, monkeypa
 
 
 @pytest.mark.parametrize("step", [2, -1])
-def test_bytes_that_do_not_lie_together_are_gathered(stream, step):
+def test_a_message_that_is_not_contiguous_is_copied(stream, step):
     content = b"0123456789"
     assert stream.publication.offer(memoryview(content)[::step]) == 64
     assert stream.publication.offer(np.frombuffer(content, np.uint8)[::step]) == 128
     assert read(stream) == [content[::step]] * 2
 
 
-def test_the_available_window_is_what_the_limit_leaves(stream):
+def test_the_available_window_is_the_distance_to_the_limit(stream):
     stream.limit_to(200)
     stream.write(b"1")
     assert stream.publication.available_window == 200 - 64

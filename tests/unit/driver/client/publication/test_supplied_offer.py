@@ -1,4 +1,4 @@
-"""Reserved values that the program computes from each frame, and what a failing supplier leaves."""
+"""Reserved values that the program computes from each frame, and suppliers that raise."""
 
 import zlib
 
@@ -32,7 +32,7 @@ def fragments(stream):
 
 
 @pytest.mark.parametrize("length", LENGTHS)
-def test_each_frame_is_given_whole_and_its_value_is_stored(tmp_path, stream, length):
+def test_the_supplier_gets_each_whole_frame_and_its_value_is_stored(tmp_path, stream, length):
     message = np.random.default_rng(length).bytes(length)
     position = stream.publication.offer(message, reserved_value=crc_of)
     supplied = fragments(stream)
@@ -64,18 +64,18 @@ def test_a_range_outside_the_message_is_an_error(stream, offset, length):
     assert stream.publication.position == 0
 
 
-def test_a_message_beyond_the_longest_is_an_error(stream):
+def test_a_message_beyond_the_maximum_length_is_an_error(stream):
     long = bytes(TERM_LENGTH // 8 + 1)
     assert stream.publication.offer(long, reserved_value=crc_of) == result.ERROR
 
 
-def test_the_limit_pushes_back(stream):
+def test_the_limit_back_pressures(stream):
     stream.limit_to(0)
     assert stream.publication.offer(b"1", reserved_value=crc_of) == result.BACK_PRESSURED
 
 
 @pytest.mark.parametrize("failing", [1, 2, 4])
-def test_a_supplier_that_fails_leaves_padding_and_the_stream_goes_on(stream, failing):
+def test_a_supplier_that_raises_leaves_padding_and_the_stream_continues(stream, failing):
     calls = []
 
     def supplier(frame):
@@ -93,7 +93,7 @@ def test_a_supplier_that_fails_leaves_padding_and_the_stream_goes_on(stream, fai
     assert stream.image.position == stream.publication.position
 
 
-def test_a_value_that_is_no_number_leaves_padding(stream):
+def test_a_value_that_is_not_a_number_leaves_padding(stream):
     with pytest.raises(ValueError, match="invalid literal"):
         stream.publication.offer(b"1", reserved_value=lambda frame: "x")
     stream.write(b"next")

@@ -1,4 +1,4 @@
-"""Threads bound to processors."""
+"""CPU affinity of agent threads."""
 
 import errno
 import os

@@ -1,4 +1,4 @@
-"""How long turns take: the longest, and how many were too long."""
+"""Duty cycle times: the maximum, and the number above the threshold."""
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""IPC publications, spies and local destinations: who is linked when, and who is told what."""
+"""IPC publications, spies and local destinations: links and notifications."""
 
 import pytest
 
@@ -260,9 +260,9 @@ def test_a_reader_that_no_counter_is_left_for_goes_without_the_stream(driver):
     publication, (ready,) = driver.add(AddPublication, IPC)
     driver.add(AddSubscription, "aeron:ipc")
     driver.ask(RejectImage(driver.client, driver.next_id(), publication, 0, "not wanted"))
-    manager = driver.driver.conductor.resources.user_counters._manager
+    manager = driver.driver.conductor.components.user_counters._manager
     capacity, manager.capacity = manager.capacity, 0
-    manager._resting.clear()
+    manager._freed.clear()
     errors = driver.value(system_counters.ERRORS)
     driver.run_for(12 * SECOND)
     assert driver.take() == []

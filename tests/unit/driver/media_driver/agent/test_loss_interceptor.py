@@ -1,4 +1,4 @@
-"""Which datagrams are lost on purpose: the very ones that the C driver would lose."""
+"""Loss interceptors drop exactly the datagrams that the C driver drops."""
 
 import ctypes
 

@@ -1,4 +1,4 @@
-"""The driver's own counters carry the very labels that Aeron's tools show."""
+"""System counters have exactly Aeron's labels."""
 
 import re
 from pathlib import Path
@@ -8,11 +8,16 @@ import pytest
 from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.context import Context
 
-ROOM = Path(system_counters.__file__).parent
+MEDIA_DRIVER = Path(system_counters.__file__).parents[1]
 AGENTS = {
-    "sender": ("sender", "publication_sender", "sender_control"),
-    "receiver": ("receiver", "image_receiver", "dispatcher"),
-    "conductor": ("conductor", "facilities", "agent_proxy", "client_registry"),
+    "sender": ("sender/sender", "sender/publication_sender", "sender/sender_control"),
+    "receiver": ("receiver/receiver", "receiver/image_receiver", "receiver/dispatcher"),
+    "conductor": (
+        "conductor/conductor",
+        "conductor/driver_resources",
+        "agent/agent_proxy",
+        "conductor/client_registry",
+    ),
 }
 ADDITION = re.compile(r"counters\.(increment|add|add_atomic)\([^()]*?system_counters\.(\w+)")
 
@@ -83,7 +88,7 @@ def test_a_counter_that_two_agents_move_is_moved_atomically():
         agent: [
             move
             for module in modules
-            for move in ADDITION.findall((ROOM / f"{module}.py").read_text())
+            for move in ADDITION.findall((MEDIA_DRIVER / f"{module}.py").read_text())
         ]
         for agent, modules in AGENTS.items()
     }

@@ -1,4 +1,4 @@
-"""Every command's answers in their order, and the counters that go with them."""
+"""The responses of every command in order, and their counters."""
 
 import struct
 
@@ -374,7 +374,7 @@ def test_a_channel_that_is_still_being_closed_is_opened_again_a_little_later(dri
 
 def test_a_publication_that_waits_for_its_channel_takes_one_session_id(driver):
     _, (first,) = add(driver, AddExclusivePublication, TO_PEER)
-    endpoints = driver.driver.conductor.resources.send_endpoints
+    endpoints = driver.driver.conductor.components.send_endpoints
     endpoints._closing[99] = endpoints.by_slot(0)
     assert add(driver, AddExclusivePublication, TO_PEER)[1] == []
     del endpoints._closing[99]
@@ -429,9 +429,9 @@ def test_what_is_used_up_is_refused_and_leaves_nothing_behind(driver):
     before, mapped = driver.living(), driver.value(system_counters.BYTES_CURRENTLY_MAPPED)
     conductor = driver.driver.conductor
     for pool in (
-        conductor.resources.network._slots,
-        conductor.resources.network._limit_slots,
-        conductor.resources.send_endpoints._slots,
+        conductor.components.network._slots,
+        conductor.components.network._limit_slots,
+        conductor.components.send_endpoints._slots,
     ):
         free, pool._free = pool._free, []
         refused, said = add(driver, AddPublication, TO_PEER)
@@ -447,7 +447,7 @@ def test_what_is_used_up_is_refused_and_leaves_nothing_behind(driver):
 def test_without_counters_left_nothing_is_half_made(driver, room):
     add(driver, AddSubscription)
     before, sockets = driver.living(), int(driver.links.mailboxes.is_open.sum())
-    manager = driver.driver.conductor._parts.counters._manager
+    manager = driver.driver.conductor._resources.counters._manager
     capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
     refused, said = add(driver, AddPublication, TO_PEER)
     assert refusal(said) == (refused, ErrorCode.STORAGE_SPACE)
@@ -463,7 +463,7 @@ def test_without_counters_left_no_image_is_half_made(driver, room):
     add(driver, AddSubscription)
     add(driver, AddPublication)
     before = [item.counter_id for item in driver.living()]
-    manager = driver.driver.conductor._parts.counters._manager
+    manager = driver.driver.conductor._resources.counters._manager
     capacity, manager.capacity = manager.capacity, manager._high_water_mark + 1 + room
     driver.turn(4)
     assert driver.take() == []
@@ -477,7 +477,7 @@ def test_without_counters_left_no_image_is_half_made(driver, room):
 
 def test_a_driver_without_room_for_an_image_makes_it_later(driver):
     add(driver, AddSubscription)
-    pool = driver.driver.conductor.resources.images._maker.slots
+    pool = driver.driver.conductor.components.images._factory.slots
     free, pool._free = pool._free, []
     add(driver, AddPublication)
     before = [item.counter_id for item in driver.living()]
@@ -490,7 +490,7 @@ def test_a_driver_without_room_for_an_image_makes_it_later(driver):
 
 def test_events_without_end_keep_nobody_waiting(driver):
     """Frames of the network bring them about: a command still has its turn."""
-    parts, record = driver.driver.conductor._parts, handoff.make_record()
+    resources, record = driver.driver.conductor._resources, handoff.make_record()
     record[0] = sender_state.GROUP_TAG_MALFORMED
     handled = 0
 
@@ -498,19 +498,19 @@ def test_events_without_end_keep_nobody_waiting(driver):
         nonlocal handled
         handled += 1
         assert handled < 10_000, "the turn never ends"
-        handoff.put(parts.sender.events, record)
+        handoff.put(resources.sender.events, record)
 
     driver.driver.conductor._sender_events[sender_state.GROUP_TAG_MALFORMED] = handle
-    handoff.put(parts.sender.events, record)
+    handoff.put(resources.sender.events, record)
     _, (said,) = add(driver, AddSubscription)
     assert isinstance(said, SubscriptionReady)
     assert handled > 1
 
 
 def test_a_subscription_that_the_receiver_would_be_deaf_to_is_refused(driver):
-    room = driver.driver.conductor._parts.receiver.interests.size - 1
+    room = driver.driver.conductor._resources.receiver.interests.size - 1
     first, _ = add(driver, AddSubscription)
-    endpoint = next(iter(driver.driver.conductor.resources.receive_endpoints))
+    endpoint = next(iter(driver.driver.conductor.components.receive_endpoints))
     for stream in range(2, room + 1):
         endpoint.interests[-stream, None] += 1
     before = driver.living()

@@ -1,4 +1,4 @@
-"""Whatever clients write into the shared files, the driver stays up and serves the others."""
+"""Arbitrary writes of a client into shared files do not stop the driver."""
 
 import random
 import struct

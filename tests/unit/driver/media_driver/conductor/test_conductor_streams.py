@@ -1,4 +1,4 @@
-"""The lives of publications and images under a whole driver, on a hand-moved clock."""
+"""Life cycles of publications and images in a whole driver with a manual clock."""
 
 import pytest
 

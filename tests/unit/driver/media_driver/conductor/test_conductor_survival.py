@@ -1,4 +1,4 @@
-"""Whatever a command or a SETUP brings about, the driver says so, lives on, and nothing leaks."""
+"""The driver survives every failing command or SETUP, reports it, and leaks nothing."""
 
 import time
 
@@ -67,7 +67,7 @@ def refusal(driver, command):
 def held(driver):
     """What a refused command must not leave behind."""
     driver.turn(4)
-    endpoints = driver.driver.conductor.resources.receive_endpoints
+    endpoints = driver.driver.conductor.components.receive_endpoints
     return (
         driver.made(),
         driver.logs(),
@@ -135,49 +135,49 @@ def test_a_spy_on_ipc_is_no_destination(driver):
     )
     assert refusal(driver, command) == ErrorCode.INVALID_CHANNEL
     assert held(driver) == before
-    (subscription,) = driver.driver.conductor.resources.links.subscriptions.values()
+    (subscription,) = driver.driver.conductor.components.links.subscriptions.values()
     assert subscription.local_destinations == []
     check_it_lives(driver)
 
 
-def test_what_nobody_thought_of_in_a_command_is_answered_and_recorded(driver):
+def test_an_unexpected_error_of_a_command_is_reported_and_recorded(driver):
     def fail(command):
-        raise ZeroDivisionError("nobody thought of this")
+        raise ZeroDivisionError("unexpected error")
 
-    actions = driver.driver.conductor._actions
-    right, actions[AddSubscription] = actions[AddSubscription], fail
+    handlers = driver.driver.conductor._handlers
+    right, handlers[AddSubscription] = handlers[AddSubscription], fail
     command = AddSubscription(driver.client, driver.next_id(), STREAM, CHANNEL)
     (said,) = driver.ask(command)
     assert (said.correlation_id, said.error_code) == (
         command.correlation_id,
         ErrorCode.GENERIC_ERROR,
     )
-    assert "nobody thought of this" in said.message
+    assert "unexpected error" in said.message
     assert driver.value(system_counters.ERRORS) == 1
     (entry,) = read_errors(driver.cnc.error_log)
-    assert "ZeroDivisionError: nobody thought of this" in entry.text
+    assert "ZeroDivisionError: unexpected error" in entry.text
     assert "in fail" in entry.text, "the entry does not say where it happened"
-    actions[AddSubscription] = right
+    handlers[AddSubscription] = right
     assert isinstance(driver.add(AddSubscription, CHANNEL)[1][0], SubscriptionReady)
 
 
 @pytest.mark.parametrize("step", ["fill_feedback", "fill_connection"])
-def test_what_nobody_thought_of_in_a_setup_costs_only_the_image(driver, monkeypatch, step):
+def test_an_unexpected_error_of_a_setup_fails_only_its_image(driver, monkeypatch, step):
     driver.add(AddSubscription, CHANNEL)
     before = held(driver)
-    maker = driver.driver.conductor.resources.images._maker
-    free = len(maker.slots._free)
+    factory = driver.driver.conductor.components.images._factory
+    free = len(factory.slots._free)
 
     def fail(*arguments, **more):
-        raise OverflowError("nobody thought of this")
+        raise OverflowError("unexpected error")
 
     with monkeypatch.context() as patch:
         patch.setattr(image_record, step, fail)
         driver.send(HERE, setup())
         assert held(driver) == before
-    assert len(maker.slots._free) == free
+    assert len(factory.slots._free) == free
     (entry,) = read_errors(driver.cnc.error_log)
-    assert "OverflowError: nobody thought of this" in entry.text
+    assert "OverflowError: unexpected error" in entry.text
     driver.run_for(2 * SECOND)
     driver.send(HERE, setup())
     driver.turn(4)

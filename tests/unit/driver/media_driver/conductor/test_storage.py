@@ -1,4 +1,4 @@
-"""Room for a new log."""
+"""Free space for a new log."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What everybody has left behind is zeroed, a term at most in one call, and nothing else."""
+"""Consumed ranges are zeroed, at most one term per call, and nothing else."""
 
 import numpy as np
 import pytest

@@ -1,4 +1,4 @@
-"""What a receiver offers: a window that never changes, or one that follows the losses."""
+"""Receiver windows: constant, or adapted to losses."""
 
 from typing import NamedTuple
 

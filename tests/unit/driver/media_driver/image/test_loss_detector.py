@@ -1,4 +1,4 @@
-"""The first gap, asked for after its delay and again after each retry, against a naive twin."""
+"""The first gap, its NAK delay and its retries, against a naive reference."""
 
 import struct
 
@@ -91,5 +91,5 @@ def test_a_byte_that_is_lost_is_counted_once():
     counted = []
     for gap in ((7, 0, 128), (7, 0, 128), (7, 64, 128), (7, 0, 64), (8, 0, 32), (8, 64, 32)):
         image.gap_term_id, image.gap_offset, image.gap_length = gap
-        counted.append(int(loss_detector.uncounted_loss(image)))
+        counted.append(int(loss_detector.count_new_loss(image)))
     assert counted == [128, 0, 64, 0, 32, 32]

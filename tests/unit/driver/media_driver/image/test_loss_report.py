@@ -1,4 +1,4 @@
-"""The loss report: byte for byte what Aeron writes, until the file is full."""
+"""The loss report matches Aeron byte for byte, until the file is full."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""When a gap is asked for: after a fixed time, or after one that a group shares out."""
+"""NAK delays: fixed, or random for a group."""
 
 import itertools
 import statistics

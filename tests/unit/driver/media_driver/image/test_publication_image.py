@@ -1,4 +1,4 @@
-"""What conductor and receiver hand each other about an image: whole, or not at all."""
+"""Conductor and receiver exchange consistent blocks of an image."""
 
 import threading
 

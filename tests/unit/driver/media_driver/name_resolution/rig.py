@@ -1,4 +1,4 @@
-"""Drivers' resolvers on one network in memory, with clocks and a name service of the test's."""
+"""Driver name resolvers on an in-memory network with manual clocks and a fake name service."""
 
 import ipaddress
 
@@ -19,7 +19,7 @@ FIRST_FREE = 46
 
 
 class CounterFile:
-    """Counters, the driver's own first."""
+    """A counters file with the system counters."""
 
     def __init__(self, clock):
         self.values = np.zeros(96 * counters.COUNTER_LENGTH, np.uint8)
@@ -40,7 +40,7 @@ class CounterFile:
 
 
 class NameService:
-    """The system's answers, which may change, and may take time of the test's clock."""
+    """A resolver with configurable hosts and a lookup duration on the manual clock."""
 
     def __init__(self, clock, **hosts):
         self.hosts = dict(hosts)
@@ -63,24 +63,24 @@ class NameService:
         return []
 
 
-class Held(Lookups):
-    """A lane whose answers wait until the test lets them through."""
+class HeldLookups(Lookups):
+    """Lookups that are not resolved until the test calls `let_through`."""
 
     def __init__(self, system, clock):
         super().__init__(system, clock, is_threaded=False)
         self._held = []
 
-    def _answer(self, asked):
-        self._held.append(asked)
+    def _resolve(self, request):
+        self._held.append(request)
 
     def let_through(self):
         held, self._held = self._held, []
-        for asked in held:
-            super()._answer(asked)
+        for request in held:
+            super()._resolve(request)
 
 
 class Network:
-    """Every datagram arrives in the next turn of whoever is bound there."""
+    """Delivers each datagram to the socket bound to its destination, or records it as lost."""
 
     def __init__(self):
         self.sockets = {}

@@ -1,4 +1,4 @@
-"""A table of names, switched by counters."""
+"""A table of names that counters switch."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Drivers that tell each other names, on a network in memory and a clock moved by hand."""
+"""Driver name resolvers on an in-memory network with a manual clock."""
 
 import errno
 
@@ -11,7 +11,7 @@ from tests.unit.driver.media_driver.name_resolution.rig import (
     FIRST_FREE,
     MS,
     CounterFile,
-    Held,
+    HeldLookups,
     NameService,
     Network,
     make_clock,
@@ -40,7 +40,7 @@ class Driver:
         self.errors = []
         local = SocketAddress(interface or host, port)
         self.socket = world.network.bind(local, SocketAddress(host, port))
-        self.lane = lane or Held(world.system, world.clock)
+        self.lane = lane or HeldLookups(world.system, world.clock)
         self.world = world
         self.resolver = DriverNameResolver(
             GossipSettings(name, local, tuple(HostPort(*item) for item in bootstrap)),
@@ -284,8 +284,9 @@ def test_a_port_that_the_system_chose_is_told(world):
     socket = world.network.bind(SocketAddress("10.0.0.4", 50_123))
     file = CounterFile(world.clock)
     DriverNameResolver(
-        GossipSettings("D", SocketAddress(ANY_V4, 0)), socket, Held(world.system, world.clock),
-        file.manager, file.values, lambda code, text: None, 0,
+        GossipSettings("D", SocketAddress(ANY_V4, 0)), socket,
+        HeldLookups(world.system, world.clock), file.manager, file.values,
+        lambda code, text: None, 0,
     )  # fmt: skip
     assert file.by_type(NEIGHBORS)[0].label == "Resolver neighbors: bound 0.0.0.0:50123"
 

@@ -1,4 +1,4 @@
-"""Asking the system on a thread, and without one."""
+"""Lookups by the operating system, with and without a thread."""
 
 import threading
 import time
@@ -41,8 +41,8 @@ def collected(lookups, count):
 def test_a_slow_answer_comes_later_and_in_order(gate):
     lookups = Lookups(gate, SystemClock(), is_threaded=True)
     done = []
-    first = lookups.ask("one", "endpoint", on_done=done.append)
-    second = lookups.ask("two", "endpoint", on_done=done.append)
+    first = lookups.submit("one", "endpoint", on_done=done.append)
+    second = lookups.submit("two", "endpoint", on_done=done.append)
     assert lookups.collect() == 0
     assert not first.is_done
     gate.open.set()
@@ -57,7 +57,7 @@ def test_a_slow_answer_comes_later_and_in_order(gate):
 def test_an_answer_is_there_only_once_it_was_collected(gate):
     gate.open.set()
     lookups = Lookups(gate, SystemClock(), is_threaded=True)
-    lookup = lookups.ask("one", "endpoint")
+    lookup = lookups.submit("one", "endpoint")
     lookups.close()
     # The worker ends by itself once it has answered, and may have done so by now.
     for thread in threading.enumerate():
@@ -70,7 +70,7 @@ def test_an_answer_is_there_only_once_it_was_collected(gate):
 
 def test_closing_waits_for_nobody(gate):
     lookups = Lookups(gate, SystemClock(), is_threaded=True)
-    lookups.ask("one", "endpoint")
+    lookups.submit("one", "endpoint")
     lookups.close()
     gate.open.set()
 
@@ -78,7 +78,7 @@ def test_closing_waits_for_nobody(gate):
 def test_without_a_thread_the_answer_is_there_at_once(gate):
     gate.open.set()
     lookups = Lookups(gate, ManualClock(), is_threaded=False)
-    assert lookups.ask("one", "endpoint").result() == ("10.0.0.1", 0)
+    assert lookups.submit("one", "endpoint").result() == ("10.0.0.1", 0)
     assert gate.threads == {threading.current_thread()}
 
 
@@ -86,9 +86,9 @@ def test_a_failure_names_what_was_asked_and_what_for(gate):
     gate.open.set()
     lookups = Lookups(gate, ManualClock(), is_threaded=False)
     with pytest.raises(UnknownHostError, match=r"^endpoint=none: unknown host$"):
-        lookups.ask("none", "endpoint").result()
+        lookups.submit("none", "endpoint").result()
     with pytest.raises(UnknownHostError, match=r"^endpoint=alias: endpoint=none: unknown host$"):
-        lookups.ask("none", "endpoint", "alias").result()
+        lookups.submit("none", "endpoint", "alias").result()
 
 
 def test_a_name_service_that_breaks_is_a_failed_look_up_and_the_next_is_answered(gate):
@@ -100,7 +100,7 @@ def test_a_name_service_that_breaks_is_a_failed_look_up_and_the_next_is_answered
 
     gate.resolve = break_once
     lookups = Lookups(gate, SystemClock(), is_threaded=True)
-    broken, fine = lookups.ask("one", "endpoint"), lookups.ask("one", "endpoint")
+    broken, fine = lookups.submit("one", "endpoint"), lookups.submit("one", "endpoint")
     collected(lookups, 2)
     with pytest.raises(UnknownHostError, match=r"^endpoint=one: broken$"):
         broken.result()

@@ -1,4 +1,4 @@
-"""Names that others told of."""
+"""The cache of names that other drivers announce."""
 
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.media_driver.name_resolution import name_cache

@@ -1,4 +1,4 @@
-"""What the conductor asks: at once, later, and how long it took."""
+"""The conductor's resolver: immediate results, pending lookups, and measured durations."""
 
 import pytest
 
@@ -6,7 +6,7 @@ from tests.unit.driver.media_driver.name_resolution.rig import (
     FIRST_FREE,
     MS,
     CounterFile,
-    Held,
+    HeldLookups,
     NameService,
     make_clock,
 )
@@ -15,9 +15,12 @@ from windtunnel.driver.media_driver.agent.system_counters import (
     NAME_RESOLVER_MAX_TIME,
     NAME_RESOLVER_TIME_THRESHOLD_EXCEEDED,
 )
-from windtunnel.driver.media_driver.command_error import NotYetError
+from windtunnel.driver.media_driver.command_error import CommandPendingError
 from windtunnel.driver.media_driver.name_resolution.csv_table import CsvTable, parse_table
-from windtunnel.driver.media_driver.name_resolution.name_resolver import NameResolver, PlainNames
+from windtunnel.driver.media_driver.name_resolution.name_resolver import (
+    EmptyNameSource,
+    NameResolver,
+)
 
 KEY = "endpoint"
 TABLE = "moved,10.0.0.8,10.0.0.9|named,one,two"
@@ -28,7 +31,7 @@ class Rig:
         self.clock = make_clock()
         self.file = CounterFile(self.clock)
         self.system = NameService(self.clock, one="10.0.0.1", two="10.0.0.2")
-        self.commands, self.background = (Held(self.system, self.clock) for _ in range(2))
+        self.commands, self.background = (HeldLookups(self.system, self.clock) for _ in range(2))
         table = CsvTable(parse_table(TABLE), self.file.manager, self.file.values)
         self.resolver = NameResolver(
             table if names is None else names, self.system, self.commands, self.background,
@@ -55,13 +58,13 @@ def test_a_numeric_address_asks_nobody(rig):
 
 
 def test_a_command_waits_for_each_of_its_names_and_asks_once_for_each(rig):
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
     rig.commands.let_through()
     assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("two", "control")
     rig.commands.let_through()
     assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
@@ -70,20 +73,20 @@ def test_a_command_waits_for_each_of_its_names_and_asks_once_for_each(rig):
 
 
 def test_the_next_command_asks_anew(rig):
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
     rig.commands.let_through()
     rig.resolver.resolve("one", KEY)
     rig.resolver.on_command_end()
     rig.system.hosts["one"] = "10.7.7.7"
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
     rig.commands.let_through()
     assert rig.resolver.resolve("one", KEY) == ("10.7.7.7", 0)
 
 
 def test_a_failure_is_told_to_the_command_and_again_to_its_next_try(rig):
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("none", KEY)
     rig.commands.let_through()
     for _ in range(2):
@@ -95,7 +98,7 @@ def test_a_table_may_answer_at_once_or_name_another_host(rig):
     assert rig.resolver.resolve("moved", KEY) == ("10.0.0.8", 0)
     rig.file.set(FIRST_FREE, 1)
     assert rig.resolver.submit("moved", KEY).result() == ("10.0.0.9", 0)
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("named", KEY)
     rig.commands.let_through()
     assert rig.resolver.resolve("named", KEY) == ("10.0.0.1", 0)
@@ -112,7 +115,7 @@ def test_a_disabled_name_fails_at_once_and_never_reaches_the_system(rig):
 
 def test_what_is_looked_up_again_has_a_lane_of_its_own(rig):
     again = rig.resolver.submit("two", KEY)
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
     rig.commands.let_through()
     assert rig.resolver.resolve("one", KEY) == ("10.0.0.1", 0)
@@ -128,14 +131,14 @@ def test_the_longest_and_the_too_long_are_counted_before_the_answer_is_used(
     rig, duration_ns, exceeded
 ):
     rig.system.duration_ns = duration_ns
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
     rig.commands.let_through()
     rig.resolver.resolve("one", KEY)
     assert rig.measured == (duration_ns, exceeded)
     rig.resolver.on_command_end()
     rig.system.duration_ns = MS
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         rig.resolver.resolve("one", KEY)
     rig.commands.let_through()
     rig.resolver.resolve("one", KEY)
@@ -143,7 +146,7 @@ def test_the_longest_and_the_too_long_are_counted_before_the_answer_is_used(
 
 
 def test_what_a_table_answers_is_measured_too():
-    class Slow(PlainNames):
+    class Slow(EmptyNameSource):
         def substitute(self, host, key):
             rig.clock.advance(9 * MS)
             return "10.0.0.1"
@@ -154,7 +157,7 @@ def test_what_a_table_answers_is_measured_too():
 
 
 def test_names_take_turns_and_are_closed(rig):
-    class Busy(PlainNames):
+    class Busy(EmptyNameSource):
         is_closed = False
 
         def do_work(self, now_ns):

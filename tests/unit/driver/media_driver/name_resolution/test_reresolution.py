@@ -1,4 +1,4 @@
-"""When a name is looked up again, and what becomes of the answer."""
+"""When a name is looked up again, and how the result is applied."""
 
 import pytest
 
@@ -6,14 +6,17 @@ from tests.unit.driver.media_driver.name_resolution.rig import (
     MS,
     SECOND,
     CounterFile,
-    Held,
+    HeldLookups,
     NameService,
     make_clock,
 )
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel.socket_address import SocketAddress
-from windtunnel.driver.media_driver.name_resolution.name_resolver import NameResolver, PlainNames
-from windtunnel.driver.media_driver.name_resolution.reresolution import Reresolution, Watched
+from windtunnel.driver.media_driver.name_resolution.name_resolver import (
+    EmptyNameSource,
+    NameResolver,
+)
+from windtunnel.driver.media_driver.name_resolution.reresolution import Reresolution, WatchedName
 
 START = 100 * SECOND
 FIRST, SECOND_ADDRESS = SocketAddress("10.0.0.1", 40123), SocketAddress("10.0.0.2", 40123)
@@ -25,9 +28,15 @@ class Rig:
         self.clock.monotonic_ns = START
         self.file = CounterFile(self.clock)
         self.system = NameService(self.clock, far="10.0.0.1")
-        self.lane = Held(self.system, self.clock)
+        self.lane = HeldLookups(self.system, self.clock)
         self.names = NameResolver(
-            PlainNames(), self.system, self.lane, self.lane, self.file.values, self.clock, SECOND
+            EmptyNameSource(),
+            self.system,
+            self.lane,
+            self.lane,
+            self.file.values,
+            self.clock,
+            SECOND,
         )
         self.errors, self.changes, self.heard_ns = [], [], 0
         self.reresolution = Reresolution(
@@ -36,7 +45,7 @@ class Rig:
 
     def watch(self, name="far:40123", key="endpoint", address=FIRST, **options):
         return self.reresolution.watch(
-            Watched(
+            WatchedName(
                 key,
                 name,
                 address,
@@ -92,7 +101,7 @@ def test_a_name_that_did_not_move_changes_nothing(rig):
 
 
 def test_an_endpoint_is_asked_about_each_second_while_it_is_silent(rig):
-    rig.watch(is_asked_each_check=True)
+    rig.watch(retries_each_check=True)
     rig.run(12 * SECOND)
     assert len(rig.system.asked) == 6
 
@@ -143,7 +152,7 @@ def test_an_answer_that_comes_after_the_end_is_dropped(rig):
 
 
 def test_one_question_at_a_time_for_a_name(rig):
-    rig.watch(is_asked_each_check=True)
+    rig.watch(retries_each_check=True)
     for _ in range(30):
         rig.clock.advance(SECOND)
         rig.reresolution.do_work(rig.clock.now_ns())
@@ -158,7 +167,7 @@ def test_a_change_may_end_what_is_watched(rig):
         rig.changes.append("ended")
         rig.reresolution.unwatch(watched)
 
-    watched.change = end
+    watched.set_address = end
     rig.watch()
     rig.system.hosts["far"] = "10.0.0.2"
     rig.run(7 * SECOND)
@@ -170,12 +179,12 @@ def test_an_agent_that_tells_of_silence_is_believed_once_at_a_time(rig):
     rig.run(20 * SECOND)
     assert rig.system.asked == []
     rig.system.hosts["far"] = "10.0.0.2"
-    rig.reresolution.ask(watched)
-    rig.reresolution.ask(watched)
+    rig.reresolution.request_lookup(watched)
+    rig.reresolution.request_lookup(watched)
     rig.turn()
     assert rig.system.asked == ["far"]
     assert rig.changes == [SECOND_ADDRESS]
-    rig.reresolution.ask(watched)
+    rig.reresolution.request_lookup(watched)
     rig.turn()
     assert rig.system.asked == ["far"] * 2
 
@@ -185,7 +194,7 @@ def test_an_agent_that_tells_of_what_is_closed_or_a_number_is_not_heard(rig):
     rig.reresolution.unwatch(watched)
     number = rig.watch("10.0.0.1:40123", last_activity_ns=None)
     for each in (watched, number):
-        rig.reresolution.ask(each)
+        rig.reresolution.request_lookup(each)
     rig.turn()
     assert rig.system.asked == []
     assert watched.lookup is number.lookup is None
@@ -202,10 +211,10 @@ def test_a_change_that_fails_is_an_error_and_tried_again(rig):
     watched = rig.watch()
 
     def fail(address):
-        watched.change = rig.changes.append
+        watched.set_address = rig.changes.append
         raise DriverError(f"cannot reconnect to {address}")
 
-    watched.change = fail
+    watched.set_address = fail
     rig.system.hosts["far"] = "10.0.0.2"
     rig.run(7 * SECOND)
     assert rig.errors == [(11, "cannot reconnect to 10.0.0.2:40123")]

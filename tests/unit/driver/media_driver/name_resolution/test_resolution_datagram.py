@@ -1,4 +1,4 @@
-"""Resolution frames: both directions against their naive twin, and what is refused."""
+"""Resolution frames against a naive reference, and invalid frames."""
 
 import itertools
 import struct
@@ -13,9 +13,9 @@ from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.media_driver.name_resolution.resolution_datagram import (
     Decoded,
     ResolutionEntry,
-    as_name,
     decode,
     encode,
+    encode_name,
 )
 
 A4 = ResolutionEntry("A", SocketAddress("10.0.0.1", 8050), age_ms=7, is_self=True)
@@ -34,7 +34,7 @@ ENTRIES = st.builds(
 def naive_entry(entry):
     flags = 0x80 if entry.is_self else 0
     address = entry.address
-    return naive.entry(as_name(entry.name), address.host, address.port, entry.age_ms, flags)
+    return naive.entry(encode_name(entry.name), address.host, address.port, entry.age_ms, flags)
 
 
 def test_entries_are_written_as_the_twin_writes_them():
@@ -74,7 +74,7 @@ def test_any_bytes_are_read_as_the_twin_reads_them(pieces, cut):
     entries, verdict = naive.read(datagram)
     decoded = decode(datagram)
     assert [
-        (as_name(e.name), e.address.host, e.address.port, e.age_ms, e.is_self)
+        (encode_name(e.name), e.address.host, e.address.port, e.age_ms, e.is_self)
         for e in decoded.entries
     ] == entries
     assert decoded.is_invalid == (verdict == "invalid")

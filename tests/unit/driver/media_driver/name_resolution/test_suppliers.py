@@ -1,4 +1,4 @@
-"""Name resolution from settings, with a real socket where there is one."""
+"""Name resolvers built from settings, with a real socket where needed."""
 
 import pytest
 
@@ -15,7 +15,7 @@ from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.media.name_resolver import SystemResolver
 from windtunnel.driver.media.udp_socket import SocketError, SocketOptions, open_socket
-from windtunnel.driver.media_driver.command_error import NotYetError
+from windtunnel.driver.media_driver.command_error import CommandPendingError
 from windtunnel.driver.media_driver.context import DEDICATED, INVOKER, Context
 from windtunnel.driver.media_driver.name_resolution.driver_name_resolver import NEIGHBORS
 from windtunnel.driver.media_driver.name_resolution.resolver_socket import (
@@ -124,7 +124,7 @@ def test_an_interface_that_is_unknown_is_refused():
 def test_an_invoked_driver_waits_for_the_system_and_a_threaded_one_does_not():
     assert Rig(ManualClock()).resolver.resolve("far", "endpoint") == ("10.0.0.9", 0)
     threaded = Rig(ManualClock(), threading_mode=DEDICATED).resolver
-    with pytest.raises(NotYetError):
+    with pytest.raises(CommandPendingError):
         threaded.resolve("far", "endpoint")
     threaded.close()
 

@@ -1,4 +1,4 @@
-"""Which session is asked for, made, ignored or forgotten, on one endpoint."""
+"""Session states on one endpoint: elicited, created, ignored or removed."""
 
 import numpy as np
 import pytest
@@ -313,7 +313,7 @@ def test_a_full_queue_of_setups_leaves_room_for_what_must_not_be_lost(rig):
     rig.state = rig.state._replace(events=handoff.make_queue(slots + 20))
     rig.hear(*(setup(session_id=session) for session in range(40)))
     rig.turn()
-    assert handoff.room(rig.state.events) == slots
+    assert handoff.free_record_count(rig.state.events) == slots
     rig.tell(receiver_state.REMOVE_ENDPOINT, 0)
     events = [event[:2] for event in rig.events()]
     assert events[-1] == [receiver_state.ENDPOINT_RELEASED, 0]
@@ -353,7 +353,7 @@ def test_a_closed_endpoint_forgets_its_sessions_and_wishes(rig):
     rig.turn()
     rig.interest(OTHER_STREAM, 1234)
     rig.tell(receiver_state.REMOVE_ENDPOINT, 0)
-    for table in (rig.state.sessions, rig.state.interests, rig.state.wanted):
+    for table in (rig.state.sessions, rig.state.interests, rig.state.session_interests):
         assert table.used.sum() == 0
     assert rig.state.agent[0].pending_count == rig.state.agent[0].endpoint_count == 0
     rig.hear(data(0, 100))

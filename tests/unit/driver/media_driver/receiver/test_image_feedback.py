@@ -1,4 +1,4 @@
-"""What an image says besides status messages and NAKs: refusals, round trips, response sessions."""
+"""Feedback besides status messages and NAKs: rejections, RTT, response sessions."""
 
 import numpy as np
 import pytest

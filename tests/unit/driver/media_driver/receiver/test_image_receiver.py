@@ -1,4 +1,4 @@
-"""Packets filed into an image, and what the image answers: status messages, NAKs, padding."""
+"""Packets inserted into an image, and its feedback: status messages, NAKs, padding."""
 
 import numpy as np
 import pytest

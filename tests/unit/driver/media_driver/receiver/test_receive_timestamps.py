@@ -1,4 +1,4 @@
-"""Times of receiving, written where a channel asks for them and nowhere else."""
+"""Receive timestamps, written where a channel requests them and nowhere else."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""Sockets of the receiver: several that feed one endpoint, and those that ask for SETUPs."""
+"""Receiver sockets: several that serve one endpoint, and those that elicit SETUPs."""
 
 import itertools
 

@@ -1,4 +1,4 @@
-"""Where a multi-destination channel sends to: against a list, and the rules one by one."""
+"""Destinations against a list, and each rule on its own."""
 
 from types import SimpleNamespace
 

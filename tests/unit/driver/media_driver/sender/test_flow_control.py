@@ -1,4 +1,4 @@
-"""How far the sender may run: against a dict of members, and the rules one by one."""
+"""Flow control against a dict of members, and each rule on its own."""
 
 import numpy as np
 import pytest
@@ -57,7 +57,7 @@ class Flow:
         return self.limit
 
     def want_setup(self, tag=None):
-        flow_control.on_setup_wanted(self.flows, ROW, tag is not None, tag or 0)
+        flow_control.on_setup_elicited(self.flows, ROW, tag is not None, tag or 0)
 
     def setup(self):
         flow_control.on_setup(self.flows, ROW, self.limit, self.now)

@@ -1,4 +1,4 @@
-"""Receivers beyond RECEIVERS_MAX: the group waits for them too, and moves on when they do."""
+"""Flow control of receivers beyond RECEIVERS_MAX."""
 
 from collections import Counter
 
@@ -83,13 +83,13 @@ def test_one_long_wait_between_idle_turns_forgets_no_receiver_early():
         assert flow.idle(TIMEOUT) == 990
 
 
-@pytest.mark.parametrize(("limit", "is_waited_for"), [(936, True), (935, False)])
+@pytest.mark.parametrize(("limit", "has_backlog"), [(936, True), (935, False)])
 def test_a_late_receiver_without_a_place_is_waited_for_once_it_is_within_a_window(
-    limit, is_waited_for
+    limit, has_backlog
 ):
     flow = full_flow(1000)
     flow.hear(READER, limit, WINDOW)
-    assert flow.idle() == (limit if is_waited_for else 1000)
+    assert flow.idle() == (limit if has_backlog else 1000)
 
 
 def test_a_receiver_without_a_place_is_waited_for_when_its_window_shrinks():

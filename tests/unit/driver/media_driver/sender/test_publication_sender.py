@@ -1,4 +1,4 @@
-"""What a publication sends and when: SETUP, data, heartbeats, and ranges sent again."""
+"""What a publication sends and when: SETUP, data, heartbeats and retransmits."""
 
 import random
 import struct

@@ -1,4 +1,4 @@
-"""Who listens: against a dict, with times."""
+"""Receiver liveness against a dict with times."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Which NAK is answered and when, against a list of actions."""
+"""The retransmit handler against a list of actions."""
 
 import pytest
 from hypothesis import given

@@ -1,4 +1,4 @@
-"""Where a publication's frames go: to all destinations, to the requester, or to nobody."""
+"""The route of a publication's frames: all destinations, the requester, or none."""
 
 import itertools
 
@@ -294,4 +294,4 @@ def test_no_event_takes_the_place_of_an_answer(manual):
     for _ in range(capacity - slots):
         assert handoff.put(rig.state.events, handoff.make_record())
     rig.turn(6 * NS_PER_SECOND)
-    assert handoff.room(rig.state.events) == slots
+    assert handoff.free_record_count(rig.state.events) == slots

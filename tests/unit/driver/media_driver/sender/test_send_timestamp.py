@@ -1,4 +1,4 @@
-"""The time of sending: eight bytes of the first data frame of a datagram, and nowhere else."""
+"""Send timestamps: eight bytes of the first data frame of a datagram, and nowhere else."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What receivers tell a sender: believed inside its bounds, counted and dropped outside."""
+"""Control frames from receivers: accepted within bounds, otherwise counted and dropped."""
 
 import struct
 

@@ -1,4 +1,4 @@
-"""What the sender tells the conductor about its receivers: refusals, responses, who listens."""
+"""Events from the sender to the conductor: errors, responses, connection status."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Who told the process what, and who wins."""
+"""Sources of settings and their precedence."""
 
 import pytest
 

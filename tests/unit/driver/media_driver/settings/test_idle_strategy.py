@@ -4,13 +4,13 @@ import pytest
 
 from windtunnel.driver.base import idle
 from windtunnel.driver.base.errors import ConfigurationError
-from windtunnel.driver.media_driver.settings.idle_strategy import STRATEGIES, make_strategy
+from windtunnel.driver.media_driver.settings.idle_strategy import STRATEGIES, make_idle_strategy
 
 VARIABLE = "AERON_SENDER_IDLE_STRATEGY_INIT_ARGS"
 
 
 def parts_of(strategy, init_args):
-    rec = make_strategy(VARIABLE, strategy, init_args)[0]
+    rec = make_idle_strategy(VARIABLE, strategy, init_args)[0]
     return rec.mode, rec.spins_max, rec.yields_max, rec.park_ns_min, rec.park_ns_max
 
 
@@ -58,4 +58,4 @@ def test_who_takes_no_arguments_does_not_look_at_them():
 )
 def test_bad_arguments_are_refused_by_the_name_of_their_setting(strategy, init_args):
     with pytest.raises(ConfigurationError, match=VARIABLE):
-        make_strategy(VARIABLE, strategy, init_args)
+        make_idle_strategy(VARIABLE, strategy, init_args)

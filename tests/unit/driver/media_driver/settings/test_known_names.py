@@ -1,4 +1,4 @@
-"""Which variables pass, and what a slip of the pen is told."""
+"""Accepted variables, and hints for misspelt ones."""
 
 from pathlib import Path
 

@@ -1,4 +1,4 @@
-"""Every document and record file is read back as written; absence is None, damage is named."""
+"""Each file is read back as written; a missing one is None, a damaged one raises its name."""
 
 from datetime import UTC, datetime
 
@@ -193,7 +193,7 @@ def test_what_is_known_of_a_driver_that_was_killed_is_put_aside(tmp_path):
     host.path.mkdir(parents=True)
     for file in (host.counters, host.pressure, host.driver_log):
         file.write_text(file.name)
-    host.put_aside(1)
+    host.save_generation(1)
     kept = sorted(each.name for each in (host.path / "before-1").iterdir())
     assert kept == sorted([host.counters.name, host.pressure.name])
     assert (host.path / "before-1" / host.pressure.name).read_text() == host.pressure.name

@@ -1,4 +1,4 @@
-"""The account of what came in from one host of several."""
+"""The account of packets received from one of several hosts."""
 
 from windtunnel.harness.artifact.middlebox.ledger import Ledger, PortAccount
 

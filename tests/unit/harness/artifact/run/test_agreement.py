@@ -1,4 +1,4 @@
-"""How far a replay agrees: what was repeated, what never came, and what nobody ordered."""
+"""Agreement of a replay: repeated, missing and additional decisions."""
 
 import numpy as np
 import pytest
@@ -33,15 +33,15 @@ def test_each_part_of_a_name_matters(field):
     found = agreement("first", made(3), other)
     assert (found.repeated, found.added, found.is_whole) == (2, 1, False)
     assert found.text == (
-        "2 of 3 decisions repeated; 1 frames never came, "
-        "first DATA of stream 1001 on a->b at position 64 in attempt 1"
+        "2 of 3 decisions repeated; 1 frames never appeared, "
+        "the first is DATA of stream 1001 on a->b at position 64 in attempt 1"
     )
 
 
-def test_frames_without_a_position_are_told_by_their_order():
+def test_frames_without_a_position_are_identified_by_their_order():
     ordered = made(1, position=NO_POSITION, order=4, frame_type=2, link=1, attempt=0, session=0)
     found = agreement("first", ordered, made(0))
-    assert found.first == "NAK of stream 1001 on b->a, the 4. of them"
+    assert found.first == "NAK of stream 1001 on b->a, number 4 of its kind"
     assert found.never_came == [
         {"action": "drop", "link": "b->a", "frame_type": "NAK", "stream_id": 1001, "order": 4}
     ]
@@ -53,7 +53,7 @@ def test_equal_decisions_are_counted_one_by_one():
     assert agreement("first", made(1), twice).added == 1
 
 
-def test_many_missing_frames_are_counted_and_some_are_told():
+def test_many_missing_frames_are_counted_and_some_are_reported():
     found = agreement("first", made(LISTED_MAX + 5), made(0, action=HOLD))
     assert found.ordered - found.repeated == LISTED_MAX + 5
     assert len(found.never_came) == LISTED_MAX

@@ -1,4 +1,4 @@
-"""The board of a load: what one side writes the other reads."""
+"""The board of a load: each side reads the other's values."""
 
 import pytest
 
@@ -40,7 +40,7 @@ def test_the_first_fault_stands(path):
     load.set_fault(Fault.SEQUENCE, expected=7, found=9)
     load.set_fault(Fault.LENGTH, expected=1, found=2)
     assert bench.fault is Fault.SEQUENCE
-    assert bench.fault_text == "lost or disordered: expected message 7, found 9"
+    assert bench.fault_text == "lost or reordered: expected message 7, found 9"
 
 
 @pytest.mark.parametrize("fault", [each for each in Fault if each is not Fault.NONE])

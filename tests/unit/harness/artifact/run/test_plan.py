@@ -1,4 +1,4 @@
-"""The plan is a pure function of its arguments, on any machine, and keeps to its bounds."""
+"""The plan is a pure function of its arguments, on any machine, and stays within its bounds."""
 
 import numpy as np
 import pytest

@@ -14,21 +14,21 @@ from windtunnel.harness.cli.root import main
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.labs import labs
 from windtunnel.reports.analysis import benchmark
-from windtunnel.reports.analysis.benchmark import MissingReader
+from windtunnel.reports.analysis.benchmark import ReaderUnavailable
 
 
 def test_the_analysis_is_measured_alone(monkeypatch, capsys, tmp_path):
     row = {"engine": "local", "frames_per_s": 2e6, "frames_per_cpu_s": 2e6, "memory_mib": 300.0}
     monkeypatch.setattr(benchmark, "measure", lambda *_: [{**row, "wall_s": 1.0}])
-    told = tmp_path / "bench.json"
-    assert main(["bench", "--only", "analyze", "--json", str(told)]) == 0
+    output = tmp_path / "bench.json"
+    assert main(["bench", "--only", "analyze", "--json", str(output)]) == 0
     assert "local      2,000,000 frames/s" in capsys.readouterr().out
-    assert json.loads(told.read_text())["schema"] == "windtunnel-bench-analysis/1"
+    assert json.loads(output.read_text())["schema"] == "windtunnel-bench-analysis/1"
 
 
 def test_a_machine_without_tshark_is_told(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
-    with pytest.raises(MissingReader, match="no tshark"):
+    with pytest.raises(ReaderUnavailable, match="tshark is not on PATH"):
         _read_by_tshark(tmp_path / "x.pcap")
 
 
@@ -41,10 +41,10 @@ def step(ordered_per_s, *, sent_per_s=None, out=1_000, lag_ns=100_000, **account
     ("made", "trouble"),
     [
         (step(50_000), ""),
-        (step(50_000, out=997, kernel_drops=3), "3 of 1000 datagrams were lost, 3 before"),
+        (step(50_000, out=997, kernel_drops=3), "3 of 1000 datagrams lost, 3 by the kernel"),
         (step(50_000, datagrams_dropped=2), "-2 datagrams are unaccounted for"),
-        (step(50_000, lag_ns=3_000_000), "half of them waited 3.0 ms or longer"),
-        (step(50_000, sent_per_s=40_000), "the sender came to 40,000 a second"),
+        (step(50_000, lag_ns=3_000_000), "its median lag is 3.0 ms"),
+        (step(50_000, sent_per_s=40_000), "the sender reached only 40,000 datagrams/s"),
     ],
 )
 def test_a_step_holds_if_nothing_was_lost_and_nobody_was_late(made, trouble):
@@ -70,13 +70,13 @@ def lab(monkeypatch):
 
 
 def test_the_lab_is_told_with_its_floors(lab, capsys, tmp_path):
-    told = tmp_path / "lab.json"
-    assert main(["bench", "--only", "lab", "--enforce", "--json", str(told)]) == 0
+    output = tmp_path / "lab.json"
+    assert main(["bench", "--only", "lab", "--enforce", "--json", str(output)]) == 0
     out = capsys.readouterr().out
     assert "relay       75,000 datagrams/s of 1 kB (at least 50,000); then the relay fell" in out
     assert "netns           40 runs/min (at least 20); 16 runs in 24.0 s" in out
     assert "compose          8 runs/min (at least 6)" in out
-    document = json.loads(told.read_text())
+    document = json.loads(output.read_text())
     assert document["schema"] == "windtunnel-bench-lab/1"
     assert [each["value"] for each in document["rows"]] == [75_000, 40.0, 8.0]
 

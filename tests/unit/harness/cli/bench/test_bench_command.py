@@ -35,28 +35,28 @@ def asked(monkeypatch):
         return seen["readings"]
 
     monkeypatch.setattr(rounds, "run_rounds", run_rounds)
-    monkeypatch.setattr(machine, "look", lambda: BUSY)
-    monkeypatch.setattr(peers, "why_no_java", lambda: seen.get("why_no_java", ""))
+    monkeypatch.setattr(machine, "read_machine", lambda: BUSY)
+    monkeypatch.setattr(peers, "java_problem", lambda: seen.get("java_problem", ""))
     return seen
 
 
 def test_shows_a_row_a_figure(asked, capsys):
     assert main(["bench"]) == exit_code.OK
-    told = capsys.readouterr()
-    row = next(line for line in told.out.splitlines() if line.startswith("udp-32 "))
+    output = capsys.readouterr()
+    row = next(line for line in output.out.splitlines() if line.startswith("udp-32 "))
     assert "3,000,000 .. 3,000,000" in row
     assert row.endswith("1.00  at least 1")
-    assert "\x1b" not in told.out + told.err
-    assert "client   windtunnel client" in told.out
-    assert "machine  2 cores, a processor, Linux 6.1" in told.out
-    assert "unmeasured: Aeron C driver" in told.err
+    assert "\x1b" not in output.out + output.err
+    assert "client   windtunnel client" in output.out
+    assert "machine  2 cores, a processor, Linux 6.1" in output.out
+    assert "warm-up: Aeron C driver" in output.err
 
 
 def test_warns_of_a_busy_machine(asked, capsys):
     main(["bench"])
-    told = capsys.readouterr()
-    assert "WARNING  the machine was busy: load average 4.00" in told.out
-    assert "the machine was busy" in told.err
+    output = capsys.readouterr()
+    assert "WARNING  the machine was busy: load average 4.00" in output.out
+    assert "the machine was busy" in output.err
 
 
 def test_passes_its_options_on(asked):
@@ -98,12 +98,12 @@ def test_archives_are_shown_side_by_side_and_written_down(asked, capsys, tmp_pat
     asked["readings"] = [Reading(who, "archive-1344", 0, ARCHIVE) for who in ("ours", "java")]
     file = tmp_path / "bench.json"
     assert main(["bench", "--only", "archive", "--json", str(file)]) == exit_code.OK
-    told = capsys.readouterr()
-    row = next(line for line in told.out.splitlines() if line.startswith("archive-1344-replay "))
+    output = capsys.readouterr()
+    row = next(line for line in output.out.splitlines() if line.startswith("archive-1344-replay "))
     assert row.split()[2] == "1,000,000"
     assert row.endswith("1.00  at least 1")
-    assert "record-messages 1,000,000, replay-messages 1,000,000" in told.err
-    assert "LEFT OUT" not in told.out
+    assert "record-messages 1,000,000, replay-messages 1,000,000" in output.err
+    assert "LEFT OUT" not in output.out
     document = json.loads(file.read_text())
     assert document["archives"] == {"ours": "windtunnel archive", "java": "Aeron's archive in Java"}
     assert document["left_out"] == {}
@@ -113,13 +113,13 @@ def test_archives_are_shown_side_by_side_and_written_down(asked, capsys, tmp_pat
 
 
 def test_a_left_out_archive_is_named_with_the_reason(asked, capsys, tmp_path):
-    asked["why_no_java"] = "no jar"
+    asked["java_problem"] = "no jar"
     asked["readings"] = [Reading("ours", "archive-1344", 0, ARCHIVE)]
     file = tmp_path / "bench.json"
     assert main(["bench", "--only", "archive", "--json", str(file)]) == exit_code.OK
-    told = capsys.readouterr()
-    assert "left out: Aeron's archive in Java: no jar" in told.err
-    assert "LEFT OUT Aeron's archive in Java: no jar" in told.out
+    output = capsys.readouterr()
+    assert "left out: Aeron's archive in Java: no jar" in output.err
+    assert "LEFT OUT Aeron's archive in Java: no jar" in output.out
     document = json.loads(file.read_text())
     assert document["left_out"] == {"Aeron's archive in Java": "no jar"}
     assert document["figures"][0]["java"] is None
@@ -129,11 +129,11 @@ def test_a_left_out_archive_is_named_with_the_reason(asked, capsys, tmp_path):
 
 
 def test_a_void_reading_is_named_and_exits_2(asked, capsys):
-    asked["readings"][1] = Reading("c", "udp-32", 1, void="lost or disordered")
+    asked["readings"][1] = Reading("c", "udp-32", 1, void="lost or reordered")
     assert main(["bench"]) == exit_code.INCONCLUSIVE
-    told = capsys.readouterr()
-    assert "VOID     udp-32 of c, round 2: lost or disordered" in told.out
-    assert "at least 1 MISSED" in told.out
+    output = capsys.readouterr()
+    assert "VOID     udp-32 of c, round 2: lost or reordered" in output.out
+    assert "at least 1 MISSED" in output.out
 
 
 @pytest.mark.parametrize(

@@ -17,9 +17,9 @@ from windtunnel.harness.cli.root import main
 def run(capsys):
     def run(*arguments):
         code = main(["analyze", *(str(each) for each in arguments)])
-        told = capsys.readouterr()
-        assert "Traceback" not in told.err
-        return code, told.out, told.err
+        output = capsys.readouterr()
+        assert "Traceback" not in output.err
+        return code, output.out, output.err
 
     return run
 
@@ -58,14 +58,14 @@ def test_a_torn_last_packet_is_left_out(run, capture):
     assert code == 2
     assert "999 messages in 999 frames" in out
     assert "PARTIAL" in out
-    assert "ends within a packet; its last 304 bytes were left out" in out
+    assert "ends inside a packet; its last 304 bytes were ignored" in out
 
 
 def test_a_snap_length_that_cuts_frames_is_told(run, capture):
     batch = made.data(0, bytes(64)) + made.data(96, bytes(64))
     code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=96)])))
     assert code == 2
-    assert "96 bytes behind the snap length may hold frames" in out
+    assert "96 bytes beyond the snap length may contain frames" in out
     assert "1 frames in 1 packets" in out
     code, out, _ = run(capture(made.pcap([packet(START_NS, batch, snap=50)])))
     assert code == 2
@@ -84,7 +84,7 @@ def test_nothing_but_noise_is_no_answer(run, capture):
     code, out, _ = run(capture(made.pcap(noise)))
     assert (code, out) == (
         1,
-        "no Aeron frame in 50 packets: 50 other UDP datagrams, 0 of other ports, 0 not UDP\n",
+        "no Aeron frames in 50 packets: 50 other UDP datagrams, 0 on other ports, 0 not UDP\n",
     )
     code, out, _ = run(capture(bytes(range(256)) * 100))
     assert code == 2
@@ -98,7 +98,7 @@ def test_a_damaged_block_costs_only_itself(run, capture, to_file):
     content[middle : middle + 500] = b"\xff" * 500
     code, out, _ = run(capture(bytes(content)))
     assert code == 2
-    assert "bytes are damaged and were passed over" in out
+    assert "bytes are damaged and were skipped" in out
     assert "1,997 messages" in out or "1,998 messages" in out
 
 
@@ -124,7 +124,7 @@ def test_other_ports_are_left_out(run):
     path = GOLDEN / "clean" / "capture.pcap.xz"
     code, out, _ = run(path, "--port", 9)
     assert code == 1
-    assert "1,000 of other ports" in out
+    assert "1,000 on other ports" in out
     assert run(path, "--port", 0)[0] == 64
 
 
@@ -133,7 +133,7 @@ def test_no_java_is_told_before_anything_is_read(run, monkeypatch, tmp_path):
     monkeypatch.delenv("JAVA_HOME", raising=False)
     code, _, err = run(GOLDEN / "clean" / "capture.pcap.xz", "--spark")
     assert code == 3
-    assert "Spark needs Java 17 or newer and there is none" in err
+    assert "Spark needs Java 17 or newer, and none was found" in err
     assert "local engine" in err
 
 
@@ -179,35 +179,34 @@ def test_two_points_are_told_by_link(run, tmp_path):
     code, out, _ = run(tmp_path)
     assert code == 0
     assert (
-        "link near to far, stream 1001: lost 3 of 400 frames; 70 µs on the way, 70 µs for one in a "
-        "hundred"
+        "link near to far, stream 1001: lost 3 of 400 frames; delay 70 µs median, 70 µs p99"
     ) in out
     assert "1 not repaired (768 bytes)" in out
 
 
 def test_a_run_folders_page_is_put_into_it_and_into_the_suites_report(run, tmp_path):
     suite = make_suite(tmp_path / "suite", SMALL)
-    (made_run,) = suite.runs()
-    assert run(made_run.path, "--report")[0] in (0, 2)
-    told = json.loads(made_run.analysis.read_text())
-    assert told["schema"] == "windtunnel-run-analysis/1"
-    assert any(line.startswith("stream 1001 ") for line in told["summary"])
-    assert "In plain words" in made_run.analysis_page.read_text()
+    (synthetic_run,) = suite.runs()
+    assert run(synthetic_run.path, "--report")[0] in (0, 2)
+    output = json.loads(synthetic_run.analysis.read_text())
+    assert output["schema"] == "windtunnel-run-analysis/1"
+    assert any(line.startswith("stream 1001 ") for line in output["summary"])
+    assert ">Summary<" in synthetic_run.analysis_page.read_text()
     report = suite.report.read_text()
-    assert f'href="{made_run.path.name}/analysis.html"' in report
-    assert not SuiteDir(made_run.path).report.exists()
+    assert f'href="{synthetic_run.path.name}/analysis.html"' in report
+    assert not SuiteDir(synthetic_run.path).report.exists()
     alone = tmp_path / "alone"
-    made_run.path.rename(alone)
+    synthetic_run.path.rename(alone)
     assert run(alone, "--report")[0] in (0, 2)
     assert 'href="analysis.html"' in SuiteDir(alone).report.read_text()
 
 
 def test_only_a_single_run_folder_can_have_its_page_put_into_it(run, tmp_path):
     suite = make_suite(tmp_path / "suite", SMALL)
-    (made_run,) = suite.runs()
+    (synthetic_run,) = suite.runs()
     golden = GOLDEN / "one-message" / "capture.pcap.xz"
-    for given in ((golden,), (made_run.path, golden), (suite.path,)):
+    for given in ((golden,), (synthetic_run.path, golden), (suite.path,)):
         code, _, err = run(*given, "--report")
         assert code == 64
-        assert "--report needs one run folder" in err
-    assert not made_run.analysis.exists()
+        assert "--report needs exactly one CAPTURE" in err
+    assert not synthetic_run.analysis.exists()

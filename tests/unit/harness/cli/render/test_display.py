@@ -11,7 +11,7 @@ from windtunnel.harness.cli.render.display import (
     Rate,
     Verdicts,
     choose,
-    weather,
+    fault_counts,
 )
 from windtunnel.harness.orchestrate.event import RunEvent
 
@@ -20,7 +20,7 @@ def event(kind: str, **more: Any) -> RunEvent:
     return RunEvent(kind=kind, run_index=1, run_count=3, scenario="loss/x", seed=7, **more)
 
 
-def test_plain_progress_tells_quarters_once(capsys: pytest.CaptureFixture[str]) -> None:
+def test_plain_progress_prints_each_quarter_once(capsys: pytest.CaptureFixture[str]) -> None:
     display = PlainDisplay(Verdicts(as_json=False))
     display.on_event(event("run"))
     for fraction in (0.1, 0.26, 0.3, 0.8, 0.9):
@@ -31,7 +31,7 @@ def test_plain_progress_tells_quarters_once(capsys: pytest.CaptureFixture[str]) 
     ]
 
 
-def test_rate_counts_from_the_first_byte_seen() -> None:
+def test_rate_counts_from_the_first_delivered_bytes() -> None:
     rate = Rate()
     assert rate.megabytes_per_s(0, 10.0) is None
     assert rate.megabytes_per_s(1_000_000, 11.0) is None
@@ -39,12 +39,12 @@ def test_rate_counts_from_the_first_byte_seen() -> None:
     assert rate.megabytes_per_s(5_000_000, 13.0) == pytest.approx(2.0)
 
 
-def test_weather_tells_only_what_there_is() -> None:
-    assert weather(event("progress")) == ""
-    assert weather(event("progress", drop_count=12, nak_count=3)) == "12 drops  3 NAKs"
+def test_fault_counts_omits_zeros() -> None:
+    assert fault_counts(event("progress")) == ""
+    assert fault_counts(event("progress", drop_count=12, nak_count=3)) == "12 drops  3 NAKs"
 
 
-def test_live_line_shows_phase_percent_rate_and_weather(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_live_line_shows_phase_percent_rate_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
     from rich.console import Console
 
     display = LiveDisplay(Verdicts(as_json=False), on_stderr=False)
@@ -83,7 +83,7 @@ def test_live_verdict_replaces_the_line(capsys: pytest.CaptureFixture[str]) -> N
         (True, False, False, LiveDisplay),
     ],
 )
-def test_draws_live_only_where_a_person_looks(
+def test_display_is_live_only_on_a_terminal(
     out: bool, err: bool, as_json: bool, kind: type, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sys.stdout.isatty", lambda: out)

@@ -3,12 +3,12 @@
 import json
 
 import pytest
+
 from windtunnel.harness.artifact.run.calibration import Calibration, Measure
 from windtunnel.harness.calibration import rounds
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
-from windtunnel.harness.orchestrate.lab import LabError
-from windtunnel.harness.orchestrate.run.traffic import Unsupported
+from windtunnel.harness.orchestrate.lab import LabError, Unsupported
 
 HELD = Measure("loss", "loss rate", "%", 5.0, 5.1, 4.9, 5.3, 1000, "4.8 to 5.2")
 MISSED = Measure("loss", "burst length", "packets", 5.0, 6.0, 5.9, 6.1, 100, "within 5%", False)
@@ -34,9 +34,9 @@ def outcome(monkeypatch):
 def test_all_floors_hold(outcome, capsys):
     assert main(["calibrate", "--seed", "7"]) == exit_code.OK
     assert outcome["asked"] == ("relay", 10_000, 7)
-    told = capsys.readouterr().out
-    assert "4.900 .. 5.300" in told
-    assert told.splitlines()[-1].endswith("holds")
+    output = capsys.readouterr().out
+    assert "4.900 .. 5.300" in output
+    assert output.splitlines()[-1].endswith("holds")
 
 
 def test_a_missed_floor_is_told_and_exits_1(outcome, capsys):

@@ -42,8 +42,8 @@ def test_prints_one_line_a_decision_in_words(
 ) -> None:
     make_log(tmp_path, session_id=-5, shift_ns=100, order=[0, 1, 2])
     assert main(["decisions", str(tmp_path)]) == exit_code.OK
-    told = lines(capsys)
-    assert told[0] == {
+    output = lines(capsys)
+    assert output[0] == {
         "time_ns": 100,
         "action": "drop",
         "link": "a->b",
@@ -61,10 +61,10 @@ def test_prints_one_line_a_decision_in_words(
         "detail": 0,
         "timing_sensitive": False,
     }
-    assert [row["action"] for row in told] == ["drop", "hold", "drop"]
-    assert told[2]["frame_type"] == "SM"
-    assert told[2]["link"] == "b->a"
-    assert told[2]["rule"] == "lose-feedback"
+    assert [row["action"] for row in output] == ["drop", "hold", "drop"]
+    assert output[2]["frame_type"] == "SM"
+    assert output[2]["link"] == "b->a"
+    assert output[2]["rule"] == "lose-feedback"
 
 
 def test_keys_of_equal_seeds_are_equal(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

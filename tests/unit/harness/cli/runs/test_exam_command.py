@@ -4,13 +4,14 @@ import json
 from typing import Any
 
 import pytest
+
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.exam import examine, mutated_driver
 from windtunnel.harness.exam.document import Exam, ExamRun, MutantRow
+from windtunnel.harness.orchestrate.subjects.subject import OURS_WITH_OURS
 from windtunnel.harness.orchestrate.suite import runner
 from windtunnel.harness.orchestrate.suite.runner import SuiteResult
-from windtunnel.harness.orchestrate.subjects.subject import OURS_WITH_OURS
 
 NAMES = ["naks-sent-counted-twice", "naks-sent-total-not-counted"]
 
@@ -22,21 +23,21 @@ def run(outcome: str) -> ExamRun:
 
 @pytest.fixture
 def exams(monkeypatch):
-    """Answers a sitting by outcome: of the sound driver, of each mutant, and of a signal."""
+    """Results of an exam: of the driver without a defect, of each mutant, and of a signal."""
     answer: dict[str, Any] = {"sound": "PASS", "mutants": "FAIL", "asked": None, "made_for": []}
 
-    def sit(sitting, audience):
-        answer["sitting"] = sitting
+    def sit(mutation_run, listener):
+        answer["mutation_run"] = mutation_run
         exam = Exam("netns", [], 1, sound=[run(answer["sound"])])
-        audience.on_sound(exam.sound[0])
+        listener.on_driver_without_defect(exam.sound[0])
         if not exam.is_void:
-            for each in sitting.mutants:
+            for each in mutation_run.mutants:
                 row = MutantRow(each.name, each.about, each.file, [], "", [run(answer["mutants"])])
                 exam.mutants.append(row)
-                audience.on_mutant(row)
+                listener.on_mutant(row)
             exam.is_whole = answer["asked"] is None
-        sitting.folder.mkdir(parents=True)
-        exam.write(sitting.folder / examine.DOCUMENT)
+        mutation_run.folder.mkdir(parents=True)
+        exam.write(mutation_run.folder / examine.DOCUMENT)
         return exam, answer["asked"]
 
     def prepare(mutant, place, tell):
@@ -58,24 +59,24 @@ def order(tmp_path, *more):
 
 def test_all_killed_is_passed(exams, tmp_path, capsys):
     assert order(tmp_path, "--jobs", "3", "--keep") == exit_code.OK
-    told = capsys.readouterr()
-    assert "2 of 2 mutants killed, 100.0%" in told.out
-    assert f"[1/2] killed    {NAMES[0]}  exam/loss: some_check" in told.err
-    assert "sound driver  exam/loss: PASS" in told.err
+    output = capsys.readouterr()
+    assert "2 of 2 mutants killed, 100.0%" in output.out
+    assert f"[1/2] killed    {NAMES[0]}  exam/loss: some_check" in output.err
+    assert "unmodified driver  exam/loss: PASS" in output.err
     assert exams["made_for"] == ["sim"]
-    assert "compiling for sim" in told.err
-    sitting = exams["sitting"]
-    assert (sitting.jobs, sitting.keeps_all) == (3, True)
-    assert [each.name for each in sitting.mutants] == NAMES
-    assert "| killed |" in (sitting.folder / "exam.md").read_text()
+    assert "compiling for sim" in output.err
+    mutation_run = exams["mutation_run"]
+    assert (mutation_run.jobs, mutation_run.keeps_all) == (3, True)
+    assert [each.name for each in mutation_run.mutants] == NAMES
+    assert "| killed |" in (mutation_run.folder / "exam.md").read_text()
 
 
 def test_survivors_without_a_reason_fail_it(exams, tmp_path, capsys):
     exams["mutants"] = "PASS"
     assert order(tmp_path) == 1
-    told = capsys.readouterr().out
-    assert "not explained" in told
-    assert "0 of 2 mutants killed" in told
+    output = capsys.readouterr().out
+    assert "not explained" in output
+    assert "0 of 2 mutants killed" in output
 
 
 @pytest.mark.parametrize(
@@ -90,9 +91,9 @@ def test_a_sound_driver_that_does_not_pass_makes_it_void(exams, tmp_path, capsys
 def test_a_signal_gives_its_own_exit_code(exams, tmp_path, capsys):
     exams["asked"] = exit_code.INTERRUPTED
     assert order(tmp_path) == exit_code.INTERRUPTED
-    told = capsys.readouterr()
-    assert "interrupted" in told.err
-    assert "not all were run" in told.out
+    output = capsys.readouterr()
+    assert "interrupted" in output.err
+    assert "not all were run" in output.out
 
 
 def test_json_is_the_whole_exam(exams, tmp_path, capsys):
@@ -105,7 +106,7 @@ def test_json_is_the_whole_exam(exams, tmp_path, capsys):
 def test_a_pattern_that_matches_none_is_refused(exams, tmp_path, capsys):
     assert main(["exam", "--mutants", "frob*", "--out", str(tmp_path)]) == exit_code.USAGE
     assert "'frob*'" in capsys.readouterr().err
-    assert "sitting" not in exams
+    assert "mutation_run" not in exams
 
 
 def test_the_list_runs_nothing(exams, capsys):
@@ -113,7 +114,7 @@ def test_the_list_runs_nothing(exams, capsys):
     assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == NAMES
     assert main(["exam", "--list", "--json"]) == exit_code.OK
     assert {row["name"] for row in json.loads(capsys.readouterr().out)} > set(NAMES)
-    assert "sitting" not in exams
+    assert "mutation_run" not in exams
 
 
 @pytest.fixture

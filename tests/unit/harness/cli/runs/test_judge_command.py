@@ -4,28 +4,57 @@ import json
 from pathlib import Path
 
 import pytest
+
+from tests.unit.reports.made_suite import Weather, make_suite
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 
-from tests.unit.reports.made_suite import Weather, make_suite
-
 SMALL = Weather(frame_count=200)
 
 
-def test_an_empty_folder_never_passes(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize("others", [(), ("notes.txt",), ("suite.json",)], ids=str)
+def test_a_folder_without_a_run_is_refused_and_not_touched(
+    others: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in others:
+        (tmp_path / name).write_text("{}")
     assert main(["judge", str(tmp_path)]) == exit_code.INCONCLUSIVE
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err.startswith(f"windtunnel: {tmp_path}: expected a run folder, with run.json")
+    assert sorted(each.name for each in tmp_path.iterdir()) == sorted(others)
+
+
+def test_nothing_is_judged_if_one_of_several_folders_is_no_run(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_suite(tmp_path / "suite", SMALL).runs()[0]
+    run.verdict.unlink()
+    other = tmp_path / "other"
+    other.mkdir()
+    assert main(["judge", str(run.path), str(other)]) == exit_code.INCONCLUSIVE
+    assert str(other) in capsys.readouterr().err
+    assert not run.verdict.exists()
+
+
+def test_a_run_that_was_killed_before_its_manifest_never_passes(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    run = make_suite(tmp_path / "suite", SMALL).runs()[0]
+    run.manifest.unlink()
+    assert main(["judge", str(run.path)]) == exit_code.INCONCLUSIVE
     assert capsys.readouterr().out.startswith("INCONCLUSIVE")
 
 
 def test_a_suite_stands_for_its_runs(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     suite = make_suite(tmp_path / "suite", SMALL, ("PASS", "PASS"))
     code = main(["judge", "--json", str(suite.path)])
-    told = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert {row["run_dir"] for row in told} == {str(run.path) for run in suite.runs()}
-    assert len(told) == 2
+    output = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert {row["run_dir"] for row in output} == {str(run.path) for run in suite.runs()}
+    assert len(output) == 2
     # The made runs lack what a real one leaves, and the judge must notice.
-    assert {row["outcome"] for row in told} == {"INCONCLUSIVE"}
+    assert {row["outcome"] for row in output} == {"INCONCLUSIVE"}
     assert code == exit_code.INCONCLUSIVE
 
 

@@ -69,7 +69,7 @@ def test_without_options_the_folder_for_it_and_what_the_machine_carries(
     main(["matrix", "--fidelity", "netns"])
     assert len(calls["scenarios"]) >= 5
     assert {each.parent.name for each in calls["scenarios"]} == {"matrix"}
-    assert calls["jobs"] == pool.jobs_by_default()
+    assert calls["jobs"] == pool.default_jobs()
     assert calls["publishers"] == calls["subscribers"] == ("ours", "pyaeron")
 
 
@@ -80,9 +80,9 @@ def test_documents_for_a_ci_system(
     markdown.write_text("what was there\n")
     options = ["--junit", str(junit), "--markdown", str(markdown), "--json"]
     assert main(["matrix", "--fidelity", "netns", *options]) == 1
-    told = capsys.readouterr()
-    assert json.loads(told.out)["schema"] == "windtunnel-matrix/1"
-    assert "FAIL          matrix/loss" in told.err
+    output = capsys.readouterr()
+    assert json.loads(output.out)["schema"] == "windtunnel-matrix/1"
+    assert "FAIL          matrix/loss" in output.err
     assert 'failures="1"' in junit.read_text()
     assert markdown.read_text().startswith("what was there\n## ")
     assert Matrix.read(tmp_path / "matrix-made" / "matrix.json") is not None

@@ -7,16 +7,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 import yaml
+
+from tests.unit.harness.replay.test_rules import DOCUMENT, case_of, rule
 from windtunnel.harness.artifact.middlebox.decision import DECISION
 from windtunnel.harness.artifact.middlebox.ledger import Ledger, RuleAccount
-from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.scenario.loader import load_scenario
-
-from tests.unit.harness.replay.test_rules import DOCUMENT, case_of, rule
 
 GOLDEN = Path(__file__).resolve().parents[4] / "golden"
 RULES = [rule("lose", {"drop": "5%"}, "DATA")]
@@ -43,9 +43,9 @@ def folder(tmp_path: Path) -> RunDir:
 def refused(command: str, folder: RunDir, capsys: pytest.CaptureFixture[str]) -> str:
     """The one line that a command says, which ends with exit code 2."""
     assert main([command, str(folder.path)]) == exit_code.INCONCLUSIVE
-    told = capsys.readouterr()
-    assert told.out == ""
-    (line,) = told.err.splitlines()
+    output = capsys.readouterr()
+    assert output.out == ""
+    (line,) = output.err.splitlines()
     assert line.startswith("windtunnel: ")
     return line
 
@@ -55,7 +55,7 @@ BOTH = pytest.mark.parametrize("command", ["replay", "shrink"])
 
 @BOTH
 def test_no_folder(command, tmp_path, capsys):
-    assert "there is no such folder" in refused(command, RunDir(tmp_path / "none"), capsys)
+    assert "no such folder" in refused(command, RunDir(tmp_path / "none"), capsys)
 
 
 @BOTH
@@ -67,7 +67,7 @@ def test_no_run_in_the_folder(command, tmp_path, capsys):
 @pytest.mark.parametrize("name", ["scenario", "case", "payload"])
 def test_a_file_is_missing(command, name, folder, capsys):
     getattr(folder, name).unlink()
-    assert "without which it cannot be made again" in refused(command, folder, capsys)
+    assert "the run cannot be repeated without it" in refused(command, folder, capsys)
 
 
 @BOTH
@@ -79,25 +79,27 @@ def test_a_manifest_of_another_schema(command, folder, capsys):
 @BOTH
 def test_a_case_that_is_none(command, folder, capsys):
     folder.case.write_text("{}")
-    assert "cannot be understood" in refused(command, folder, capsys)
+    assert "cannot be parsed" in refused(command, folder, capsys)
 
 
 @BOTH
 def test_no_decision_log(command, folder, capsys):
     folder.decisions.unlink()
-    assert "there is no decision log" in refused(command, folder, capsys)
+    assert "expected a decision log" in refused(command, folder, capsys)
 
 
 @BOTH
 def test_a_log_that_ends_inside_a_record(command, folder, capsys):
     folder.decisions.write_bytes(folder.decisions.read_bytes()[:-9])
-    assert "183 bytes end inside a record of 64" in refused(command, folder, capsys)
+    assert "expected a multiple of 64 bytes, found 183" in refused(command, folder, capsys)
 
 
 @BOTH
 def test_a_log_that_lacks_whole_records(command, folder, capsys):
     folder.decisions.write_bytes(folder.decisions.read_bytes()[:-64])
-    assert "the ledger tells of 3 decisions, the log has 2" in refused(command, folder, capsys)
+    assert "expected 3 decisions, as the ledger counts them, found 2" in refused(
+        command, folder, capsys
+    )
 
 
 @BOTH
@@ -120,30 +122,37 @@ def test_nothing_to_shrink_in_a_run_that_passed(folder, capsys):
     assert "there is nothing to shrink" in refused("shrink", folder, capsys)
 
 
+def test_a_scenario_with_an_unknown_check_is_not_shrunk(folder, capsys):
+    document = {**DOCUMENT, "faults": RULES, "expect": ["delivered_onse"]}
+    folder.scenario.write_text(yaml.safe_dump(document))
+    assert main(["shrink", str(folder.path)]) == exit_code.USAGE
+    assert "found 'delivered_onse': did you mean delivered_once" in capsys.readouterr().err
+
+
 def test_no_verdict_to_shrink_by(folder, capsys):
     folder.verdict.unlink()
-    assert "no verdict that can be read" in refused("shrink", folder, capsys)
+    assert "expected a verdict" in refused("shrink", folder, capsys)
 
 
 def test_a_check_that_the_run_did_not_violate(folder, capsys):
     folder.verdict.write_text('{"checks": [{"name": "x", "outcome": "FAIL", "text": ""}]}')
     assert main(["shrink", str(folder.path), "--check", "y"]) == exit_code.USAGE
-    assert "--check y: it violated x" in capsys.readouterr().err
+    assert "--check y: the run violated x" in capsys.readouterr().err
 
 
 def test_a_replay_is_not_shrunk_but_what_it_repeats(folder, capsys):
     Manifest("s/run", "made/up", 5, "sim", ["windtunnel"], replays="s/first").write(folder.manifest)
-    assert "repeats the decisions of s/first: shrink that one" in refused("shrink", folder, capsys)
+    assert "is a replay of s/first: shrink that run instead" in refused("shrink", folder, capsys)
 
 
 def test_a_trial_of_the_swarm_has_no_scenario(folder, capsys):
     folder.scenario.unlink()
     Manifest("swarm/9", "swarm", 9, "sim", ["windtunnel", "swarm"]).write(folder.manifest)
-    assert "its seed chooses all" in refused("shrink", folder, capsys)
-    assert "nothing to compare with" in refused("replay", folder, capsys)
+    assert "its seed determines everything" in refused("shrink", folder, capsys)
+    assert "there is no digest to compare with" in refused("replay", folder, capsys)
     command = ["replay", str(folder.path), "--fidelity", "netns"]
     assert main(command) == exit_code.USAGE
-    assert "it has no other peer or place" in capsys.readouterr().err
+    assert "with its own drivers and fidelity only" in capsys.readouterr().err
 
 
 # ---- from-capture ----
@@ -156,9 +165,9 @@ def from_capture(*words: object) -> int:
 def test_a_golden_capture_becomes_a_scenario(tmp_path, capsys):
     out = tmp_path / "seen.yaml"
     assert from_capture(GOLDEN / "loss-reliable" / "capture.pcap.xz", "--out", out) == exit_code.OK
-    told = capsys.readouterr()
-    assert "stream 1001, session 77: 1273 frames; inferred: 68 lost" in told.out
-    assert "its messages differ in length" in told.err
+    output = capsys.readouterr()
+    assert "stream 1001, session 77: 1273 frames; inferred: 68 lost" in output.out
+    assert "its messages differ in length" in output.err
     scenario = load_scenario(out)
     (traffic,) = scenario.traffic
     assert "init-term-id=2147483646|term-id=2147483646|term-offset=0" in traffic.channel
@@ -172,7 +181,7 @@ def test_a_file_is_not_written_over_unless_asked(tmp_path, capsys):
     capture = GOLDEN / "one-message" / "capture.pcap.xz"
     assert from_capture(capture, "--out", out) == exit_code.USAGE
     assert out.read_text() == "mine"
-    assert "--force writes over it" in capsys.readouterr().err
+    assert "use --force to overwrite it" in capsys.readouterr().err
     assert from_capture(capture, "--out", out, "--force") == exit_code.OK
     assert load_scenario(out).faults == ()
 
@@ -187,18 +196,18 @@ def pcap(*packets: bytes) -> bytes:
     [
         (b"", "seen"),
         (b"no capture at all, but words", "seen"),
-        (pcap(), "no Aeron stream in it: it holds no packets"),
-        (pcap(bytes(60)), "no Aeron stream in it: it holds 1 packets"),
+        (pcap(), "expected an Aeron stream, found no packets"),
+        (pcap(bytes(60)), "expected an Aeron stream, found 1 packets"),
         (lzma.compress(pcap())[:-20], "seen"),
-        (b"\x28\xb5\x2f\xfd" + bytes(20), "zstd is not read here"),
+        (b"\x28\xb5\x2f\xfd" + bytes(20), "zstd is not supported"),
     ],
 )
 def test_what_is_no_capture_of_aeron(content, text, tmp_path, capsys):
     file = tmp_path / "seen.pcap"
     file.write_bytes(content)
     assert from_capture(file, "--out", tmp_path / "out.yaml") == exit_code.INCONCLUSIVE
-    told = capsys.readouterr()
-    assert text in told.err
+    output = capsys.readouterr()
+    assert text in output.err
     assert not (tmp_path / "out.yaml").exists()
 
 
@@ -211,4 +220,4 @@ def test_a_stream_that_is_not_there(tmp_path, capsys):
     capture = GOLDEN / "one-message" / "capture.pcap.xz"
     words = [capture, "--stream", 9, "--out", tmp_path / "out.yaml"]
     assert from_capture(*words) == exit_code.INCONCLUSIVE
-    assert "no such stream 9" in capsys.readouterr().err
+    assert "found no stream 9" in capsys.readouterr().err

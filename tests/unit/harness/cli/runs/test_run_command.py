@@ -47,15 +47,15 @@ def test_one_line_a_run_then_the_report(
     calls: dict[str, Any], tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["run", NAME, "--fidelity", "netns"]) == 1
-    told = capsys.readouterr()
-    verdict, again, report = told.out.splitlines()
+    output = capsys.readouterr()
+    verdict, repeat, report = output.out.splitlines()
     assert verdict.startswith(f"FAIL          {NAME}  seed 7  ")
     assert verdict.endswith(" s  message 4711 differs")
-    assert again.startswith("again: windtunnel run ")
+    assert repeat.startswith("reproduce: windtunnel run ")
     assert report == f"report: {tmp_path / 'suite' / 'report.html'}"
-    assert "\x1b" not in told.out + told.err
-    assert f"[1/1] {NAME} seed 7: traffic" in told.err
-    assert f"[1/1] {NAME} seed 7: 50 %" in told.err
+    assert "\x1b" not in output.out + output.err
+    assert f"[1/1] {NAME} seed 7: traffic" in output.err
+    assert f"[1/1] {NAME} seed 7: 50 %" in output.err
 
 
 def test_passes_its_options_on(calls: dict[str, Any], tmp_path: Path) -> None:
@@ -163,9 +163,9 @@ def test_a_report_that_cannot_be_written_leaves_the_verdict(
 
     monkeypatch.setattr("windtunnel.reports.page.write_suite_report", refuse)
     assert main(["run", NAME, "--fidelity", "netns"]) == 1
-    told = capsys.readouterr()
-    assert "FAIL" in told.out
-    assert "the report could not be written: disk full" in told.err
+    output = capsys.readouterr()
+    assert "FAIL" in output.out
+    assert "the report could not be written: disk full" in output.err
 
 
 @pytest.mark.parametrize("command", ["explain", "run"])
@@ -186,9 +186,9 @@ def test_a_wrong_scenario_is_refused_with_file_and_line(
 
 def test_explain_tells_rules_and_values(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["explain", NAME, "--seed", "9"]) == exit_code.OK
-    told = capsys.readouterr().out
-    assert "seed 9" in told
-    assert "lose-data" in told
+    output = capsys.readouterr().out
+    assert "seed 9" in output
+    assert "lose-data" in output
     assert main(["explain", NAME, "--json"]) == exit_code.OK
     assert json.loads(capsys.readouterr().out)["name"] == NAME
     assert main(["explain", NAME, "--schema"]) == exit_code.OK

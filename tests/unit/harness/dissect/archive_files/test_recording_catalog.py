@@ -85,7 +85,7 @@ def test_a_catalog_of_ours_is_read_likewise(tmp_path):
         (SEGMENT_LENGTH_AT, -131_072, "segment length is -131072"),
         (MTU_AT, 32, "mtu is 32"),
         (4, 9, "state is 9"),
-        (112, 1 << 30, "longer than its entry"),
+        (112, 1 << 30, "exceed the entry"),
         (48, 0, "recording 0 comes after recording 0"),
         (72, 33, "start position is 33"),
     ],
@@ -112,11 +112,11 @@ def test_an_entry_of_an_impossible_length_hides_what_is_behind_it(tmp_path):
 @pytest.mark.parametrize(
     ("content", "fault"),
     [
-        (b"", "too short"),
-        (bytes(31), "too short"),
-        (bytes(32), "storage version 0"),
-        (struct.pack("<iiqi12x", 3 << 16, 32, 0, 0), "alignment 0"),
-        (struct.pack("<iiqi12x", 3 << 16, 32, 0, 96), "alignment 96"),
+        (b"", "expected at least 32 bytes"),
+        (bytes(31), "expected at least 32 bytes"),
+        (bytes(32), "expected 3, found 0"),
+        (struct.pack("<iiqi12x", 3 << 16, 32, 0, 0), "alignment: expected 64, found 0"),
+        (struct.pack("<iiqi12x", 3 << 16, 32, 0, 96), "alignment: expected 64, found 96"),
     ],
 )
 def test_what_is_no_catalog_is_refused_by_name(tmp_path, content, fault):
@@ -136,8 +136,10 @@ def test_files_are_a_recordings_own_by_their_place(tmp_path):
     (recording,) = read_catalog(tmp_path).recordings
     base = own.SEGMENT + own.TERM
     assert recording.first_base == base
-    told = [recording.has_segment(each) for each in (0, base, base + own.TERM, base + own.SEGMENT)]
-    assert told == [False, True, False, True]
+    output = [
+        recording.has_segment(each) for each in (0, base, base + own.TERM, base + own.SEGMENT)
+    ]
+    assert output == [False, True, False, True]
     assert recording.missing_base({base}) is None
     assert recording.missing_base({base + own.SEGMENT}) == base
     stopped = replace(recording, stop_position=base + own.SEGMENT)

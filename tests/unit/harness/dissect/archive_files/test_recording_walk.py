@@ -44,9 +44,9 @@ def walked(content, start=0, end=own.SEGMENT, *, base=0, rows_max=1_000, mtu=MTU
     while status == walk.MORE:
         window = np.frombuffer(content, dtype=np.uint8)[int(segment[0]["position"]) - base :]
         status = walk.walk_segment(window, segment[0], rows)
-        told = rows[: segment[0]["count"]]
-        found += [dict(zip(walk.RECORDED.names, row, strict=True)) for row in told.tolist()]
-        if not len(told):
+        output = rows[: segment[0]["count"]]
+        found += [dict(zip(walk.RECORDED.names, row, strict=True)) for row in output.tolist()]
+        if not len(output):
             break
     geometry = (own.INITIAL_TERM_ID, own.TERM, mtu, own.SESSION_ID, own.STREAM_ID)
     expected = naive.frames(bytes(content), base, start, end, geometry)
@@ -99,8 +99,8 @@ def test_checksums_in_the_place_of_sessions_are_known_for_what_they_are():
             struct.pack_into("<i", content, at + 12, crc(naive.CASTAGNOLI, frame[32:]))
     found, *_ = walked(content)
     # Of no bytes both checksums are the same.
-    told = {e["checksum"] for e in found if e["frame_type"] == 1 and e["frame_length"] > 32}
-    assert told == {walk.CRC32C}
+    output = {e["checksum"] for e in found if e["frame_type"] == 1 and e["frame_length"] > 32}
+    assert output == {walk.CRC32C}
 
 
 def test_another_session_goes_on_where_one_ended():

@@ -335,7 +335,7 @@ def test_leaves_out_a_torn_last_packet(to_file):
         (b"hello, world; this is no capture", "begins with 68656c6c"),
         (made.pcap([], link=147), "link type 147"),
         (made.pcapng([])[:20], "within its section header"),
-        (b"\x0a\x0d\x0d\x0a" + bytes(40), "byte order mark"),
+        (b"\x0a\x0d\x0d\x0a" + bytes(40), "byte order magic"),
     ],
 )
 def test_says_why_a_head_is_none(head, text):
@@ -370,3 +370,48 @@ def test_noise_of_eight_mebibytes_is_given_up_in_time():
     rows, counts = read(made.pcap([]) + noise)
     assert rows == []
     assert counts["damaged_bytes"] + counts.get("torn_bytes", 0) >= len(noise) - 65_536
+
+
+class Unending(io.RawIOBase):
+    """A capture followed by blocks of bytes without end, as a small compressed file can hold."""
+
+    def __init__(self, capture: bytes, block: bytes):
+        self.at, self._capture, self._block = 0, capture, block
+
+    def readinto(self, buffer):
+        if self.at < len(self._capture):
+            piece = self._capture[self.at : self.at + len(buffer)]
+        else:
+            assert self.at < 1 << 25, "expected reading to end"
+            inside = (self.at - len(self._capture)) % len(self._block)
+            piece = self._block[inside : inside + len(buffer)]
+        buffer[: len(piece)] = piece
+        self.at += len(piece)
+        return len(piece)
+
+
+UNKNOWN_BLOCK = struct.pack("<II", 0x7777, SMALL) + bytes(SMALL - 12) + struct.pack("<I", SMALL)
+
+
+@needs_machine_code
+@pytest.mark.parametrize("block", [bytes(SMALL), UNKNOWN_BLOCK])
+@pytest.mark.parametrize("packets", [[], made.stream_packets(1000)])
+@pytest.mark.parametrize("write", [made.pcap, made.pcapng])
+def test_ends_after_a_long_part_without_packets(write, packets, block):
+    capture, gap = write(packets), 16 * CELL_LENGTH_MIN
+    reading = Reading(cell_length=CELL_LENGTH_MIN, gap_bytes_max=gap)
+    stream = CaptureStream(Unending(capture, block), reading)
+    rows = sum(len(each.rows) for each in stream.batches())
+    assert bool(packets) == bool(rows)
+    assert f"no packet in {gap} bytes: expected a capture" in stream.problem
+    assert stream.position <= len(capture) + gap + 2 * CELL_LENGTH_MIN
+
+
+@needs_machine_code
+def test_a_shorter_part_without_packets_is_skipped():
+    packets = made.stream_packets(1000)
+    gap = 16 * CELL_LENGTH_MIN
+    capture = made.pcap(packets) + bytes(gap // 2) + made.pcap(packets)[24:]
+    bounded = read(capture, cell_length=CELL_LENGTH_MIN, gap_bytes_max=gap)
+    assert bounded == read(capture, cell_length=CELL_LENGTH_MIN)
+    assert len(bounded[0]) > len(packets)

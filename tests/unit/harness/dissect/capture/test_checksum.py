@@ -7,7 +7,7 @@ import pytest
 
 from tests.naive.checksum import complete
 from tests.unit.harness.dissect.capture.test_pcap import NAK, ethernet, ipv4, ipv6, udp
-from windtunnel.harness.dissect.capture.checksum import is_whole
+from windtunnel.harness.dissect.capture.checksum import has_valid_checksums
 from windtunnel.harness.dissect.capture.pcap import read_capture_bytes
 
 MAC_B = bytes([2, 0, 0, 0, 0, 0xB])
@@ -20,7 +20,7 @@ def packet(payload=NAK, finished=True):
 
 
 def whole(packet):
-    return is_whole(np.frombuffer(bytes(packet), dtype=np.uint8), 14, 34)
+    return has_valid_checksums(np.frombuffer(bytes(packet), dtype=np.uint8), 14, 34)
 
 
 @pytest.mark.parametrize("payload", [NAK, NAK + b"x"])
@@ -39,9 +39,9 @@ def test_ipv6_is_known():
     made = bytearray(ethernet(0x86DD, ipv6(udp(NAK))))
     made = complete(made, 14, True)
     buf = np.frombuffer(bytes(made), dtype=np.uint8)
-    assert is_whole(buf, 14, 54)
+    assert has_valid_checksums(buf, 14, 54)
     made[-1] ^= 1
-    assert not is_whole(np.frombuffer(bytes(made), dtype=np.uint8), 14, 54)
+    assert not has_valid_checksums(np.frombuffer(bytes(made), dtype=np.uint8), 14, 54)
 
 
 def test_every_flipped_bit_is_noticed():
@@ -65,7 +65,7 @@ def test_a_capture_passes_over_the_damaged():
     damaged[-1] ^= 4
     buf = capture_of(packet(), bytes(damaged), packet())
     assert read_capture_bytes(buf).datagrams == 3
-    found = read_capture_bytes(buf, whole_only=True)
+    found = read_capture_bytes(buf, skip_damaged=True)
     assert (found.datagrams, found.damaged, len(found.frames)) == (2, 1, 2)
 
 
@@ -73,5 +73,5 @@ def test_a_packet_for_another_station_is_damaged_and_one_for_a_group_is_not():
     stray, group = bytearray(packet()), bytearray(packet())
     stray[5] ^= 8
     group[0] ^= 1
-    found = read_capture_bytes(capture_of(packet(), bytes(stray), bytes(group)), whole_only=True)
+    found = read_capture_bytes(capture_of(packet(), bytes(stray), bytes(group)), skip_damaged=True)
     assert (found.datagrams, found.damaged) == (2, 1)

@@ -158,11 +158,11 @@ def test_a_file_that_ends_inside_a_packet_is_torn_and_read_up_to_there():
 @pytest.mark.parametrize(
     ("head", "why"),
     [
-        (b"", "0 bytes: too short"),
-        (bytes(23), "23 bytes: too short"),
+        (b"", "expected at least 24 bytes, found 0"),
+        (bytes(23), "expected at least 24 bytes, found 23"),
         (bytes(24), "not a pcap file"),
         (b"\x0a\x0d\x0d\x0a" + bytes(60), "not a pcap file"),
-        (pcap(147).tobytes(), "link type 147: not known"),
+        (pcap(147).tobytes(), "link type 147: not supported"),
     ],
 )
 def test_what_is_no_capture_says_why(tmp_path, head, why):

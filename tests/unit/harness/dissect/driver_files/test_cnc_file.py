@@ -80,7 +80,7 @@ def test_a_file_that_is_not_finished_is_not_there_yet(tmp_path):
 
 @pytest.mark.parametrize("lengths", [(-1, 0, 0, 0, 0), (700, 0, 0, 0, 0)])
 def test_impossible_lengths_are_refused(lengths):
-    with pytest.raises(CncFileError, match="not those of a cnc file"):
+    with pytest.raises(CncFileError, match="section lengths: expected"):
         read(small(lengths=lengths))
 
 

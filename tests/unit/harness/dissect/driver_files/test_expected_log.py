@@ -79,7 +79,7 @@ def test_a_message_that_just_fits_leaves_no_pad_and_one_byte_more_does():
 
 @pytest.mark.parametrize(("mtu", "term_length"), [(32, 1024), (100, 1024), (1408, 1000)])
 def test_what_no_publication_has_is_refused(mtu, term_length):
-    with pytest.raises(ValueError, match="not those of a publication"):
+    with pytest.raises(ValueError, match="expected an mtu above 32"):
         expected_log(np.array([1]), mtu, term_length)
 
 

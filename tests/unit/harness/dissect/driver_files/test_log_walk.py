@@ -43,12 +43,12 @@ def walk(publication: bytes, image: bytes, start: int = 0):
 
 def test_equal_logs_are_alike_to_their_end():
     log = frames()
-    assert walk(log, log) == (log_walk.ALIKE, len(log), 0, len(LENGTHS) + 1, [])
+    assert walk(log, log) == (log_walk.IDENTICAL, len(log), 0, len(LENGTHS) + 1, [])
 
 
 def test_a_walk_may_begin_at_any_frame():
     log = frames()
-    assert walk(log, log, 32) == (log_walk.ALIKE, len(log), 0, len(LENGTHS), [])
+    assert walk(log, log, 32) == (log_walk.IDENTICAL, len(log), 0, len(LENGTHS), [])
 
 
 @pytest.mark.parametrize("byte", [0, 5, 6, 24, 32, 63])
@@ -64,13 +64,13 @@ def test_what_lies_behind_a_pads_header_and_in_the_alignment_is_nobodys():
     log = frames()
     other = bytearray(log)
     other[-1] = other[32 + 63] = 1
-    assert walk(log, bytes(other))[0] == log_walk.ALIKE
+    assert walk(log, bytes(other))[0] == log_walk.IDENTICAL
 
 
 def test_a_filled_gap_over_whole_frames_is_remembered():
     log = frames()
     assert walk(log, filled(log, 32, 32 + 64 + 96)) == (
-        log_walk.ALIKE,
+        log_walk.IDENTICAL,
         len(log),
         0,
         len(LENGTHS) + 1,

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from windtunnel.harness.dissect.frames.crc32 import crc32, joined_crc32
+from windtunnel.harness.dissect.frames.crc32 import combined_crc32, crc32
 
 
 @given(st.binary(max_size=100), st.integers(0, 5))
@@ -18,11 +18,11 @@ def test_is_that_of_zlib(content, before):
 
 @given(st.binary(max_size=70), st.binary(max_size=70))
 def test_two_stretches_are_joined_without_their_bytes(first, second):
-    found = joined_crc32(zlib.crc32(first), zlib.crc32(second), len(second))
+    found = combined_crc32(zlib.crc32(first), zlib.crc32(second), len(second))
     assert found == zlib.crc32(first + second)
 
 
 @pytest.mark.parametrize("length", [1 << 16, (1 << 24) + 7])
 def test_a_long_second_stretch(length):
-    found = joined_crc32(zlib.crc32(b"abc"), zlib.crc32(bytes(length)), length)
+    found = combined_crc32(zlib.crc32(b"abc"), zlib.crc32(bytes(length)), length)
     assert found == zlib.crc32(b"abc" + bytes(length))

@@ -1,4 +1,6 @@
-"""Any rules and any traffic: the engine does what its naive twin does, byte for byte."""
+"""Any rules and any traffic: the engine does what its reference implementation does, byte for
+byte.
+"""
 
 import numpy as np
 import pytest
@@ -25,7 +27,7 @@ from tests.unit.harness.middlebox.made import (
     status_message,
     with_more,
 )
-from windtunnel.harness.middlebox.engine.state import KEPT, KEPT_BYTES, SESSION_OVERFLOWS
+from windtunnel.harness.middlebox.engine.state import HELD_BYTES, HELD_COUNT, SESSION_OVERFLOWS
 from windtunnel.harness.middlebox.relay.report import link_account, rule_accounts
 from windtunnel.harness.middlebox.rules import CLASSES
 from windtunnel.harness.scenario.resolved.fault_case import (
@@ -168,7 +170,7 @@ ACTS = st.one_of(
 
 @st.composite
 def fault_cases(draw):
-    """Any rule: an act on some types, with any of the ways to choose among their frames."""
+    """Any rule: an act on some types, with any of the conditions on their frames."""
     action, types, details = draw(ACTS)
     choices = dict(draw(CHOICES))
     if "chance" in choices:
@@ -229,7 +231,7 @@ def _same_account(engine, naive, link):
         twin = naive.frames.get((link, name), {})
         assert engine.frames[link, index].tolist() == [twin.get(each, 0) for each in columns]
     assert len(CLASS_INDEX) == len(CLASSES)
-    assert engine.state[KEPT] == engine.state[KEPT_BYTES] == 0
+    assert engine.state[HELD_COUNT] == engine.state[HELD_BYTES] == 0
     assert all(frames.unaccounted == 0 for frames in account.frames.values())
 
 
@@ -314,7 +316,7 @@ LONG_STREAM_FAULTS = {
 
 
 def long_stream(seed):
-    """Datagrams of two streams over some terms, sent again, with feedback; and their links."""
+    """Datagrams of two streams over some terms, retransmitted, with feedback; and their links."""
     random = np.random.default_rng(seed)
     yield setup(), A_TO_B
     yield setup(STREAM_2), A_TO_B

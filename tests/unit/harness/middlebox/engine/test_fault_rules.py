@@ -1,4 +1,4 @@
-"""From the case's faults to the table that the kernel walks."""
+"""Compilation of the case's faults to the table that the kernel reads."""
 
 import numpy as np
 import pytest
@@ -6,17 +6,17 @@ import pytest
 from tests.unit.harness.middlebox.made import case, fault
 from windtunnel.harness.artifact.middlebox import decision, frame_class
 from windtunnel.harness.middlebox.engine.prf import DRAW_BITS, subject
-from windtunnel.harness.middlebox.engine.strike import strikes
+from windtunnel.harness.middlebox.engine.rule_draw import matches
 from windtunnel.harness.middlebox.rule_compiler import compile_rules
 from windtunnel.harness.middlebox.rules import CLASSES, NO_RULE, class_index
 
 
 def first_of(rules, position):
-    """The first rule that strikes the DATA frame at a position, or NO_RULE."""
+    """The first rule that matches the DATA frame at a position, or NO_RULE."""
     chains = np.zeros((len(rules), 1), dtype=np.uint8)
     what = subject(0, class_index(frame_class.DATA), 0, 0)
     for rule in range(len(rules)):
-        if strikes(rules, chains, rule, 0, 3, what, position, 1):
+        if matches(rules, chains, rule, 0, 3, what, position, 1):
             return rule
     return NO_RULE
 

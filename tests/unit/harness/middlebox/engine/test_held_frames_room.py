@@ -1,18 +1,18 @@
-"""The heap of waiting frames against its twin."""
+"""The heap of held frames against its reference implementation."""
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.naive.waiting import NaiveWaiting
+from tests.naive.delay_queue import NaiveDelayQueue
 from windtunnel.harness.middlebox.engine.held_frames import (
     NEVER,
     NONE,
-    give_back,
-    make_waiting,
+    allocate,
+    free_slot,
+    make_held_frames,
     next_due_ns,
     pop,
     remove,
-    take,
 )
 
 SLOTS = 9
@@ -23,17 +23,17 @@ STEPS = st.one_of(
 
 @given(st.lists(STEPS, max_size=60))
 def test_agrees_with_the_naive_twin(steps):
-    waiting, naive = make_waiting(SLOTS, 8), NaiveWaiting(SLOTS)
+    waiting, naive = make_held_frames(SLOTS, 8), NaiveDelayQueue(SLOTS)
     names = {}
     for number, due_ns in enumerate(steps):
         if isinstance(due_ns, tuple) and names:
             slot = sorted(names)[due_ns[1] % len(names)]
             name = names.pop(slot)
             remove(waiting, slot)
-            give_back(waiting, slot)
+            free_slot(waiting, slot)
             naive.held = [each for each in naive.held if each[2] != name]
         elif isinstance(due_ns, int):
-            slot = take(waiting, due_ns)
+            slot = allocate(waiting, due_ns)
             assert (slot != NONE) == naive.take(due_ns, number)
             if slot != NONE:
                 assert slot not in names
@@ -41,14 +41,14 @@ def test_agrees_with_the_naive_twin(steps):
         elif naive.held:
             slot = pop(waiting)
             assert names.pop(slot) == naive.pop()
-            give_back(waiting, slot)
+            free_slot(waiting, slot)
         assert next_due_ns(waiting) == naive.next_due_ns()
 
 
 def test_nothing_is_due_in_an_empty_room():
-    assert next_due_ns(make_waiting(SLOTS, 8)) == NEVER
+    assert next_due_ns(make_held_frames(SLOTS, 8)) == NEVER
 
 
 def test_a_full_room_takes_nobody():
-    waiting = make_waiting(SLOTS, 8)
-    assert [take(waiting, 1) != NONE for _ in range(SLOTS + 1)] == [True] * SLOTS + [False]
+    waiting = make_held_frames(SLOTS, 8)
+    assert [allocate(waiting, 1) != NONE for _ in range(SLOTS + 1)] == [True] * SLOTS + [False]

@@ -1,4 +1,4 @@
-"""Headers of what leaves, compared with packets that scapy builds."""
+"""Headers of outgoing packets, compared with packets that scapy builds."""
 
 import numpy as np
 import pytest
@@ -49,7 +49,7 @@ def sorted_out(packet, near=0, table=None):
 
 
 def sealed(packet, envelope_length, frames, is_changed=False):
-    """The packet with other frames behind its envelope, sealed."""
+    """The packet with other frames after its envelope, sealed."""
     changed = packet[:envelope_length] + frames
     buf = np.frombuffer(b"\0" * 4 + changed + b"\x77" * 3, dtype=np.uint8).copy()
     seal(buf, 4, envelope_length, len(frames), is_changed)
@@ -57,7 +57,7 @@ def sealed(packet, envelope_length, frames, is_changed=False):
 
 
 def pseudo_only(packet, checksum_at, words):
-    """The packet as a virtual interface shows it: only the pseudo-header is in the checksum."""
+    """The packet as a virtual interface shows it: with the checksum of the pseudo-header only."""
     total = sum(int.from_bytes(words[at : at + 2], "big") for at in range(0, len(words), 2))
     while total >> 16:
         total = (total & 0xFFFF) + (total >> 16)

@@ -1,4 +1,4 @@
-"""The keyed draw: known answers, the twin, and that it spreads evenly whatever changes."""
+"""The keyed draw: known answers, the reference implementation, and uniformity in every input."""
 
 import pytest
 from hypothesis import given

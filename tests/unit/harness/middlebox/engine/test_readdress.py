@@ -1,4 +1,4 @@
-"""Rewritten source ports: every endpoint that a case may have is answered, or it is told."""
+"""Rewritten source ports: every endpoint of a case gets its answers, or an error is reported."""
 
 import struct
 
@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from tests.unit.harness.middlebox.made import A_TO_B, B_TO_A, Driven, case, fault, with_more
-from windtunnel.harness.middlebox.__main__ import _complaints
-from windtunnel.harness.middlebox.engine.readdress import make_readdressed, set_ports
+from windtunnel.harness.middlebox.__main__ import _errors
+from windtunnel.harness.middlebox.engine.readdress import make_rewritten_ports, set_ports
 from windtunnel.harness.scenario.schema.model import TRAFFIC_MAX
 
 NEW, ORIGINAL = 40_001, 54_321
 
 
 def many_streams(count, *ports):
-    """A case of so many streams on ports of their own, and a rule for each new source port."""
+    """A case of many streams on ports of their own, and a rule for each new source port."""
     rules = [
         with_more(fault("readdress", name=f"rule-{port}"), source_port=port)
         for port in ports or (NEW,)
@@ -30,7 +30,7 @@ def many_streams(count, *ports):
 
 
 def passed(known, link, source, destination, new=0):
-    """The ports of a datagram behind the relay."""
+    """The ports of a datagram after the relay."""
     header = np.frombuffer(struct.pack(">HHHH", source, destination, 8, 0), dtype=np.uint8).copy()
     set_ports(known, header, 0, 8, link, new)
     return struct.unpack(">HH", header[:4].tobytes())
@@ -38,7 +38,7 @@ def passed(known, link, source, destination, new=0):
 
 @pytest.mark.parametrize("count", [1, 65, TRAFFIC_MAX])
 def test_each_stream_of_a_case_is_answered(count):
-    known = make_readdressed(many_streams(count))
+    known = make_rewritten_ports(many_streams(count))
     for index in range(count):
         peer = 20_000 + index
         assert passed(known, A_TO_B, ORIGINAL + index, peer, NEW) == (NEW, peer)
@@ -50,7 +50,7 @@ def test_each_stream_of_a_case_is_answered(count):
 
 def test_each_new_port_of_each_stream_is_answered():
     ports = (40_001, 40_002, 40_003)
-    known = make_readdressed(many_streams(TRAFFIC_MAX, *ports))
+    known = make_rewritten_ports(many_streams(TRAFFIC_MAX, *ports))
     pairs = [(new, 20_000 + index) for new in ports for index in range(TRAFFIC_MAX)]
     for number, (new, peer) in enumerate(pairs):
         passed(known, A_TO_B, 1000 + number, peer, new)
@@ -60,8 +60,8 @@ def test_each_new_port_of_each_stream_is_answered():
 
 def test_a_datagram_whose_way_back_is_not_remembered_is_told():
     made = many_streams(1)
-    known = make_readdressed(made)
-    room = known.ways.shape[1]
+    known = make_rewritten_ports(made)
+    room = known.pairs.shape[1]
     for index in range(room + 2):
         assert passed(known, A_TO_B, ORIGINAL, 10_000 + index, NEW) == (NEW, 10_000 + index)
     assert known.overflows.tolist() == [2, 0]
@@ -71,13 +71,13 @@ def test_a_datagram_whose_way_back_is_not_remembered_is_told():
 
 def test_nothing_is_told_when_all_is_remembered():
     made = many_streams(3)
-    assert told(made, make_readdressed(made)) == []
+    assert told(made, make_rewritten_ports(made)) == []
 
 
 def told(made, known):
     class Silent:
         counts = np.zeros((2, 7), dtype=np.int64)
         link_counts = np.zeros((2, 3), dtype=np.int64)
-        readdressed = known
+        rewritten_ports = known
 
-    return _complaints(Driven(made).engine, Silent(), [])
+    return _errors(Driven(made).engine, Silent(), [])

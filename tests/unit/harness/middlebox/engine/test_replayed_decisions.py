@@ -1,4 +1,4 @@
-"""A replay: each frame that another run struck suffers the same, and no other frame does."""
+"""A replay applies the recorded decisions to the same frames, and to no others."""
 
 import numpy as np
 import pytest
@@ -25,13 +25,13 @@ from windtunnel.harness.artifact.middlebox.decision import (
     DECISION,
     IDENTITY,
     DecisionLogError,
-    read_repeatable,
+    read_replayable,
 )
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.middlebox.engine.replayed_decisions import (
-    FATE,
-    FateError,
-    compile_fates,
+    REPLAYED_DECISION,
+    ReplayError,
+    compile_decisions,
     find,
 )
 from windtunnel.harness.middlebox.relay.report import rule_accounts
@@ -41,15 +41,15 @@ MS = 1_000_000
 EVERY = PlaceCase(kind="range", start=64, length=1, every=256)
 
 
-def through(made, *events, fates=None):
-    """An engine through which datagrams have gone, and what left."""
-    driven = Driven(made, fates=fates)
+def through(made, *events, replayed=None):
+    """An engine that has processed datagrams, and what left."""
+    driven = Driven(made, replayed=replayed)
     sent = [leaves for frames, link in events for leaves in driven.offer(frames, link)]
     return driven, sent
 
 
 def replayed(made, decisions, *events):
-    return through(made, *events, fates=compile_fates(made, decisions))
+    return through(made, *events, replayed=compile_decisions(made, decisions))
 
 
 def rows(records):
@@ -71,7 +71,7 @@ def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
     first = Driven(made)
     long_run(first, Driven.release, MS // 7)
     other = case(LONG_STREAM_FAULTS[name], seed=6)
-    again = Driven(other, fates=compile_fates(other, first.decisions.copy()))
+    again = Driven(other, replayed=compile_decisions(other, first.decisions.copy()))
     long_run(again, Driven.release, MS // 3)
     assert len(first.decisions) > 0
     for names in (IDENTITY, ("rule", "action", "detail", "delay_ns")):
@@ -81,7 +81,7 @@ def test_repeats_every_decision_at_another_pace_and_with_another_seed(name):
         assert found == wanted
     accounts = rule_accounts(again.engine, other)
     assert accounts["rule"].tried == accounts["rule"].struck == len(first.decisions)
-    assert again.engine.fates["is_met"].all()
+    assert again.engine.replayed["is_used"].all()
 
 
 @pytest.mark.parametrize("name", LONG_STREAM_FAULTS)
@@ -90,7 +90,7 @@ def test_agrees_with_the_naive_twin(name):
     first = Driven(made)
     long_run(first, Driven.release, MS // 7)
     chosen = first.decisions[::3].copy()
-    driven = Driven(made, fates=compile_fates(made, chosen))
+    driven = Driven(made, replayed=compile_decisions(made, chosen))
     naive = NaiveMiddlebox(made, replayed=rows(chosen))
     sent = []
     for number, (datagram, link) in enumerate(long_stream(9)):
@@ -154,7 +154,7 @@ def test_time_does_not_matter():
     first.offer(setup())
     first.offer(data(0), now_ns=1)
     first.offer(data(64), now_ns=6 * MS)
-    again = Driven(case(timed), fates=compile_fates(case(timed), first.decisions.copy()))
+    again = Driven(case(timed), replayed=compile_decisions(case(timed), first.decisions.copy()))
     sent = [again.frames(each, now_ns=1) for each in (setup(), data(0), data(64), data(128))]
     assert sent == [[setup()], [data(0)], [], [data(128)]]
 
@@ -182,31 +182,31 @@ BOTH = case(
     ("field", "value", "text"),
     [
         ("rule", 2, "expected one of 2 rules, found rule 2"),
-        ("action", 2, "expected drop, as rule 0 orders, found duplicate"),
+        ("action", 2, "expected drop, the action of rule 0, found duplicate"),
         ("action", 77, "found 77"),
         ("link", 2, "expected one of 2 link directions, found 2"),
-        ("stream_id", 9, "no stream 9: the streams are 1001, 1002"),
-        ("frame_type", 0x1FF, "no frame of class 511 has position 64"),
-        ("frame_type", 3, "no frame of class 3 has position 64"),
-        ("position", -2, "found position -2 in attempt 1"),
-        ("attempt", 0, "found position 64 in attempt 0"),
-        ("detail", -1, "found detail -1"),
+        ("stream_id", 9, "expected one of the streams 1001, 1002, 0, found 9"),
+        ("frame_type", 0x1FF, "frames of class 511 have no position, found position 64"),
+        ("frame_type", 3, "frames of class 3 have no position, found position 64"),
+        ("position", -2, "expected position >= 0 and attempt >= 1, found -2 and 1"),
+        ("attempt", 0, "expected position >= 0 and attempt >= 1, found 64 and 0"),
+        ("detail", -1, "at least 0, found -1"),
     ],
 )
 def test_refuses_what_cannot_have_been_decided(field, value, text):
     records = log_of(BOTH)
-    assert len(compile_fates(BOTH, records)) == 2
+    assert len(compile_decisions(BOTH, records)) == 2
     records[field][0] = value
-    with pytest.raises(FateError, match="decision 1 of 2: ") as refused:
-        compile_fates(BOTH, records)
+    with pytest.raises(ReplayError, match="decision 1 of 2: ") as refused:
+        compile_decisions(BOTH, records)
     assert text in str(refused.value)
 
 
 def test_refuses_an_order_below_one():
     records = log_of(BOTH)
     records["order"][1] = -4
-    with pytest.raises(FateError, match="from 1 on, found -4"):
-        compile_fates(BOTH, records)
+    with pytest.raises(ReplayError, match="at least 1, found -4"):
+        compile_decisions(BOTH, records)
 
 
 @settings(max_examples=200)
@@ -215,7 +215,7 @@ def test_refuses_an_order_below_one():
     st.lists(st.tuples(*[st.integers(0, 3)] * 3), max_size=20),
 )
 def test_finds_what_a_list_finds(keys, wanted):
-    fates = np.zeros(len(keys), dtype=FATE)
+    fates = np.zeros(len(keys), dtype=REPLAYED_DECISION)
     for index, (fate, key) in enumerate(zip(fates, sorted(keys), strict=True)):
         fate["what"], fate["place"], fate["attempt"] = key
         fate["rule"] = index
@@ -224,7 +224,7 @@ def test_finds_what_a_list_finds(keys, wanted):
         found = find(fates, *key)
         assert (found >= 0) == (key in left)
         if found >= 0:
-            fates[found]["is_met"] = 1
+            fates[found]["is_used"] = 1
             left.remove(key)
             assert tuple(int(fates[found][name]) for name in ("what", "place", "attempt")) == key
 
@@ -232,28 +232,28 @@ def test_finds_what_a_list_finds(keys, wanted):
 def test_a_log_that_is_whole_can_be_repeated(tmp_path):
     path = tmp_path / "decisions.bin"
     write_records(path, log_of(BOTH))
-    assert len(read_repeatable(path)) == 2
+    assert len(read_replayable(path)) == 2
 
 
 def test_a_log_that_is_missing_cut_off_or_too_old_cannot(tmp_path):
     path = tmp_path / "decisions.bin"
-    with pytest.raises(DecisionLogError, match="there is no decision log"):
-        read_repeatable(path)
+    with pytest.raises(DecisionLogError, match="expected a decision log"):
+        read_replayable(path)
     write_records(path, log_of(BOTH))
     whole = path.read_bytes()
     path.write_bytes(whole[:-1])
-    with pytest.raises(DecisionLogError, match="127 bytes end inside a record of 64"):
-        read_repeatable(path)
+    with pytest.raises(DecisionLogError, match="expected a multiple of 64 bytes, found 127"):
+        read_replayable(path)
     for field in ("session", "order"):
         records = log_of(BOTH)
         records[field] = 0
         write_records(path, records)
-        with pytest.raises(DecisionLogError, match=r"of 2 does not say which .* older version"):
-            read_repeatable(path)
+        with pytest.raises(DecisionLogError, match=r"of 2 does not identify its .* older version"):
+            read_replayable(path)
 
 
 def test_an_old_log_reads_as_it_was_written(tmp_path):
-    """Of a log from before `session` and `order` were, all other fields stand where they stood."""
+    """In a log without `session` and `order`, all other fields have the same offsets."""
     old = np.dtype(
         [
             *(("time_ns", "<i8"), ("rule", "<u2"), ("action", "u1"), ("link", "u1")),

@@ -1,4 +1,4 @@
-"""Whose packet goes where, against an obvious twin; and codes that stay what they were."""
+"""Routing of packets, against a simple reference implementation; and stable link codes."""
 
 import struct
 
@@ -16,7 +16,7 @@ from tests.naive.route import route
 from tests.unit.harness.middlebox.made import Driven, case, data, fault, setup, status_message
 from windtunnel.harness.artifact.middlebox.frame_class import SM
 from windtunnel.harness.middlebox.__main__ import _halves, routes
-from windtunnel.harness.middlebox.engine.packet import AERON, EVERYBODY, STRAY, classify, set_macs
+from windtunnel.harness.middlebox.engine.packet import AERON, ALL_HOSTS, STRAY, classify, set_macs
 from windtunnel.harness.middlebox.engine.prf import subject
 from windtunnel.harness.middlebox.engine.state import TRIED
 from windtunnel.harness.middlebox.relay.relay_state import NO_LINK
@@ -29,7 +29,7 @@ PORTS = np.array([24325], dtype=np.int64)
 
 
 def star(links, *faults):
-    """A made-up case of four hosts."""
+    """A synthetic case of four hosts."""
     hosts = tuple(HostCase(name=name, address=address) for name, address in HOSTS.items())
     joined = tuple(LinkCase(between=each) for each in links)
     return case(*faults).model_copy(update={"hosts": hosts, "links": joined})
@@ -41,14 +41,14 @@ def packet(source, destination, port=24325):
 
 
 def taken(made, near, whole):
-    """The link directions that the relay's tables give a packet."""
+    """The link directions that the relay's tables select for a packet."""
     table = np.array([_halves(each.address) for each in made.hosts], dtype=np.int64)
     buf = np.frombuffer(whole, dtype=np.uint8)
     kind, far, _, _ = classify(buf, 0, len(buf), table, near, PORTS)
     ways = routes(made)[near]
     if kind == STRAY:
         return []
-    return [int(ways[at]) for at in range(4) if far in (EVERYBODY, at) and ways[at] != NO_LINK]
+    return [int(ways[at]) for at in range(4) if far in (ALL_HOSTS, at) and ways[at] != NO_LINK]
 
 
 @given(
@@ -87,7 +87,7 @@ def test_a_group_is_heard_only_with_a_port_and_a_sender_of_the_case(whole):
 def test_a_group_of_ipv6_goes_to_everybody():
     table = np.array([_halves("fd00::1"), _halves("fd00::2")], dtype=np.int64)
     buf = np.frombuffer(packet("fd00::1", "ff02::77"), dtype=np.uint8)
-    assert classify(buf, 0, len(buf), table, 0, PORTS)[:2] == (AERON, EVERYBODY)
+    assert classify(buf, 0, len(buf), table, 0, PORTS)[:2] == (AERON, ALL_HOSTS)
 
 
 def test_a_packet_for_a_group_stays_addressed_to_it():
@@ -106,7 +106,7 @@ def test_each_direction_draws_for_itself():
 
 
 def crossed(made, link, count=400):
-    """What one engine lets pass of a stream on a link; the engine."""
+    """What one engine forwards of a stream on a link; the engine."""
     driven = Driven(made)
     driven.offer(setup(), link)
     passed = [bool(driven.frames(data(64 * at), link)) for at in range(count)]

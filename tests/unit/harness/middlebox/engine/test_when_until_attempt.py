@@ -1,7 +1,7 @@
-"""What the language says of `when`, `until` and `attempt`, asked of the engine and its twin.
+"""`when`, `until` and `attempt` as documented, in the engine and its reference implementation.
 
-The twin might share a mistake with the kernels, so what is expected here is written down from the
-words of the language, not from either.
+Both implementations might share an error, so the expectations are written down from the
+documentation.
 """
 
 import pytest
@@ -25,7 +25,7 @@ S = 1000 * MS
 
 
 class Twin:
-    """The naive twin, driven as the engine is."""
+    """The reference implementation, driven like the engine."""
 
     def __init__(self, for_case):
         self.naive = NaiveMiddlebox(for_case)
@@ -45,7 +45,7 @@ BOTH = pytest.mark.parametrize("driver", [Driven, Twin])
 
 
 def after_a_point(position=6400, **window):
-    """A rule that drops SETUP frames in a window that begins where the stream comes by a point."""
+    """A rule that drops SETUP frames in a window that starts when the stream reaches a position."""
     when = WhenCase(reached=ReachedCase(ordinal=0, position=position), **window)
     return with_more(fault("drop", types=("SETUP",)), when=when)
 
@@ -61,7 +61,7 @@ def after_a_point(position=6400, **window):
     ],
 )
 def test_time_counts_from_when_the_stream_came_by(driver, window, is_struck_at):
-    """It comes by at 2 s, whatever the first frame is that the rule looks at."""
+    """It reaches it at 2 s, whatever the first frame is that the rule applies to."""
     for at_s, is_struck in is_struck_at.items():
         driven = driver(case(after_a_point(**window)))
         assert driven.frames(setup(), now_ns=S // 2) == [setup()]
@@ -73,7 +73,8 @@ def test_time_counts_from_when_the_stream_came_by(driver, window, is_struck_at):
 
 @BOTH
 def test_time_counts_though_another_rule_struck_first(driver):
-    """The second rule is not asked while the first one strikes, and its time runs all the same."""
+    """The second rule is not evaluated while the first one matches, but its time starts all the
+    same."""
     first = with_more(fault("drop", types=("SETUP",), name="first"), order=CountCase(first=2))
     first = with_more(first, order=CountCase(first=2, last=2))
     second = with_more(after_a_point(for_ns=1 * S), id="second")
@@ -103,14 +104,14 @@ def test_a_point_that_no_frame_came_by_begins_nothing(driver):
 
 
 def copies(ending, value=0, count=1):
-    """A rule that copies the frame at position 0 when it passes for the first time."""
+    """A rule that duplicates the frame at position 0 on its first transmission."""
     made = fault("duplicate", hold_ns=5 * S)
     made = with_more(made, copies=count, ending=ending, ending_value=value)
     return with_more(made, flags_mask=0xFF, flags_value=0x80)
 
 
 def marked(position=0):
-    """A DATA frame that only the rule of `copies` looks at."""
+    """A DATA frame that only the rule of `copies` applies to."""
     frame = bytearray(data(position))
     frame[5] = 0x80
     return bytes(frame)
@@ -153,7 +154,7 @@ def test_an_earlier_copy_is_set_free_by_the_next_frame_that_is_copied(driver):
 @BOTH
 @pytest.mark.parametrize("kind", [0, 1])
 def test_a_frame_of_unknown_attempt_is_no_retransmission(driver, kind):
-    """Before its session's SETUP it is not known which passage of its position a frame is."""
+    """Before its session's SETUP the attempt of a frame is unknown."""
     for counted in (CountCase(first=2), CountCase(last=1), CountCase(every=2)):
         chosen = with_more(fault("drop", types=("DATA", "PAD")), attempt=counted)
         frame = data(64, kind=kind)
@@ -171,14 +172,14 @@ def test_frames_without_attempts_are_chosen_whatever_a_rule_says_of_attempts(dri
 
 
 def test_copies_that_do_not_all_find_room_are_not_kept_at_all():
-    """The frame passes as if no rule had struck, so what is counted stays in balance."""
+    """The frame passes as if no rule had matched, so the accounts stay balanced."""
     driven = Driven(case(with_more(fault("duplicate", hold_ns=5 * S), copies=4)))
     driven.frames(setup())
-    slots = len(driven.engine.waiting.waiters)
+    slots = len(driven.engine.held.records)
     assert slots % 4 == 0
     for index in range(slots // 4 - 1):
         driven.frames(data(64 * index))
-    driven.engine.waiting.counts[1] -= 1
+    driven.engine.held.counts[1] -= 1
     assert driven.frames(data(0)) == [data(0)]
     assert driven.engine.state[HOLD_OVERFLOWS] == 1
     assert driven.engine.datagrams[A_TO_B, DATAGRAMS_ADDED] == slots - 4

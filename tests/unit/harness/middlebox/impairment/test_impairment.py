@@ -1,15 +1,15 @@
-"""The relay's weather beside its naive twin, and beside what was asked for."""
+"""The relay's impairments against their reference implementation and the configured values."""
 
 import numpy as np
 import pytest
 
-from tests.naive.weather import NaiveWeather
+from tests.naive.impairment import NaiveImpairment
 from tests.unit.harness.middlebox.made import case, data
-from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
+from windtunnel.harness.artifact.middlebox.ledger import Ledger, LinkAccount
 from windtunnel.harness.middlebox.engine import held_frames as wait
 from windtunnel.harness.middlebox.impairment import impairment as skies
-from windtunnel.harness.middlebox.relay.report import weather_account
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.middlebox.relay.report import impairment_account
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.scenario.schema.jitter import deviations
 from windtunnel.harness.verdict.gates.impairment_gates import loss_interval
 
@@ -36,33 +36,39 @@ WEATHERS = [
 
 
 class Sky:
-    """The weather of one direction, with packets of one size."""
+    """The impairments of one direction, with packets of one size."""
 
     def __init__(self, link="a->b", seed=11, **weather):
-        self.asked = WeatherCase(link=link, **weather)
-        made = case().model_copy(update={"weather": (self.asked,), "seed": seed})
-        self.weather = skies.make_weather(made, 256)
+        self.asked = ImpairmentCase(link=link, **weather)
+        made = case().model_copy(update={"impairments": (self.asked,), "seed": seed})
+        self.impairments = skies.make_impairments(made, 256)
         self.link = ("a->b", "b->a").index(link)
-        self.naive = NaiveWeather(self.asked, seed, self.link)
+        self.naive = NaiveImpairment(self.asked, seed, self.link)
 
     def take(self, packet, now_ns):
         buf = np.frombuffer(packet, dtype=np.uint8)
-        skies.take(
-            self.weather, self.link, buf, 0, ENVELOPE_LENGTH, len(packet) - ENVELOPE_LENGTH, now_ns
+        skies.apply(
+            self.impairments,
+            self.link,
+            buf,
+            0,
+            ENVELOPE_LENGTH,
+            len(packet) - ENVELOPE_LENGTH,
+            now_ns,
         )
 
     def leave(self, now_ns):
-        waiting = self.weather.waiting
+        waiting = self.impairments.held
         found = []
-        while (slot := skies.next_slot(self.weather, self.link, now_ns)) != wait.NONE:
-            length = waiting.waiters[slot]["frame_length"]
+        while (slot := skies.next_slot(self.impairments, self.link, now_ns)) != wait.NONE:
+            length = waiting.records[slot]["frame_length"]
             found.append(waiting.buf[slot, :length].tobytes())
-            wait.give_back(waiting, slot)
+            wait.free_slot(waiting, slot)
         return found
 
     @property
     def account(self):
-        return weather_account(self.weather, self.link)
+        return impairment_account(self.impairments, self.link)
 
 
 def packet_of(index):
@@ -101,7 +107,7 @@ def test_each_weather_does_something():
             sky.take(packet_of(index), START_NS + index * STEP_NS)
         account = sky.account
         befallen = account.lost + account.duplicated + account.corrupted + account.overflowed
-        late = sky.weather.waiting.counts[wait.HEAP] and "delay_ns" in weather
+        late = sky.impairments.held.counts[wait.HEAP] and "delay_ns" in weather
         assert befallen or late, weather
 
 
@@ -111,9 +117,9 @@ def test_loses_as_many_in_bursts_as_long_as_asked_for(loss):
     packet = packet_of(1)
     lost = np.zeros(60_000, dtype=np.int64)
     for index in range(len(lost)):
-        before = sky.weather.counts[0, skies.LOST]
+        before = sky.impairments.counts[0, skies.LOST]
         sky.take(packet, START_NS)
-        lost[index] = sky.weather.counts[0, skies.LOST] - before
+        lost[index] = sky.impairments.counts[0, skies.LOST] - before
         sky.leave(NEVER)
     low, high = loss_interval(loss, len(lost))
     assert low <= lost.sum() <= high
@@ -134,31 +140,31 @@ def test_another_seed_is_other_weather_and_the_same_one_the_same():
 
 def test_without_weather_a_direction_is_left_alone():
     sky = Sky("a->b", loss=IID)
-    assert skies.is_on(sky.weather, 0)
-    assert not skies.is_on(sky.weather, 1)
+    assert skies.is_on(sky.impairments, 0)
+    assert not skies.is_on(sky.impairments, 1)
 
 
 def test_netems_weather_is_not_the_relays():
-    asked = (WeatherCase(link="a->b", rate_bits_per_s=10**6, queue_packets=9),)
-    made = case().model_copy(update={"weather": asked, "backend": "netem"})
-    weather = skies.make_weather(made, 2000)
+    asked = (ImpairmentCase(link="a->b", rate_bits_per_s=10**6, queue_packets=9),)
+    made = case().model_copy(update={"impairments": asked, "backend": "netem"})
+    weather = skies.make_impairments(made, 2000)
     assert not skies.is_on(weather, 0)
     assert weather.netem[0] == 1
-    assert weather.waiting.buf.size == 1
+    assert weather.held.buf.size == 1
 
 
 def test_packets_of_others_are_befallen_and_not_counted_as_ours():
     sky = Sky(loss=LossCase(model="iid", shares_ppb=(10**9,)))
     buf = np.zeros(64, dtype=np.uint8)
-    skies.take(sky.weather, 0, buf, 0, 64, 0, START_NS)
-    assert sky.weather.counts[0, skies.OTHER_LOST] == 1
+    skies.apply(sky.impairments, 0, buf, 0, 64, 0, START_NS)
+    assert sky.impairments.counts[0, skies.OTHER_LOST] == 1
     assert sky.account.received == 0
     assert sky.leave(NEVER) == []
 
 
 def test_a_full_waiting_room_is_told():
     sky = Sky(delay_ns=1_000_000)
-    slots = len(sky.weather.waiting.heap)
+    slots = len(sky.impairments.held.heap)
     for _ in range(slots + 3):
         sky.take(packet_of(1), START_NS)
     assert sky.account.no_room == 3
@@ -176,12 +182,13 @@ def test_distributions_have_the_mean_and_the_spread_of_netems(distribution, devi
     assert np.abs(shape).max() <= 4.0
 
 
-def test_an_account_with_weather_reads_back():
+def test_an_account_with_impairments_reads_back(tmp_path):
     sky = Sky(loss=IID, duplicate_ppb=10**8)
     for index in range(100):
         sky.take(packet_of(index), START_NS)
     link = LinkAccount(datagrams_in=100, datagrams_out=100, weather=sky.account)
-    assert LinkAccount.from_document(link.as_document()) == link
     bare = LinkAccount(datagrams_in=1, datagrams_out=1)
     assert "weather" not in bare.as_document()
-    assert LinkAccount.from_document(bare.as_document()) == bare
+    ledger = Ledger(links={"a->b": link, "b->a": bare})
+    ledger.write(tmp_path / "ledger.json")
+    assert Ledger.read(tmp_path / "ledger.json") == ledger

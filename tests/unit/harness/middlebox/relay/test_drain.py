@@ -1,4 +1,4 @@
-"""The relay waits for what a scenario may order, and not for ever."""
+"""The relay waits as long as the scenario can delay frames, but not forever."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from windtunnel.harness.middlebox import __main__ as process
 from windtunnel.harness.middlebox.relay import relay as loop
 from windtunnel.harness.middlebox.relay.drain import DRAIN_NS_MAX, DRAIN_NS_MIN, drain_ns
 from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S
-from windtunnel.harness.scenario.resolved.impairment_case import WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase
 
 S = 1_000_000_000
 PACKET = 1500
@@ -18,7 +18,7 @@ def limit_of(*faults, backend="relay", **weather):
     made = case(*faults)
     if weather:
         made = made.model_copy(
-            update={"weather": (WeatherCase(link="a->b", **weather),), "backend": backend}
+            update={"impairments": (ImpairmentCase(link="a->b", **weather),), "backend": backend}
         )
     return drain_ns(made, PACKET)
 
@@ -53,7 +53,8 @@ def test_is_over_before_the_relay_would_be_killed():
 
 
 def test_the_relay_waits_as_long_as_the_case_says(monkeypatch):
-    """A turn of the relay takes half a second here; it is empty after so many turns."""
+    """An iteration of the relay takes half a second here; it is empty after a number of
+    iterations."""
 
     class Clock:
         now_ns = 0
@@ -70,7 +71,7 @@ def test_the_relay_waits_as_long_as_the_case_says(monkeypatch):
         def drain(self, *_):
             pass
 
-        asked = True
+        is_requested = True
 
     clock = Clock()
     monkeypatch.setattr(process, "run", clock.run)
@@ -78,6 +79,6 @@ def test_the_relay_waits_as_long_as_the_case_says(monkeypatch):
     clock.turns_left = 43
     assert process._turn_until_stopped(np.zeros(0), np.zeros(0), clock, clock, 22 * S) == ""
     clock.turns_left = 50
-    assert "long after the end" in process._turn_until_stopped(
+    assert "time to drain was over" in process._turn_until_stopped(
         np.zeros(0), np.zeros(0), clock, clock, 22 * S
     )

@@ -1,4 +1,4 @@
-"""The rule engine: each act on its own, then any traffic against the naive twin."""
+"""The rule engine: each act on its own, then any traffic against the reference implementation."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ F0, F1, F2, F3 = (data(at) for at in (0, 64, 128, 192))
 
 
 def seed_where(chosen, action="drop", positions=(0, 64, 128, 192), **settings):
-    """A seed under which a half-share rule chooses exactly these frames of four."""
+    """A seed under which a half-share rule matches exactly these frames of four."""
     for seed in range(2000):
         driven = Driven(case(fault(action, 0.5, **settings), seed=seed))
         driven.offer(setup())
@@ -273,7 +273,7 @@ def test_data_before_its_setup_has_no_position():
 
 def test_a_full_waiting_room_is_counted_and_frames_pass():
     driven = ready(fault("hold", hold_ns=MS))
-    slots = len(driven.engine.waiting.waiters)
+    slots = len(driven.engine.held.records)
     for index in range(slots + 2):
         driven.offer(data(32 * 8 * index % TERM_LENGTH))
         driven.engine.state[DECISIONS] = 0
@@ -287,9 +287,9 @@ def test_a_full_waiting_room_is_counted_and_frames_pass():
 
 
 def test_who_was_set_free_takes_no_room():
-    """However late it would have left: only those that still wait fill the room."""
+    """However late they were due: only frames that are still held take up slots."""
     driven = ready(with_more(LONG_HOLD, ending="frames", ending_value=1))
-    slots = len(driven.engine.waiting.waiters)
+    slots = len(driven.engine.held.records)
     for index in range(slots + 2):
         pad = data(32 * 8 * index % TERM_LENGTH, 256, kind=0)
         assert driven.frames(pad) == []

@@ -1,4 +1,4 @@
-"""Quantiles of the lag, and the decision log's way into its file."""
+"""Quantiles of the lag, and the writing of the decision log."""
 
 import numpy as np
 
@@ -33,3 +33,16 @@ def test_decisions_are_appended_and_the_buffer_emptied(tmp_path):
     log.drain(driven.engine)
     log.close()
     assert read_decisions(tmp_path / "decisions.bin")["position"].tolist() == [0, 64, 128]
+
+
+def test_decision_times_are_written_as_epoch_times(tmp_path):
+    """A simulated engine counts from the start of its world; every file has epoch times."""
+    driven = Driven(case(fault("drop")))
+    driven.offer(setup())
+    driven.offer(data(0))
+    engine_ns = driven.engine.decisions["time_ns"][:1].tolist()
+    log = DecisionLog(tmp_path / "decisions.bin", 1_600_000_000_000_000_000)
+    log.drain(driven.engine)
+    log.close()
+    written_ns = read_decisions(tmp_path / "decisions.bin")["time_ns"].tolist()
+    assert written_ns == [each + 1_600_000_000_000_000_000 for each in engine_ns]

@@ -1,4 +1,4 @@
-"""Asking for a host's MAC address, compared with scapy's reading."""
+"""ARP requests for a host's MAC address, compared with scapy's reading."""
 
 import pytest
 from scapy.layers.l2 import ARP, Ether

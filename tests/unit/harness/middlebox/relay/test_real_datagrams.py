@@ -1,4 +1,4 @@
-"""What real Aeron drivers sent, put through the engine and its twin."""
+"""Datagrams of real Aeron drivers, processed by the engine and its reference implementation."""
 
 import pytest
 

@@ -123,9 +123,10 @@ class Bench:
         assert self.spawn(place, f"{place}-send", *argv).wait(30) == 0
 
     def end(self, relay, received):
-        """End the relay when all has passed it, and wait until hosts wrote down what it sent them.
+        """Stop the relay when everything has passed it, and wait until hosts have recorded what it
+        sent.
 
-        `received`: the file of each host that takes down all that comes to it.
+        `received`: the file of each host that records all that arrives.
         """
         time.sleep(0.3)
         relay.terminate()

@@ -17,7 +17,7 @@ def document():
 
 
 def test_place_may_set_up_networks_and_do_nothing_else(document):
-    plan = compose_file.plan(document, "a")
+    plan = compose_file.container_spec(document, "a")
     assert plan.image == "windtunnel:local"
     assert plan.cap_add == ("NET_ADMIN", "NET_RAW")
     assert plan.sysctls == {"net.ipv4.ip_forward": "0"}
@@ -25,14 +25,16 @@ def test_place_may_set_up_networks_and_do_nothing_else(document):
 
 
 def test_hosts_and_the_middlebox_are_alike(document):
-    assert compose_file.plan(document, "a") == compose_file.plan(document, MID)
+    assert compose_file.container_spec(document, "a") == compose_file.container_spec(document, MID)
     services = document["services"]
     for place, service in (("a", "host-a"), ("b", "host-b"), (MID, "middlebox")):
-        assert services[service]["command"] == compose_file.plan(document, place).command(place)
+        assert services[service]["command"] == compose_file.container_spec(document, place).command(
+            place
+        )
 
 
 def test_code_is_mounted_read_only_and_runs_are_not(document):
-    assert compose_file.plan(document, "b").mounts == (
+    assert compose_file.container_spec(document, "b").mounts == (
         Mount(".", "/windtunnel", read_only=True),
         Mount("./runs", "/windtunnel/runs"),
         Mount("control", "/control"),
@@ -63,16 +65,16 @@ def test_only_the_kernel_cache_is_shared_between_labs(document):
 def test_key_that_the_lab_cannot_realise_is_refused(document):
     changed = copy.deepcopy(document)
     changed["services"]["host-a"]["privileged"] = True
-    with pytest.raises(LabError, match=r"service host-a has \['privileged'\]"):
-        compose_file.plan(changed, "a")
-    compose_file.plan(changed, MID)
+    with pytest.raises(LabError, match=r"service host-a has the keys \['privileged'\]"):
+        compose_file.container_spec(changed, "a")
+    compose_file.container_spec(changed, MID)
 
 
 @pytest.mark.parametrize("text", ["1", "gb", "1.5gb", "-1gb", ""])
 def test_size_without_a_number_or_a_unit_is_refused(document, text):
     document["services"]["host-a"]["shm_size"] = text
     with pytest.raises(LabError, match="shm_size"):
-        compose_file.plan(document, "a")
+        compose_file.container_spec(document, "a")
 
 
 def test_missing_file_is_explained(tmp_path):

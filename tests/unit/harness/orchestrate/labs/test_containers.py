@@ -31,12 +31,12 @@ def test_paths_of_a_run_are_found_below_the_mount(lab, runs):
 
 @pytest.mark.parametrize("path", ["elsewhere/file", "runs/../elsewhere", "runs-too/file"])
 def test_path_that_no_container_sees_is_refused(lab, tmp_path, path):
-    with pytest.raises(LabError, match="a container cannot see it"):
+    with pytest.raises(LabError, match="no container has access to it"):
         lab.path(tmp_path / path)
 
 
 def test_lab_that_is_not_up_spawns_nothing(lab, runs):
-    with pytest.raises(LabError, match="there is no container for a"):
+    with pytest.raises(LabError, match="no container for a"):
         lab.spawn("a", ["true"], log=runs / "x.log")
 
 
@@ -45,11 +45,11 @@ def test_down_before_up_and_twice_is_no_error(lab):
     lab.down()
 
 
-def test_standing_crew_is_used_inside_only(lab, runs, monkeypatch):
-    assert isinstance(lab._crew, ComposeContainers)
+def test_containers_of_compose_up_are_used_inside_only(lab, runs, monkeypatch):
+    assert isinstance(lab._containers, ComposeContainers)
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "0")
     outside = ComposeLab(lab.topology, runs / ".lab", runs)
-    assert not isinstance(outside._crew, ComposeContainers)
+    assert not isinstance(outside._containers, ComposeContainers)
 
 
 def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypatch):
@@ -57,7 +57,7 @@ def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypat
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
     monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
     (tmp_path / precompile.mark_name()).touch()
-    assert containers.remove_left_overs() == []
+    assert containers.remove_leftovers() == []
     containers.require()
 
 
@@ -68,6 +68,24 @@ def test_inside_kernels_are_compiled_before_the_first_run(tmp_path, monkeypatch)
     monkeypatch.setattr(precompile, "compile_all", filled.append)
     containers.require()
     assert filled == [tmp_path]
+
+
+def lab_of(runs, *hosts):
+    return ComposeLab(model.build("suite/run", hosts, hosts), runs / ".lab", runs)
+
+
+@pytest.mark.parametrize("hosts", [("a", "b", "c"), ("x", "y")])
+def test_inside_a_lab_with_other_hosts_is_refused_before_anything_starts(runs, monkeypatch, hosts):
+    monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
+    monkeypatch.delenv("WINDTUNNEL_CONTROL", raising=False)
+    with pytest.raises(LabError, match="`docker compose up` starts the hosts a, b only"):
+        lab_of(runs, *hosts).up()
+    assert not runs.exists()
+
+
+def test_outside_a_lab_may_have_any_hosts(monkeypatch):
+    monkeypatch.delenv(containers.INSIDE_VARIABLE, raising=False)
+    containers.require_hosts(("a", "b", "c"))
 
 
 def test_missing_agents_leave_nothing_behind(lab, runs, tmp_path, monkeypatch):

@@ -22,13 +22,13 @@ def no_engine(tmp_path, monkeypatch):
     return path
 
 
-def test_missing_engine_is_told_with_its_address(no_engine):
+def test_missing_engine_is_reported_with_its_address(no_engine):
     with pytest.raises(LabError, match=f"no container engine listens at {no_engine}"):
         containers.require()
 
 
 def test_where_no_engine_is_nothing_is_left_over():
-    assert containers.remove_left_overs() == []
+    assert containers.remove_leftovers() == []
 
 
 class Thing:
@@ -83,7 +83,7 @@ def test_a_container_with_an_odd_owner_neither_stops_nor_endangers_the_others(pl
     dead = Thing("dead", owner=owner_label(started_ticks=1))
     network = Thing("bridge", owner=owner_label(started_ticks=1))
     play([living, odd, dead], [network])
-    removed = containers.remove_left_overs()
+    removed = containers.remove_leftovers()
     assert removed == ["container odd", "container dead", "network bridge"]
     assert living.is_there
 
@@ -91,18 +91,18 @@ def test_a_container_with_an_odd_owner_neither_stops_nor_endangers_the_others(pl
 def test_a_living_owner_does_not_protect_what_another_left_with_the_same_token(play):
     dead = Thing("dead", owner=owner_label(started_ticks=1))
     play([dead, Thing("claims", owner=owner_label())])
-    assert containers.remove_left_overs() == ["container dead"]
+    assert containers.remove_leftovers() == ["container dead"]
 
 
 def test_containers_of_another_user_are_left_alone(play):
     dead = owner_label(started_ticks=1)
     theirs = Thing("theirs", owner=dead, user=os.geteuid() + 1)
     play([theirs, Thing("ours", owner=dead, user=os.geteuid())])
-    assert containers.remove_left_overs() == ["container ours"]
+    assert containers.remove_leftovers() == ["container ours"]
     assert theirs.is_there
 
 
-def test_all_that_is_made_names_its_user():
+def test_all_that_is_created_names_its_user():
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
     assert engine.labels_of(lab)[engine.USER_LABEL] == str(os.geteuid())
 
@@ -112,37 +112,39 @@ def test_a_container_that_cannot_be_removed_does_not_stop_the_others(play, error
     dead = owner_label(started_ticks=1)
     play([Thing("stuck", owner=dead, fails=error), Thing("dead", owner=dead)])
     with pytest.raises(NotAllRemoved, match="container stuck: no") as caught:
-        containers.remove_left_overs()
+        containers.remove_leftovers()
     assert caught.value.removed == ["container dead"]
 
 
 def test_a_container_that_goes_meanwhile_is_no_failure(play):
     play([Thing("gone", owner="", fails=engine.NotFound("gone"))])
-    assert containers.remove_left_overs() == []
+    assert containers.remove_leftovers() == []
 
 
 def test_a_control_folder_that_is_there_already_is_not_used(tmp_path, play, monkeypatch):
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
-    crew = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
+    containers_of_lab = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
     monkeypatch.setattr(engine, "ensure_image", lambda *_: None)
     monkeypatch.setattr(
-        engine, "Keeper", lambda *_, **__: SimpleNamespace(release=lambda word: None)
+        engine, "CleanupWatchdog", lambda *_, **__: SimpleNamespace(release=lambda word: None)
     )
     play([])
     planted = tmp_path / ".lab" / "0123abcd.control"
     planted.mkdir(parents=True)
-    with pytest.raises(LabError, match=r"0123abcd\.control: expected a name"):
-        crew.start()
+    with pytest.raises(LabError, match=r"0123abcd\.control: expected an unused name"):
+        containers_of_lab.start()
     assert list(planted.iterdir()) == []
 
 
-def test_crew_that_never_started_has_nothing_to_remove(tmp_path):
+def test_containers_that_never_started_has_nothing_to_remove(tmp_path):
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
-    crew = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "b", "mid"], tmp_path)
-    crew.remove()
+    containers_of_lab = engine.EphemeralContainers(
+        lab, tmp_path / ".lab", ["a", "b", "mid"], tmp_path
+    )
+    containers_of_lab.remove()
     with pytest.raises(LabError, match="no container engine"):
-        crew.start()
-    crew.remove()
+        containers_of_lab.start()
+    containers_of_lab.remove()
 
 
 def test_owner_is_alive_as_long_as_its_process():
@@ -153,7 +155,7 @@ def test_owner_is_alive_as_long_as_its_process():
 
 
 @pytest.mark.parametrize("label", ["", "{", "[]", '{"pid": 1}'])
-def test_label_that_names_nobody_has_no_living_owner(label):
+def test_label_that_names_no_one_has_no_living_owner(label):
     assert not engine.owner_is_alive(label)
 
 
@@ -161,9 +163,9 @@ def test_mounts_take_the_folders_of_the_lab(tmp_path):
     from windtunnel.harness.orchestrate.labs import compose_file
 
     lab = LabState(token="0123abcd", run_id="suite/run", kind="compose")
-    crew = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
-    plan = compose_file.plan(compose_file.read(), "a")
-    assert crew._volumes(plan.mounts) == {
+    containers_of_lab = engine.EphemeralContainers(lab, tmp_path / ".lab", ["a", "mid"], tmp_path)
+    plan = compose_file.container_spec(compose_file.read(), "a")
+    assert containers_of_lab._volumes(plan.mounts) == {
         str(installation.ROOT): {"bind": "/windtunnel", "mode": "ro"},
         str(tmp_path): {"bind": "/windtunnel/runs", "mode": "rw"},
         str(tmp_path / ".lab" / "0123abcd.control"): {"bind": "/control", "mode": "rw"},

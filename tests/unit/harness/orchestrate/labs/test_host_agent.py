@@ -63,7 +63,9 @@ def link(agent, control):
 
 
 def spawn(link, argv, log: Path, env=None):
-    return link.spawn(f"{PLACE}/{log.stem}", argv, env=env or {}, log=log, seen_log=str(log))
+    return link.spawn(
+        f"{PLACE}/{log.stem}", argv, env=env or {}, log=log, log_in_container=str(log)
+    )
 
 
 def test_runs_a_process_with_its_variables_and_log(link, tmp_path):
@@ -76,7 +78,7 @@ def test_runs_a_process_with_its_variables_and_log(link, tmp_path):
     assert "host" in process.tail()
 
 
-def test_tells_which_signal_ended_a_process(link, tmp_path):
+def test_reports_which_signal_ended_a_process(link, tmp_path):
     process = spawn(link, FOREVER, tmp_path / "log")
     assert process.poll() is None
     process.terminate()
@@ -94,7 +96,7 @@ def test_kills_a_process_with_its_children(link, tmp_path):
     until(lambda: not is_alive(child), "the child's end")
 
 
-def test_waits_no_longer_than_it_is_told(link, tmp_path):
+def test_waits_no_longer_than_it_is_reported(link, tmp_path):
     process = spawn(link, FOREVER, tmp_path / "log")
     assert process.wait(0.02) is None
 
@@ -121,7 +123,7 @@ def test_end_of_the_agent_ends_what_it_started(agent, link, tmp_path):
         process.poll()
 
 
-def test_stops_when_told(agent, control):
+def test_stops_when_reported(agent, control):
     agent_link.connect(control, PLACE, WAIT_S).close()
     agent_link.stop_all(control)
     assert agent.wait(WAIT_S) == 0
@@ -147,7 +149,7 @@ def test_reads_files_as_the_place_sees_them(link):
 def test_makes_a_directory_anew(link, tmp_path):
     folder = tmp_path / "memory"
     for _ in range(2):
-        link.request("fresh", path=str(folder))
+        link.request("empty_directory", path=str(folder))
         assert list(folder.iterdir()) == []
         assert stat.S_IMODE(folder.stat().st_mode) == 0o700
         (folder / "left-over").touch()
@@ -156,11 +158,14 @@ def test_makes_a_directory_anew(link, tmp_path):
 @pytest.mark.parametrize(
     ("request_", "complaint"),
     [
-        ({"what": "fly"}, "fly"),
-        ({"what": "poll"}, "pid"),
-        ({"what": "poll", "pid": 1}, "was not started here"),
-        ({"what": "spawn", "argv": ["/no/such"], "env": {}, "log": "/dev/null"}, "No such file"),
-        ({"what": "spawn", "argv": 5, "env": {}, "log": "/dev/null"}, "int"),
+        ({"operation": "fly"}, "fly"),
+        ({"operation": "poll"}, "pid"),
+        ({"operation": "poll", "pid": 1}, "was not started here"),
+        (
+            {"operation": "spawn", "argv": ["/no/such"], "env": {}, "log": "/dev/null"},
+            "No such file",
+        ),
+        ({"operation": "spawn", "argv": 5, "env": {}, "log": "/dev/null"}, "int"),
     ],
 )
 def test_refuses_what_it_cannot_do_and_goes_on(link, request_, complaint):

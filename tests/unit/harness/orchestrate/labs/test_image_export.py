@@ -29,11 +29,11 @@ def test_the_image_becomes_a_file(with_image, tmp_path):
     assert image_export.save_image(tmp_path).read_bytes() == b"abc"
 
 
-def test_too_little_room_is_told_with_both_figures(with_image, tmp_path, monkeypatch):
+def test_too_little_room_is_reported_with_both_figures(with_image, tmp_path, monkeypatch):
     monkeypatch.setattr(
         image_export.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 20)
     )
-    with pytest.raises(LabError, match=r"need 30 MiB in .* which has 1 MiB; TMPDIR"):
+    with pytest.raises(LabError, match=r"need 30 MiB in .* which has 1 MiB; set TMPDIR"):
         image_export.save_image(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

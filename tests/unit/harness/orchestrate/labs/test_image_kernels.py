@@ -20,14 +20,14 @@ class Engine:
         self.containers = SimpleNamespace(create=self._container)
         self.attributes = {"Mountpoint": str(folder), "Options": None}
         self.chunks, self.code = [b"1 s  one\n2 s", b"  two\n", b"end"], 0
-        self.made, self.removed = [], 0
+        self.created, self.removed = [], 0
 
     def _volume(self, name, labels):
         assert name == VOLUME
         return SimpleNamespace(attrs=self.attributes)
 
     def _container(self, image, command, **options):
-        self.made.append(options)
+        self.created.append(options)
         return SimpleNamespace(
             start=lambda: None,
             logs=lambda stream, follow: iter(self.chunks),
@@ -43,7 +43,7 @@ class Engine:
         place = image_kernels.KERNELS_IN_CONTAINER
         return [
             source
-            for each in self.made
+            for each in self.created
             for source, mount in each["volumes"].items()
             if mount["bind"] == place
         ]
@@ -51,49 +51,52 @@ class Engine:
 
 @pytest.fixture
 def volume(tmp_path, monkeypatch):
-    made = Engine(tmp_path)
+    created = Engine(tmp_path)
 
     @contextmanager
     def connection():
-        yield made
+        yield created
 
     monkeypatch.setattr(engine, "connection", connection)
     monkeypatch.setattr(engine, "ensure_image", lambda client, name: None)
-    return made
+    created.copied_to = []
+    monkeypatch.setattr(image_kernels, "copy_to", created.copied_to.append)
+    return created
 
 
 def test_the_volume_is_that_of_the_compose_file():
     assert image_kernels.volume_name() == VOLUME
 
 
-def test_an_empty_volume_is_filled_and_told_line_by_line(volume):
-    told = []
-    image_kernels.compile_in_volume(told.append)
+def test_an_empty_volume_is_filled_and_reported_line_by_line(volume, tmp_path):
+    reported = []
+    image_kernels.compile_in_volume(reported.append)
     assert volume.sources() == [VOLUME]
-    assert told == ["1 s  one", "2 s  two", "end"]
+    assert volume.copied_to == [tmp_path]
+    assert reported == ["1 s  one", "2 s  two", "end"]
     assert volume.removed == 1
-    assert not engine.owner_is_alive(volume.made[0]["labels"][engine.OWNER_LABEL] + "x")
-    assert engine.owner_is_alive(volume.made[0]["labels"][engine.OWNER_LABEL])
+    assert not engine.owner_is_alive(volume.created[0]["labels"][engine.OWNER_LABEL] + "x")
+    assert engine.owner_is_alive(volume.created[0]["labels"][engine.OWNER_LABEL])
 
 
 def test_a_full_volume_is_left_alone(volume, tmp_path):
     (tmp_path / precompile.mark_name()).touch()
     image_kernels.compile_in_volume(pytest.fail)
     assert image_kernels.compile_in_folder(pytest.fail) == tmp_path
-    assert not volume.made
+    assert not volume.created
 
 
 def test_a_folder_with_a_volumes_name_is_looked_at_itself(volume, tmp_path):
     (tmp_path / precompile.mark_name()).touch()
     volume.attributes = {"Mountpoint": "/nowhere", "Options": {"device": str(tmp_path)}}
     image_kernels.compile_in_volume(pytest.fail)
-    assert not volume.made
+    assert not volume.created
 
 
-def test_a_container_that_has_nothing_to_do_says_nothing(volume):
+def test_a_container_that_has_nothing_to_do_reports_nothing(volume):
     volume.chunks = []
     image_kernels.compile_in_volume(pytest.fail)
-    assert len(volume.made) == 1
+    assert len(volume.created) == 1
 
 
 def test_who_may_not_look_into_the_volume_gets_a_folder(volume, tmp_path, monkeypatch):
@@ -106,7 +109,7 @@ def test_who_may_not_look_into_the_volume_gets_a_folder(volume, tmp_path, monkey
     assert volume.sources() == [str(folder), VOLUME]
 
 
-def test_a_container_that_fails_is_told_with_its_last_words_and_removed(volume):
+def test_a_container_that_fails_is_reported_with_its_last_words_and_removed(volume):
     volume.code = 1
     with pytest.raises(LabError, match=r"ended with exit code 1: end$"):
         image_kernels.compile_in_volume(lambda line: None)

@@ -7,12 +7,11 @@ import pytest
 
 from tests.unit.harness.scenario.resolved.test_case import resolved
 from windtunnel.harness.artifact.middlebox.netem import NetemAccount
-from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.lab import LabError, Unsupported
 from windtunnel.harness.orchestrate.labs.netem import Netem
-from windtunnel.harness.orchestrate.run.traffic import Unsupported
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 
-WEATHER = WeatherCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(20_000_000,)))
+WEATHER = ImpairmentCase(link="a->b", loss=LossCase(model="iid", shares_ppb=(20_000_000,)))
 
 
 def answer(loss=0.02, waiting=0, packets=0, dropped=0):
@@ -52,14 +51,14 @@ class FakeLab:
         return Said(code)
 
 
-def made(folder: Path, lab, weather=WEATHER):
-    case = resolved().model_copy(update={"backend": "netem", "weather": (weather,)})
+def created(folder: Path, lab, weather=WEATHER):
+    case = resolved().model_copy(update={"backend": "netem", "impairments": (weather,)})
     return Netem(lab, case, folder / "netem.log")
 
 
 def test_sets_it_on_the_way_to_the_receiver_and_reads_it_back(tmp_path):
     lab = FakeLab((0, ""), (0, answer()))
-    netem = made(tmp_path, lab)
+    netem = created(tmp_path, lab)
     netem.apply()
     assert lab.commands == [
         "tc qdisc add dev to-b root netem limit 10000 loss random 2%",
@@ -70,35 +69,35 @@ def test_sets_it_on_the_way_to_the_receiver_and_reads_it_back(tmp_path):
 
 def test_the_other_direction_is_on_the_other_interface(tmp_path):
     lab = FakeLab((0, ""), (0, answer()))
-    made(tmp_path, lab, WEATHER.model_copy(update={"link": "b->a"})).apply()
+    created(tmp_path, lab, WEATHER.model_copy(update={"link": "b->a"})).apply()
     assert "dev to-a" in lab.commands[0]
 
 
-def test_another_number_than_asked_for_is_our_own_failure(tmp_path):
+def test_another_number_than_asked_for_is_a_failure_of_the_harness(tmp_path):
     lab = FakeLab((0, ""), (0, answer(loss=0.03)))
-    with pytest.raises(LabError, match=r"asked for 0\.02, the kernel has 0\.03"):
-        made(tmp_path, lab).apply()
+    with pytest.raises(LabError, match=r"expected 0\.02, found 0\.03"):
+        created(tmp_path, lab).apply()
 
 
 def test_a_kernel_without_netem_is_no_failure(tmp_path):
     text = "Error: Specified qdisc kind is unknown."
     with pytest.raises(Unsupported, match="--kernel uml"):
-        made(tmp_path, FakeLab((2, text))).apply()
+        created(tmp_path, FakeLab((2, text))).apply()
 
 
 def test_any_other_refusal_is_a_failure(tmp_path):
     with pytest.raises(LabError, match="exit code 2: RTNETLINK answers: no"):
-        made(tmp_path, FakeLab((2, "RTNETLINK answers: no"))).apply()
+        created(tmp_path, FakeLab((2, "RTNETLINK answers: no"))).apply()
 
 
 def test_an_answer_that_is_none_is_a_failure(tmp_path):
-    with pytest.raises(LabError, match="cannot be understood"):
-        made(tmp_path, FakeLab((0, ""))).apply()
+    with pytest.raises(LabError, match="cannot be parsed"):
+        created(tmp_path, FakeLab((0, ""))).apply()
 
 
 def test_what_cannot_be_removed_is_a_failure(tmp_path):
     lab = FakeLab((0, ""), (0, answer()), (0, answer()), (2, "busy"))
-    netem = made(tmp_path, lab)
+    netem = created(tmp_path, lab)
     netem.apply()
     with pytest.raises(LabError, match="cannot be removed: busy"):
         netem.close()
@@ -107,7 +106,7 @@ def test_what_cannot_be_removed_is_a_failure(tmp_path):
 def test_waits_for_the_last_packet_and_counts(tmp_path):
     counted = answer(packets=98, dropped=2)
     lab = FakeLab((0, ""), (0, answer()), (0, answer(waiting=5)), (0, counted), (0, ""))
-    netem = made(tmp_path, lab)
+    netem = created(tmp_path, lab)
     netem.apply()
     netem.close()
     assert lab.commands[-1] == "tc qdisc del dev to-b root"

@@ -30,7 +30,7 @@ def test_missing_capabilities_are_named(powerless):
         privileges.require()
 
 
-def test_whoever_has_them_goes_on(monkeypatch, started):
+def test_any_caller_has_them_goes_on(monkeypatch, started):
     monkeypatch.setattr(privileges, "effective_capabilities", lambda: (1 << 41) - 1)
     privileges.require()
     privileges.acquire()

@@ -48,9 +48,9 @@ def start(folder, program):
 def test_a_program_can_fill_it_and_its_files_stay(tmp_path):
     folder = tmp_path / "disk"
     with start(folder, FILL) as running:
-        told, _ = running.communicate(timeout=60)
+        reported, _ = running.communicate(timeout=60)
     assert running.returncode == 7
-    assert int(told) == SIZE
+    assert int(reported) == SIZE
     assert [each.name for each in folder.iterdir()] == ["full"]
     assert 0 < (folder / "full").stat().st_size <= SIZE
     assert not os.path.ismount(folder)
@@ -59,11 +59,11 @@ def test_a_program_can_fill_it_and_its_files_stay(tmp_path):
 def test_the_folder_has_the_same_mode_on_the_disk_and_afterwards(tmp_path):
     tmp_path.chmod(0o750)
     with start(tmp_path, "import os, sys; print(oct(os.stat(sys.argv[1]).st_mode))") as running:
-        told, _ = running.communicate(timeout=60)
-    assert told.strip() == oct(tmp_path.stat().st_mode) == "0o40750"
+        reported, _ = running.communicate(timeout=60)
+    assert reported.strip() == oct(tmp_path.stat().st_mode) == "0o40750"
 
 
-def test_a_program_that_is_told_to_end_ends_and_its_files_stay(tmp_path):
+def test_a_program_that_is_reported_to_end_ends_and_its_files_stay(tmp_path):
     with start(tmp_path, WAIT) as running:
         assert running.stdout.readline() == "ready\n"
         assert not (tmp_path / "begun").exists()
@@ -91,8 +91,8 @@ def _children(pid):
         return file.read().split()
 
 
-def test_what_cannot_be_mounted_is_told(tmp_path):
+def test_what_cannot_be_mounted_is_reported(tmp_path):
     argv = small_disk.command(sys.executable, str(tmp_path), -5, ["true"])
     done = subprocess.run(argv, cwd=REPOSITORY, capture_output=True, text=True, check=False)
     assert done.returncode == small_disk.NO_DISK
-    assert "no disk of -5 bytes" in done.stderr
+    assert "cannot mount a disk of -5 bytes" in done.stderr

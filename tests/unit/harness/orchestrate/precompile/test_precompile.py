@@ -24,15 +24,15 @@ def sources(tmp_path, monkeypatch):
 @pytest.fixture
 def commands(monkeypatch):
     """What was run and where, instead of running it; `codes` is what they end with."""
-    made = SimpleNamespace(seen=[], codes=[0, 0])
+    created = SimpleNamespace(seen=[], codes=[0, 0])
 
-    def pass_through(argv, *, env, is_all_on_stderr):
-        assert is_all_on_stderr
-        made.seen.append((argv[3:], env[precompile.CACHE_VARIABLE]))
-        return made.codes[precompile.WARM_UPS.index(tuple(argv[3:]))]
+    def run_in_foreground(argv, *, env, stdout_to_stderr):
+        assert stdout_to_stderr
+        created.seen.append((argv[3:], env[precompile.CACHE_VARIABLE]))
+        return created.codes[precompile.WARM_UPS.index(tuple(argv[3:]))]
 
-    monkeypatch.setattr(process, "pass_through", pass_through)
-    return made
+    monkeypatch.setattr(process, "run_in_foreground", run_in_foreground)
+    return created
 
 
 @pytest.mark.parametrize(
@@ -57,19 +57,19 @@ def test_everything_is_compiled_once(sources, commands, tmp_path):
     cache = tmp_path / "cache"
     precompile.compile_all(cache)
     assert sorted(commands.seen) == sorted((list(each), str(cache)) for each in precompile.WARM_UPS)
-    assert precompile.are_in(cache)
+    assert precompile.is_complete(cache)
     precompile.compile_all(cache)
     assert len(commands.seen) == len(precompile.WARM_UPS)
 
 
 def test_sources_that_change_meanwhile_are_not_said_to_be_there(sources, monkeypatch, tmp_path):
-    def pass_through(argv, **_):
+    def run_in_foreground(argv, **_):
         (sources / "harness/two.py").write_text("2")
         return 0
 
-    monkeypatch.setattr(process, "pass_through", pass_through)
+    monkeypatch.setattr(process, "run_in_foreground", run_in_foreground)
     precompile.compile_all(tmp_path)
-    assert not precompile.are_in(tmp_path)
+    assert not precompile.is_complete(tmp_path)
 
 
 def test_what_fails_is_named_and_leaves_no_mark(sources, commands, tmp_path):
@@ -78,7 +78,7 @@ def test_what_fails_is_named_and_leaves_no_mark(sources, commands, tmp_path):
         LabError, match=r"compiled: windtunnel.driver.warm_up ended with exit code 7$"
     ):
         precompile.compile_all(tmp_path)
-    assert not precompile.are_in(tmp_path)
+    assert not precompile.is_complete(tmp_path)
 
 
 def test_a_cache_that_cannot_be_written_is_named(sources, commands, tmp_path):
@@ -88,7 +88,7 @@ def test_a_cache_that_cannot_be_written_is_named(sources, commands, tmp_path):
     assert not commands.seen
 
 
-def test_the_program_says_what_failed(sources, commands, tmp_path, monkeypatch, capsys):
+def test_the_program_reports_what_failed(sources, commands, tmp_path, monkeypatch, capsys):
     monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
     assert precompile.main() == 0
     (sources / "harness/two.py").write_text("2")

@@ -23,37 +23,37 @@ WAIT_S = 30.0
 
 
 @pytest.fixture(scope="module")
-def family():
-    """One zygote for all tests: it has imported something that the program does not need."""
+def server():
+    """One fork server for all tests: it has imported something that the program does not need."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setitem(
             fork_server_client.FORK_SERVERS, PROGRAM, ("windtunnel.harness.middlebox.engine.prf",)
         )
-        patch.setattr(fork_server_client, "OURS", (PROGRAM,))
-        patch.setattr(fork_server_client, "_families", {})
-        made = fork_server_client._family_of(PROGRAM, environment(), REPOSITORY)
-        yield made
-        made.close()
+        patch.setattr(fork_server_client, "HARNESS_PROGRAMS", (PROGRAM,))
+        patch.setattr(fork_server_client, "_servers", {})
+        created = fork_server_client._server_of(PROGRAM, environment(), REPOSITORY)
+        yield created
+        created.close()
 
 
 @pytest.fixture
-def start(family, tmp_path):
-    made = []
+def start(server, tmp_path):
+    created = []
 
     def spawn(*words: str, env: dict[str, str] | None = None) -> fork_server_client.ForkedProcess:
         argv = [sys.executable, "-m", PROGRAM, *words]
-        assert fork_server_client.knows(argv, {})
-        log = tmp_path / f"{len(made)}.log"
-        usual = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
-        made.append(
+        assert fork_server_client.can_fork(argv, {})
+        log = tmp_path / f"{len(created)}.log"
+        common = {"PATH": os.environ["PATH"], "PYTHONUNBUFFERED": "1"}
+        created.append(
             fork_server_client.spawn(
-                words[0], argv, usual=usual, env=env or {}, cwd=tmp_path, log=log, network=None
+                words[0], argv, common=common, env=env or {}, cwd=tmp_path, log=log, network=None
             )
         )
-        return made[-1]
+        return created[-1]
 
     yield spawn
-    for each in made:
+    for each in created:
         each.kill()
 
 
@@ -71,15 +71,15 @@ def is_alive(pid: int) -> bool:
         return False
 
 
-def test_it_is_the_main_module_where_it_was_told_to_be(start, tmp_path):
-    told = start("tell", env={"AERON_DIR": "/x"})
-    assert told.wait(WAIT_S) == 0
-    first, second = told.log.read_text().splitlines()
+def test_it_is_the_main_module_where_it_was_reported_to_be(start, tmp_path):
+    reported = start("tell", env={"AERON_DIR": "/x"})
+    assert reported.wait(WAIT_S) == 0
+    first, second = reported.log.read_text().splitlines()
     file = REPOSITORY / "tests" / "stand_ins" / "forked_program.py"
     variables = ["AERON_DIR", "PATH", "PYTHONUNBUFFERED"]
     assert first == f"__main__ {file} {tmp_path} {variables}"
     assert second == "to stderr"
-    assert told.tail(1) == "to stderr"
+    assert reported.tail(1) == "to stderr"
 
 
 @pytest.mark.parametrize(
@@ -122,18 +122,18 @@ def test_it_is_asked_to_end_and_is_killed_with_its_children(start):
     until(lambda: not is_alive(child))
 
 
-def test_what_cannot_be_made_says_why(family, tmp_path):
+def test_what_cannot_be_made_reports_why(server, tmp_path):
     argv = [sys.executable, "-m", PROGRAM, "tell"]
     process = fork_server_client.spawn(
-        "x", argv, usual={}, env={}, cwd=tmp_path, log=tmp_path / "x.log", network=tmp_path
+        "x", argv, common={}, env={}, cwd=tmp_path, log=tmp_path / "x.log", network=tmp_path
     )
     assert process.wait(WAIT_S) == 125
     assert str(tmp_path) in process.tail(1)
 
 
-def test_an_answer_that_nobody_took_is_passed_over(family, start):
-    stale = {"do": "warm", "id": -1}
-    family._ours.send(json.dumps(stale).encode())
+def test_an_answer_that_no_one_took_is_passed_over(server, start):
+    stale = {"operation": "load_kernels", "id": -1}
+    server._socket.send(json.dumps(stale).encode())
     assert start("exit", "5").wait(WAIT_S) == 5
 
 
@@ -143,15 +143,15 @@ def test_a_number_that_the_kernel_gives_again_has_the_end_of_its_last_process(mo
     monkeypatch.setattr(os, "fork", lambda: 4711)
     monkeypatch.setattr(os, "setpgid", lambda pid, group: None)
     monkeypatch.setattr(os, "waitpid", lambda pid, options: (pid, next(statuses)))
-    monkeypatch.setattr(fork_server.group, "has_ended", lambda pid: True)
-    monkeypatch.setattr(fork_server.group, "kill", lambda pid: None)
-    ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-    with ours, theirs:
+    monkeypatch.setattr(fork_server.process_group, "has_ended", lambda pid: True)
+    monkeypatch.setattr(fork_server.process_group, "kill", lambda pid: None)
+    own_socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+    with own_socket, child_socket:
         for number, request in enumerate(2 * ["spawn", "poll", "poll"]):
-            ours.send(json.dumps({"do": request, "pid": 4711, "id": number}).encode())
-        ours.shutdown(socket.SHUT_WR)
-        assert fork_server.ForkServerProcess(theirs, ()).serve() is None
-        answers = [json.loads(ours.recv(fork_server.MESSAGE_BYTES_MAX)) for _ in range(6)]
+            own_socket.send(json.dumps({"operation": request, "pid": 4711, "id": number}).encode())
+        own_socket.shutdown(socket.SHUT_WR)
+        assert fork_server.ForkServerProcess(child_socket, ()).serve() is None
+        answers = [json.loads(own_socket.recv(fork_server.MESSAGE_BYTES_MAX)) for _ in range(6)]
     assert [each.get("code") for each in answers] == [
         None,
         -signal.SIGKILL,
@@ -162,35 +162,35 @@ def test_a_number_that_the_kernel_gives_again_has_the_end_of_its_last_process(mo
     ]
 
 
-def test_kernels_that_were_kept_are_loaded_once_for_all(family):
+def test_kernels_that_were_kept_are_loaded_once_for_all(server):
     prf.draw(1, 2, 3, 4, 5)
-    count = family.ask({"do": "warm"})["count"]
+    count = server.ask({"operation": "load_kernels"})["count"]
     assert (count > 0) != bool(numba.config.DISABLE_JIT)
 
 
 def test_other_programs_and_other_interpreters_are_not_forked():
-    assert not fork_server_client.knows(["tcpdump", "-i", "eth0"], {})
-    assert not fork_server_client.knows(
+    assert not fork_server_client.can_fork(["tcpdump", "-i", "eth0"], {})
+    assert not fork_server_client.can_fork(
         ["/usr/bin/python3", "-m", "windtunnel.driver", "--dir", "/x"], {}
     )
-    assert not fork_server_client.knows(
+    assert not fork_server_client.can_fork(
         [sys.executable, "-m", "windtunnel.harness.bench.c_driver"], {}
     )
-    assert not fork_server_client.knows([sys.executable, "-m"], {})
+    assert not fork_server_client.can_fork([sys.executable, "-m"], {})
 
 
 HARNESS = f"""
 import sys, time
 from pathlib import Path
-from windtunnel.harness.orchestrate import nursery
+from windtunnel.harness.orchestrate.processes import fork_server_client
 from windtunnel.harness.orchestrate.labs.namespaces import environment
-nursery.FAMILIES[{PROGRAM!r}] = ()
-nursery.OURS = ({PROGRAM!r},)
+fork_server_client.FORK_SERVERS[{PROGRAM!r}] = ()
+fork_server_client.HARNESS_PROGRAMS = ({PROGRAM!r},)
 folder = Path(sys.argv[1])
 argv = [sys.executable, "-m", {PROGRAM!r}, "wait"]
-made = nursery.spawn("x", argv, usual=environment(), env={{}}, cwd=folder, log=folder / "log",
-                     network=None)
-print(made.pid, flush=True)
+child = fork_server_client.spawn("x", argv, common=environment(), env={{}}, cwd=folder,
+                     log=folder / "log", network=None)
+print(child.pid, flush=True)
 time.sleep({WAIT_S})
 """
 
@@ -205,18 +205,18 @@ def test_the_death_of_the_harness_ends_them_all(tmp_path):
     until(lambda: not is_alive(pid))
 
 
-def test_a_zygote_that_has_died_is_told_and_replaced(monkeypatch, tmp_path):
+def test_a_fork_server_that_has_died_is_reported_and_replaced(monkeypatch, tmp_path):
     monkeypatch.setitem(fork_server_client.FORK_SERVERS, PROGRAM, ())
-    monkeypatch.setattr(fork_server_client, "OURS", (PROGRAM,))
-    monkeypatch.setattr(fork_server_client, "_families", {})
-    first = fork_server_client._family_of(PROGRAM, environment(), REPOSITORY)
+    monkeypatch.setattr(fork_server_client, "HARNESS_PROGRAMS", (PROGRAM,))
+    monkeypatch.setattr(fork_server_client, "_servers", {})
+    first = fork_server_client._server_of(PROGRAM, environment(), REPOSITORY)
     first._process.terminate()
     first._process.end(WAIT_S)
-    with pytest.raises(LabError, match="zygote"):
-        first.ask({"do": "warm"})
-    second = fork_server_client._family_of(PROGRAM, environment(), REPOSITORY)
+    with pytest.raises(LabError, match="fork server"):
+        first.ask({"operation": "load_kernels"})
+    second = fork_server_client._server_of(PROGRAM, environment(), REPOSITORY)
     assert second is not first
-    assert second.ask({"do": "warm"})["count"] == 0
+    assert second.ask({"operation": "load_kernels"})["count"] == 0
     first.close()
     second.close()
 
@@ -224,5 +224,5 @@ def test_a_zygote_that_has_died_is_told_and_replaced(monkeypatch, tmp_path):
 @pytest.mark.parametrize("name", ["PYTHONPATH", "NUMBA_BOUNDSCHECK", "WINDTUNNEL_KERNEL_CACHE"])
 def test_a_program_that_imports_otherwise_gets_an_interpreter_of_its_own(name):
     argv = [sys.executable, "-m", "windtunnel.driver", "--dir", "/x"]
-    assert fork_server_client.knows(argv, {"AERON_DIR": "/x"})
-    assert not fork_server_client.knows(argv, {name: "1"})
+    assert fork_server_client.can_fork(argv, {"AERON_DIR": "/x"})
+    assert not fork_server_client.can_fork(argv, {name: "1"})

@@ -115,10 +115,10 @@ def test_tail_skips_empty_lines_and_reads_only_the_end(tmp_path):
     assert process.tail_of(tmp_path / "no such log") == ""
 
 
-def test_a_keeper_is_told_that_all_is_done(tmp_path):
+def test_a_watchdog_is_reported_that_all_is_done(tmp_path):
     script = "import sys; open('seen', 'w').write(sys.stdin.read())"
-    keeper = process.CleanupWatchdog([sys.executable, "-c", script], env=os.environ, cwd=tmp_path)
-    keeper.release(b"done\n")
+    watchdog = process.CleanupWatchdog([sys.executable, "-c", script], env=os.environ, cwd=tmp_path)
+    watchdog.release(b"done\n")
     assert (tmp_path / "seen").read_text() == "done\n"
 
 
@@ -151,13 +151,13 @@ def test_waiting_for_an_end_reaps_as_asking_does(start, tmp_path):
     assert running.wait(WAIT_S) == 5
 
 
-@pytest.mark.parametrize("end", ["terminate", "kill", "tell"])
-def test_what_a_process_left_behind_ends_however_it_is_told_to(start, tmp_path, end):
+@pytest.mark.parametrize("end", ["terminate", "kill", "send_signal"])
+def test_what_a_process_left_behind_ends_however_it_is_reported_to(start, tmp_path, end):
     running = start("sleep 600 & echo $! > child; exit 0")
     wait_for(lambda: process_group.has_ended(running.pid))
     child = int((tmp_path / "child").read_text())
-    if end == "tell":
-        running.tell(signal.SIGUSR1)
+    if end == "send_signal":
+        running.send_signal(signal.SIGUSR1)
     else:
         getattr(running, end)()
     running.kill()

@@ -2,7 +2,7 @@
 
 import pytest
 
-from windtunnel.harness.orchestrate.processes.watch import RunFailed, Watched, require_alive
+from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess, require_alive
 from windtunnel.harness.orchestrate.run import traffic
 
 
@@ -23,7 +23,7 @@ class Ended:
 
 
 def watched(log, role="driver", code=None, words=""):
-    return Watched(name=f"a/{role}", process=Ended(code, words), role=role, log=log)
+    return WatchedProcess(name=f"a/{role}", process=Ended(code, words), role=role, log=log)
 
 
 def test_a_line_counts_once_it_is_whole(tmp_path):
@@ -46,18 +46,18 @@ def test_bytes_that_are_no_text_do_no_harm(tmp_path):
 def test_the_subject_is_blamed_before_the_harness(tmp_path):
     relay = watched(tmp_path, "relay", code=1)
     driver = watched(tmp_path, "driver", code=-9, words="bye")
-    with pytest.raises(RunFailed, match="a/driver was ended by signal 9; its last words: bye") as e:
+    with pytest.raises(RunFailed, match="a/driver was ended by signal 9; last log lines: bye") as e:
         require_alive([relay, driver])
-    assert not e.value.ours
+    assert not e.value.harness_fault
     with pytest.raises(RunFailed, match="a/relay ended with exit code 1") as e:
         require_alive([relay])
-    assert e.value.ours
+    assert e.value.harness_fault
     require_alive([watched(tmp_path)])
 
 
-def test_nobody_is_blamed_for_one_that_was_told_to_end(tmp_path):
+def test_no_one_is_blamed_for_one_that_was_reported_to_end(tmp_path):
     driver = watched(tmp_path, "driver", code=-9)
-    driver.asked = True
+    driver.end_requested = True
     require_alive([driver])
 
 
@@ -83,7 +83,7 @@ def test_progress_adds_up_by_role_and_begins_with_a_publisher(tmp_path):
     logs = [tmp_path / name for name in ("p1", "p2", "s1")]
     roles = ("publisher", "publisher", "subscriber")
     workloads = [
-        Watched(name=log.name, process=Ended(None), role=role, log=log)
+        WatchedProcess(name=log.name, process=Ended(None), role=role, log=log)
         for log, role in zip(logs, roles, strict=True)
     ]
     progress = traffic.Progress(lambda: workloads)
@@ -97,13 +97,13 @@ def test_progress_adds_up_by_role_and_begins_with_a_publisher(tmp_path):
 
 
 def test_progress_of_one_that_was_replaced_counts_no_more(tmp_path):
-    first = Watched(name="p#1", process=Ended(None), role="publisher", log=tmp_path / "p")
+    first = WatchedProcess(name="p#1", process=Ended(None), role="publisher", log=tmp_path / "p")
     workloads = [first]
     progress = traffic.Progress(lambda: workloads)
     first.log.write_text("progress 10/30\n")
     progress.read()
     workloads = [
-        Watched("p#2", Ended(None), "publisher", first.log, offset=first.log.stat().st_size)
+        WatchedProcess("p#2", Ended(None), "publisher", first.log, offset=first.log.stat().st_size)
     ]
     progress.read()
     assert progress.total("publisher") == 0

@@ -6,11 +6,16 @@ import pytest
 
 from windtunnel.driver.archive.settings import archive_settings
 from windtunnel.driver.media_driver.context import from_environment
+from windtunnel.harness.orchestrate.lab import Unsupported
 from windtunnel.harness.orchestrate.processes import fork_server_client
 from windtunnel.harness.orchestrate.run import archives
-from windtunnel.harness.orchestrate.run.traffic import Unsupported
 from windtunnel.harness.orchestrate.subjects.subject import OURS, Subject
-from windtunnel.harness.scenario.schema.archive import ANSWER_PORT, CONTROL_PORT, COPY_PORT, Archive
+from windtunnel.harness.scenario.schema.archive import (
+    CONTROL_PORT,
+    REPLICATION_PORT,
+    RESPONSE_PORT,
+    Archive,
+)
 
 ARCHIVE = Archive(host="b", segment="256KiB")
 
@@ -20,7 +25,7 @@ def order_for(subject):
     return SimpleNamespace(scenario=scenario, subject=lambda host: subject)
 
 
-def test_the_words_start_our_archive_from_the_subjects_zygote():
+def test_the_words_start_our_archive_from_the_subjects_fork_server():
     words = archives.command(
         fork_server_client.sys.executable, archive="/r/archive", aeron="/m/aeron"
     )
@@ -28,8 +33,8 @@ def test_the_words_start_our_archive_from_the_subjects_zygote():
         *("-m", "windtunnel.driver.archive", "run"),
         *("--dir", "/r/archive", "--aeron-dir", "/m/aeron"),
     ]
-    assert fork_server_client.knows(words, archives.variables(ARCHIVE))
-    assert words[2] in fork_server_client.SUBJECT
+    assert fork_server_client.can_fork(words, archives.variables(ARCHIVE))
+    assert words[2] in fork_server_client.SUBJECT_PROGRAMS
 
 
 def test_the_settings_are_an_archives(tmp_path):
@@ -65,27 +70,29 @@ def test_a_small_disk_is_filled_and_not_refused(tmp_path):
 @pytest.mark.parametrize("fidelity", ["compose", "sim"])
 def test_a_small_disk_is_for_namespaces(fidelity):
     small = SimpleNamespace(archives=(Archive(host="b", segment="1MiB", disk="16MiB"),))
-    order = SimpleNamespace(scenario=small, subject=lambda host: OURS, fidelity=fidelity)
-    with pytest.raises(Unsupported, match=f"{fidelity} mounts no disk"):
-        archives.require(order)
-    order.fidelity = "netns"
-    archives.require(order)
+    spec = SimpleNamespace(scenario=small, subject=lambda host: OURS, fidelity=fidelity)
+    with pytest.raises(Unsupported, match=f"fidelity {fidelity} cannot mount a disk"):
+        archives.require(spec)
+    spec.fidelity = "netns"
+    archives.require(spec)
 
 
 def test_others_may_speak_to_one_that_copies_or_is_copied(tmp_path):
     settings = archive_settings.from_texts(archives.variables(ARCHIVE, "10.64.0.3"), dir=tmp_path)
     assert settings.control_channel_enabled
     assert settings.control_channel == f"aeron:udp?endpoint=10.64.0.3:{CONTROL_PORT}"
-    assert settings.control_response_channel == f"aeron:udp?endpoint=10.64.0.3:{ANSWER_PORT}"
-    assert settings.replication_channel == f"aeron:udp?endpoint=10.64.0.3:{COPY_PORT}"
+    assert settings.control_response_channel == f"aeron:udp?endpoint=10.64.0.3:{RESPONSE_PORT}"
+    assert settings.replication_channel == f"aeron:udp?endpoint=10.64.0.3:{REPLICATION_PORT}"
 
 
 def test_ready_is_said_in_words_of_its_own():
-    assert archives.says_ready("archive ready pid=1 id=2 dir=/d aeron-dir=/a")
-    assert not archives.says_ready("ready")
+    assert archives.is_ready_line("archive ready pid=1 id=2 dir=/d aeron-dir=/a")
+    assert not archives.is_ready_line("ready")
 
 
 def test_a_driver_without_an_archive_is_unsupported():
     archives.require(order_for(OURS))
-    with pytest.raises(Unsupported, match="pyaeron brings no archive, and host b is to have one"):
+    with pytest.raises(
+        Unsupported, match="pyaeron has no archive, but the scenario has one on host b"
+    ):
         archives.require(order_for(Subject("pyaeron", ("{python}",))))

@@ -26,14 +26,14 @@ def library(tmp_path):
 
 
 def test_the_archive_holds_the_sources_in_order_without_owner_or_time(library, tmp_path):
-    made = payload.default_payload(tmp_path / "store", library)
-    with tarfile.open(made.path) as archive:
+    created = payload.default_payload(tmp_path / "store", library)
+    with tarfile.open(created.path) as archive:
         entries = archive.getmembers()
     assert [entry.name for entry in entries] == ["a.py", "b.py", "pack/c.py"]
     assert {(e.mtime, e.uid, e.gid, e.uname, e.gname) for e in entries} == {(0, 0, 0, "", "")}
-    assert made.length == made.path.stat().st_size
-    assert made.sha256 == payload.file_sha256(made.path)
-    assert made.source == ""
+    assert created.length == created.path.stat().st_size
+    assert created.sha256 == payload.file_sha256(created.path)
+    assert created.source == ""
 
 
 def test_the_same_library_gives_the_same_bytes_whenever_its_files_were_written(library, tmp_path):
@@ -44,7 +44,7 @@ def test_the_same_library_gives_the_same_bytes_whenever_its_files_were_written(l
     assert first.sha256 == second.sha256
 
 
-def test_the_archive_is_made_once(library, tmp_path):
+def test_the_archive_is_created_once(library, tmp_path):
     first = payload.default_payload(tmp_path / "store", library)
     before = first.path.stat().st_mtime_ns
     assert payload.default_payload(tmp_path / "store", library) == first
@@ -52,9 +52,9 @@ def test_the_archive_is_made_once(library, tmp_path):
 
 
 def test_the_running_pythons_library_is_there(tmp_path):
-    made = payload.default_payload(tmp_path)
-    assert made.length > 5_000_000
-    with tarfile.open(made.path) as archive:
+    created = payload.default_payload(tmp_path)
+    assert created.length > 5_000_000
+    with tarfile.open(created.path) as archive:
         assert "json/__init__.py" in archive.getnames()
 
 
@@ -67,11 +67,11 @@ def test_a_library_without_sources_is_refused(tmp_path):
 def test_a_users_file_is_copied_so_that_later_changes_do_not_reach_a_run(tmp_path):
     source = tmp_path / "mine.dat"
     source.write_bytes(b"some bytes")
-    made = payload.file_payload(tmp_path / "store", source)
+    created = payload.file_payload(tmp_path / "store", source)
     source.write_bytes(b"other bytes!")
-    assert made.path.read_bytes() == b"some bytes"
-    assert (made.length, made.source) == (10, str(source))
-    assert payload.file_payload(tmp_path / "store", source).path != made.path
+    assert created.path.read_bytes() == b"some bytes"
+    assert (created.length, created.source) == (10, str(source))
+    assert payload.file_payload(tmp_path / "store", source).path != created.path
 
 
 def test_no_half_made_file_stays_in_the_store(library, tmp_path, monkeypatch):

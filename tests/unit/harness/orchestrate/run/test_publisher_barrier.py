@@ -4,21 +4,21 @@ import signal
 
 import pytest
 
-from windtunnel.harness.orchestrate.processes.watch import RunFailed, Watched
-from windtunnel.harness.orchestrate.run.publisher_barrier import has_publication, let_begin
+from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
+from windtunnel.harness.orchestrate.run.publisher_barrier import has_publication, release
 
 
 class Process:
     """One that remembers what it was told."""
 
     def __init__(self, code=None):
-        self.code, self.told = code, []
+        self.code, self.reported = code, []
 
     def poll(self):
         return self.code
 
-    def tell(self, number):
-        self.told.append(number)
+    def send_signal(self, number):
+        self.reported.append(number)
 
     def tail(self, lines=5):
         return "gone"
@@ -27,7 +27,7 @@ class Process:
 def publisher(folder, name, text, code=None):
     log = folder / f"{name}.log"
     log.write_text(text)
-    return Watched(name=name, process=Process(code), role="publisher", log=log)
+    return WatchedProcess(name=name, process=Process(code), role="publisher", log=log)
 
 
 def clock(*times):
@@ -36,38 +36,38 @@ def clock(*times):
 
 
 def test_all_begin_when_all_are_connected(tmp_path):
-    twins = [publisher(tmp_path, name, "progress 0/9\nready\n") for name in "ab"]
-    let_begin(twins, wanted=twins, wall_s=10, clock=clock(0.0))
-    assert [each.process.told for each in twins] == [[signal.SIGUSR1]] * 2
+    publishers = [publisher(tmp_path, name, "progress 0/9\nready\n") for name in "ab"]
+    release(publishers, required=publishers, wall_s=10, clock=clock(0.0))
+    assert [each.process.reported for each in publishers] == [[signal.SIGUSR1]] * 2
 
 
-def test_nobody_begins_before_the_last_is_connected(tmp_path):
-    twins = [publisher(tmp_path, "a", "ready\n"), publisher(tmp_path, "b", "progress 0/9\n")]
+def test_no_one_begins_before_the_last_is_connected(tmp_path):
+    publishers = [publisher(tmp_path, "a", "ready\n"), publisher(tmp_path, "b", "progress 0/9\n")]
     seen = []
 
     def look():
-        seen.append([list(each.process.told) for each in twins])
+        seen.append([list(each.process.reported) for each in publishers])
         if len(seen) == 3:
-            twins[1].log.write_text("progress 0/9\nready\n")
+            publishers[1].log.write_text("progress 0/9\nready\n")
         return 0.0
 
-    let_begin(twins, wanted=twins, wall_s=10, clock=look)
+    release(publishers, required=publishers, wall_s=10, clock=look)
     assert len(seen) == 3
     assert seen == [[[], []]] * 3
-    assert [each.process.told for each in twins] == [[signal.SIGUSR1]] * 2
+    assert [each.process.reported for each in publishers] == [[signal.SIGUSR1]] * 2
 
 
 def test_the_budget_ends_the_wait(tmp_path):
-    twins = [publisher(tmp_path, "a", "ready\n"), publisher(tmp_path, "b", "progress 0/9\n")]
-    let_begin(twins, wanted=twins, wall_s=10, clock=clock(0.0, 9.9, 10.0))
-    assert [each.process.told for each in twins] == [[signal.SIGUSR1]] * 2
+    publishers = [publisher(tmp_path, "a", "ready\n"), publisher(tmp_path, "b", "progress 0/9\n")]
+    release(publishers, required=publishers, wall_s=10, clock=clock(0.0, 9.9, 10.0))
+    assert [each.process.reported for each in publishers] == [[signal.SIGUSR1]] * 2
 
 
 def test_a_death_is_not_waited_out(tmp_path):
-    twins = [publisher(tmp_path, "a", "ready\n"), publisher(tmp_path, "b", "", code=1)]
+    publishers = [publisher(tmp_path, "a", "ready\n"), publisher(tmp_path, "b", "", code=1)]
     with pytest.raises(RunFailed, match="b ended with exit code 1"):
-        let_begin(twins, wanted=twins, wall_s=10, clock=clock(0.0))
-    assert twins[0].process.told == []
+        release(publishers, required=publishers, wall_s=10, clock=clock(0.0))
+    assert publishers[0].process.reported == []
 
 
 def test_knows_a_publisher_that_has_come_so_far():

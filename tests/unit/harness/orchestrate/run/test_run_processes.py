@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from windtunnel.harness.orchestrate.processes.watch import Watched
+from windtunnel.harness.orchestrate.processes.watch import WatchedProcess
 from windtunnel.harness.orchestrate.run import run_processes as crews
 from windtunnel.harness.orchestrate.run.run_processes import RunProcesses
 
@@ -43,34 +43,36 @@ def errors():
 
 
 @pytest.fixture
-def crew(errors, monkeypatch):
+def processes(errors, monkeypatch):
     monkeypatch.setattr(crews, "STOP_TIMEOUT_S", 0.01)
     return RunProcesses(SimpleNamespace(), SimpleNamespace(), errors)
 
 
-def join(crew, tmp_path, role, process):
-    watched = Watched(f"a/{role}", process, role, tmp_path / "hosts" / "log")
-    crew.watched.append(watched)
+def join(processes, tmp_path, role, process):
+    watched = WatchedProcess(f"a/{role}", process, role, tmp_path / "hosts" / "log")
+    processes.watched.append(watched)
     return watched
 
 
 @pytest.mark.parametrize("role", ["driver", "archive", "publisher", "subscriber"])
-def test_a_subject_that_is_late_is_noted_with_its_end_and_is_no_error(crew, errors, tmp_path, role):
-    late = join(crew, tmp_path, role, Stubborn())
-    crew.end(role)
+def test_a_subject_that_is_late_is_noted_with_its_end_and_is_no_error(
+    processes, errors, tmp_path, role
+):
+    late = join(processes, tmp_path, role, Stubborn())
+    processes.end(role)
     assert errors == []
     found = late.facts(tmp_path)
     assert (found.asked, found.exit_code, found.late_s) == (True, -9, 0.01)
 
 
 @pytest.mark.parametrize("role", ["relay", "capture", "sampler", "saboteur"])
-def test_one_of_ours_that_is_late_is_an_error(crew, errors, tmp_path, role):
-    join(crew, tmp_path, role, Stubborn())
-    crew.end(role)
+def test_one_of_ours_that_is_late_is_an_error(processes, errors, tmp_path, role):
+    join(processes, tmp_path, role, Stubborn())
+    processes.end(role)
     assert errors == [f"a/{role} did not end within 0.01 s of being asked"]
 
 
-def test_who_ends_when_it_is_asked_to_is_not_late(crew, errors, tmp_path):
-    driver = join(crew, tmp_path, "driver", Obedient())
-    crew.end("driver", "relay")
+def test_who_ends_when_it_is_asked_to_is_not_late(processes, errors, tmp_path):
+    driver = join(processes, tmp_path, "driver", Obedient())
+    processes.end("driver", "relay")
     assert (errors, driver.facts(tmp_path).late_s) == ([], 0.0)

@@ -12,10 +12,10 @@ from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair, Subject
 
 @pytest.fixture
 def jar(tmp_path, monkeypatch):
-    made = tmp_path / "aeron-all.jar"
-    made.write_bytes(b"")
-    monkeypatch.setenv(peers.JAR_VARIABLE, str(made))
-    return made
+    created = tmp_path / "aeron-all.jar"
+    created.write_bytes(b"")
+    monkeypatch.setenv(peers.JAR_VARIABLE, str(created))
+    return created
 
 
 def executable(path: Path) -> Path:
@@ -30,7 +30,7 @@ def test_ours_is_ours(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["", "Ours", "aeron", "aeronmd", "aeronmd:", "java:/x.jar"])
-def test_a_name_that_nobody_has_is_refused(tmp_path, name):
+def test_a_name_that_no_one_has_is_refused(tmp_path, name):
     with pytest.raises(PeerError, match="expected"):
         peers.find(name, "netns", tmp_path)
 
@@ -50,7 +50,7 @@ def test_the_c_driver_is_missing_where_its_package_is(tmp_path, monkeypatch):
     assert "no_such_package is not installed" in peers.find("pyaeron", "netns", tmp_path).missing
 
 
-def test_containers_are_given_the_package_or_told_why_not(tmp_path, monkeypatch):
+def test_containers_are_given_the_package_or_reported_why_not(tmp_path, monkeypatch):
     monkeypatch.setattr(peers, "PACKAGE", "json")
     monkeypatch.setattr(peers, "IMAGE_PYTHON", sys.version_info[:2])
     found = peers.find("pyaeron", "compose", tmp_path)
@@ -58,7 +58,7 @@ def test_containers_are_given_the_package_or_told_why_not(tmp_path, monkeypatch)
     assert found.libraries == tmp_path / "json"
     assert (tmp_path / "json" / "json" / "__init__.py").is_file()
     variables = found.variables("py", "/m/a", "/seen/json")
-    assert variables["PYTHONPATH"] == "/windtunnel:/seen/json"
+    assert variables["PYTHONPATH"] == "/seen/json"
     monkeypatch.setattr(peers, "IMAGE_PYTHON", (3, 1))
     assert "containers have Python 3.1" in peers.find("pyaeron", "compose", tmp_path).missing
 
@@ -74,7 +74,7 @@ def test_java_needs_a_jar_and_a_java(tmp_path, monkeypatch, jar):
     assert "-Daeron.dir=/m/a" in command
     monkeypatch.delenv("JAVA_HOME")
     monkeypatch.setenv("PATH", str(tmp_path))
-    assert "there is no Java" in peers.find("java", "netns", tmp_path).missing
+    assert "Java is not installed" in peers.find("java", "netns", tmp_path).missing
     jar.unlink()
     assert "found no such file" in peers.find("java", "netns", tmp_path).missing
     monkeypatch.delenv(peers.JAR_VARIABLE)
@@ -85,7 +85,7 @@ def test_no_container_has_java(tmp_path, jar):
     assert "no Java" in peers.find("java", "compose", tmp_path).missing
 
 
-def test_a_driver_by_its_path_is_told_its_directory_by_a_variable(tmp_path):
+def test_a_driver_by_its_path_is_reported_its_directory_by_a_variable(tmp_path):
     path = executable(tmp_path / "aeronmd")
     found = peers.find(f"aeronmd:{path}", "netns", tmp_path / "store")
     assert (found.name, found.missing) == (f"aeronmd:{path}", "")
@@ -94,7 +94,7 @@ def test_a_driver_by_its_path_is_told_its_directory_by_a_variable(tmp_path):
     assert not (tmp_path / "store").exists()
 
 
-def test_a_relative_path_is_made_whole(tmp_path, monkeypatch):
+def test_a_relative_path_is_created_whole(tmp_path, monkeypatch):
     path = executable(tmp_path / "aeronmd")
     monkeypatch.chdir(tmp_path)
     assert peers.find("aeronmd:aeronmd", "netns", tmp_path).name == f"aeronmd:{path}"

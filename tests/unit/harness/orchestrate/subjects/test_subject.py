@@ -36,8 +36,8 @@ def test_the_sampler_names_its_own_module():
 
 
 def test_a_sabotage_is_an_argument_of_the_process_that_commits_it():
-    order = ["--sabotage", "skip-message"]
-    assert subject.sabotage_arguments("publisher", "skip-message") == order
+    spec = ["--sabotage", "skip-message"]
+    assert subject.sabotage_arguments("publisher", "skip-message") == spec
     assert subject.sabotage_arguments("subscriber", "skip-message") == []
     assert subject.sabotage_arguments("subscriber", "flip-byte") == ["--sabotage", "flip-byte"]
     assert subject.sabotage_arguments("publisher", "flip-byte") == []
@@ -51,8 +51,8 @@ def test_a_saboteur_of_its_own_commits_what_workloads_cannot():
 
 
 def test_words_are_filled_in_for_each_place():
-    made = Subject(
+    created = Subject(
         "it", ("{python}", "-x{dir}", "{libraries}/d"), environment={"D": "{dir}:{libraries}"}
     )
-    assert made.driver_command("py", "/m/{a}", "/l") == ["py", "-x/m/{a}", "/l/d"]
-    assert made.variables("py", "/m/a", "/l") == {"D": "/m/a:/l"}
+    assert created.driver_command("py", "/m/{a}", "/l") == ["py", "-x/m/{a}", "/l/d"]
+    assert created.variables("py", "/m/a", "/l") == {"D": "/m/a:/l"}

@@ -14,11 +14,16 @@ from windtunnel.harness.orchestrate.run.payload import Payload
 from windtunnel.harness.orchestrate.subjects.peers import PeerError
 from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair
 from windtunnel.harness.orchestrate.suite import matrix, pool
-from windtunnel.harness.orchestrate.suite.matrix import Question, folder_name, run_matrix, settle
+from windtunnel.harness.orchestrate.suite.matrix import (
+    MatrixSpec,
+    folder_name,
+    run_matrix,
+    update_outcome,
+)
 
 
 @pytest.fixture
-def question(tmp_path, monkeypatch) -> Question:
+def question(tmp_path, monkeypatch) -> MatrixSpec:
     monkeypatch.setattr(labs, "require", lambda fidelity: None)
     stored = tmp_path / "payload"
     stored.write_bytes(b"payload")
@@ -27,35 +32,35 @@ def question(tmp_path, monkeypatch) -> Question:
     for name in ("one", "two"):
         files.append(tmp_path / f"{name}.yaml")
         files[-1].write_text(SCENARIO.replace("name: small", f"name: {name}"))
-    return Question(files, ["ours"], ["ours", "java"], seeds=2, out=tmp_path / "runs")
+    return MatrixSpec(files, ["ours"], ["ours", "java"], seeds=2, out=tmp_path / "runs")
 
 
 def answer(monkeypatch, outcome_of) -> list:
     """Let every order be made by a function of it; returns the orders as they were given."""
     seen = []
 
-    def make_runs(orders, *, jobs, on_event, on_made, cancellation) -> None:
-        seen.extend(orders)
-        for index, order in enumerate(orders):
-            on_made(index, RunResult(outcome_of(order), f"because of {order.seed}", 1, 2))
+    def execute_runs(specs, *, jobs, on_event, on_result, cancellation) -> None:
+        seen.extend(specs)
+        for index, spec in enumerate(specs):
+            on_result(index, RunResult(outcome_of(spec), f"because of {spec.seed}", 1, 2))
 
-    monkeypatch.setattr(pool, "make_runs", make_runs)
+    monkeypatch.setattr(pool, "execute_runs", execute_runs)
     return seen
 
 
 def test_every_pair_gets_every_scenario_with_every_seed(question, monkeypatch):
     monkeypatch.delenv("AERON_ALL_JAR", raising=False)
-    orders = answer(monkeypatch, lambda order: "PASS")
+    specs = answer(monkeypatch, lambda spec: "PASS")
     result = run_matrix(question)
-    asked = [(o.scenario.name, o.tested.name, o.seed) for o in orders]
-    assert asked == [
+    requested = [(o.scenario.name, o.tested.name, o.seed) for o in specs]
+    assert requested == [
         (scenario, pair, seed)
         for scenario in ("one", "two")
         for pair in ("ours to ours", "ours to java")
         for seed in (7, 8)
     ]
-    assert len({order.folder.path for order in orders}) == len(orders)
-    assert len({order.run_id for order in orders}) == len(orders)
+    assert len({spec.folder.path for spec in specs}) == len(specs)
+    assert len({spec.run_id for spec in specs}) == len(specs)
     document = Matrix.read(MatrixDir(result.matrix_dir).document)
     assert document == result.document
     assert document.exit_code == 0
@@ -68,14 +73,14 @@ def test_every_pair_gets_every_scenario_with_every_seed(question, monkeypatch):
 
 
 def test_a_cell_is_its_worst_run_and_the_matrix_its_worst_cell(question, monkeypatch):
-    def outcome_of(order) -> str:
-        if order.tested.subscriber.name == "java":
+    def outcome_of(spec) -> str:
+        if spec.tested.subscriber.name == "java":
             return "UNSUPPORTED"
-        return "INCONCLUSIVE" if (order.scenario.name, order.seed) == ("two", 8) else "PASS"
+        return "INCONCLUSIVE" if (spec.scenario.name, spec.seed) == ("two", 8) else "PASS"
 
     answer(monkeypatch, outcome_of)
     cells_told = []
-    result = run_matrix(question, on_cell=lambda *told: cells_told.append(told[1:]))
+    result = run_matrix(question, on_cell=lambda *reported: cells_told.append(reported[1:]))
     assert cells_told == [(1, 4), (2, 4), (3, 4), (4, 4)]
     first, second, third, _ = result.document.cells
     assert (first.outcome, first.pass_count) == ("PASS", 2)
@@ -85,25 +90,25 @@ def test_a_cell_is_its_worst_run_and_the_matrix_its_worst_cell(question, monkeyp
 
 
 def test_a_peer_that_is_named_twice_is_asked_once(question, monkeypatch):
-    orders = answer(monkeypatch, lambda order: "PASS")
+    specs = answer(monkeypatch, lambda spec: "PASS")
     run_matrix(replace(question, subscribers=["aeron-c", "pyaeron"]))
-    assert {order.tested.name for order in orders} == {"ours to pyaeron"}
-    assert len(orders) == 4
+    assert {spec.tested.name for spec in specs} == {"ours to pyaeron"}
+    assert len(specs) == 4
 
 
-def test_a_name_that_nobody_has_is_refused_before_anything_is_written(question):
+def test_a_name_that_no_one_has_is_refused_before_anything_is_written(question):
     with pytest.raises(PeerError):
         run_matrix(replace(question, publishers=["ours", "nobody"]))
     assert not question.out.exists()
 
 
-def test_a_cell_that_was_cut_short_says_so():
+def test_a_cell_that_was_cut_short_reports_so():
     cell = MatrixCell("one", "ours", "ours", "s", planned_count=3)
     cell.runs = [SuiteRun("f", "one", 1, "CANCELLED", "cancelled", 1, 2)]
-    settle(cell)
+    update_outcome(cell)
     assert (cell.outcome, cell.pass_count) == ("CANCELLED", 0)
     cell.runs.append(SuiteRun("g", "one", 2, "FAIL", "wrong byte", 1, 2))
-    settle(cell)
+    update_outcome(cell)
     assert (cell.outcome, cell.reason) == ("FAIL", "wrong byte")
 
 

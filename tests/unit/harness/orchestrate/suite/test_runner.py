@@ -18,7 +18,7 @@ from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.capture import sniffer
 from windtunnel.harness.orchestrate.lab import LabError
-from windtunnel.harness.orchestrate.labs import labs
+from windtunnel.harness.orchestrate.labs import containers, labs
 from windtunnel.harness.orchestrate.run import one_run, phases, run_processes, traffic
 from windtunnel.harness.orchestrate.run.payload import Payload
 from windtunnel.harness.orchestrate.subjects.subject import Pair
@@ -70,7 +70,7 @@ class Bench:
         stored.write_bytes(b"payload")
         monkeypatch.setattr(labs, "require", lambda fidelity: None)
         monkeypatch.setattr(labs, "make", self._make_lab)
-        monkeypatch.setattr(one_run, "_judged", self._judge)
+        monkeypatch.setattr(one_run, "_judge", self._judge)
         monkeypatch.setattr(
             runner, "payload_of", lambda store, file: Payload(stored, "0" * 64, 7, "")
         )
@@ -116,9 +116,32 @@ class Bench:
 
 @pytest.fixture
 def bench(tmp_path, monkeypatch):
-    made = Bench(tmp_path, monkeypatch)
-    yield made
-    assert made.nothing_is_left()
+    created = Bench(tmp_path, monkeypatch)
+    yield created
+    assert created.nothing_is_left()
+
+
+THREE_HOSTS = SCENARIO.replace("hosts: [a, b]", "hosts: [a, b, c]").replace(
+    "link: {between: [a, b]}", "links: [{between: [a, b]}, {between: [a, c]}]"
+)
+
+
+def test_inside_compose_a_scenario_with_other_hosts_is_refused_before_anything_starts(
+    bench, monkeypatch
+):
+    monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
+    bench.scenario.write_text(THREE_HOSTS.replace("[netns]", "[netns, compose]"))
+    with pytest.raises(LabError, match=r"scenario small: .*expected no other hosts, found c"):
+        bench.run(fidelity="compose")
+    assert not (bench.folder / "runs").exists()
+    assert bench.labs == bench.events == []
+
+
+def test_a_scenario_not_made_for_compose_is_not_refused_for_its_hosts(bench, monkeypatch):
+    monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
+    bench.scenario.write_text(THREE_HOSTS)
+    manifest = bench.manifest(bench.run(fidelity="compose"))
+    assert "fidelity compose" in manifest.unsupported
 
 
 def test_a_run_walks_all_phases_and_leaves_a_complete_folder(bench):
@@ -140,7 +163,7 @@ def test_a_run_walks_all_phases_and_leaves_a_complete_folder(bench):
     assert case["traffic"][0]["channel"].startswith("aeron:udp?endpoint=10.64.0.19:24325|")
 
 
-def test_the_manifest_tells_how_each_process_ended(bench):
+def test_the_manifest_reports_how_each_process_ended(bench):
     # Who is asked to end before his shell has set its trap ends otherwise.
     drivers = until("$(cat runs/*/*/hosts/*/driver.log | wc -l) = 2")
     publisher = f"{drivers}; echo progress 100/100"
@@ -192,7 +215,7 @@ def test_a_process_that_dies_before_it_is_ready_ends_the_run_with_its_last_words
     result = bench.run(programs={"publisher": "sleep 600", role: "echo I cannot; exit 9"})
     manifest = bench.manifest(result)
     reason = "".join(manifest.errors) + manifest.stopped
-    assert f"{role} ended with exit code 9; its last words: I cannot" in reason
+    assert f"{role} ended with exit code 9; last log lines: I cannot" in reason
     assert not manifest.complete
     assert bool(manifest.errors) == (role != "driver")
     assert len(bench.judged) == 1
@@ -204,12 +227,12 @@ def test_a_driver_that_dies_under_way_ends_the_run_at_once(bench):
     result = bench.run(programs={"driver": driver, "publisher": "sleep 600"})
     assert time.monotonic() - started_s < 100
     assert (
-        "driver ended with exit code 1; its last words: out of mem"
+        "driver ended with exit code 1; last log lines: out of mem"
         in bench.manifest(result).stopped
     )
 
 
-def test_a_driver_that_is_killed_is_told_by_its_signal(bench):
+def test_a_driver_that_is_killed_is_reported_by_its_signal(bench):
     programs = {"driver": "sleep 0.5; kill -SEGV $$", "publisher": "sleep 60"}
     result = bench.run(programs=programs)
     manifest = bench.manifest(result)
@@ -223,7 +246,7 @@ def test_a_workload_that_fails_is_named_and_the_others_may_speak(bench):
         programs={"publisher": "echo wrong channel; exit 1", "subscriber": "echo ready; sleep 60"}
     )
     stopped = bench.manifest(result).stopped
-    assert stopped == "a/publisher-one ended with exit code 1; its last words: wrong channel"
+    assert stopped == "a/publisher-one ended with exit code 1; last log lines: wrong channel"
 
 
 def test_a_workload_that_cannot_do_this_makes_the_run_unsupported(bench):
@@ -241,7 +264,7 @@ def test_a_budget_that_is_over_ends_the_run_with_numbers(bench):
     subscriber = f"echo $$ > reader; echo ready; {until('-e begun')}; echo progress 100/100"
     result = bench.run(programs={"publisher": publisher, "subscriber": subscriber})
     stopped = bench.manifest(result).overran
-    assert "the budget of 0.3 s is over; still at work: a/publisher-one" in stopped
+    assert "the budget of 0.3 s is exceeded; still running: a/publisher-one" in stopped
     assert "published 60 and delivered 100 of 100 bytes" in stopped
 
 
@@ -267,18 +290,18 @@ def test_a_relay_that_complains_at_its_end_is_an_error_of_the_harness(bench):
     relay = "trap 'echo no room for 3 frames; exit 3' TERM; echo ready; "
     result = bench.run(programs={"relay": relay + "while :; do sleep 0.02; done"})
     (error,) = bench.manifest(result).errors
-    assert error.startswith("mid/relay ended with exit code 3; its last words:")
+    assert error.startswith("mid/relay ended with exit code 3; last log lines:")
     assert error.endswith("no room for 3 frames")
 
 
-def test_a_lab_that_cannot_be_built_leaves_a_folder_that_says_so(bench):
+def test_a_lab_that_cannot_be_built_leaves_a_folder_that_reports_so(bench):
     bench.broken = "up"
     result = bench.run()
     assert bench.manifest(result).errors == ["no lab today"]
     assert len(bench.judged) == 1
 
 
-def test_a_lab_that_leaves_something_behind_says_so(bench):
+def test_a_lab_that_leaves_something_behind_reports_so(bench):
     bench.broken = "down"
     assert bench.manifest(bench.run()).errors == ["something is left over"]
 
@@ -287,15 +310,15 @@ def test_a_defect_of_our_own_ends_the_run_but_not_the_suite(bench, monkeypatch):
     def fail(**_):
         raise ZeroDivisionError("a defect")
 
-    monkeypatch.setattr(traffic, "watch_to_the_end", fail)
+    monkeypatch.setattr(traffic, "wait_for_workloads", fail)
     result = bench.run(seeds=2)
     assert len(result.runs) == 2
     (error,) = bench.manifest(result).errors
-    assert error.startswith("defect of the harness")
+    assert error.startswith("internal error of the harness")
     assert "ZeroDivisionError: a defect" in error
 
 
-def test_a_full_disk_is_told_with_numbers_before_anything_starts(bench, monkeypatch):
+def test_a_full_disk_is_reported_with_numbers_before_anything_starts(bench, monkeypatch):
     monkeypatch.setattr(phases.space, "DISK_RESERVE_BYTES", 1 << 60)
     result = bench.run()
     (error,) = bench.manifest(result).errors
@@ -324,7 +347,7 @@ def test_a_signal_tears_everything_down_and_keeps_the_folder(bench, number, code
 def test_a_scenario_for_other_fidelities_is_unsupported_and_starts_nothing(bench):
     bench.scenario.write_text(SCENARIO.replace("fidelity: [netns]", "fidelity: [compose]"))
     manifest = bench.manifest(bench.run())
-    assert "not made for fidelity netns" in manifest.unsupported
+    assert "does not support fidelity netns" in manifest.unsupported
     assert manifest.processes == []
 
 
@@ -335,7 +358,7 @@ def test_a_wrong_scenario_is_refused_before_anything_starts(bench):
     assert not (bench.folder / "runs").exists()
 
 
-def test_a_machine_that_cannot_make_any_run_is_told_before_anything_starts(bench, monkeypatch):
+def test_a_machine_that_cannot_make_any_run_is_reported_before_anything_starts(bench, monkeypatch):
     def refuse(fidelity):
         raise LabError("not here")
 
@@ -345,7 +368,7 @@ def test_a_machine_that_cannot_make_any_run_is_told_before_anything_starts(bench
     assert not (bench.folder / "runs").exists()
 
 
-def test_a_sabotage_that_nobody_knows_is_refused(bench):
+def test_a_sabotage_that_no_one_knows_is_refused(bench):
     with pytest.raises(ValueError, match="expected one of skip-message, flip-byte"):
         bench.run(sabotage="tell-jokes")
 
@@ -410,10 +433,10 @@ def test_a_driver_that_cannot_be_executed_makes_the_run_unsupported(bench, code)
         programs={"driver": f"echo no such library; exit {code}", "sampler": "sleep 60"}
     )
     unsupported = bench.manifest(result).unsupported
-    assert unsupported.endswith(f"ended with exit code {code}; its last words: no such library")
+    assert unsupported.endswith(f"ended with exit code {code}; last log lines: no such library")
 
 
-def test_the_end_of_a_suite_tells_of_each_scenario_and_of_what_is_known(bench):
+def test_the_end_of_a_suite_reports_of_each_scenario_and_of_what_is_known(bench):
     entry = KnownFailure(
         scenario="small",
         check="naks_paced",
@@ -476,7 +499,9 @@ def test_a_capture_is_asked_what_came_before_its_filter_before_anything_is_sent(
         assert CaptureFacts.read(folder.capture_statistics(host)) == CaptureFacts(0, 0)
 
 
-def test_a_capture_that_never_says_so_is_waited_for_no_longer_than_it_can_take(bench, monkeypatch):
+def test_a_capture_that_never_reports_so_is_waited_for_no_longer_than_it_can_take(
+    bench, monkeypatch
+):
     monkeypatch.setattr(sniffer, "SETTLE_S", 0.5)
     endless = CAPTURE.replace("$asked packets captured, 3", "2 packets captured, 3")
     manifest = bench.manifest(bench.run(programs={"capture": endless}))

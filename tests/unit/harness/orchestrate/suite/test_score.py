@@ -12,7 +12,7 @@ from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.suite.score import Score
 from windtunnel.harness.scenario.known import KnownFailure
 from windtunnel.harness.scenario.loader import load_scenario
-from windtunnel.harness.verdict.core.known import KnownBook
+from windtunnel.harness.verdict.core.known import KnownFailureList
 from windtunnel.harness.verdict.judge import SCHEMA
 
 DAY = datetime.date(2027, 1, 1)
@@ -64,14 +64,14 @@ def known(check: str, expires: str = "2027-12-31") -> KnownFailure:
     ],
 )
 def test_without_a_limit_the_worst_outcome_gives_the_exit_code(scenario, tmp_path, outcomes, code):
-    score = Score(KnownBook([], DAY))
+    score = Score(KnownFailureList([], DAY))
     for outcome in outcomes:
         assert score.add(scenario, RunDir(tmp_path), outcome, "why") == (outcome, "why")
     assert score.exit_code() == code
 
 
-def test_a_known_failure_is_told_and_does_not_count(scenario, tmp_path):
-    score = Score(KnownBook([known("naks_paced")], DAY))
+def test_a_known_failure_is_reported_and_does_not_count(scenario, tmp_path):
+    score = Score(KnownFailureList([known("naks_paced")], DAY))
     folder = run_folder(tmp_path, ("naks_paced", "timing"))
     outcome, reason = score.add(scenario, folder, "FAIL", "too fast")
     assert outcome == "KNOWN"
@@ -84,32 +84,32 @@ def test_a_known_failure_is_told_and_does_not_count(scenario, tmp_path):
     assert score.remarks() == []
 
 
-def test_an_expired_entry_fails_the_run_and_says_so(scenario, tmp_path):
-    score = Score(KnownBook([known("naks_paced", "2027-01-01")], DAY))
+def test_an_expired_entry_fails_the_run_and_reports_so(scenario, tmp_path):
+    score = Score(KnownFailureList([known("naks_paced", "2027-01-01")], DAY))
     folder = run_folder(tmp_path, ("naks_paced", "timing"))
     outcome, reason = score.add(scenario, folder, "FAIL", "too fast")
     assert outcome == "FAIL"
-    assert reason.startswith("known no more, naks_paced")
+    assert reason.startswith("known failure has expired, naks_paced")
     assert score.exit_code() == 1
     assert "has expired" in score.remarks()[0]
 
 
-def test_an_entry_that_is_cured_is_told_and_the_suite_passes(scenario, tmp_path):
-    score = Score(KnownBook([known("naks_paced")], DAY))
+def test_an_entry_that_is_cured_is_reported_and_the_suite_passes(scenario, tmp_path):
+    score = Score(KnownFailureList([known("naks_paced")], DAY))
     assert score.add(scenario, run_folder(tmp_path), "PASS", "all holds") == ("PASS", "all holds")
     assert score.exit_code() == 0
-    assert "passed, though it is known to fail" in score.remarks()[0]
+    assert "passed, but is listed as a known failure" in score.remarks()[0]
 
 
 def test_a_run_that_only_looked_in_vain_is_never_known(scenario, tmp_path):
-    score = Score(KnownBook([known("naks_paced")], DAY))
+    score = Score(KnownFailureList([known("naks_paced")], DAY))
     folder = run_folder(tmp_path, ("naks_paced", "timing"))
     assert score.add(scenario, folder, "HARNESS", "the relay died")[0] == "HARNESS"
 
 
-@pytest.mark.parametrize(("kind", "code"), [("timing", 0), ("law", 1), ("safety", 1)])
+@pytest.mark.parametrize(("kind", "code"), [("timing", 0), ("protocol", 1), ("safety", 1)])
 def test_a_limit_tolerates_what_is_slow_and_never_what_is_wrong(scenario, tmp_path, kind, code):
-    score = Score(KnownBook([], DAY))
+    score = Score(KnownFailureList([], DAY))
     tolerant = limited(scenario, 200_000_000)
     for _ in range(60):
         score.add(tolerant, run_folder(tmp_path / "good"), "PASS", "")
@@ -123,5 +123,5 @@ def test_a_damaged_folder_stops_no_score(scenario, tmp_path):
     folder = run_folder(tmp_path)
     folder.verdict.write_text("{")
     folder.manifest.write_text("{")
-    score = Score(KnownBook([known("naks_paced")], DAY))
+    score = Score(KnownFailureList([known("naks_paced")], DAY))
     assert score.add(scenario, folder, "HARNESS", "torn") == ("HARNESS", "torn")

@@ -6,7 +6,11 @@ from tests.unit.harness.scenario.test_scenario_loader import GOOD
 from windtunnel.harness.scenario.explain.explain import explain
 from windtunnel.harness.scenario.loader import ScenarioError, parse_scenario
 from windtunnel.harness.scenario.resolved.case import Case, Payload, resolve
-from windtunnel.harness.scenario.schema.archive import COPYING_PORTS, SEGMENT_DEFAULT, ArchiveCase
+from windtunnel.harness.scenario.schema.archive import (
+    REPLICATION_PORTS,
+    SEGMENT_DEFAULT,
+    ArchiveCase,
+)
 from windtunnel.harness.scenario.schema.merge import MergeCase
 
 CONTENT = "    content: {bytes: 1MiB, message: {from: 1B, to: max}}\n"
@@ -34,7 +38,7 @@ def case_of(**options):
 def faults_of(**options):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(text_of(**options), "made.yaml")
-    return "\n".join(str(each) for each in raised.value.faults)
+    return "\n".join(str(each) for each in raised.value.errors)
 
 
 def test_an_archive_and_its_stream_are_what_the_case_has():
@@ -45,13 +49,13 @@ def test_an_archive_and_its_stream_are_what_the_case_has():
     assert case.traffic[0].at("b").to_host == "b"
     assert Case.model_validate_json(case.to_json()) == case
     assert "archive   on b, in files of 256KiB" in explain(case)
-    assert "recorded by the archive on b: what it receives" in explain(case)
+    assert "recorded by the archive on b, a subscriber's host" in explain(case)
 
 
 def test_a_publishers_own_archive_records_what_is_sent():
     case = case_of(archives="[{host: a}]", recorded="a")
     assert case.archives[0].segment_bytes == SEGMENT_DEFAULT
-    assert "recorded by the archive on a: what it sends" in explain(case)
+    assert "recorded by the archive on a, a publisher's host" in explain(case)
 
 
 def test_nothing_is_recorded_by_default():
@@ -64,20 +68,20 @@ def test_nothing_is_recorded_by_default():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"archives": "[]"}, "no archive on host 'b'"),
-        ({"recorded": ""}, "no traffic is recorded there: expected one with `recorded: b`"),
-        ({"archives": "[{host: c}]", "recorded": "c"}, "no host 'c'"),
-        ({"archives": "[{host: b}, {host: b}]"}, "host b has an archive already"),
-        ({"archives": "[{host: b, segment: 96KiB}]"}, "98304B is no power of two"),
+        ({"archives": "[]"}, "expected an archive on host 'b'"),
+        ({"recorded": ""}, "expected traffic with `recorded: b`, found none"),
+        ({"archives": "[{host: c}]", "recorded": "c"}, "found 'c'"),
+        ({"archives": "[{host: b}, {host: b}]"}, "expected one archive on host b, found another"),
+        ({"archives": "[{host: b, segment: 96KiB}]"}, "expected a power of two, found 98304B"),
         ({"archives": "[{host: b, segment: 32KiB}]"}, "greater than or equal to 65536"),
         ({"archives": "[{host: b, segment: 2GiB}]"}, "less than or equal to 1073741824"),
-        ({"receive": "|reliable=false"}, "gaps of an unreliable stream are filled"),
+        ({"receive": "|reliable=false"}, "expected a reliable stream"),
         (
             {"recorded": "", "archives": "[]", "expect": "recording_equals_published"},
-            "no traffic is recorded: expected one with `recorded`",
+            "expected traffic with `recorded`, found none",
         ),
-        ({"more": EVENTS % ("driver", KILL)}, "an archive loses its driver"),
-        ({"more": EVENTS % ("archive", "kill: {restart_after: 9999ms}")}, "expected 10s or more"),
+        ({"more": EVENTS % ("driver", KILL)}, "archive would lose its driver"),
+        ({"more": EVENTS % ("archive", "kill: {restart_after: 9999ms}")}, "expected at least 10s"),
     ],
 )
 def test_what_cannot_be_recorded_is_refused(options, said):
@@ -88,13 +92,16 @@ def test_files_must_hold_a_term():
     text = text_of(archives="[{host: b, segment: 64KiB}]").replace(
         "term-length=64k", "term-length=1m"
     )
-    with pytest.raises(ScenarioError, match="files of 65536B on b hold no term of 1048576"):
+    with pytest.raises(
+        ScenarioError,
+        match="expected segments of at least a term of 1048576B on host b, found 65536B",
+    ):
         parse_scenario(text, "made.yaml")
 
 
 def test_a_stream_that_may_be_cut_is_not_recorded():
     text = text_of().replace("    recorded: b\n", "    recorded: b\n    rejoins: true\n")
-    with pytest.raises(ScenarioError, match="has no one recording"):
+    with pytest.raises(ScenarioError, match="expected no `rejoins`"):
         parse_scenario(text, "made.yaml")
 
 
@@ -104,7 +111,7 @@ def test_only_an_end_of_the_stream_may_record_it():
         "link: {between: [a, b], backend: relay}",
         "links: [{between: [a, b]}, {between: [a, c]}]",
     )
-    with pytest.raises(ScenarioError, match="expected an end of the stream, a, b; found c"):
+    with pytest.raises(ScenarioError, match="expected one of the stream's hosts a, b, found c"):
         parse_scenario(text, "made.yaml")
 
 
@@ -145,8 +152,8 @@ def test_a_replay_is_the_stream_that_was_recorded():
     assert (again.replays, again.plan_id, one.plan_id) == ("one", "one", "one")
     assert (again.total_bytes, again.term_length, again.mtu) == (1 << 20, 65536, one.mtu)
     assert again.longest_bytes == one.longest_bytes == 8192
-    assert (again.pace.is_free, again.close_after_ns) == (True, 0)
-    assert not one.pace.is_free
+    assert (again.pace.is_unlimited, again.close_after_ns) == (True, 0)
+    assert not one.pace.is_unlimited
     assert (one.ends("publisher"), one.ends("replayer")) == (("a",), ())
     assert (again.ends("publisher"), again.ends("replayer")) == ((), ("b",))
     assert "the archive on b replays its recording of one" in explain(case)
@@ -155,24 +162,36 @@ def test_a_replay_is_the_stream_that_was_recorded():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("replays: one", "replays: other", "no recorded stream 'other': there are one"),
-        ("replays: one", "replays: again", "no recorded stream 'again': there are one"),
+        (
+            "replays: one",
+            "replays: other",
+            "expected one of the recorded streams one, found 'other'",
+        ),
+        (
+            "replays: one",
+            "replays: again",
+            "expected one of the recorded streams one, found 'again'",
+        ),
         ("publication: exclusive", "publication: concurrent", "a replay is exclusive"),
-        ("to: a", "to: a\n    rejoins: true", "a replay that was cut does not go on"),
-        ("to: a", "to: a\n    content: {bytes: 2MiB}", "has the content of what it replays"),
-        ('24326"', '24326|term-length=64k"', "the recording says what term-length of its replay"),
-        ('24326"', '24326|mtu=1408|session-id=7"', "what mtu, session-id of its replay is"),
+        ("to: a", "to: a\n    rejoins: true", "expected no `rejoins`"),
+        ("to: a", "to: a\n    content: {bytes: 2MiB}", "a replay has the content of one"),
+        (
+            '24326"',
+            '24326|term-length=64k"',
+            "expected no term-length: a replay has that of the recording",
+        ),
+        ('24326"', '24326|mtu=1408|session-id=7"', "expected no mtu, session-id"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused(old, new, said):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(replayed(old, new), "made.yaml")
-    assert said in "\n".join(str(each) for each in raised.value.faults)
+    assert said in "\n".join(str(each) for each in raised.value.errors)
 
 
 def test_a_replay_comes_from_where_it_is_recorded():
     text = replayed("from: b", "from: a").replace("${a}:24326", "${b}:24326")
-    with pytest.raises(ScenarioError, match="one is recorded on b: expected its replay from there"):
+    with pytest.raises(ScenarioError, match="expected host b, on which one is recorded"):
         parse_scenario(text.replace("from: a\n    to: a", "from: a\n    to: b"), "made.yaml")
 
 
@@ -183,7 +202,7 @@ def test_an_archive_that_replays_is_not_killed():
 
 def test_published_bytes_of_an_event_are_those_of_publishers():
     event = "events:\n  - {id: it, whom: {host: b}, when: {published: 1MiB}, act: {pause: 1ms}}\n"
-    with pytest.raises(ScenarioError, match="expected less than all content, 1MiB"):
+    with pytest.raises(ScenarioError, match="expected less than the whole content, 1MiB"):
         parse_scenario(replayed(more=event), "made.yaml")
 
 
@@ -216,7 +235,10 @@ def test_a_merge_is_what_the_case_has():
     live = "aeron:udp?endpoint=10.64.0.19:24326|control=10.64.0.3:24324"
     assert case.traffic[0].merges == MergeCase(after_bytes=512 << 10, live=live, port=24326)
     assert case.traffic[0].all_ports == (24324, 24325, 24326)
-    assert "the subscriber merges: once 512KiB are recorded, replayed, then live" in explain(case)
+    assert (
+        "the subscriber starts after 512KiB have been recorded, replays them, then joins"
+        in explain(case)
+    )
     assert Case.model_validate_json(case.to_json()) == case
 
 
@@ -224,24 +246,24 @@ def test_a_merge_is_what_the_case_has():
     ("old", "new", "said"),
     [
         ("after: 512KiB", "after: 1MiB", "expected less than the content, 1MiB"),
-        ("${self}:24326", "${self}:24325", "port 24325 is the recorded stream's"),
+        ("${self}:24326", "${self}:24325", "expected a separate port, found 24325"),
         ("${self}:24326", "${a}:24326", "expected endpoint=${self}:PORT, found ${a}"),
-        ("${self}:24326", "${c}:24326", "no host 'c'"),
+        ("${self}:24326", "${c}:24326", "found 'c'"),
         ('24326|control=${a}:24324"', '24326"', "expected control=HOST:PORT"),
         ("control-mode=dynamic|", "", "expected control-mode=dynamic"),
-        ("    recorded: b\n", "    recorded: a\n", "reads the recording of its own host"),
+        ("    recorded: b\n", "    recorded: a\n", "recording of its own host"),
         ("    recorded: b\n", "    recorded: b\n    partial: [b]\n", "none of replays, consume"),
     ],
 )
 def test_what_cannot_merge_is_refused(old, new, said):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(merging(old, new), "made.yaml")
-    assert said in "\n".join(str(each) for each in raised.value.faults)
+    assert said in "\n".join(str(each) for each in raised.value.errors)
 
 
 def test_a_check_of_merges_needs_one():
     text = text_of(expect="merged_into_live")
-    with pytest.raises(ScenarioError, match="nobody merges"):
+    with pytest.raises(ScenarioError, match="expected traffic with `merges`"):
         parse_scenario(text, "made.yaml")
 
 
@@ -263,28 +285,28 @@ def test_a_copy_is_what_the_case_has():
     (one,) = case.traffic
     assert (one.recorded, one.replicated, one.archived) == ("b", "a", ("b", "a"))
     assert one.ends("replicator") == ("a",)
-    assert case.ports == (*COPYING_PORTS, 24325)
+    assert case.ports == (*REPLICATION_PORTS, 24325)
     assert case_of().ports == (24325,)
-    assert "copied from there by the archive on a" in explain(case)
+    assert "replicated from there by the archive on a" in explain(case)
 
 
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("replicated: a", "replicated: c", "no archive on host 'c'"),
-        ("replicated: a", "replicated: b", "it is recorded on b: expected another host's"),
-        ("    recorded: b\n", "", "there is nothing to copy"),
-        (", {host: a}", "", "no archive on host 'a'"),
+        ("replicated: a", "replicated: c", "expected an archive on host 'c'"),
+        ("replicated: a", "replicated: b", "expected another host than b"),
+        ("    recorded: b\n", "", "there is nothing to replicate"),
+        (", {host: a}", "", "expected an archive on host 'a'"),
     ],
 )
 def test_what_cannot_be_copied_is_refused(old, new, said):
     with pytest.raises(ScenarioError) as raised:
         parse_scenario(copied(old, new), "made.yaml")
-    assert said in "\n".join(str(each) for each in raised.value.faults)
+    assert said in "\n".join(str(each) for each in raised.value.errors)
 
 
 def test_no_archive_is_killed_while_one_copies():
-    with pytest.raises(ScenarioError, match="a copy ends with either archive"):
+    with pytest.raises(ScenarioError, match="replication ends with either archive"):
         parse_scenario(copied(more=EVENTS % ("archive", KILL)), "made.yaml")
 
 
@@ -303,13 +325,16 @@ def test_an_archive_may_have_a_small_disk():
     ("options", "text"),
     [
         ({"archives": "[{host: b, disk: 4MiB}]"}, "equal to 8388608, found '4MiB'"),
-        ({"archives": "[{host: b, segment: 8MiB, disk: 16MiB}]"}, "hold no two files of 8388608B"),
+        (
+            {"archives": "[{host: b, segment: 8MiB, disk: 16MiB}]"},
+            "expected room for two files of 8388608B",
+        ),
         (
             {
                 "archives": "[{host: b, segment: 1MiB, disk: 16MiB}]",
                 "more": EVENTS % ("archive", KILL),
             },
-            "such a disk goes with its archive: expected no event that befalls it",
+            "expected no event for an archive with a disk",
         ),
     ],
 )

@@ -2,7 +2,14 @@
 
 import pytest
 
-from windtunnel.harness.scenario.schema.channel import fill_in, parse_channel, placeholders
+from windtunnel.driver.channel import uri_param
+from windtunnel.harness.scenario.schema.channel import (
+    PARAMETERS,
+    check_parameters,
+    fill_in,
+    parse_channel,
+    placeholders,
+)
 
 FULL = (
     "aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=8k|init-term-id=-3|term-id=2|term-offset=96"
@@ -100,6 +107,34 @@ def test_knows_no_delay_where_none_is_given_and_refuses_one_without_sense():
         _ = parse_channel("aeron:udp?endpoint=h:1|nak-delay=1h").nak_delay_ns
 
 
-@pytest.mark.parametrize(("text", "told"), [("", True), ("|eos=true", True), ("|eos=false", False)])
-def test_knows_whether_a_publication_tells_that_it_has_ended(text, told):
-    assert parse_channel(f"aeron:udp?endpoint=h:1{text}").signals_end is told
+@pytest.mark.parametrize(
+    ("text", "output"), [("", True), ("|eos=true", True), ("|eos=false", False)]
+)
+def test_knows_whether_a_publication_tells_that_it_has_ended(text, output):
+    assert parse_channel(f"aeron:udp?endpoint=h:1{text}").signals_end is output
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("term-lenght", "found 'term-lenght': did you mean term-length"),
+        ("nak_delay", "found 'nak_delay': did you mean nak-delay?"),
+        ("Endpoint", "found 'Endpoint': did you mean endpoint?"),
+        ("colour", "found 'colour': the parameters are endpoint, interface, "),
+    ],
+)
+def test_refuses_a_parameter_that_aeron_does_not_have(name, nearest):
+    with pytest.raises(ValueError, match="expected a parameter of a channel") as raised:
+        check_parameters(channel(f"{name}=1m"))
+    assert nearest in str(raised.value)
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_accepts_each_parameter_of_aeron(name):
+    check_parameters(parse_channel(f"aeron:udp?{name}=1"))
+
+
+def test_has_each_parameter_that_the_driver_has():
+    """The harness has a table of its own; neither may lack a name that the other has."""
+    named = {value for name, value in vars(uri_param).items() if name.isupper()}
+    assert {value for value in named if isinstance(value, str)} == set(PARAMETERS)

@@ -5,10 +5,10 @@ import pytest
 from tests.unit.harness.scenario.resolved.test_case import resolved
 from tests.unit.harness.scenario.test_scenario_loader import GOOD, faults_of
 from windtunnel.harness.scenario.explain.explain import explain
+from windtunnel.harness.scenario.json_schema import json_schema
 from windtunnel.harness.scenario.loader import parse_scenario
 from windtunnel.harness.scenario.resolved.case import Case
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
-from windtunnel.harness.scenario.schema.model import json_schema
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.scenario.schema.units import (
     BILLION,
     format_rate,
@@ -26,7 +26,7 @@ def with_weather(weather, backend="relay"):
 
 
 def weather_of(weather):
-    return resolved(with_weather(weather)).weather
+    return resolved(with_weather(weather)).impairments
 
 
 def refusal(weather, backend="relay"):
@@ -40,7 +40,7 @@ def test_takes_everything_at_once():
         "rate: 200Mbit/s, queue: 4000, duplicate: 1%, corrupt: 0.1%, "
         "reorder: {share: 1%, gap: 5}}}"
     )
-    assert found == WeatherCase(
+    assert found == ImpairmentCase(
         link="a->b",
         loss=LossCase(model="iid", shares_ppb=(20_000_000,)),
         delay_ns=5_000_000,
@@ -63,7 +63,7 @@ def test_both_is_each_direction():
 
 def test_links_are_named_by_the_order_of_their_ends():
     text = with_weather("{a->b: {loss: 1%}}").replace("between: [a, b]", "between: [b, a]")
-    (found,) = resolved(text).weather
+    (found,) = resolved(text).impairments
     assert found.link == "b->a"
 
 
@@ -82,7 +82,7 @@ def test_four_states_keep_the_order_of_tc():
 def test_a_case_without_weather_reads_as_before(tmp_path):
     case = resolved()
     document = case.to_json()
-    assert case.weather == ()
+    assert case.impairments == ()
     older = document.replace(',\n "backend": "relay",\n "weather": []', "")
     assert older != document
     (tmp_path / "case.json").write_text(older)
@@ -93,14 +93,18 @@ def test_a_case_with_weather_reads_back(tmp_path):
     case = resolved(with_weather("{both: {loss: {p13: 1%, p31: 90%}, rate: 1Mbit/s}}"))
     case.write(tmp_path / "case.json")
     assert Case.read(tmp_path / "case.json") == case
-    assert case.weather_of("b->a").rate_bits_per_s == 1_000_000
+    assert case.impairments_of("b->a").rate_bits_per_s == 1_000_000
 
 
 @pytest.mark.parametrize(
     ("weather", "where", "text"),
     [
-        ("{a->c: {loss: 1%}}", "weather.a->c", "no link 'a->c'"),
-        ("{both: {loss: 1%}, a->b: {loss: 1%}}", "weather.both", "is not all"),
+        ("{a->c: {loss: 1%}}", "weather.a->c", "found 'a->c'"),
+        (
+            "{both: {loss: 1%}, a->b: {loss: 1%}}",
+            "weather.both",
+            "expected no other key with `both`",
+        ),
         ("{a->b: {}}", "weather.a->b", "at least one of"),
         ("{a->b: {loss: 0%}}", "a->b.loss", "above 0%"),
         ("{a->b: {loss: 2}}", "a->b.loss", "with a unit"),
@@ -111,7 +115,7 @@ def test_a_case_with_weather_reads_back(tmp_path):
         ("{a->b: {loss: {p13: 1%, p31: 50%, p32: 5%}}}", "loss.p32", "both or neither"),
         ("{a->b: {delay: {mean: 1ms, jitter: 2ms}}}", "delay.jitter", "at most the mean of 1ms"),
         ("{a->b: {delay: {mean: 11s}}}", "delay.mean", "less than or equal"),
-        ("{a->b: {delay: {mean: 1ms, distribution: normal}}}", "distribution", "there is none"),
+        ("{a->b: {delay: {mean: 1ms, distribution: normal}}}", "distribution", "needs jitter"),
         ("{a->b: {delay: {mean: 1ms, correlation: 5%}}}", "delay.correlation", "unknown key"),
         ("{a->b: {reorder: {share: 1%}}}", "a->b.reorder", "needs a delay"),
         ("{a->b: {rate: 5}}", "a->b.rate", "with a unit"),
@@ -136,21 +140,21 @@ def test_refuses(weather, where, text):
     assert found.startswith("made.yaml:11:")
 
 
-def test_netem_without_weather_is_refused():
+def test_netem_without_impairments_is_rejected():
     (found,) = faults_of(GOOD.replace("backend: relay", "backend: netem"))
-    assert "netem has nothing to deliver" in found
+    assert "netem has nothing to apply" in found
 
 
-def test_explains_what_a_loss_model_comes_to():
+def test_explains_the_rate_of_a_loss_model():
     weather = "{a->b: {loss: {good_to_bad: 0.1%, bad_to_good: 20%}, rate: 1Mbit/s}}"
     text = explain(resolved(with_weather(weather)))
     assert "0.498% of the packets, in bursts of 5.00 on average" in text
-    assert "rate 1Mbit/s, queue boundless" in text
-    assert "delivered by relay" in text
+    assert "rate 1Mbit/s, queue unlimited" in text
+    assert "applied by relay" in text
 
 
-def test_explains_no_weather_without_a_word():
-    assert "weather" not in explain(resolved())
+def test_explains_nothing_without_impairments():
+    assert "impairments" not in explain(resolved())
 
 
 def test_editors_know_it():
@@ -174,4 +178,4 @@ def test_rates_read_back():
     assert format_rate(200_000_000) == "200Mbit/s"
     with pytest.raises(ValueError, match="a rate with a unit"):
         parse_rate("200M")
-    assert parse_scenario(with_weather("{a->b: {rate: 1.5kbit/s}}"), "x").network.link.weather
+    assert parse_scenario(with_weather("{a->b: {rate: 1.5kbit/s}}"), "x").network.link.impairments

@@ -1,4 +1,4 @@
-"""Who is paused or killed is not stepped; who follows has the next number."""
+"""Paused and killed programs are not stepped; a successor gets the next number."""
 
 import pytest
 
@@ -15,7 +15,7 @@ class Guest:
 
 
 class Host:
-    name, is_working = "b", True
+    name, is_running = "b", True
 
     def __init__(self):
         self.guests, self.forgotten = [], []
@@ -24,7 +24,7 @@ class Host:
         self.guests.append(Guest(len(self.guests)))
         return self.guests[-1]
 
-    def forget(self, guest):
+    def drop_client(self, guest):
         self.forgotten.append(guest)
 
 
@@ -61,9 +61,9 @@ def test_successors_are_numbered(name, following):
 
 def test_a_client_is_made_only_of_a_driver_at_work(host):
     made = Application(host, Work)
-    host.is_working = False
+    host.is_running = False
     assert made.work.connect() is None
-    host.is_working = True
+    host.is_running = True
     assert made.work.connect() == "client 0"
     assert made.work.connect() == "client 1"
     assert host.forgotten == host.guests[:1]

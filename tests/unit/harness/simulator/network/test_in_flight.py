@@ -1,18 +1,18 @@
-"""The wires' rings against lists, round their ends many times, and full."""
+"""The wires' rings against lists, wrapping many times, and full."""
 
 import random
 
 import numpy as np
 import pytest
 
-from tests.naive.flight import Wire
+from tests.naive.in_flight import Wire
 from windtunnel.harness.simulator.network import in_flight
 from windtunnel.harness.simulator.network.in_flight import (
     ENVELOPE_LENGTH,
-    FLOODED,
     HEAD,
     NEVER,
     NOTHING,
+    OVERFLOWED,
     TAIL,
 )
 
@@ -41,7 +41,7 @@ def put(wires, link, due_ns, datagram):
 @pytest.mark.parametrize("seed", range(5))
 def test_keeps_bytes_and_order_of_each_link(seed):
     chance = random.Random(seed)
-    wires, twins = in_flight.make_flight(LINKS, 4_096), [Wire() for _ in range(LINKS)]
+    wires, twins = in_flight.make_wires(LINKS, 4_096), [Wire() for _ in range(LINKS)]
     now_ns, refused = 0, [0] * LINKS
     for _ in range(6_000):
         now_ns += chance.randint(0, 10)
@@ -59,12 +59,12 @@ def test_keeps_bytes_and_order_of_each_link(seed):
         assert arrived(wires, link, NEVER - 1) == twins[link].arrived(NEVER)
     assert (wires.ends[:, HEAD] == wires.ends[:, TAIL]).all()
     assert (wires.ends[:, TAIL] > 20 * 4_096).all()
-    assert wires.ends[:, FLOODED].tolist() == refused
+    assert wires.ends[:, OVERFLOWED].tolist() == refused
     assert all(refused)
 
 
 def test_empty_wire_has_nothing_due():
-    wires = in_flight.make_flight(2, 256)
+    wires = in_flight.make_wires(2, 256)
     assert in_flight.next_at(wires, 1) == NOTHING
     assert in_flight.due_ns(wires, 1, NOTHING) == NEVER
     assert in_flight.is_empty(wires)
@@ -75,11 +75,11 @@ def test_empty_wire_has_nothing_due():
 
 
 def test_full_wire_takes_nothing_and_keeps_what_it_has():
-    wires = in_flight.make_flight(1, 256)
+    wires = in_flight.make_wires(1, 256)
     first = bytes(range(ENVELOPE_LENGTH + 40))
     assert put(wires, 0, 1, first)
     assert put(wires, 0, 2, first)
     assert not put(wires, 0, 3, first)
-    assert wires.ends[0, FLOODED] == 1
+    assert wires.ends[0, OVERFLOWED] == 1
     assert arrived(wires, 0, 5) == [(1, first), (2, first)]
     assert put(wires, 0, 6, first)

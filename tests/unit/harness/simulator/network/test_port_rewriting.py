@@ -1,4 +1,4 @@
-"""A changed source port is remembered, and what answers to it finds its way back."""
+"""A rewritten source port is recorded, and answers to it are rewritten back."""
 
 import numpy as np
 
@@ -6,8 +6,8 @@ from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.harness.scenario.schema.model import TRAFFIC_MAX
 from windtunnel.harness.simulator.network.in_flight import DESTINATION, ENVELOPE_LENGTH
 from windtunnel.harness.simulator.network.port_rewriting import (
-    WAYS_MAX,
-    make_moved_ports,
+    PAIRS_MAX,
+    make_rewritten_ports,
     set_ports,
 )
 
@@ -27,7 +27,7 @@ def ports(made):
 
 
 def test_port_changes_on_the_way_out_and_back_on_the_way_in():
-    moved = make_moved_ports(2)
+    moved = make_rewritten_ports(2)
     out = envelope((A, 54_321), (B, 24_325))
     set_ports(moved, out, 0, 0, 40_001)
     assert ports(out) == (40_001, 24_325)
@@ -37,7 +37,7 @@ def test_port_changes_on_the_way_out_and_back_on_the_way_in():
 
 
 def test_others_pass_as_they_are():
-    moved = make_moved_ports(2)
+    moved = make_rewritten_ports(2)
     set_ports(moved, envelope((A, 54_321), (B, 24_325)), 0, 0, 40_001)
     for link, source, destination in (
         (1, (B, 24_326), (A, 40_001)),  # another peer
@@ -50,7 +50,7 @@ def test_others_pass_as_they_are():
 
 
 def test_same_new_port_of_two_peers_finds_each_its_own():
-    moved = make_moved_ports(2)
+    moved = make_rewritten_ports(2)
     for original, peer in ((50_001, 24_325), (50_002, 24_326)):
         set_ports(moved, envelope((A, original), (B, peer)), 0, 0, 40_001)
     for original, peer in ((50_001, 24_325), (50_002, 24_326)):
@@ -60,7 +60,7 @@ def test_same_new_port_of_two_peers_finds_each_its_own():
 
 
 def test_each_stream_that_a_scenario_may_have_is_answered():
-    moved = make_moved_ports(2)
+    moved = make_rewritten_ports(2)
     for index in range(4 * TRAFFIC_MAX):
         set_ports(moved, envelope((A, 50_000 + index), (B, 1_000 + index)), 0, 0, 40_001)
     for index in range(4 * TRAFFIC_MAX):
@@ -70,19 +70,19 @@ def test_each_stream_that_a_scenario_may_have_is_answered():
 
 
 def test_full_memory_changes_ports_but_not_back():
-    moved = make_moved_ports(2)
-    for index in range(WAYS_MAX + 1):
+    moved = make_rewritten_ports(2)
+    for index in range(PAIRS_MAX + 1):
         out = envelope((A, 50_000), (B, 1_000 + index))
         set_ports(moved, out, 0, 0, 40_001)
         assert ports(out)[0] == 40_001
-    for index, expected in ((0, 50_000), (WAYS_MAX, 40_001)):
+    for index, expected in ((0, 50_000), (PAIRS_MAX, 40_001)):
         answer = envelope((B, 1_000 + index), (A, 40_001))
         set_ports(moved, answer, 0, 1, 0)
         assert ports(answer)[1] == expected
 
 
 def test_other_links_remember_nothing_of_it():
-    moved = make_moved_ports(4)
+    moved = make_rewritten_ports(4)
     set_ports(moved, envelope((A, 54_321), (B, 24_325)), 0, 2, 40_001)
     answer = envelope((B, 24_325), (A, 40_001))
     set_ports(moved, answer, 0, 1, 0)

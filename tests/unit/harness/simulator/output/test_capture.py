@@ -1,10 +1,10 @@
-"""What the tape becomes: packets that are whole, unless the weather has damaged them."""
+"""The tape converted to packets, which are valid unless an impairment has corrupted them."""
 
 import numpy as np
 import pytest
 
 from windtunnel.driver.channel.socket_address import SocketAddress
-from windtunnel.harness.dissect.capture.checksum import is_whole
+from windtunnel.harness.dissect.capture.checksum import has_valid_checksums
 from windtunnel.harness.simulator.network.datagram_delivery import seal
 from windtunnel.harness.simulator.network.in_flight import DESTINATION, ENVELOPE_LENGTH, SEAL
 from windtunnel.harness.simulator.output.capture import HEADERS_LENGTH, write_packets
@@ -19,7 +19,7 @@ IP_AT, UDP_AT = 16 + 14, 16 + 14 + 20
 
 
 def packet(length, *, is_sealed=False, flipped=None, to="10.0.0.2"):
-    """One datagram through the tape. Returns the bytes of its packet in a capture."""
+    """Convert one datagram. Returns the bytes of its packet in a capture."""
     made = np.zeros(ENVELOPE_LENGTH + length, dtype=np.uint8)
     for at, (address, port) in ((0, ("10.0.0.1", 54_321)), (DESTINATION, (to, 24_325))):
         name = SocketAddress(address, port).encode()
@@ -50,10 +50,12 @@ def test_packet_is_for_its_host_or_its_group(to, mac):
 @pytest.mark.parametrize("length", [32, 33, 1_408])
 @pytest.mark.parametrize("is_sealed", [False, True])
 def test_packet_that_nobody_damaged_is_whole(length, is_sealed):
-    assert is_whole(packet(length, is_sealed=is_sealed), IP_AT, UDP_AT)
+    assert has_valid_checksums(packet(length, is_sealed=is_sealed), IP_AT, UDP_AT)
 
 
 @pytest.mark.parametrize("length", [32, 33, 1_408])
 def test_packet_with_a_flipped_bit_is_refused(length):
     for flipped in range(0, 8 * length, 97):
-        assert not is_whole(packet(length, is_sealed=True, flipped=flipped), IP_AT, UDP_AT)
+        assert not has_valid_checksums(
+            packet(length, is_sealed=True, flipped=flipped), IP_AT, UDP_AT
+        )

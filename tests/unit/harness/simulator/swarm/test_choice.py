@@ -1,4 +1,4 @@
-"""What a seed chooses is a function of the seed, and only what can work."""
+"""The choice depends on the seed alone, and every choice works."""
 
 from windtunnel.harness.middlebox.rule_compiler import compile_rules
 from windtunnel.harness.scenario.schema.channel import parse_channel
@@ -19,7 +19,7 @@ def test_text_is_one_line_with_every_fault():
         assert "\n" not in choice.text
         assert choice.text.count("%") >= len(choice.case.faults)
         assert all(each.channel.split("|")[1] in choice.text for each in choice.case.traffic)
-        assert all(f" {way} " in choice.text for way in choice.ways)
+        assert all(f" {way} " in choice.text for way in choice.paths)
 
 
 def test_case_says_what_its_channels_say():

@@ -1,17 +1,17 @@
-"""The ways that streams of trials take: each is chosen, and leads from one host to the other."""
+"""The paths of trials' streams: each kind is chosen, and leads from one host to the other."""
 
 import random
 from collections import Counter
 
 from windtunnel.harness.scenario.schema.channel import parse_channel
-from windtunnel.harness.simulator.swarm.stream_path import choose_way
+from windtunnel.harness.simulator.swarm.stream_path import choose_path
 
 NEAR, FAR, PORT = "10.0.0.1", "10.0.0.2", 24_325
 KINDS = {"unicast", "multicast", "dynamic", "manual", "collected", "doubled"}
 
 
 def chosen(count=2_000):
-    return [choose_way(random.Random(seed), NEAR, FAR, PORT) for seed in range(count)]
+    return [choose_path(random.Random(seed), NEAR, FAR, PORT) for seed in range(count)]
 
 
 def test_each_kind_is_chosen_and_most_streams_are_plain():

@@ -1,4 +1,4 @@
-"""The protocol's own stall is told by what must be so, and nothing that is nearly so is excused."""
+"""The known protocol stall is recognized by all of its conditions; near misses are violations."""
 
 import struct
 
@@ -11,7 +11,7 @@ from windtunnel.harness.dissect.frames import layout
 from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.simulator.audit.stream_audit import on_sent
 from windtunnel.harness.simulator.audit.stream_record import make_audit
-from windtunnel.harness.simulator.swarm.trial_end import is_known_stall, stuck
+from windtunnel.harness.simulator.swarm.trial_end import describe_stuck, is_known_stall
 
 TERM, MTU, LENGTH = 1 << 16, 1_408, 1_376
 FRAMES_OF_TERM = TERM // MTU
@@ -20,9 +20,7 @@ PAD_AT = FRAMES_OF_TERM * MTU
 
 def stalled(lag=0):
     """A stream of one term and a little, stuck half a term before a PAD that ends the term.
-
-    Of the last `lag` frames that came the receiver has not told.
-    """
+    The receiver has sent no SM for the last `lag` frames that arrived."""
     log = expected_log(np.full(60, LENGTH), MTU, TERM, 0)
     assert log.frames[FRAMES_OF_TERM]["frame_type"] == PAD
     audit = make_audit(1, 60, len(log.frames), np.zeros(0, dtype=np.uint8))
@@ -84,9 +82,9 @@ def test_term_that_ends_without_a_pad_is_no_excuse():
 def test_stuck_says_how_far_a_stream_has_come():
     audit, _ = stalled()
     traffic = TrafficCase.model_construct(id="s0")
-    assert f"s0 is at {(FRAMES_OF_TERM - 23) * MTU} of" in stuck(audit.streams[0], traffic)
+    assert f"s0 is at {(FRAMES_OF_TERM - 23) * MTU} of" in describe_stuck(audit.streams[0], traffic)
     audit.streams[0]["position"] = audit.streams[0]["end_position"]
-    assert stuck(audit.streams[0], traffic) == ""
+    assert describe_stuck(audit.streams[0], traffic) == ""
 
 
 def test_a_stream_that_needed_another_image_is_not_well_even_at_its_end():
@@ -94,7 +92,7 @@ def test_a_stream_that_needed_another_image_is_not_well_even_at_its_end():
     stream = audit.streams[0]
     stream["position"] = stream["end_position"]
     stream["is_succeeded"] = 1
-    assert "s0's image died" in stuck(stream, TrafficCase.model_construct(id="s0"))
+    assert "s0's image died" in describe_stuck(stream, TrafficCase.model_construct(id="s0"))
 
 
 @pytest.mark.parametrize(("told", "is_kept"), [(0, False), (32, True)])

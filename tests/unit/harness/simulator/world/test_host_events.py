@@ -1,8 +1,8 @@
-"""Events come at their moment, exactly, befall who is there, and are accounted for."""
+"""Events happen exactly at their moment, affect the programs then running, and are recorded."""
 
 import pytest
 
-from windtunnel.harness.artifact.host.host_event import read_happened
+from windtunnel.harness.artifact.host.host_event import read_applied_events
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.simulator.world.host_events import HostEvents
 
@@ -62,16 +62,16 @@ def event(trigger="delivered", at=100, *, process="driver", action="pause", host
 def test_a_pause_comes_when_a_stream_has_come_so_far_and_goes(cast, trigger, before, then):
     made = events(cast, event(trigger))
     made.look(*before)
-    assert not made.is_under_way
+    assert not made.is_open
     made.look(*then)
     assert cast.said == [("driver", "pause")]
     cast.now_ns += SECOND - 1
     made.look(*then)
-    assert made.is_under_way
+    assert made.is_open
     cast.now_ns += 1
     made.look(*then)
     assert cast.said[1:] == [("driver", "resume")]
-    assert not made.is_under_way
+    assert not made.is_open
     made.look(10**9, 10**9)
     assert len(cast.said) == 2
 
@@ -96,7 +96,7 @@ def test_who_is_killed_is_followed_by_another(cast, tmp_path):
     made.look(0, 100)
     assert cast.said == [("driver", "kill"), ("driver", "replace")]
     made.close(tmp_path / "events.json")
-    (found,) = read_happened(tmp_path / "events.json")
+    (found,) = read_applied_events(tmp_path / "events.json")
     assert (found.id, found.host, found.action) == ("kill-100", "b", "kill")
     assert found.processes == ["driver"]
     assert found.ended_ns - found.began_ns == SECOND
@@ -112,7 +112,7 @@ def test_an_event_that_never_came_is_not_told_of(cast, tmp_path):
     made = events(cast, event(at=100), event(at=200))
     made.look(0, 150)
     made.close(tmp_path / "events.json")
-    assert [each.id for each in read_happened(tmp_path / "events.json")] == ["pause-100"]
+    assert [each.id for each in read_applied_events(tmp_path / "events.json")] == ["pause-100"]
 
 
 def test_nobody_is_left_standing_still_and_who_is_dead_stays_so(cast, tmp_path):
@@ -120,7 +120,7 @@ def test_nobody_is_left_standing_still_and_who_is_dead_stays_so(cast, tmp_path):
     made.look(0, 100)
     made.close(tmp_path / "events.json")
     assert cast.said == [("driver", "pause"), ("subscriber", "kill"), ("driver", "resume")]
-    ended_ns = {each.id: each.ended_ns for each in read_happened(tmp_path / "events.json")}
+    ended_ns = {each.id: each.ended_ns for each in read_applied_events(tmp_path / "events.json")}
     assert ended_ns == {"pause-100": cast.now_ns, "kill-99": 0}
 
 

@@ -1,11 +1,11 @@
-"""A state that was kept is taken up again as it was, by its address alone."""
+"""A saved state is loaded unchanged, by its address alone."""
 
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.harness.simulator.world.saved_states import KeptState, take_up
+from windtunnel.harness.simulator.world.saved_states import SavedState, load_state
 
 
 class Inner(NamedTuple):
@@ -21,10 +21,10 @@ class State(NamedTuple):
 
 @kernel
 def work(like, addresses):
-    """Change each state, and add up what is there."""
+    """Change each state, and add up its contents."""
     total = 0
     for index in range(addresses.size):
-        state = take_up(like, addresses[index])
+        state = load_state(like, addresses[index])
         state.inner.values[1] += index + 1
         state.table[1, 0] += state.factor
         total += state.inner.values[1] * state.factor + state.inner.bytes_[0]
@@ -38,7 +38,7 @@ def make(start, size):
 
 def test_each_address_has_its_own_state():
     states = [make(10, 2), make(20, 5), make(30, 9)]
-    kept = [KeptState(each) for each in states]
+    kept = [SavedState(each) for each in states]
     addresses = np.array([each.address for each in kept], dtype=np.int64)
     expected = sum((each.factor + index + 1) * each.factor + each.factor
                    for index, each in enumerate(states))  # fmt: skip
@@ -50,7 +50,7 @@ def test_each_address_has_its_own_state():
 
 def test_what_is_like_another_is_left_alone():
     like, other = make(1, 4), make(5, 4)
-    kept = KeptState(other)
+    kept = SavedState(other)
     work(like, np.array([kept.address], dtype=np.int64))
     assert other.inner.values.tolist() == [5, 6, 5, 5]
     assert like.inner.values.tolist() == [1, 1, 1, 1]

@@ -1,4 +1,4 @@
-"""A simulated host knows its own address, and asks nobody for others."""
+"""A simulated host knows its own address, and does no lookups."""
 
 import pytest
 

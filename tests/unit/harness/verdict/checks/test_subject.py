@@ -1,9 +1,9 @@
-"""How processes ended: servers in good order when they were asked to, everybody in time."""
+"""Exits of processes: servers end orderly on a shutdown request, all others in time."""
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import TRAFFIC, MadeRun, make_run
-from windtunnel.harness.artifact.host.host_event import HappenedEvent, write_happened
+from tests.unit.harness.verdict.synthetic_run import TRAFFIC, SyntheticRun, make_run
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.checks.subject import subject_lived
@@ -13,12 +13,12 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
 
 DRIVER, PUBLISHER, SUBSCRIBER = 0, 2, 3
-"""Of the processes in the made run's manifest."""
+"""Names of the processes in the synthetic run's manifest."""
 DISK = "OSError: [Errno 28] No space left on device"
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -32,7 +32,7 @@ def only(findings):
 
 
 def kill_a_driver(run, host):
-    """The scenario orders it, and it happens."""
+    """Add a host event that the scenario specifies and that happens."""
     order = EventCase(
         id="crash",
         host=host,
@@ -44,20 +44,20 @@ def kill_a_driver(run, host):
     )
     run.case = run.case.model_copy(update={"events": (order,)})
     run.folder.make()
-    happened = [HappenedEvent("crash", host, "kill", ["driver"], 1, 2)]
-    write_happened(run.folder.host_events, happened)
+    happened = [AppliedEvent("crash", host, "kill", ["driver"], 1, 2)]
+    write_applied_events(run.folder.host_events, happened)
 
 
 @pytest.mark.parametrize("code", [0, -15, 143])
-def test_a_driver_that_ends_when_it_is_asked_to_is_well(run, code):
+def test_a_driver_that_ends_on_a_shutdown_request_is_well(run, code):
     run.manifest.processes[DRIVER].exit_code = code
     assert only(look(run)).outcome is Outcome.PASS
 
 
 @pytest.mark.parametrize(
-    ("code", "how"), [(-11, "was ended by signal 11"), (1, "ended with exit code 1"), (-9, "9")]
+    ("code", "how"), [(-11, "was terminated by signal 11"), (1, "exited with code 1"), (-9, "9")]
 )
-def test_a_driver_that_breaks_when_it_is_asked_to_end_is_a_failure(run, code, how):
+def test_a_driver_that_breaks_on_a_shutdown_request_fails(run, code, how):
     run.manifest.processes[DRIVER].exit_code = code
     run.manifest.processes[DRIVER].last_log_line = "an agent failed"
     finding = only(look(run))
@@ -66,10 +66,10 @@ def test_a_driver_that_breaks_when_it_is_asked_to_end_is_a_failure(run, code, ho
         "a/driver",
         Kind.SAFETY,
     )
-    assert f"{how} when it was asked to end; its last words: an agent failed" in finding.text
+    assert f"{how} after the shutdown request; last log line: an agent failed" in finding.text
 
 
-def test_an_archive_that_breaks_when_it_is_asked_to_end_is_a_failure(run):
+def test_an_archive_that_breaks_on_a_shutdown_request_fails(run):
     run.manifest.processes.append(ProcessExit("b/archive", "archive", 1, True, "", ""))
     assert only(look(run)).about == "b/archive"
 
@@ -85,7 +85,7 @@ def test_an_archive_that_gave_up_just_before_it_was_asked_is_excused_by_that(run
 
 
 @pytest.mark.parametrize("asked", [True, False])
-def test_an_archive_whose_files_could_not_be_kept_is_no_word_about_it(run, asked):
+def test_an_archive_whose_files_could_not_be_kept_says_nothing_about_it(run, asked):
     run.manifest.processes.append(ProcessExit("b/archive", "archive", 125, asked, "", ""))
     assert only(look(run)).outcome is Outcome.HARNESS
 
@@ -96,7 +96,7 @@ def test_a_workload_that_was_asked_to_end_may_say_so(run):
     assert only(look(run)).outcome is Outcome.PASS
 
 
-def test_who_is_killed_on_order_does_not_break(run):
+def test_a_process_killed_by_a_host_event_is_no_failure(run):
     run.manifest.processes[DRIVER].exit_code = -9
     kill_a_driver(run, "a")
     assert only(look(run)).outcome is Outcome.PASS
@@ -109,7 +109,7 @@ def test_an_order_excuses_nobody_else(run):
 
 
 @pytest.mark.parametrize("index", [DRIVER, SUBSCRIBER])
-def test_who_does_not_end_when_it_is_asked_to_fails_and_excuses_nobody(run, index):
+def test_a_process_that_ignores_a_shutdown_request_fails_and_excuses_nothing(run, index):
     late = run.manifest.processes[index]
     late.asked, late.exit_code, late.late_s = True, -9, 60.0
     finding = only(look(run))
@@ -118,7 +118,7 @@ def test_who_does_not_end_when_it_is_asked_to_fails_and_excuses_nobody(run, inde
         late.name,
         Kind.LIVENESS,
     )
-    assert "did not end within 60 s of being asked" in finding.text
+    assert "did not end within 60 s of the shutdown request" in finding.text
     verdict = judge(run.path)
     assert verdict.outcome is Outcome.FAIL
     assert next(each for each in verdict.gates if each.name == "manifest_complete").outcome is (
@@ -128,7 +128,9 @@ def test_who_does_not_end_when_it_is_asked_to_fails_and_excuses_nobody(run, inde
 
 @pytest.mark.parametrize("code", [3, 120])
 @pytest.mark.parametrize("asked", [False, True])
-def test_a_workload_that_failed_by_itself_is_no_word_about_the_subject(run, code, asked):
+def test_a_workload_that_failed_with_a_harness_error_says_nothing_about_the_subject(
+    run, code, asked
+):
     # The disk was full: it could not write what it was given, and the publisher waited in vain.
     reader, publisher = run.manifest.processes[SUBSCRIBER], run.manifest.processes[PUBLISHER]
     reader.exit_code, reader.asked, reader.last_log_line = code, asked, f"subscriber: {DISK}"
@@ -141,7 +143,7 @@ def test_a_workload_that_failed_by_itself_is_no_word_about_the_subject(run, code
     verdict = judge(path)
     assert verdict.outcome is Outcome.HARNESS, verdict.reason
     assert verdict.reason == (
-        f"manifest_complete: b/subscriber-one failed by itself: subscriber: {DISK}"
+        f"manifest_complete: b/subscriber-one failed with a harness error: subscriber: {DISK}"
     )
 
 

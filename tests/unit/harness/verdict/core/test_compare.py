@@ -1,4 +1,4 @@
-"""Comparing bytes: the kernels agree with their obvious twins."""
+"""Comparison kernels against their reference implementations."""
 
 import numpy as np
 from hypothesis import given
@@ -33,7 +33,7 @@ def deliveries(draw):
 
 
 @given(deliveries())
-def test_the_first_wrong_message_is_that_of_the_naive_twin(case):
+def test_the_first_wrong_message_is_that_of_the_reference_implementation(case):
     messages, payload, lengths, starts = case
     found = first_wrong_message(
         array(messages), array(payload), np.array(lengths, np.int64), np.array(starts, np.int64)

@@ -1,10 +1,10 @@
-"""What a run left behind, read again: a file that was cut off is no fault of the subject."""
+"""Evidence: a truncated file is no fault of the subject."""
 
 import json
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import TRAFFIC, MadeRun, make_run
+from tests.unit.harness.verdict.synthetic_run import TRAFFIC, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.counter_sample import COUNTER_SAMPLE
 from windtunnel.harness.artifact.host.delivery import DELIVERY
 from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN
@@ -16,7 +16,7 @@ from windtunnel.harness.verdict.judge import verdict_of
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     made = make_run(tmp_path)
     made.write()
     return made
@@ -39,7 +39,7 @@ def delivered(run):
 
 
 def ends(run, *exit_codes: int | None, names=("b/subscriber-one", "b/subscriber-one#2")) -> None:
-    """Let the subscriber, and its successor, have ended so."""
+    """Set the exit codes of the subscriber and its restart."""
     path = run.folder.manifest
     document = json.loads(path.read_text())
     plain = next(each for each in document["processes"] if each["role"] == "subscriber")
@@ -56,8 +56,8 @@ def ends(run, *exit_codes: int | None, names=("b/subscriber-one", "b/subscriber-
 def test_a_whole_folder_is_read(run):
     evidence = Evidence(run.path)
     for found in (
-        evidence.delivered(run.traffic), evidence.frames_seen(run.traffic), evidence.counted("a"),
-        evidence.decisions,
+        evidence.delivered(run.traffic), evidence.frames_seen(run.traffic),
+        evidence.host_counters("a"), evidence.decisions,
     ):  # fmt: skip
         assert not isinstance(found, Missing)
 
@@ -67,7 +67,7 @@ def test_an_index_that_was_cut_off_is_damaged(run, byte_count):
     cut(files(run).index, byte_count)
     found = delivered(run)
     assert is_damaged(found)
-    assert found.what == "hosts/b/subscriber-one.index.bin"
+    assert found.source == "hosts/b/subscriber-one.index.bin"
 
 
 @pytest.mark.parametrize("byte_count", [1, 5000])
@@ -95,15 +95,15 @@ def test_records_that_end_inside_one_are_damaged(run, path, itemsize, read):
     evidence = Evidence(run.path)
     found = {
         "frames_seen": lambda: evidence.frames_seen(run.traffic),
-        "counted": lambda: evidence.counted("a"),
+        "counted": lambda: evidence.host_counters("a"),
         "decisions": lambda: evidence.decisions,
     }[read]()
     assert is_damaged(found)
-    assert (found.what, "ends inside a record" in found.why) == (path, True)
+    assert (found.source, "ends inside a record" in found.reason) == (path, True)
 
 
 @pytest.mark.parametrize("exit_codes", [(-9,), (137,), (None,), (-11,), (-9, 0), (0, -9)], ids=str)
-def test_who_was_killed_may_have_torn_its_files_and_left_an_older_document(run, exit_codes):
+def test_a_killed_subscriber_may_leave_truncated_files_and_an_older_document(run, exit_codes):
     ends(run, *exit_codes)
     cut(files(run).index, DELIVERY.itemsize + 3)
     cut(files(run).frames, 3)
@@ -114,7 +114,7 @@ def test_who_was_killed_may_have_torn_its_files_and_left_an_older_document(run, 
 
 
 @pytest.mark.parametrize("exit_codes", [(0,), (143,), (124,), (1,)], ids=str)
-def test_who_was_not_killed_wrote_its_files_to_their_end(run, exit_codes):
+def test_a_subscriber_that_was_not_killed_completed_its_files(run, exit_codes):
     ends(run, *exit_codes)
     assert not isinstance(delivered(run), Missing)
     cut(files(run).index, DELIVERY.itemsize)

@@ -1,4 +1,4 @@
-"""The book of known failures: whose violations count no more, until when, and which are cured."""
+"""Known failures: which violations do not count, which entries have expired or are fixed."""
 
 import datetime
 
@@ -6,7 +6,7 @@ import pytest
 
 from windtunnel.harness.artifact.run.manifest import SubjectFacts
 from windtunnel.harness.scenario.known import KnownFailure
-from windtunnel.harness.verdict.core.known import Judged, KnownBook
+from windtunnel.harness.verdict.core.known import KnownFailureList, RunOutcome
 
 DAY = datetime.date(2027, 1, 1)
 OURS = SubjectFacts("publisher", "ours", "1.53.0")
@@ -23,16 +23,16 @@ def entry(check: str = "naks_paced", subject: str = "ours", expires: str = "2027
     )
 
 
-def run(*violated: str, scenario="loss/x", subject=OURS, is_conclusive=True) -> Judged:
-    return Judged(scenario, (subject,), violated, is_conclusive)
+def run(*violated: str, scenario="loss/x", subject=OURS, is_conclusive=True) -> RunOutcome:
+    return RunOutcome(scenario, (subject,), violated, is_conclusive)
 
 
 def test_a_run_whose_violations_are_all_known_is_known():
-    book = KnownBook([entry(), entry("eos_reaches_end")], DAY)
-    known, said = book.look_up(run("naks_paced", "eos_reaches_end"))
+    book = KnownFailureList([entry(), entry("eos_reaches_end")], DAY)
+    known, said = book.match(run("naks_paced", "eos_reaches_end"))
     assert known
     assert "naks_paced: Jane, https://example.org/1, until 2027-01-02" in said
-    assert book.cured() == book.expired() == []
+    assert book.no_longer_failing() == book.expired() == []
 
 
 @pytest.mark.parametrize(
@@ -45,40 +45,40 @@ def test_a_run_whose_violations_are_all_known_is_known():
     ],
 )
 def test_another_scenario_subject_or_check_is_not_known(other):
-    assert KnownBook([entry()], DAY).look_up(other) == (False, "")
+    assert KnownFailureList([entry()], DAY).match(other) == (False, "")
 
 
-def test_a_version_that_is_not_told_is_not_known():
-    book = KnownBook([entry(subject="ours>=1.50")], DAY)
-    assert book.look_up(run("naks_paced"))[0]
-    assert not book.look_up(run("naks_paced", subject=SubjectFacts("publisher", "ours", "")))[0]
+def test_a_version_that_is_not_reported_is_not_known():
+    book = KnownFailureList([entry(subject="ours>=1.50")], DAY)
+    assert book.match(run("naks_paced"))[0]
+    assert not book.match(run("naks_paced", subject=SubjectFacts("publisher", "ours", "")))[0]
 
 
 def test_one_violation_that_is_not_known_is_enough_to_fail():
-    known, said = KnownBook([entry()], DAY).look_up(run("naks_paced", "delivered_once"))
+    known, said = KnownFailureList([entry()], DAY).match(run("naks_paced", "delivered_once"))
     assert not known
     assert said.startswith("not known: delivered_once; known: naks_paced")
 
 
 @pytest.mark.parametrize(("expires", "known"), [("2027-01-02", True), ("2027-01-01", False)])
 def test_from_its_day_on_an_entry_counts_no_more(expires, known):
-    book = KnownBook([entry(expires=expires)], DAY)
-    found, said = book.look_up(run("naks_paced"))
+    book = KnownFailureList([entry(expires=expires)], DAY)
+    found, said = book.match(run("naks_paced"))
     assert found is known
-    assert ("known no more" in said) is not known
+    assert ("known failure has expired" in said) is not known
     assert len(book.expired()) == (0 if known else 1)
 
 
-def test_an_entry_that_nothing_violated_is_told():
-    book = KnownBook([entry(), entry("eos_reaches_end"), entry(subject="aeron-c")], DAY)
-    book.look_up(run())
-    book.look_up(run("naks_paced"))
-    (line,) = book.cured()
-    assert line.startswith("loss/x eos_reaches_end of ours passed, though it is known to fail")
-    assert line.endswith("take it out of the file")
+def test_an_entry_that_nothing_violated_is_reported():
+    book = KnownFailureList([entry(), entry("eos_reaches_end"), entry(subject="aeron-c")], DAY)
+    book.match(run())
+    book.match(run("naks_paced"))
+    (line,) = book.no_longer_failing()
+    assert line.startswith("loss/x eos_reaches_end of ours passed, but is listed as a known")
+    assert line.endswith("remove the entry")
 
 
-def test_a_run_that_shows_nothing_cures_nothing():
-    book = KnownBook([entry()], DAY)
-    book.look_up(run(is_conclusive=False))
-    assert book.cured() == []
+def test_a_run_that_is_inconclusive_fixes_no_entry():
+    book = KnownFailureList([entry()], DAY)
+    book.match(run(is_conclusive=False))
+    assert book.no_longer_failing() == []

@@ -1,4 +1,4 @@
-"""Five outcomes, one order, four exit codes."""
+"""The five outcomes: their order, and their exit codes."""
 
 import itertools
 

@@ -1,19 +1,19 @@
-"""The gate on the weather: open when it was as asked, shut by the smallest thing that was not."""
+"""The gate on impairments: passes if they are as specified, fails on the smallest deviation."""
 
 import random
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import A_TO_B, make_run
-from windtunnel.harness.artifact.middlebox.impairment_account import WeatherAccount
+from tests.unit.harness.verdict.synthetic_run import A_TO_B, make_run
+from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
 from windtunnel.harness.artifact.middlebox.netem import NetemAccount, NetemLink
-from windtunnel.harness.scenario.resolved.impairment_case import LossCase, WeatherCase
+from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.gates.impairment_gates import (
+    impairments_applied,
     loss_interval,
-    loss_trials,
-    weather_applied,
+    min_loss_trials,
 )
 from windtunnel.harness.verdict.gates.ledger_gates import ledger_balanced
 
@@ -25,16 +25,16 @@ OPTIONS = {"limit": 10_000, "loss-random": {"loss": 0.1, "correlation": 0}, "ecn
 
 @pytest.fixture
 def run(tmp_path):
-    """A run in which nothing was lost, and which says that a tenth should have been."""
+    """Return a run without loss, whose case specifies 10 % loss."""
     made = make_run(tmp_path, drops=False)
-    weather = (WeatherCase(link="a->b", loss=LOSS),)
-    made.case = made.case.model_copy(update={"weather": weather, "faults": ()})
+    weather = (ImpairmentCase(link="a->b", loss=LOSS),)
+    made.case = made.case.model_copy(update={"impairments": weather, "faults": ()})
     return made
 
 
 def by_relay(run, **account):
     sent = run.links[A_TO_B].datagrams_out
-    run.links[A_TO_B].weather = WeatherAccount(received=sent, sent=sent, **account)
+    run.links[A_TO_B].weather = ImpairmentAccount(received=sent, sent=sent, **account)
     return run
 
 
@@ -47,24 +47,24 @@ def by_netem(run, dropped, packets=None):
     return run
 
 
-def look(run, gate=weather_applied):
+def look(run, gate=impairments_applied):
     return gate(Evidence(run.write()))
 
 
 def lose(run, count):
-    """Take some of the DATA that b captured away again, as netem would have."""
+    """Remove some of b's captured DATA, as netem would."""
     packets = run.packets["b"]
     gone = [packet for packet in packets if packet.kind == "DATA"][:count]
     run.packets["b"] = [packet for packet in packets if packet not in gone]
 
 
-def test_no_weather_is_no_condition(tmp_path):
+def test_no_impairment_is_no_condition(tmp_path):
     (found,) = look(make_run(tmp_path))
     assert found.outcome is PASS
-    assert "orders no weather" in found.text
+    assert "has no impairments" in found.text
 
 
-def test_a_relay_that_knows_of_no_weather_is_broken(run):
+def test_a_relay_that_knows_of_no_impairment_is_broken(run):
     (found,) = look(run)
     assert found.outcome is HARNESS
 
@@ -80,10 +80,12 @@ def test_as_many_as_chance_allows(run):
 
 def test_too_few_packets_say_nothing_and_excuse_nothing(run):
     rare = LossCase(model="iid", shares_ppb=(10_000,))
-    run.case = run.case.model_copy(update={"weather": (WeatherCase(link="a->b", loss=rare),)})
+    run.case = run.case.model_copy(
+        update={"impairments": (ImpairmentCase(link="a->b", loss=rare),)}
+    )
     (found,) = look(by_relay(run))
     assert found.outcome is INCONCLUSIVE
-    assert "too few to tell" in found.text
+    assert "sample too small" in found.text
     assert not found.excuses
 
 
@@ -93,7 +95,7 @@ def test_netem_must_have_been_set_as_asked(run):
     NetemAccount({A_TO_B: NetemLink("to-b", [], other)}).write(run.folder.netem)
     (found,) = look(run)
     assert found.outcome is HARNESS
-    assert "asked for 0.1, the kernel has 0.2" in found.text
+    assert "expected 0.1, found 0.2" in found.text
 
 
 def test_netems_account_must_be_there(run):
@@ -110,22 +112,22 @@ def test_what_vanished_must_have_been_dropped_by_netem(run):
     assert found.outcome is PASS, found.text
     (found,) = look(by_netem(run, lost - 1, packets=sent - lost))
     assert found.outcome is INCONCLUSIVE
-    assert "went into netem" in found.text
+    assert "entered netem" in found.text
 
 
-def test_packets_still_inside_at_the_end_are_told(run):
+def test_packets_still_inside_at_the_end_are_reported(run):
     by_netem(run, 0)
     account = NetemAccount.read(run.folder.netem)
     account.links[A_TO_B].waiting = 3
     account.write(run.folder.netem)
     (found,) = look(run)
-    assert "3 packets were still inside" in found.text
+    assert "3 packets were still queued" in found.text
 
 
-def test_the_ledger_balances_with_what_the_weather_took(run):
+def test_the_ledger_balances_with_what_an_impairment_took(run):
     sent = run.links[A_TO_B].datagrams_out
     lose(run, 5)
-    account = WeatherAccount(received=sent, lost=5, sent=sent - 5, frames_lost={"DATA": 5})
+    account = ImpairmentAccount(received=sent, lost=5, sent=sent - 5, frames_lost={"DATA": 5})
     run.links[A_TO_B].weather = account
     assert {found.outcome for found in look(run, ledger_balanced)} == {PASS}
     account.frames_lost = {"DATA": 4, "SETUP": 1}
@@ -147,14 +149,14 @@ def test_bursts_allow_more_than_losses_by_themselves():
     alone = LossCase(model="iid", shares_ppb=(round(BURSTS.rate * 10**9),))
     (low, high), (least, most) = loss_interval(alone, 10_000), loss_interval(BURSTS, 10_000)
     assert least < low < high < most
-    assert loss_trials(BURSTS) > loss_trials(alone)
+    assert min_loss_trials(BURSTS) > min_loss_trials(alone)
 
 
 def reorders(run, gap, sent, reordered, others=0, **account):
-    weather = WeatherCase(link="a->b", delay_ns=10**6, reorder_ppb=10**8, reorder_gap=gap)
-    run.case = run.case.model_copy(update={"weather": (weather,)})
+    weather = ImpairmentCase(link="a->b", delay_ns=10**6, reorder_ppb=10**8, reorder_gap=gap)
+    run.case = run.case.model_copy(update={"impairments": (weather,)})
     link = run.links[A_TO_B]
-    link.weather = WeatherAccount(received=sent, sent=sent, reordered=reordered, **account)
+    link.weather = ImpairmentAccount(received=sent, sent=sent, reordered=reordered, **account)
     link.datagrams_out, link.other_in = sent, others
     (found,) = look(run)
     return found.outcome
@@ -162,7 +164,7 @@ def reorders(run, gap, sent, reordered, others=0, **account):
 
 @pytest.mark.parametrize("gap", [1, 4])
 def test_what_the_relay_reordered_is_bound_by_its_share(run, gap):
-    """With a gap each of those that overtook keeps so many behind it from trying."""
+    """With a gap, the packets after a reordered one are not candidates."""
     sent = 3000
     expected = round(sent / (gap - 1 + 10))
     for reordered, outcome in (
@@ -192,7 +194,7 @@ def test_packets_of_others_may_have_been_reordered_too(run):
 
 
 def test_of_a_delay_alone_nothing_is_counted(run):
-    weather = WeatherCase(link="a->b", delay_ns=10**6)
-    run.case = run.case.model_copy(update={"weather": (weather,)})
+    weather = ImpairmentCase(link="a->b", delay_ns=10**6)
+    run.case = run.case.model_copy(update={"impairments": (weather,)})
     (found,) = look(by_relay(run))
-    assert (found.outcome, "nothing of it can be counted" in found.text) == (PASS, True)
+    assert (found.outcome, "none of the impairments can be counted" in found.text) == (PASS, True)

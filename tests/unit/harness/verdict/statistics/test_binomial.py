@@ -1,15 +1,15 @@
-"""What chance allows, against sums of exact fractions."""
+"""Binomial intervals, against sums of exact fractions."""
 
 from fractions import Fraction
 from math import comb
 
 import pytest
 
-from windtunnel.harness.verdict.statistics.binomial import interval, least_trials, rate_interval
+from windtunnel.harness.verdict.statistics.binomial import interval, min_trials, rate_interval
 
 
 def exact_interval(trials, share, confidence):
-    """By definition: the shortest cuts of both tails."""
+    """Return the interval by definition, without both tails."""
     tail = (1 - confidence) / 2
     chances = [comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(trials + 1)]
     low = next(k for k in range(trials + 1) if sum(chances[: k + 1]) > tail)
@@ -42,9 +42,9 @@ def test_large_counts_stay_near_their_mean():
 
 @pytest.mark.parametrize("share", [0.01, 0.02, 0.5])
 def test_the_least_trials_make_one_event_sure_enough(share):
-    trials = least_trials(share, 0.999)
+    trials = min_trials(share, 0.999)
     assert (1 - share) ** trials <= 0.001 < (1 - share) ** (trials - 1)
-    assert least_trials(1.0, 0.999) == 1
+    assert min_trials(1.0, 0.999) == 1
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,9 @@
-"""What chance allows a chain, against a table of every state and count, step by step."""
+"""Intervals of a Markov chain, against a table of all states and counts, step by step."""
 
 import numpy as np
 import pytest
 
-from windtunnel.harness.scenario.schema.loss_model import Chain
+from windtunnel.harness.scenario.schema.loss_model import MarkovChain
 from windtunnel.harness.scenario.schema.units import BILLION
 from windtunnel.harness.verdict.statistics import binomial, chain_counts
 
@@ -21,17 +21,17 @@ CHAINS = {
 
 def chain_of(name):
     kind, parts = CHAINS[name]
-    return Chain(kind, tuple(round(each * BILLION) for each in parts))
+    return MarkovChain(kind, tuple(round(each * BILLION) for each in parts))
 
 
 def chances(chain, trials):
-    """The chance of each count, by moving all of it from state to state."""
-    states = len(chain.strokes)
+    """Return the probability of each count, by stepping the state distribution."""
+    states = len(chain.loss_probabilities)
     table = np.zeros((states, trials + 1))
     table[0, 0] = 1.0
     for _ in range(trials):
-        moved = chain.steps.T @ table
-        struck = moved * chain.strokes[:, None]
+        moved = chain.transitions.T @ table
+        struck = moved * chain.loss_probabilities[:, None]
         table = moved - struck
         table[:, 1:] += struck[:, :-1]
     return table.sum(axis=0)
@@ -50,7 +50,7 @@ def test_the_interval_is_the_exact_one(name, trials, confidence):
 
 
 def test_many_steps_are_looked_at_where_chance_lands():
-    """Only a part of all counts is worked out, and that wherever it lies."""
+    """Only a range of all counts is computed, wherever it is."""
     chain = chain_of("bursts")
     low, high = chain_counts.interval(chain, 1_000_000, 0.999)
     reach = 3.29 * (1_000_000 * chain.variance) ** 0.5
@@ -67,7 +67,7 @@ def test_bursts_reach_further_to_the_right_than_a_normal_limit():
 
 
 def test_independent_strokes_are_a_binomial():
-    chain = Chain("independent", (BILLION // 50,))
+    chain = MarkovChain("independent", (BILLION // 50,))
     assert chain_counts.interval(chain, 2_398, 0.999) == binomial.interval(2_398, 0.02, 0.999)
 
 

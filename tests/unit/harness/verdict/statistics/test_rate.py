@@ -1,9 +1,9 @@
-"""Runs taken together: a limit needs enough of them, and safety has none."""
+"""Failure rates: a limit needs enough runs, and safety has no limit."""
 
 import pytest
 
 from windtunnel.harness.verdict.core.outcome import Outcome
-from windtunnel.harness.verdict.statistics.rate import Sample, judge_rate, least_runs
+from windtunnel.harness.verdict.statistics.rate import Sample, judge_rate, min_runs
 
 PASS, FAIL = Outcome.PASS, Outcome.FAIL
 INCONCLUSIVE, HARNESS, UNSUPPORTED = Outcome.INCONCLUSIVE, Outcome.HARNESS, Outcome.UNSUPPORTED
@@ -53,21 +53,22 @@ def test_against_a_limit_of_five_per_cent_the_interval_decides(samples, outcome)
     assert judge_rate(samples, 0.05).outcome is outcome
 
 
-def test_what_was_counted_is_told_with_its_interval():
+def test_what_was_counted_is_reported_with_its_interval():
     rate = judge_rate(runs(9, 1, 0, INCONCLUSIVE), None)
     assert (rate.failures, rate.runs) == (1, 10)
     assert rate.text == "1 of 10 runs failed, rate 0.25% to 44.50% (95%)"
     few = judge_rate(runs(10), 0.05)
     assert few.text.endswith(
-        "; too few to tell from the limit of 5.00%: 72 runs without a failure are needed"
+        "; sample too small to compare with the limit of 5.00%: "
+        "72 runs without a failure are needed"
     )
-    assert "by a check that allows no failure" in judge_rate(runs(99, 0, 1), 0.5).text
+    assert "in a check with zero tolerance" in judge_rate(runs(99, 0, 1), 0.5).text
     assert judge_rate(runs(72), 0.05).text.endswith("; below the limit of 5.00%")
     assert judge_rate(runs(0, 9), 0.05).text.endswith("; above the limit of 5.00%")
 
 
 @pytest.mark.parametrize(("limit", "runs_needed"), [(0.5, 6), (0.05, 72), (0.001, 3688)])
 def test_so_many_runs_without_a_failure_show_a_limit(limit, runs_needed):
-    assert least_runs(limit) == runs_needed
+    assert min_runs(limit) == runs_needed
     assert judge_rate(runs(runs_needed), limit).outcome is PASS
     assert judge_rate(runs(runs_needed - 1), limit).outcome is INCONCLUSIVE

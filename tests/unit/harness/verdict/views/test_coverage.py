@@ -1,11 +1,11 @@
-"""The judge of positions: no hole, no overlap, no foreign header, no unearned PAD."""
+"""The check of positions: no gap, no overlap, no foreign header, no unjustified PAD."""
 
 import struct
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_loss import (
+from tests.unit.harness.verdict.synthetic_loss import (
     change,
     joined_at,
     last_pad,
@@ -14,7 +14,13 @@ from tests.unit.harness.verdict.made_loss import (
     never_send,
     send_later,
 )
-from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, data_header, heartbeat, make_run
+from tests.unit.harness.verdict.synthetic_run import (
+    STEP_NS,
+    SyntheticRun,
+    data_header,
+    heartbeat,
+    make_run,
+)
 from windtunnel.harness.artifact.middlebox.decision import DROP
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, PAD
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -33,12 +39,12 @@ def padded(run):
 
 
 @pytest.fixture
-def reliable(tmp_path) -> MadeRun:
+def reliable(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
 @pytest.fixture
-def unreliable(tmp_path) -> MadeRun:
+def unreliable(tmp_path) -> SyntheticRun:
     return make_run(tmp_path, reliable=False)
 
 
@@ -66,43 +72,43 @@ def test_a_whole_log_is_a_pass(request, sound):
     }
 
 
-def test_a_hole_is_named_by_the_frame_after_it(reliable):
+def test_a_gap_is_reported_by_the_frame_after_it(reliable):
     del reliable.frames[AT]
     finding = covered(reliable)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
     assert finding.position == reliable.frames[AT][0]
-    assert "no frame covers the positions before it" in finding.text
+    assert "the positions before it are not covered" in finding.text
 
 
-def test_an_overlap_is_named(reliable):
+def test_an_overlap_is_reported(reliable):
     reliable.frames.insert(AT, reliable.frames[AT])
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, reliable.frames[AT][0])
-    assert "covered a second time" in finding.text
+    assert "covered more than once" in finding.text
 
 
 @pytest.mark.parametrize(
     ("offset", "form", "value", "what"),
     [
         (0, "<i", 4096, "wrong length"),
-        (4, "<B", 1, "another stream, term or offset"),
+        (4, "<B", 1, "wrong version, session, stream, term or offset"),
         (5, "<B", 0x13, "wrong flags"),
         (6, "<H", 3, "neither DATA nor PAD"),
-        (8, "<i", 64, "another stream, term or offset"),
-        (12, "<i", 1, "another stream, term or offset"),
-        (16, "<i", 1, "another stream, term or offset"),
-        (20, "<i", 99, "another stream, term or offset"),
+        (8, "<i", 64, "wrong version, session, stream, term or offset"),
+        (12, "<i", 1, "wrong version, session, stream, term or offset"),
+        (16, "<i", 1, "wrong version, session, stream, term or offset"),
+        (20, "<i", 99, "wrong version, session, stream, term or offset"),
         (24, "<q", 1, "reserved value"),
     ],
 )
-def test_a_wrong_header_field_is_named(reliable, offset, form, value, what):
+def test_a_wrong_header_field_is_reported(reliable, offset, form, value, what):
     position = spoil(reliable, AT, offset, form, value)
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
     assert what in finding.text
 
 
-def test_a_wrong_payload_is_named(reliable):
+def test_a_wrong_payload_is_reported(reliable):
     position, header, checksum = reliable.frames[AT]
     reliable.frames[AT] = (position, header, checksum ^ 1)
     finding = covered(reliable)
@@ -110,31 +116,31 @@ def test_a_wrong_payload_is_named(reliable):
     assert "wrong payload" in finding.text
 
 
-def test_a_pad_in_a_reliable_log_is_named(reliable):
+def test_a_pad_in_a_reliable_log_is_reported(reliable):
     at = next(
         at for at, frame in enumerate(reliable.frames) if at > AT and frame_type(frame) == DATA
     )
     position = spoil(reliable, at, 6, "<H", PAD)
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
-    assert "a PAD that the publisher did not write" in finding.text
+    assert "PAD that the publisher did not send" in finding.text
 
 
-def test_data_in_the_place_of_the_publishers_pad_is_named(reliable):
+def test_data_in_the_place_of_the_publishers_pad_is_reported(reliable):
     at = next(at for at, frame in enumerate(reliable.frames) if frame_type(frame) == PAD)
     position = spoil(reliable, at, 6, "<H", DATA)
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
 
 
-def test_a_log_that_goes_on_beyond_the_end_is_named(reliable):
+def test_a_log_that_goes_on_beyond_the_end_is_reported(reliable):
     end = reliable.log.end_position
     reliable.frames.append((end, data_header(end, 64, 0xC0, DATA), 0))
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, end)
 
 
-def test_a_log_that_stops_early_fails_but_does_not_stand(reliable):
+def test_a_log_that_stops_early_fails_but_is_not_conclusive(reliable):
     del reliable.frames[-3:]
     finding = covered(reliable)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, False)
@@ -143,14 +149,14 @@ def test_a_log_that_stops_early_fails_but_does_not_stand(reliable):
     )
 
 
-def test_an_empty_log_is_a_failure(reliable):
+def test_an_empty_log_fails(reliable):
     reliable.frames.clear()
     finding = covered(reliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, 0)
 
 
 @pytest.mark.parametrize("name", ["frames.bin", "json"])
-def test_without_the_log_nobody_can_look(reliable, name):
+def test_missing_log_is_inconclusive(reliable, name):
     path = reliable.write()
     (path / f"hosts/b/subscriber-one.{name}").unlink()
     finding = positions_covered(Evidence(path), reliable.traffic)
@@ -165,14 +171,14 @@ def test_gaps_filled_where_frames_were_lost_are_a_pass(unreliable):
 
 
 @pytest.mark.parametrize("action", [3, 4])
-def test_a_pad_over_a_late_frame_is_earned(unreliable, action):
+def test_a_pad_over_a_late_frame_is_justified(unreliable, action):
     row = list(unreliable.decisions[4])
     row[2] = action
     unreliable.decisions[4] = tuple(row)
     assert padded(unreliable).outcome is Outcome.PASS
 
 
-def test_a_pad_over_a_frame_that_was_only_duplicated_is_named(unreliable):
+def test_a_pad_over_a_frame_that_was_only_duplicated_is_reported(unreliable):
     row = list(unreliable.decisions[4])
     row[2] = 2
     unreliable.decisions[4] = tuple(row)
@@ -181,16 +187,19 @@ def test_a_pad_over_a_frame_that_was_only_duplicated_is_named(unreliable):
     assert (finding.outcome, finding.position) == (Outcome.FAIL, row[12])
 
 
-def test_a_pad_over_a_frame_that_was_not_lost_is_named(unreliable):
+def test_a_pad_over_a_frame_that_was_not_lost_is_reported(unreliable):
     let_arrive(unreliable, unreliable.decisions.pop(9)[12])
     decision = unreliable.decisions.pop(4)
     let_arrive(unreliable, decision[12])
     finding = padded(unreliable)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, decision[12])
-    assert f"covers position {decision[12]}, which was not lost" in finding.text
+    assert (
+        f"covers the frame at position {decision[12]}, which was neither lost nor late"
+        in finding.text
+    )
 
 
-def test_a_pad_over_the_very_first_frame_is_named(unreliable):
+def test_a_pad_over_the_very_first_frame_is_reported(unreliable):
     unreliable.frames.pop(0)
     unreliable.see_pad(0, 0)
     unreliable.frames.insert(0, unreliable.frames.pop())
@@ -198,7 +207,7 @@ def test_a_pad_over_the_very_first_frame_is_named(unreliable):
     assert (finding.outcome, finding.position) == (Outcome.FAIL, 0)
 
 
-def test_a_pad_that_begins_inside_a_frame_is_named(unreliable):
+def test_a_pad_that_begins_inside_a_frame_is_reported(unreliable):
     start = unreliable.decisions[4][12] + 32
     at = next(at for at, frame in enumerate(unreliable.frames) if frame[0] == start - 32)
     span = unreliable.decisions[4][11]
@@ -206,7 +215,7 @@ def test_a_pad_that_begins_inside_a_frame_is_named(unreliable):
     assert (padded(unreliable).outcome, padded(unreliable).position) == (Outcome.FAIL, start)
 
 
-def test_a_pad_that_swallows_the_frame_after_the_lost_one_is_named(unreliable):
+def test_a_pad_that_covers_the_frame_after_the_lost_one_is_reported(unreliable):
     kinds = unreliable.log.frames["frame_type"]
     lost = {row[12] for row in unreliable.decisions}
     positions = unreliable.log.frames["position"]
@@ -221,7 +230,7 @@ def test_a_pad_that_swallows_the_frame_after_the_lost_one_is_named(unreliable):
     assert (finding.outcome, finding.position) == (Outcome.FAIL, int(positions[first + 1]))
 
 
-def test_one_pad_over_two_neighbouring_losses_is_earned(unreliable):
+def test_one_pad_over_two_neighbouring_losses_is_justified(unreliable):
     kinds = unreliable.log.frames["frame_type"]
     lost = {row[12] for row in unreliable.decisions}
     positions = unreliable.log.frames["position"]
@@ -235,19 +244,19 @@ def test_one_pad_over_two_neighbouring_losses_is_earned(unreliable):
     assert padded(unreliable).outcome is Outcome.PASS
 
 
-def test_a_pad_over_what_the_weather_took_is_earned(unreliable):
+def test_a_pad_over_what_an_impairment_took_is_justified(unreliable):
     unreliable.decisions.clear()
     finding = padded(unreliable)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"filled_gaps": 30, "dropped": 0}
 
 
-def test_a_pad_over_what_the_weather_made_late_is_earned(unreliable):
+def test_a_pad_over_what_an_impairment_made_late_is_justified(unreliable):
     let_arrive(unreliable, unreliable.decisions.pop(4)[12], late_ns=3 * STEP_NS)
     assert padded(unreliable).outcome is Outcome.PASS
 
 
-def test_a_pad_over_what_a_heartbeat_has_overtaken_is_earned(unreliable):
+def test_a_pad_over_what_a_heartbeat_has_passed_is_justified(unreliable):
     position = unreliable.decisions.pop(4)[12]
     came = let_arrive(unreliable, position)
     beat = replace(came, time_ns=came.time_ns - 1, payload=heartbeat(position + 32))
@@ -284,30 +293,30 @@ def test_drops_without_a_single_filled_gap_are_a_failure(unreliable):
     unreliable.frames = [frame for frame in unreliable.frames if frame[0] not in lost]
     finding = padded(unreliable)
     assert finding.outcome is Outcome.FAIL
-    assert "30 frames were dropped, yet no gap was filled" in finding.text
+    assert "30 frames were dropped, but no gap was filled" in finding.text
 
 
 @pytest.mark.parametrize(
     "name", ["decisions.bin", "hosts/b/subscriber-one.frames.bin", "captures/b.pcap"]
 )
-def test_without_evidence_nobody_can_judge_a_pad(unreliable, name):
+def test_missing_evidence_is_inconclusive(unreliable, name):
     path = unreliable.write()
     (path / name).unlink()
     assert pad_only_where_lost(Evidence(path), unreliable.traffic).outcome is Outcome.INCONCLUSIVE
 
 
-def test_a_log_without_frames_earns_nothing(unreliable):
+def test_a_log_without_frames_is_inconclusive(unreliable):
     unreliable.frames.clear()
     assert padded(unreliable).outcome is Outcome.INCONCLUSIVE
 
 
-def test_who_was_there_first_may_not_join_late(unreliable):
+def test_a_subscriber_connected_first_may_not_join_late(unreliable):
     finding = positions_covered(joined_at(unreliable, 20), unreliable.traffic)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, False)
-    assert "though it was there before" in finding.text
+    assert "connected before the publisher started" in finding.text
 
 
-def test_who_takes_up_the_next_image_may_join_late(unreliable):
+def test_a_subscriber_of_the_next_image_may_join_late(unreliable):
     evidence = joined_at(unreliable, 20)
     change(unreliable, rejoins=True)
     assert positions_covered(evidence, unreliable.traffic).outcome is Outcome.PASS

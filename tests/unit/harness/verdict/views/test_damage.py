@@ -1,10 +1,10 @@
-"""Damage that a scenario ordered is not the driver's: just those bits, and nothing else."""
+"""Only the bits that the scenario corrupts may differ."""
 
 import zlib
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import make_run
+from tests.unit.harness.verdict.synthetic_run import make_run
 from windtunnel.harness.artifact.middlebox.decision import CORRUPT
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_intact, delivered_once
 from windtunnel.harness.verdict.checks.logs.log_comparison import image_log_equals_publication
@@ -29,14 +29,14 @@ def run(request, tmp_path):
 
 
 def damaged_frame(run):
-    """A whole message in one frame, long enough to be told apart."""
+    """Return a message in one frame, long enough to be unique."""
     log = run.log.frames
     whole = (log["flags"] == 0xC0) & (log["frame_length"] > 64) & (log["message"] >= 0)
     return int(whole.nonzero()[0][3])
 
 
 def deliver_damaged(run, index, masks):
-    """Let the application see a frame with other bits."""
+    """Deliver a frame with changed bits to the application."""
     row = run.log.frames[index]
     message = int(row["message"])
     position, data = run.messages[message]

@@ -1,29 +1,29 @@
-"""A calm standstill is no slow host's doing; whatever else may have kept a stream still is."""
+"""A stall is not excused by an overloaded host; any other reason for it is."""
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import COUNTERS, START_NS, make_run
-from windtunnel.harness.artifact.host.host_event import HappenedEvent, write_happened
+from tests.unit.harness.verdict.synthetic_run import COUNTERS, START_NS, make_run
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
 from windtunnel.harness.artifact.run.manifest import Phase
 from windtunnel.harness.scenario.resolved.fault_case import WhenCase
 from windtunnel.harness.scenario.schema.pace import PaceCase
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
-from windtunnel.harness.verdict.views.stall_detector import CALM_NS, calm_ns
+from windtunnel.harness.verdict.views.stall_detector import STALL_NS_MIN, stall_ns
 
 SECOND_NS = 1_000_000_000
 QUARTER_NS = SECOND_NS // 4
 LASTED_NS = 40 * SECOND_NS
 MOVED_NS = 10 * SECOND_NS
-"""When a position last moves, behind the start."""
+"""When a position last moves, after the start."""
 STILL_NS = LASTED_NS - MOVED_NS
 WAIT, THROTTLED, GAP, STOLEN = 2, 3, 4, 5
 
 
 @pytest.fixture
 def run(tmp_path):
-    """Traffic of 40 s, in the last 30 of which nothing moves and no host lacks anything."""
+    """Return 40 s of traffic without progress and without overload in the last 30 s."""
     run = make_run(tmp_path)
     run.manifest.complete = False
     run.manifest.overran = "the budget of 40 s is over"
@@ -42,21 +42,21 @@ def move(run, after_ns):
 
 
 def look(run):
-    return calm_ns(Evidence(run.write()))
+    return stall_ns(Evidence(run.write()))
 
 
 def row_at(after_ns):
     return after_ns // QUARTER_NS
 
 
-def test_calm_is_counted_from_the_last_move(run):
+def test_a_stall_is_counted_from_the_last_move(run):
     assert look(run) == STILL_NS
 
 
 @pytest.mark.parametrize(("beyond_ns", "is_told"), [(0, False), (QUARTER_NS, True)])
 def test_as_long_as_time_outs_take_nothing_is_said(run, beyond_ns, is_told):
-    move(run, LASTED_NS - CALM_NS - beyond_ns)
-    assert look(run) == (CALM_NS + beyond_ns if is_told else 0)
+    move(run, LASTED_NS - STALL_NS_MIN - beyond_ns)
+    assert look(run) == (STALL_NS_MIN + beyond_ns if is_told else 0)
 
 
 @pytest.mark.parametrize("host", ["a", "b"])
@@ -64,7 +64,9 @@ def test_as_long_as_time_outs_take_nothing_is_said(run, beyond_ns, is_told):
     ("column", "amount"),
     [(WAIT, 100_000_000), (THROTTLED, 5_000_000), (STOLEN, 100_000_000)],
 )
-def test_calm_begins_behind_the_last_moment_in_which_a_host_lacked_time(run, host, column, amount):
+def test_a_stall_begins_behind_the_last_moment_in_which_a_host_lacked_time(
+    run, host, column, amount
+):
     for row in run.pressure[host][row_at(20 * SECOND_NS) :]:
         row[column] += amount
     assert look(run) == 20 * SECOND_NS
@@ -76,14 +78,14 @@ def test_calm_begins_behind_the_last_moment_in_which_a_host_lacked_time(run, hos
 @pytest.mark.parametrize(
     ("column", "amount"), [(WAIT, 80_000_000), (THROTTLED, 2_000_000), (STOLEN, 80_000_000)]
 )
-def test_what_timing_checks_tolerate_is_calm(run, column, amount):
+def test_what_timing_checks_tolerate_is_a_stall(run, column, amount):
     for row in run.pressure["b"][row_at(30 * SECOND_NS) :]:
         row[column] += amount
     assert look(run) == STILL_NS
 
 
 @pytest.mark.parametrize(("gap_ns", "calm"), [(50_000_000, STILL_NS), (50_000_001, 0)])
-def test_a_sampler_that_got_no_turn_ends_the_calm(run, gap_ns, calm):
+def test_a_sampler_that_got_no_turn_ends_the_stall(run, gap_ns, calm):
     run.pressure["a"][row_at(30 * SECOND_NS)][GAP] = gap_ns
     assert look(run) == calm
 
@@ -98,7 +100,7 @@ def test_positions_and_an_archives_counters_are_what_moves(run, monkeypatch, typ
     assert look(run) == calm_s * SECOND_NS
 
 
-def test_nobody_knows_what_nobody_watched(run):
+def test_missing_samples_are_inconclusive(run):
     for row in run.pressure["a"]:
         row[STOLEN] = row[THROTTLED] = -1
     assert look(run) == STILL_NS
@@ -111,15 +113,15 @@ def test_nobody_knows_what_nobody_watched(run):
 
 
 @pytest.mark.parametrize(("over_s", "calm_s"), [(8, 30), (20, 20), (30, 0), (None, 0)])
-def test_calm_begins_when_all_events_are_over(run, over_s, calm_s):
+def test_a_stall_begins_when_all_events_are_over(run, over_s, calm_s):
     path = run.write()
     ended_ns = 0 if over_s is None else START_NS + over_s * SECOND_NS
-    event = HappenedEvent("one", "b", "pause", ["driver"], START_NS + SECOND_NS, ended_ns)
+    event = AppliedEvent("one", "b", "pause", ["driver"], START_NS + SECOND_NS, ended_ns)
     case = run.case.model_copy(update={"events": ("one",)})
     evidence = Evidence(path)
     evidence.case = case
-    write_happened(evidence.folder.host_events, [event])
-    assert calm_ns(evidence) == calm_s * SECOND_NS
+    write_applied_events(evidence.folder.host_events, [event])
+    assert stall_ns(evidence) == calm_s * SECOND_NS
 
 
 def with_faults(case, **facts):
@@ -148,15 +150,15 @@ def with_timeouts(case, **facts):
     ],
     ids=["hold", "when", "close", "publisher", "subscriber", "image", "client", "driver"],
 )
-def test_what_the_scenario_asks_for_is_added_to_what_is_tolerated(run, asking):
+def test_what_the_scenario_requests_is_added_to_what_is_tolerated(run, asking):
     whole = run.case
-    run.case = whole.model_copy(update=asking(whole, STILL_NS - CALM_NS - 1))
+    run.case = whole.model_copy(update=asking(whole, STILL_NS - STALL_NS_MIN - 1))
     assert look(run) == STILL_NS
-    run.case = whole.model_copy(update=asking(whole, STILL_NS - CALM_NS))
+    run.case = whole.model_copy(update=asking(whole, STILL_NS - STALL_NS_MIN))
     assert look(run) == 0
 
 
-def test_a_rate_so_low_that_one_message_takes_as_long_is_asked_for_too(run):
+def test_a_rate_so_low_that_one_message_takes_as_long_is_requested_too(run):
     slow = PaceCase(bytes_per_s=1)
     run.case = run.case.model_copy(update=with_traffic(run.case, consume=slow))
     assert look(run) == 0
@@ -164,16 +166,16 @@ def test_a_rate_so_low_that_one_message_takes_as_long_is_asked_for_too(run):
 
 @pytest.mark.parametrize(("pressed_s", "outcome"), [(5, Outcome.FAIL), (30, Outcome.INCONCLUSIVE)])
 def test_only_a_moment_that_could_have_kept_it_still_excuses_the_run(run, pressed_s, outcome):
-    """It would otherwise excuse anything that comes after it, however long."""
+    """It would otherwise excuse any later stall, however long."""
     run.messages = run.messages[:50]
     for row in run.pressure["b"][row_at(pressed_s * SECOND_NS) :]:
         row[WAIT] += 100_000_000
     verdict = judge(run.write())
     assert verdict.outcome is outcome, verdict.reason
     if outcome is Outcome.FAIL:
-        assert "nothing had moved for 30.0 s, in which all hosts had their time" in verdict.reason
+        assert "no position had moved for 30.0 s, while no host was overloaded" in verdict.reason
     else:
-        assert "gate host_was_not_overloaded is broken" in verdict.reason
+        assert "gate host_was_not_overloaded failed" in verdict.reason
 
 
 def test_a_host_that_starved_excuses_it(run):

@@ -1,9 +1,9 @@
-"""A reader that joined late or was cut off: its stretch must have no hole and no wrong byte."""
+"""A subscriber that joined late or was cut off must receive a contiguous, correct range."""
 
 import pytest
 
-from tests.unit.harness.verdict.made_loss import change, joined_at
-from tests.unit.harness.verdict.made_run import A_TO_B, B_TO_A, make_run
+from tests.unit.harness.verdict.synthetic_loss import change, joined_at
+from tests.unit.harness.verdict.synthetic_run import A_TO_B, B_TO_A, make_run
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase, ForgedCase
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.scenario.schema.merge import MergeCase
@@ -32,38 +32,38 @@ def test_a_beginning_is_a_stretch(run):
     assert finding.facts["delivered"] == 7
 
 
-def test_a_hole_is_named(run):
+def test_a_gap_is_reported(run):
     del run.messages[7]
     finding = look(run)
     assert (finding.outcome, finding.message, finding.conclusive) == (Outcome.FAIL, 7, True)
 
 
-def test_a_missing_first_message_is_named(run):
+def test_a_missing_first_message_is_reported(run):
     del run.messages[0]
     assert (look(run).outcome, look(run).message) == (Outcome.FAIL, 0)
 
 
-def test_a_wrong_byte_is_named(run):
+def test_a_wrong_byte_is_reported(run):
     position, content = run.messages[5]
     run.messages[5] = (position, bytes([content[0] ^ 1]) + content[1:])
     finding = look(run)
     assert (finding.outcome, finding.message, finding.byte_offset) == (Outcome.FAIL, 5, 0)
 
 
-def test_one_too_many_is_named(run):
+def test_one_too_many_is_reported(run):
     run.messages.append(run.messages[-1])
     assert look(run).outcome is Outcome.FAIL
 
 
-def test_nothing_delivered_shows_nothing(run):
+def test_nothing_delivered_is_inconclusive(run):
     run.messages.clear()
     assert look(run).outcome is Outcome.INCONCLUSIVE
 
 
-def test_who_was_there_first_may_not_join_late(run):
+def test_a_subscriber_connected_first_may_not_join_late(run):
     finding = delivered_unbroken(joined_at(run, 20), run.traffic)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, False)
-    assert f"joined at position {finding.position}, though it was there before" in finding.text
+    assert f"joined at position {finding.position}, expected" in finding.text
 
 
 @pytest.mark.parametrize(
@@ -77,7 +77,7 @@ def test_who_was_there_first_may_not_join_late(run):
         {"from_hosts": ("a", "c")},
     ],
 )
-def test_who_may_come_late_may_join_late(run, traffic):
+def test_a_late_subscriber_may_join_late(run, traffic):
     evidence = joined_at(run, 20)
     change(run, **traffic)
     assert late(evidence, run) == ""
@@ -105,12 +105,12 @@ def rule(action, *types, link=A_TO_B, **more):
         (rule("inject", "DATA", forged=(ForgedCase(type="DATA"),)), False),
     ],
 )
-def test_a_false_word_of_where_the_stream_is_excuses_a_late_join(run, fault, may_be_late):
+def test_a_forged_position_excuses_a_late_join(run, fault, may_be_late):
     run.case = run.case.model_copy(update={"faults": (fault,)})
     assert (late(joined_at(run, 20), run) == "") is may_be_late
 
 
-def test_who_was_started_anew_may_join_late(run):
+def test_a_restarted_subscriber_may_join_late(run):
     kill = EventCase.model_construct(action="kill")
     evidence = joined_at(run, 20)
     evidence.case = run.case.model_copy(update={"events": (kill,)})

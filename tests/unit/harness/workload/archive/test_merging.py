@@ -1,4 +1,4 @@
-"""A late reader: begins when enough is recorded, notes the seam, stops where the stream does."""
+"""A late subscriber: starts when enough is recorded, notes the merge, ends with the stream."""
 
 from types import SimpleNamespace
 
@@ -17,10 +17,10 @@ MERGE = MergeCase(after_bytes=100, live="aeron:udp", port=1)
 
 
 class ScriptedMerge:
-    """A merge whose image moves one step a turn."""
+    """A merge whose image advances one step per turn."""
 
     def __init__(self, *turns):
-        """Each turn: the image's position (None: no image), and words about it."""
+        """Per turn: the image's position (None: no image), and its state."""
         self.turns = list(turns)
         self.image, self.is_merged = None, False
 
@@ -38,7 +38,7 @@ class ScriptedMerge:
 
 
 class Application:
-    """Takes what there is, and counts how often it is asked."""
+    """Consumes everything, and counts how often it is polled."""
 
     def __init__(self, *counts):
         self.counts, self.asked = list(counts), 0
@@ -77,7 +77,7 @@ def test_one_that_never_merges_says_so(facts):
 
 
 def test_an_image_that_goes_away_is_a_failure(facts):
-    with pytest.raises(GaveUp, match="went away at position 96, before the end"):
+    with pytest.raises(GaveUp, match="was closed at position 96, before the end"):
         read(ScriptedMerge((64,), (96, "closed")), facts)
 
 

@@ -1,4 +1,4 @@
-"""The recorder: what it asks of an archive, what it is told, and when it is over."""
+"""The recorder: its requests to an archive, the archive's responses, and its end."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -18,7 +18,7 @@ CHANNEL, STREAM = "aeron:udp?endpoint=b:1", own.STREAM_ID
 
 
 class ScriptedArchive:
-    """An archive whose recordings tests change between two looks."""
+    """An archive whose recordings tests change between two polls."""
 
     def __init__(self):
         self.recordings, self.positions, self.asked = {}, {}, []
@@ -123,7 +123,7 @@ def test_an_archive_that_records_already_was_only_late(archive, recorder):
 
 
 class Nobody:
-    """A client, or a session, of which nothing is asked."""
+    """A client, or a session, that receives no requests."""
 
     def __init__(self, *_):
         pass

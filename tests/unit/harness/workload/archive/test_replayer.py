@@ -1,4 +1,4 @@
-"""The replayer: it waits for a recording, and says of the replay what a publisher would."""
+"""The replayer: it waits for a recording, and documents the replay as a publisher would."""
 
 import struct
 from types import SimpleNamespace
@@ -22,10 +22,10 @@ def counter(position, type_id=SENDER_POSITION, session=SESSION, stream=STREAM):
 
 
 class Told:
-    """An archive and a driver that answer one look after the other."""
+    """An archive and a driver with a scripted answer per poll."""
 
     def __init__(self, *looks, errors=()):
-        """Each look: the recording's stop position, and the counters."""
+        """Per poll: the recording's stop position, and the counters."""
         self.looks, self.errors = list(looks), list(errors)
         self.counters = []
 
@@ -83,7 +83,7 @@ def test_only_the_replays_own_sender_counts(facts):
 
 
 def test_a_replay_that_goes_away_has_failed(facts):
-    with pytest.raises(GaveUp, match="went away at position 96, before its end"):
+    with pytest.raises(GaveUp, match="ended at position 96, before its end"):
         follow(Told((-1, [counter(96)]), (256, [])), facts)
 
 

@@ -1,4 +1,4 @@
-"""The replicator: it is over when its archive says so and the copy has stopped."""
+"""The replicator: it ends when its archive signals the end and the copy has stopped."""
 
 from types import SimpleNamespace
 
@@ -15,7 +15,7 @@ from windtunnel.harness.workload.stop import GaveUp, Stop, Stopped
 
 
 class ScriptedArchive:
-    """Tells one thing a turn: the copy's stop position, and maybe a signal or an error."""
+    """One event per turn: the copy's stop position, and possibly a signal or an error."""
 
     def __init__(self, copying, *turns):
         self.copying, self.turns, self.words = copying, list(turns), []
@@ -44,7 +44,7 @@ def _at_once(monkeypatch):
 
 
 def follow(*turns, stop=None):
-    """What is left once it is over, and the turns that were not needed."""
+    """The result at the end, and the turns that were not needed."""
     copying, facts = Copying(own.STREAM_ID), RecorderFacts(own.STREAM_ID, 1, 2, None)
     archive = ScriptedArchive(copying, *turns)
     copying.follow(archive, facts, stop or Stop())
@@ -64,7 +64,7 @@ def test_it_is_over_when_the_replication_has_ended_and_the_copy_has_stopped():
 
 
 def test_a_copy_that_has_not_begun_is_none():
-    """An archive enters a copy as one that has stopped where it begins."""
+    """An archive creates a copy as one that has stopped at its start."""
     _, left = follow((0,), (0,), (-1,), (96, RecordingSignal.REPLICATE_END), (128,))
     assert left == [(128,)]
 

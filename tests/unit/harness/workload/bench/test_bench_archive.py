@@ -1,4 +1,4 @@
-"""The load of an archive over made-up streams: what it asks for, what it notices, when it ends."""
+"""The load of an archive over synthetic streams: its requests, its faults, its end."""
 
 import struct
 from pathlib import Path
@@ -21,7 +21,7 @@ SESSION = 77
 
 
 class MadePublication:
-    """Takes as many messages at a time as `takes` say, then what is left."""
+    """Takes as many messages at a time as `takes` says, then the rest."""
 
     def __init__(self, takes):
         self.session_id, self.is_connected, self.position = SESSION, True, 0
@@ -39,7 +39,7 @@ class MadePublication:
 
 
 class MadeImage:
-    """Hands out blocks of one frame; behind the last one it is closed."""
+    """Delivers blocks of one frame; it is closed after the last one."""
 
     def __init__(self, numbers):
         self.blocks, self.position, self.is_closed = [frame(n, LENGTH) for n in numbers], 0, False
@@ -96,7 +96,7 @@ def board(tmp_path):
 
 @pytest.fixture
 def run(board, monkeypatch):
-    """Run the load with an archive; orders come as soon as they are waited for."""
+    """Run the load with an archive; commands come as soon as they are waited for."""
 
     def made(**told):
         archive = MadeArchive(board, **told)
@@ -162,10 +162,13 @@ def test_any_other_refusal_ends_it(run):
 @pytest.mark.parametrize(
     ("told", "why"),
     [
-        ({"short": FRAME}, "the recording should end at position 192, but ends at 128"),
-        ({"replays": (0, 2)}, "lost or disordered: expected message 1, found 2"),
-        ({"replays": (0, 1)}, "the stream went away behind message 2"),
-        ({"takes": [(1, result.CLOSED)]}, f"message 1 was refused with code {result.CLOSED}"),
+        ({"short": FRAME}, "expected the recording to end at position 192, found 128"),
+        ({"replays": (0, 2)}, "lost or reordered: expected message 1, found 2"),
+        ({"replays": (0, 1)}, "the stream disconnected after message 2"),
+        (
+            {"takes": [(1, result.CLOSED)]},
+            f"the offer of message 1 failed with code {result.CLOSED}",
+        ),
     ],
     ids=["too short", "one is missing", "ends early", "refused"],
 )
@@ -181,7 +184,7 @@ def test_padding_in_place_of_messages_is_a_fault(run, board, monkeypatch):
         blocks=padding, position=0, is_closed=False
     ))  # fmt: skip
     run()
-    assert board.fault_text == "3 messages were recorded, 1 were replayed"
+    assert board.fault_text == "expected 3 replayed messages, as recorded, found 1"
 
 
 def test_options_of_an_archive_name_its_channel_and_how_many_messages(tmp_path):

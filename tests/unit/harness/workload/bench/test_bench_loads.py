@@ -1,4 +1,4 @@
-"""The load generators over made-up streams: what they send, what they notice, when they end."""
+"""The load generators over synthetic streams: what they send, their faults, their end."""
 
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,7 +17,7 @@ TURNS_MAX = 50
 
 
 class MadePublication:
-    """Takes what `answers` say: how many messages of a batch and with which code."""
+    """Returns scripted `answers`: the number of messages of a batch and the code."""
 
     is_connected = True
 
@@ -45,7 +45,7 @@ class MadePublication:
 
 
 class MadeImage:
-    """Hands out blocks; behind the last one it asks the load to stop, or is closed."""
+    """Delivers blocks; after the last one it stops the load, or is closed."""
 
     def __init__(self, board, blocks, ends_closed=False):
         self.board, self.blocks, self.is_closed = board, list(blocks), False
@@ -101,7 +101,7 @@ def test_a_source_goes_on_where_it_was_pushed_back(board):
 def test_a_source_that_is_refused_says_so(board, code):
     run_source(load_of(board), client(MadePublication(board, [(5, code)])))
     assert board.fault is Fault.OFFER_REFUSED
-    assert board.fault_text == f"message 5 was refused with code {code}"
+    assert board.fault_text == f"the offer of message 5 failed with code {code}"
 
 
 def test_a_sink_counts_what_comes_in_order(board):
@@ -113,7 +113,7 @@ def test_a_sink_counts_what_comes_in_order(board):
 @pytest.mark.parametrize(
     ("second", "why"),
     [
-        (frame(2, 32), "lost or disordered: expected message 1, found 2"),
+        (frame(2, 32), "lost or reordered: expected message 1, found 2"),
         (frame(1, 40), "expected a message of 32 bytes, found 40"),
     ],
     ids=["sequence", "length"],
@@ -129,7 +129,7 @@ def test_a_sink_ends_at_the_first_wrong_message(board, second, why):
 def test_a_sink_notices_that_its_stream_went_away(board):
     image = MadeImage(board, [frame(0, 32)], ends_closed=True)
     run_sink(load_of(board, "sink"), client(image=image))
-    assert board.fault_text == "the stream went away behind message 1"
+    assert board.fault_text == "the stream disconnected after message 1"
 
 
 def test_a_ping_takes_the_time_of_every_echo(board):
@@ -148,7 +148,7 @@ def test_a_ping_takes_the_time_of_every_echo(board):
 def test_a_ping_refuses_the_echo_of_another_message(board):
     image = MadeImage(board, [frame(0, 32), frame(5, 32)])
     run_ping(load_of(board, "ping"), client(MadePublication(board, [(1, 64)] * 5), image))
-    assert board.fault_text == "lost or disordered: expected message 1, found 5"
+    assert board.fault_text == "lost or reordered: expected message 1, found 5"
     assert board.message_count == 1
 
 

@@ -1,4 +1,4 @@
-"""Numbered messages: made in batches, checked in blocks."""
+"""Numbered messages: created in batches, checked in blocks."""
 
 import struct
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.naive import repair as naive
 from windtunnel.reports.analysis.kernels import gap_kernel
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
-from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FLOW, NO_FATE, TOLD
-from windtunnel.reports.analysis.streams.repair import CAUSES, FATE_NAMES, gap_row
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EVENT_OUTCOME, FLOW, NO_OUTCOME
+from windtunnel.reports.analysis.streams.repair import FRAME_OUTCOME_NAMES, GAP_CAUSES, gap_row
 from windtunnel.reports.analysis.streams.sending_order import UNKNOWN
 
 KINDS = {"frame": kernel.FRAME, "heartbeat": kernel.HEARTBEAT, "nak": kernel.NAK}
@@ -26,12 +26,12 @@ def follow(
     states = np.zeros(3, dtype=FLOW)
     gaps = np.zeros(len(events) + 1, dtype=gap_kernel.GAP)
     pieces = np.zeros(pieces_max, dtype=gap_kernel.PIECE)
-    control = np.zeros(gap_kernel.CONTROLS, dtype=np.int64)
+    control = np.zeros(gap_kernel.CONTROL_LENGTH, dtype=np.int64)
     names, extents, news = [], [], 0
     for first in range(0, len(events), at_once):
         part = events[first : first + at_once]
         order = (sent or [(None, False, None)] * len(events))[first : first + at_once]
-        told = np.zeros(len(part), dtype=TOLD)
+        told = np.zeros(len(part), dtype=EVENT_OUTCOME)
         kernel.follow(
             np.array([each[1] for each in part], dtype=np.int64),
             np.array([KINDS[each[0]] for each in part], dtype=np.uint8),
@@ -49,12 +49,12 @@ def follow(
             control,
         )
         news += int(told["is_new"].sum())
-        names += [FATE_NAMES[fate] for fate in told["fate"] if fate != NO_FATE]
-        extents += told["extent"][told["fate"] != NO_FATE].tolist()
+        names += [FRAME_OUTCOME_NAMES[fate] for fate in told["outcome"] if fate != NO_OUTCOME]
+        extents += told["extent"][told["outcome"] != NO_OUTCOME].tolist()
     rows = []
     for gap in gaps[: control[gap_kernel.GAPS]]:
         outcome = gap_row(gap)["outcome"]
-        cause = CAUSES[gap["cause"]]
+        cause = GAP_CAUSES[gap["cause"]]
         naks, opened_ns = int(gap["nak_count"]), int(gap["opened_ns"])
         rows.append((int(gap["start"]), int(gap["end"]), cause, naks, outcome, opened_ns))
     found = names, rows, states, control
@@ -87,7 +87,7 @@ def test_agrees_with_the_naive_twin(raw):
     events = timed(raw)
     names, rows, _, control, news, extents = follow(events, tells_news=True)
     assert (names, rows, news, extents) == naive.follow(events)
-    assert control[gap_kernel.LOST_TRACK] == 0
+    assert control[gap_kernel.PIECES_OVERFLOWED] == 0
 
 
 SENT = st.lists(
@@ -143,8 +143,8 @@ def test_flows_do_not_touch_each_other(raw, sending):
 def test_gives_up_pieces_out_of_reach_and_says_when_there_is_no_room():
     holes = [("frame", each, 64 * each, 64 * each + 32) for each in range(1, 10_000)]
     _, rows, _, control = follow(holes, pieces_max=5_000, reach_bytes=64_000)
-    assert control[gap_kernel.PIECES] <= gap_kernel.PIECES_MANY
-    assert control[gap_kernel.LOST_TRACK] == 0
+    assert control[gap_kernel.PIECES] <= gap_kernel.PIECES_BEFORE_CLEANUP
+    assert control[gap_kernel.PIECES_OVERFLOWED] == 0
     assert len(rows) == 9_998
     _, _, _, control = follow(holes, pieces_max=100)
-    assert control[gap_kernel.LOST_TRACK] == 9_998 - 100
+    assert control[gap_kernel.PIECES_OVERFLOWED] == 9_998 - 100

@@ -5,9 +5,10 @@ import pytest
 
 from tests.stand_ins import made_capture as made
 from tests.stand_ins.made_capture import START_NS, packet
-from windtunnel.reports.analysis.analyze import AnalysisOptions, analyze
+from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.links import join
-from windtunnel.reports.analysis.streams.frame_outcomes import FATES, in_order
+from windtunnel.reports.analysis.options import AnalysisOptions
+from windtunnel.reports.analysis.streams.frame_outcomes import FRAME_OUTCOMES, in_order
 
 WAY_NS, TERMS, FRAMES_A_TERM, STEP = 40_000, 12, 256, 256
 LOST = {700, 701, 1_900}
@@ -53,8 +54,8 @@ def points(tmp_path):
 
 
 def told(folder, points, name):
-    tables = analyze([str(points)], wanted=AnalysisOptions(fates_to=folder / name))
-    return tables.links, in_order(pq.read_table(folder / name, schema=FATES))
+    tables = analyze([str(points)], options=AnalysisOptions(outcomes_dir=folder / name))
+    return tables.links, in_order(pq.read_table(folder / name, schema=FRAME_OUTCOMES))
 
 
 def test_order_and_clocks_follow_from_what_travels_both_ways(points, tmp_path):
@@ -77,7 +78,7 @@ def test_order_and_clocks_follow_from_what_travels_both_ways(points, tmp_path):
 def test_blocks_of_any_size_come_to_the_same(points, tmp_path, monkeypatch):
     whole = told(tmp_path, points, "whole")
     monkeypatch.setattr("windtunnel.harness.dissect.capture.capture_stream.ROWS_A_BATCH", 300)
-    monkeypatch.setattr(join, "ROWS_MANY", 600)
+    monkeypatch.setattr(join, "JOIN_ROWS_MIN", 600)
     for index, table in enumerate(told(tmp_path, points, "blocks")):
         assert table.to_pylist() == whole[index].to_pylist()
 

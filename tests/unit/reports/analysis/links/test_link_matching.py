@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from windtunnel.reports.analysis.links.join import PASSAGE
+from windtunnel.reports.analysis.links.join import OBSERVATION
 from windtunnel.reports.analysis.links.link_matching import LOST, match
 
 WAY_NS = 50_000
@@ -12,7 +12,7 @@ APART_NS = 10_000
 
 def passages(*rows):
     """(position, time in ns) each."""
-    made = np.zeros(len(rows), dtype=PASSAGE)
+    made = np.zeros(len(rows), dtype=OBSERVATION)
     made["position"] = [row[0] * 32 for row in rows]
     made["time_ns"] = [row[1] for row in rows]
     made["length"] = 32

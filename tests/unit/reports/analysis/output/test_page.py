@@ -46,6 +46,6 @@ def test_a_capture_of_nothing_has_a_page_without_charts(tmp_path):
     page = tmp_path / "deep" / "page.html"
     write_capture_page(analyze([str(path)]), page)
     text = page.read_text()
-    assert "no Aeron frame in 0 packets" in text
+    assert "no Aeron frames in 0 packets" in text
     assert 'id="series"' not in text
     assert [each.name for each in page.parent.iterdir()] == ["page.html"]

@@ -67,5 +67,5 @@ def test_says_what_cannot_be_found(given, text, tmp_path):
 
 
 def test_says_when_a_folder_holds_no_capture(tmp_path):
-    with pytest.raises(CapturePathError, match="no capture file in this folder"):
+    with pytest.raises(CapturePathError, match="expected capture files"):
         find_captures([str(tmp_path)])

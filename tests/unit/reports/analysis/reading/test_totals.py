@@ -9,12 +9,12 @@ from tests.golden.reader import GOLDEN
 from windtunnel.reports.analysis.engines.local.local_engine import local_frames
 from windtunnel.reports.analysis.reading.capture_files import find_captures
 from windtunnel.reports.analysis.reading.parts import ReadSettings
-from windtunnel.reports.analysis.reading.schema import FRAMES, READ_FRAMES, plain
+from windtunnel.reports.analysis.reading.schema import FRAMES, READ_FRAMES, decode_dictionaries
 from windtunnel.reports.analysis.reading.totals import (
     COLUMNS,
     KEYS,
-    LEAST,
-    MOST,
+    MAXIMA,
+    MINIMA,
     SUMS,
     TOTALS,
     totals_of,
@@ -62,7 +62,7 @@ def naive(frames):
     totals = []
     for key, rows in groups.items():
         total = dict(zip((name for name, _ in KEYS), key, strict=True))
-        for names, join in ((SUMS, sum), (LEAST, min), (MOST, max)):
+        for names, join in ((SUMS, sum), (MINIMA, min), (MAXIMA, max)):
             for name, _ in names:
                 told = [row[name] for row in rows if row[name] is not None]
                 total[name] = join(told) if told else None
@@ -73,7 +73,7 @@ def naive(frames):
 @pytest.mark.parametrize("path", sorted(GOLDEN.glob("*/*.pcap.xz")), ids=lambda path: path.stem)
 def test_of_golden_captures(path):
     for batch in local_frames(find_captures([str(path)]), ReadSettings()).batches(COLUMNS):
-        assert totals_of(batch).sort_by(ORDER) == naive(plain(batch).to_pylist())
+        assert totals_of(batch).sort_by(ORDER) == naive(decode_dictionaries(batch).to_pylist())
 
 
 IDS = st.sampled_from([0, 1, -1, 7, (1 << 31) - 1, -(1 << 31)])

@@ -10,15 +10,19 @@ import pytest
 from tests.golden.reader import GOLDEN, load
 from tests.stand_ins import made_capture as made
 from windtunnel import reports
-from windtunnel.reports.analysis.analyze import AnalysisOptions, analyze
+from windtunnel.reports.analysis.analyze import analyze
 from windtunnel.reports.analysis.engines.local.local_engine import local_frames
-from windtunnel.reports.analysis.engines.spark.spark_analysis import ROWS_AT_ONCE, analyze_on_spark
+from windtunnel.reports.analysis.engines.spark.spark_analysis import (
+    ARROW_BATCH_SETTING,
+    analyze_on_spark,
+)
 from windtunnel.reports.analysis.engines.spark.sql import register
+from windtunnel.reports.analysis.options import AnalysisOptions
 from windtunnel.reports.analysis.reading.capture_files import find_captures
-from windtunnel.reports.analysis.reading.parts import ReadSettings, summed
+from windtunnel.reports.analysis.reading.parts import ReadSettings, sum_captures
 from windtunnel.reports.analysis.reading.schema import CAPTURES, FRAMES
 from windtunnel.reports.analysis.sources.pcap_source import CaptureOptionError, read_options
-from windtunnel.reports.analysis.streams.frame_outcomes import FATES, in_order
+from windtunnel.reports.analysis.streams.frame_outcomes import FRAME_OUTCOMES, in_order
 
 CAPTURES_OF_SETS = sorted(GOLDEN.glob("*/*.pcap.xz"))
 LONG_CAPTURE_BYTES = 200_000_000
@@ -54,7 +58,7 @@ def test_golden_captures_give_the_rows_of_the_local_engine(spark, plain):
         assert rows(frames.toArrow()).equals(expected)
     captures = read.option("parts", 12).option("table", "captures").load(str(plain)).toArrow()
     assert captures.num_rows > 12
-    assert summed(captures.cast(CAPTURES)).equals(local.captures)
+    assert sum_captures(captures.cast(CAPTURES)).equals(local.captures)
 
 
 @pytest.mark.spark
@@ -102,7 +106,7 @@ def test_sql_reaches_the_columns(spark, plain):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({}, "needs a path"),
+        ({}, "expected a path"),
         ({"path": "a", "port": "1"}, "option 'port'"),
         ({"path": "a", "ports": "1,x"}, "invalid literal"),
         ({"path": "a", "ports": "70000"}, "port 70000: expected 1 to 65535"),
@@ -127,7 +131,7 @@ def test_reads_all_options():
 
 
 def fates_of(folder):
-    return in_order(pq.read_table(folder, schema=FATES))
+    return in_order(pq.read_table(folder, schema=FRAME_OUTCOMES))
 
 
 @pytest.mark.spark
@@ -137,12 +141,12 @@ def test_both_engines_come_to_the_same_tables_and_fates(spark, plain, tmp_path):
     paths = [path for path in sorted(plain.iterdir()) if path.stem != "java-cubic-loss-capture"]
     names = [f"{path.stem}={path}" for path in paths]
     names += [f"{end}={path}" for end, path in two_points(tmp_path)]
-    here = analyze(names, wanted=AnalysisOptions(messages=True, fates_to=tmp_path / "here"))
-    rows_at_once = spark.conf.get(ROWS_AT_ONCE)
+    here = analyze(names, options=AnalysisOptions(messages=True, outcomes_dir=tmp_path / "here"))
+    rows_at_once = spark.conf.get(ARROW_BATCH_SETTING)
     there = analyze(
-        names, wanted=AnalysisOptions(messages=True, fates_to=tmp_path / "there"), spark=spark
+        names, options=AnalysisOptions(messages=True, outcomes_dir=tmp_path / "there"), spark=spark
     )
-    assert spark.conf.get(ROWS_AT_ONCE) == rows_at_once
+    assert spark.conf.get(ARROW_BATCH_SETTING) == rows_at_once
     assert here.gaps.num_rows > 57 + 25 + 2 + 1 + 1
     assert here.links.num_rows == 1
     for name, table in here.named().items():
@@ -181,8 +185,8 @@ def test_a_file_that_cannot_be_split_is_read_whole(spark, tmp_path):
 @pytest.mark.timeout(SPARK_LIMIT_S)
 def test_sql_reaches_the_tables_of_an_analysis(spark, tmp_path):
     paths = [str(GOLDEN / "loss-reliable" / "capture.pcap.xz")]
-    tables = reports.analyze(paths, messages=True, fates_to=tmp_path / "fates")
-    names = register(spark, tables, fates=tmp_path / "fates")
+    tables = reports.analyze(paths, messages=True, outcomes_dir=tmp_path / "fates")
+    names = register(spark, tables, outcomes_dir=tmp_path / "fates")
     assert set(names) == {*tables.named(), "fates"}
 
     def ask(text):

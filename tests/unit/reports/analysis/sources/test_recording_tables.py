@@ -170,9 +170,7 @@ def test_what_is_missing_or_spoilt_is_told_and_the_rest_is_read(archive):
     content[frames[7][0] + 6] = 9
     first.write_bytes(content)
     told = read(archive, "segments")
-    assert told[0]["problem"] == (
-        f"at {frames[7][0]} what should be a frame is neither DATA nor PAD"
-    )
+    assert told[0]["problem"] == (f"at {frames[7][0]} a frame is neither DATA nor PAD")
     assert (told[0]["messages"], told[1]["problem"]) == (7, "")
     assert len(read(archive, "frames")) == 7 + told[1]["data_frames"] + told[1]["pad_frames"]
     content[frames[7][0] + 6] = 1
@@ -190,14 +188,16 @@ def test_what_is_missing_or_spoilt_is_told_and_the_rest_is_read(archive):
     assert SegmentReader(parts[1]).summary().to_pylist()[0]["problem"] == (
         "cannot be read: No such file or directory"
     )
-    assert recordings(archive).to_pylist()[0]["problem"] == f"no file for {own.SEGMENT}"
+    problem = recordings(archive).to_pylist()[0]["problem"]
+    assert problem == f"no segment file for position {own.SEGMENT}"
     assert end > own.SEGMENT
 
 
 def test_a_stop_within_a_frame_is_told(archive):
     frames, _ = own_archive(archive, stop=64)
     (segment,) = read(archive, "segments")
-    assert segment["problem"] == f"its last frame reaches over the stop position, to {frames[1][0]}"
+    end = frames[1][0]
+    assert segment["problem"] == f"the last frame extends beyond the stop position, to {end}"
 
 
 def test_a_damaged_catalog_has_a_row_for_the_damage(archive):
@@ -211,7 +211,7 @@ def test_a_damaged_catalog_has_a_row_for_the_damage(archive):
     first, second = recordings(archive).to_pylist()
     assert (first["recording_id"], first["problem"]) == (0, "")
     assert second["recording_id"] is None
-    assert "has length 1, which cannot be" in second["problem"]
+    assert "has the invalid length 1" in second["problem"]
     assert len(read(archive, "messages")) == 40
 
 
@@ -219,19 +219,19 @@ def test_small_windows_and_batches_tell_the_same(golden, monkeypatch):
     tables = ("frames", "messages", "segments")
     expected = [read(golden, table, payload="true") for table in tables]
     monkeypatch.setattr(segment_reader, "WINDOW_LENGTH", 2_048)
-    monkeypatch.setattr(segment_reader, "ROWS_A_WINDOW", 3)
-    monkeypatch.setattr(segment_reader, "PAYLOADS_A_BATCH", 1)
+    monkeypatch.setattr(segment_reader, "ROWS_PER_WINDOW", 3)
+    monkeypatch.setattr(segment_reader, "PAYLOAD_BYTES_PER_BATCH", 1)
     assert [read(golden, table, payload="true") for table in tables] == expected
 
 
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({}, "needs a path"),
-        ({"path": "gone"}, "gone: no such folder"),
+        ({}, "expected a path"),
+        ({"path": "gone"}, "gone: no such file or folder"),
         ({"path": ".", "table": "x"}, "table 'x'"),
         ({"path": ".", "ports": "1"}, "option 'ports'"),
-        ({"path": ".", "recordings": "1,-2"}, "'-2' is no recording id"),
+        ({"path": ".", "recordings": "1,-2"}, "'-2': expected a recording id"),
         ({"path": ".", "payload": "yes"}, "'yes': expected true or false"),
     ],
 )

@@ -29,7 +29,7 @@ from windtunnel.reports.analysis.sources.run_tables import (
 )
 
 
-def made_run(folder):
+def synthetic_run(folder):
     run = RunDir(folder / "run-s1")
     run.make()
     samples = np.zeros(3, dtype=COUNTER_SAMPLE)
@@ -54,7 +54,7 @@ def rows(batches):
 
 
 def test_counters_have_their_labels_and_a_reused_id_has_none(tmp_path):
-    told = rows(counters(made_run(tmp_path)))
+    told = rows(counters(synthetic_run(tmp_path)))
     assert [(row["host"], row["time_ns"], row["value"]) for row in told] == [
         ("a", 10, 0), ("a", 20, 64), ("a", 30, 128),
     ]  # fmt: skip
@@ -62,7 +62,7 @@ def test_counters_have_their_labels_and_a_reused_id_has_none(tmp_path):
 
 
 def test_the_ledger_tells_each_class_of_each_link(tmp_path):
-    (row,) = rows(ledger(made_run(tmp_path)))
+    (row,) = rows(ledger(synthetic_run(tmp_path)))
     assert (row["link"], row["frame_type"], row["received"], row["dropped"]) == (
         "a->b", "DATA", 10, 1,
     )  # fmt: skip
@@ -70,7 +70,7 @@ def test_the_ledger_tells_each_class_of_each_link(tmp_path):
 
 
 def test_decisions_are_told_by_name(tmp_path):
-    first, second = rows(decisions(made_run(tmp_path)))
+    first, second = rows(decisions(synthetic_run(tmp_path)))
     assert (first["action"], first["frame_type"], first["link"]) == ("drop", "DATA", "a->b")
     assert (first["position"], first["attempt"], first["is_timing_sensitive"]) == (4096, 1, False)
     assert (second["action"], second["frame_type"], second["link"]) == ("hold", "SM", "b->a")
@@ -84,7 +84,7 @@ def test_what_is_not_there_has_no_rows(tmp_path):
 
 
 def test_what_cannot_be_understood_is_named(tmp_path):
-    path = made_run(tmp_path)
+    path = synthetic_run(tmp_path)
     RunDir(path).ledger.write_text("{")
     with pytest.raises(RunTableError, match=r"ledger\.json"):
         rows(ledger(path))
@@ -117,8 +117,8 @@ def test_golden_log_buffers_end_where_the_publisher_ended(golden_set, tmp_path):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({}, "needs a path"),
-        ({"path": "gone"}, "gone: no such folder"),
+        ({}, "expected a path"),
+        ({"path": "gone"}, "gone: no such file or folder"),
         ({"port": "1"}, "option 'port'"),
         ({"paths": "x"}, "not a JSON list"),
     ],
@@ -131,7 +131,7 @@ def test_says_what_is_wrong_with_an_option(options, text):
 @pytest.mark.spark
 @pytest.mark.timeout(SPARK_LIMIT_S)
 def test_spark_reads_the_same_rows(spark, tmp_path):
-    path = made_run(tmp_path)
+    path = synthetic_run(tmp_path)
     log = tmp_path / "run-s1" / "hosts" / "a" / "logs" / "publications-4.logbuffer"
     log.parent.mkdir(parents=True)
     log.write_bytes(load("clean", "publication-4.logbuffer"))

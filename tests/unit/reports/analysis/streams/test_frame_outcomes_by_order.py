@@ -5,7 +5,8 @@ import pytest
 
 from tests.stand_ins import made_capture as made
 from tests.stand_ins import repaired_link
-from windtunnel.reports.analysis.analyze import AnalysisOptions, analyze
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.options import AnalysisOptions
 
 SEEDS = range(8)
 
@@ -14,7 +15,7 @@ def fates(folder, name, **captures):
     for point, content in captures.items():
         (folder / f"{point}.pcap").write_bytes(content)
     paths = [str(folder / f"{point}.pcap") for point in captures]
-    analyze(paths, wanted=AnalysisOptions(fates_to=folder / name))
+    analyze(paths, options=AnalysisOptions(outcomes_dir=folder / name))
     rows = pq.read_table(folder / name).to_pylist()
     return [each for each in rows if each["record_at"] is not None]
 
@@ -69,7 +70,9 @@ def told_of(folder, *packets):
     """Fates of frames in order, and the only row of flows."""
     begin = made.packet(made.START_NS - 1_000, made.setup())
     (folder / "made.pcap").write_bytes(made.pcap([begin, *packets]))
-    tables = analyze([str(folder / "made.pcap")], wanted=AnalysisOptions(fates_to=folder / "fates"))
+    tables = analyze(
+        [str(folder / "made.pcap")], options=AnalysisOptions(outcomes_dir=folder / "fates")
+    )
     rows = pq.read_table(folder / "fates").to_pylist()
     (flow,) = tables.flows.to_pylist()
     return [each["fate"] for each in rows if each["record_at"] is not None], flow

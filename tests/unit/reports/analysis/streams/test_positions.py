@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from windtunnel.reports.analysis.kernels import repair_kernel
-from windtunnel.reports.analysis.kernels.frame_outcome_kernel import TOLD
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EVENT_OUTCOME
 from windtunnel.reports.analysis.streams import positions
 from windtunnel.reports.analysis.streams.positions import PositionSamples
 
@@ -52,7 +52,7 @@ def test_samples_are_a_naive_walks(most, events, lengths):
             some = events[first : first + lengths[turn % len(lengths)]]
             times = np.arange(first, first + len(some), dtype=np.int64)
             kinds, flows, starts, ends = np.array(some, dtype=np.int64).T
-            told = np.zeros(len(some), dtype=TOLD)
+            told = np.zeros(len(some), dtype=EVENT_OUTCOME)
             told["high"], told["rebuilt"] = 2 * times, 3 * times
             made = SimpleNamespace(
                 times_ns=times, kinds=kinds, flow_of=flows, starts=starts, ends=ends

@@ -1,4 +1,4 @@
-"""Socket buffers against datagrams and windows."""
+"""Socket buffers against MTU and window."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What a new image is born with, under a whole driver: counters, metadata, delays, stamps."""
+"""Initial state of an image in a whole driver: counters, metadata, delays, timestamps."""
 
 import struct
 
@@ -43,7 +43,7 @@ def open_image(driver, more="", **fields):
 
 
 def record_of(driver, said):
-    images = driver.driver._parts.receiver.images
+    images = driver.driver._resources.receiver.images
     (found,) = [rec for rec in images if int(rec.correlation_id) == said.correlation_id]
     return found
 
@@ -75,7 +75,7 @@ def test_a_cubic_image_offers_ten_packets_first(tmp_path):
 def test_metadata_is_what_the_subscription_and_the_system_say(tmp_path):
     with open_lab(tmp_path) as driver:
         said = open_image(driver, "|rcv-wnd=100k|so-rcvbuf=200k|so-sndbuf=300k|reliable=false")
-        buffers = driver.driver._parts.system_buffers
+        buffers = driver.driver._resources.system_buffers
         log = LogBuffer.map(driver.driver.context.dir / f"images/{said.correlation_id}.logbuffer")
         fields = {
             descriptor.RECEIVER_WINDOW_LENGTH: 100 * 1024,

@@ -1,4 +1,4 @@
-"""A client refuses an image: what it is told, and what its publisher hears."""
+"""Rejection of an image: responses to the client and to its publisher."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Multi-destination subscriptions under a whole driver: places added, used and taken away."""
+"""Multi-destination subscriptions in a whole driver: destinations added, used and removed."""
 
 import pytest
 

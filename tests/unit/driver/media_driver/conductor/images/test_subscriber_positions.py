@@ -1,4 +1,4 @@
-"""Lists of readers against plain lists: bounds, removal in any order, the pool's end."""
+"""Position lists against plain lists: bounds, removal in any order, a full pool."""
 
 import numpy as np
 import pytest

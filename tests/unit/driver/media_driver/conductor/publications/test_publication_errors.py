@@ -1,4 +1,4 @@
-"""What a receiver has against a stream, as clients hear it."""
+"""Error frames of receivers as clients receive them."""
 
 from types import SimpleNamespace
 
@@ -22,13 +22,13 @@ class Desk:
 
     def __init__(self):
         self.ring = error_frames.make_error_frames()
-        self.told, self.recorded = [], []
-        parts = SimpleNamespace(
+        self.responses, self.recorded = [], []
+        resources = SimpleNamespace(
             sender=SimpleNamespace(error_frames=self.ring),
-            clients=SimpleNamespace(tell=self.told.append),
+            clients=SimpleNamespace(transmit=self.responses.append),
             record_error=lambda code, text: self.recorded.append((code, text)),
         )
-        self.errors = PublicationErrors(parts, {3: PUBLICATION}.get)
+        self.errors = PublicationErrors(resources, {3: PUBLICATION}.get)
 
     def hear(self, frame, source, slot=3, destination=-1):
         name = np.zeros(28, np.uint8)
@@ -55,7 +55,7 @@ def frame(text=b"not wanted", flags=HAS_TAG, tag=77, receiver_id=-9):
 def test_clients_hear_who_refused_what_and_why(source):
     desk = Desk()
     desk.hear(frame(), source, destination=5)
-    assert desk.told == [
+    assert desk.responses == [
         PublicationError(PUBLICATION, 5, 4711, 10, -9, 77, source.host, 40_777, 13, "not wanted")
     ]
     ((code, text),) = desk.recorded
@@ -68,7 +68,7 @@ def test_the_payload_is_that_of_the_reference():
     """Spec 13.5: 78 bytes for this text, the tag of a receiver without one is -1."""
     desk = Desk()
     desk.hear(frame(flags=0, receiver_id=1), SocketAddress("127.0.0.1", 40_777))
-    payload = desk.told[0].encode()
+    payload = desk.responses[0].encode()
     assert len(payload) == 78
     assert payload[32:40] == b"\xff" * 8
     assert payload[40:60] == bytes.fromhex("0100499f7f000001") + bytes(12)
@@ -77,7 +77,7 @@ def test_the_payload_is_that_of_the_reference():
 def test_the_longest_text_and_any_bytes_become_text():
     desk = Desk()
     desk.hear(frame(bytes(range(256)) * 3 + b"x" * 255), SocketAddress("127.0.0.1", 1))
-    message = desk.told[0].message
+    message = desk.responses[0].message
     assert message.startswith("".join(map(chr, range(128))))
     assert message.endswith("x" * 255)
 
@@ -85,7 +85,7 @@ def test_the_longest_text_and_any_bytes_become_text():
 def test_a_publication_that_is_gone_is_not_spoken_of():
     desk = Desk()
     desk.hear(frame(), SocketAddress("127.0.0.1", 1), slot=4)
-    assert desk.told == desk.recorded == []
+    assert desk.responses == desk.recorded == []
 
 
 def test_each_slot_is_given_back():
@@ -95,7 +95,9 @@ def test_each_slot_is_given_back():
         for number in range(2 * error_frames.SLOTS)
     ]
     assert places == list(range(error_frames.SLOTS)) * 2
-    assert [item.message for item in desk.told] == [str(n) for n in range(2 * error_frames.SLOTS)]
+    assert [item.message for item in desk.responses] == [
+        str(n) for n in range(2 * error_frames.SLOTS)
+    ]
 
 
 def test_a_frame_longer_than_a_slot_finds_no_place():

@@ -1,5 +1,6 @@
-"""How far publishers may write: limits over a whole life of positions, for both kinds."""
+"""Publication limits over many positions, for network and IPC."""
 
+import struct
 import types
 
 import numpy as np
@@ -19,6 +20,8 @@ from windtunnel.driver.media_driver.sender import network_publication, sender_st
 
 TERM, BITS = 65_536, 16
 META_AT = 3 * TERM
+METADATA_LENGTH = 512
+"""Of those, the fields in use."""
 WINDOW = TERM // 2
 PUB_POS, PUB_LMT, SND_POS, FIRST_READER = 0, 1, 2, 3
 
@@ -196,3 +199,29 @@ def test_no_position_that_a_reader_writes_spoils_the_file_around_the_log(kind, p
     limits.put(SND_POS, 2**62)
     limits.update(3)
     assert np.array_equal(limits.log[META_AT + 128 :], surroundings.meta)
+
+
+def naive_produced(initial_term_id, term_id, offset):
+    terms = (term_id - initial_term_id + 2**31) % 2**32 - 2**31
+    return max(0, terms * TERM + min(offset, TERM))
+
+
+@given(
+    st.integers(-(2**31), 2**31 - 1),
+    st.integers(-(2**31), 2**31 - 1),
+    st.integers(0, 2**32 - 1),
+    st.binary(min_size=METADATA_LENGTH, max_size=METADATA_LENGTH),
+)
+def test_only_the_tails_and_their_count_are_taken_from_metadata_that_clients_may_write(
+    initial_term_id, term_id, offset, garbage
+):
+    limits = Limits()
+    limits.rec.initial_term_id = initial_term_id
+    limits.log[META_AT : META_AT + METADATA_LENGTH] = np.frombuffer(garbage, np.uint8)
+    (count,) = struct.unpack_from("<i", garbage, descriptor.ACTIVE_TERM_COUNT)
+    tail = np.int64((term_id << 32) | offset)
+    at = META_AT + 8 * (count % 3)
+    limits.log[at : at + 8] = np.frombuffer(tail.tobytes(), np.uint8)
+    limits.update()
+    produced = int(counters.get(limits.values, PUB_POS))
+    assert produced == naive_produced(initial_term_id, term_id, offset)

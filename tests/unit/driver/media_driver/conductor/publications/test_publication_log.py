@@ -1,5 +1,8 @@
-"""The logs of local publications: where they start, and how they go."""
+"""Logs of local publications: start positions, overwritten metadata, and deletion."""
 
+from itertools import pairwise
+
+import numpy as np
 import pytest
 
 from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, TO_PEER, patient_lab
@@ -11,9 +14,61 @@ from windtunnel.driver.command.publication import (
     RemovePublication,
 )
 from windtunnel.driver.command.response import ErrorResponse
+from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.media_driver.agent import system_counters
 
 IPC = "aeron:ipc?term-length=64k"
+GARBAGE = b"\xff\x7f" * 24
+
+
+def files_after_each_turn(driver, count):
+    """Remove IPC publications at once. Returns how many logs are left after each turn."""
+    added = [driver.add(AddExclusivePublication, IPC)[0] for _ in range(count)]
+    for registration_id in added:
+        driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
+    left = [len(driver.logs())]
+    while left[-1] > 0 and len(left) < 200:
+        driver.turn(1, 50 * MS)
+        left.append(len(driver.logs()))
+    return left
+
+
+@pytest.mark.parametrize(("limit", "expected"), [(None, [5]), (1, [1] * 5), (2, [2, 2, 1])])
+def test_no_more_logs_are_freed_in_a_duty_cycle_than_the_limit(tmp_path, limit, expected):
+    with patient_lab(tmp_path / "aeron", resource_free_limit=limit) as driver:
+        mapped = driver.value(system_counters.BYTES_CURRENTLY_MAPPED)
+        left = files_after_each_turn(driver, 5)
+        assert [before - after for before, after in pairwise(left) if before != after] == expected
+        assert driver.value(system_counters.BYTES_CURRENTLY_MAPPED) == mapped
+
+
+def test_a_driver_that_ends_frees_the_logs_that_had_to_wait(tmp_path):
+    with patient_lab(tmp_path / "aeron", resource_free_limit=1) as driver:
+        added = [driver.add(AddExclusivePublication, IPC)[0] for _ in range(5)]
+        for registration_id in added:
+            driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
+        while len(driver.logs()) == 5:
+            driver.turn(1, 50 * MS)
+        assert len(driver.logs()) == 4
+    assert driver.logs() == []
+
+
+@pytest.mark.parametrize("channel", [IPC, TO_PEER])
+@pytest.mark.parametrize("kind", [AddPublication, AddExclusivePublication])
+def test_a_client_that_overwrites_the_metadata_does_not_move_the_end_of_the_stream(
+    driver, channel, kind
+):
+    registration_id, said = driver.add(kind, channel)
+    log = driver.open_log(said[-1].log_file_name)
+    at = log.meta_at + descriptor.CORRELATION_ID
+    end = driver.publish(log, 3 * 1024)
+    log.log[at : at + len(GARBAGE)] = np.frombuffer(GARBAGE, np.uint8)
+    driver.run_for(3 * SECOND)
+    (pub_pos,) = [item.value for item in driver.made() if item.label.startswith("pub-pos")]
+    assert pub_pos == end
+    driver.ask(RemovePublication(driver.client, driver.next_id(), registration_id))
+    driver.run_for(2 * SECOND)
+    assert descriptor.end_of_stream_position_acquire(log.log, log.meta_at) == end
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Multi-destination publications under a whole driver: commands, counters, and who hears what."""
+"""Multi-destination publications in a whole driver: commands, counters and receivers."""
 
 import struct
 import time
@@ -184,7 +184,7 @@ def test_removing_what_is_not_there_succeeds(driver, kind, what):
 
 def test_there_is_a_most_of_destinations(driver):
     publication_id, _ = publish(driver)
-    endpoints, slot = driver.driver.conductor.resources.send_endpoints, 0
+    endpoints, slot = driver.driver.conductor.components.send_endpoints, 0
     for number in range(destination_tracker.DESTINATIONS_MAX):
         add(driver, publication_id, f"aeron:udp?endpoint=10.0.0.2:{1 + number}")
     _, (said,) = ask(driver, AddDestination, publication_id, HERE)
@@ -194,7 +194,7 @@ def test_there_is_a_most_of_destinations(driver):
 
 def watched(driver):
     """How many names are looked up again when nothing is heard from them."""
-    return len(driver.driver.conductor.resources.reresolution._watched)
+    return len(driver.driver.conductor.components.reresolution._watched)
 
 
 def test_a_channel_that_is_closed_has_no_names_any_more(driver):
@@ -229,7 +229,7 @@ def test_a_name_without_an_address_becomes_a_destination_when_it_has_one(driver)
 
 def test_a_plain_channel_whose_peer_is_silent_follows_its_name(driver):
     publish(driver, "aeron:udp?endpoint=far:40456|term-length=64k")
-    endpoint = driver.driver.conductor.resources.send_endpoints.by_slot(0)
+    endpoint = driver.driver.conductor.components.send_endpoints.by_slot(0)
     index = -2 - endpoint.fd
     before = bytes(bytearray(driver.links.mailboxes[index].peer))
     driver.run_for(4 * SECOND)
@@ -325,7 +325,7 @@ def test_a_channel_that_asks_for_it_sends_the_time_in_its_frames(driver):
     _, ready = publish(driver, f"{OUTSIDE}|term-length=64k|channel-snd-ts-offset=reserved")
     log = driver.open_log(ready.log_file_name)
     term_id = log.initial_term_id
-    local = driver.driver.conductor.resources.send_endpoints.by_slot(0).sockets.frames.local
+    local = driver.driver.conductor.components.send_endpoints.by_slot(0).sockets.frames.local
     status = wire.pack(
         "status_message", 36, 0, 0, wire.SM, ready.session_id, 1001, term_id, 0, 4096, 9
     )
@@ -344,7 +344,7 @@ def test_a_plain_subscription_that_responses_are_asked_for_on_hears_one_session_
     """Whoever names it must know; what the receiver looks out for follows it, and goes with it."""
     response, _ = subscribe(driver, HERE)
     _, ready = publish(driver, f"{OUTSIDE}|term-length=64k|response-correlation-id={response}")
-    resources = driver.driver.conductor.resources
+    resources = driver.driver.conductor.components
     (endpoint,) = resources.receive_endpoints
     assert dict(endpoint.interests) == {(1001, None): 1}
     local = resources.send_endpoints.by_slot(0).sockets.frames.local
@@ -353,4 +353,4 @@ def test_a_plain_subscription_that_responses_are_asked_for_on_hears_one_session_
     assert dict(endpoint.interests) == {(1001, 4242): 1}
     driver.ask(RemoveSubscription(driver.client, driver.next_id(), response))
     driver.turn(3)
-    assert not driver.driver.conductor._parts.receiver.interests.used.any()
+    assert not driver.driver.conductor._resources.receiver.interests.used.any()

@@ -49,3 +49,20 @@ def test_a_publication_does_not_wait_for_the_receivers_of_the_one_that_used_its_
     driver.turn(10)
     assert driver.named("fc-receivers").value == 1
     assert driver.named("snd-lmt").value == 8192
+
+
+@pytest.mark.parametrize(
+    ("settings", "expected"),
+    [
+        ({}, 64),
+        ({"udp_offload": False}, 4),
+        ({"messages_per_send_max": 4}, 4),
+        ({"messages_per_send_max": 16}, 16),
+        ({"messages_per_send_max": 1, "udp_offload": False}, 1),
+    ],
+)
+def test_an_explicit_number_of_messages_per_send_is_taken_as_it_is(tmp_path, settings, expected):
+    with patient_lab(tmp_path / "aeron", **settings) as driver:
+        publish(driver)
+        record = driver.driver.conductor._resources.sender.publications[0]
+        assert record.max_messages_per_send == expected

@@ -1,4 +1,4 @@
-"""Session ids: a running number that steps over what is reserved or taken."""
+"""Session ids: a sequence that skips reserved and used ids."""
 
 from random import Random
 

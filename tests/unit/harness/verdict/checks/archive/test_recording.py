@@ -1,16 +1,16 @@
-"""Recordings: a byte that is wrong, missing or too many is named, and so is a word not kept."""
+"""Recordings: wrong, missing and extra bytes are reported, and so are false reports."""
 
 import shutil
 from dataclasses import asdict, replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_recording import SEGMENT, MadeRecordings
-from tests.unit.harness.verdict.made_run import SESSION_ID, TERM_LENGTH, TRAFFIC, make_run
+from tests.unit.harness.verdict.synthetic_recording import SEGMENT, SyntheticRecordings
+from tests.unit.harness.verdict.synthetic_run import SESSION_ID, TERM_LENGTH, TRAFFIC, make_run
 from windtunnel.harness.artifact.host.application import Part, SubscriberFacts
 from windtunnel.harness.artifact.host.recording import Recorded, RecorderFacts
 from windtunnel.harness.artifact.middlebox.frame_class import PAD
-from windtunnel.harness.scenario.schema.archive import DISK_OTHERS_BYTES
+from windtunnel.harness.scenario.schema.archive import DISK_RESERVE_BYTES
 from windtunnel.harness.scenario.schema.host_event import EventCase
 from windtunnel.harness.verdict.checks.archive.recording import recording_equals_published
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -23,18 +23,18 @@ KILL = EventCase(
 
 @pytest.fixture
 def made(tmp_path):
-    return MadeRecordings(make_run(tmp_path))
+    return SyntheticRecordings(make_run(tmp_path))
 
 
 def look(path):
-    """The one finding about the made run."""
+    """Return the only finding about the synthetic run."""
     evidence = Evidence(path)
     (finding,) = recording_equals_published(evidence, list(evidence.case.traffic))
     return finding
 
 
 def judged(made, *spoilt):
-    """What comes of the archive once some bytes of it were overwritten."""
+    """Return the finding after some bytes of the archive were overwritten."""
     path = made.write()
     for each in spoilt:
         made.spoil(*each)
@@ -61,7 +61,7 @@ def test_what_nobody_records_is_not_looked_at(tmp_path):
 
 @pytest.mark.parametrize("frame", [0, 7, -1])
 @pytest.mark.parametrize("byte", [0, 4, 5, 6, 8, 12, 16, 20, 24, 31, 32])
-def test_a_wrong_byte_of_a_frame_fails_it_for_good(made, frame, byte):
+def test_a_wrong_byte_of_a_frame_fails_conclusively(made, frame, byte):
     position = made.frame_starts[frame]
     finding = judged(made, (0, position + byte))
     assert finding.outcome is Outcome.FAIL
@@ -81,7 +81,7 @@ def test_a_byte_behind_the_stop_fails_it(made):
     end = made.run.log.end_position
     finding = judged(made, (0, end + 5))
     assert finding.outcome is Outcome.FAIL
-    assert f"goes on behind the stop at {end}" in finding.text
+    assert f"behind the stop position {end}" in finding.text
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_a_byte_behind_the_stop_fails_it(made):
         ("term_buffer_length", 2 * TERM_LENGTH, "term length"),
         ("mtu_length", 4096, "mtu 4096"),
         ("stream_id", 77, "0 recordings"),
-        ("segment_file_length", 3, "cannot be read"),
+        ("segment_file_length", 3, "is unreadable"),
         ("stop_position", -1, "has not stopped"),
     ],
 )
@@ -104,7 +104,7 @@ def test_an_entry_of_the_catalog_that_is_wrong_fails_it(made, field, value, said
 
 
 def stops_early(made, **of_reader):
-    """The finding on a recording that lacks three frames, beside a reader with some facts."""
+    """Return the finding on a recording without its last three frames, with a subscriber."""
     made.stretches = [(0, made.frame_starts[-3])]
     path = made.write()
     document = made.run.folder.host("b").subscriber(TRAFFIC).document
@@ -116,15 +116,15 @@ def stops_early(made, **of_reader):
     return finding
 
 
-def test_a_recording_that_stops_though_its_image_lived_on_fails_it_for_good(made):
+def test_a_recording_that_stops_though_its_image_continued_fails_conclusively(made):
     finding = stops_early(made)
     early, end = made.frame_starts[-3], made.run.log.end_position
-    assert f"stops at {early}, the stream at {end}" in finding.text
+    assert f"stops at {early}, expected {end}" in finding.text
     assert finding.conclusive
 
 
 def test_a_recording_that_stops_early_fails_it_unless_the_host_was_too_slow(made):
-    """Its reader had no more of the image, or another one: the host may have lost that image."""
+    """Without a subscriber that read further, the host may have lost the image."""
     early, end = made.frame_starts[-3], made.run.log.end_position
     part = asdict(Part(SESSION_ID, 0, end, True, 0, 0))
     for facts in (
@@ -158,7 +158,7 @@ def test_a_recording_that_begins_late_fails_it(made):
 def test_a_stop_within_a_frame_fails_it(made):
     made.stretches = [(0, made.frame_starts[-1] + 32)]
     assert "stops at" in judged(made).text
-    assert "where no frame does" in judged(made).text
+    assert "which is no frame boundary" in judged(made).text
 
 
 def test_a_file_that_is_missing_or_too_short_fails_it(made):
@@ -167,13 +167,13 @@ def test_a_file_that_is_missing_or_too_short_fails_it(made):
     file.write_bytes(file.read_bytes()[:-1])
     assert f"has {SEGMENT - 1} bytes" in look(path).text
     file.unlink()
-    assert f"no file of the frames from position {SEGMENT}" in look(path).text
+    assert f"no segment file for position {SEGMENT}" in look(path).text
 
 
 def test_a_second_recording_needs_a_kill_of_the_archive(made):
     cut = made.frame_starts[40]
     made.stretches = [(0, cut), (cut, made.run.log.end_position)]
-    assert "2 recordings of the stream: expected one" in judged(made).text
+    assert "2 recordings of the stream: expected 1" in judged(made).text
     assert judged(killed(made)).outcome is Outcome.PASS
 
 
@@ -196,7 +196,7 @@ def test_a_kill_of_another_hosts_archive_excuses_nothing(made):
 def test_what_was_recorded_twice_fails_it(made):
     starts = made.frame_starts
     made.stretches = [(0, starts[40]), (starts[39], made.run.log.end_position)]
-    assert "though the one before it had everything up to" in judged(killed(made)).text
+    assert "the previous one already covers everything up to" in judged(killed(made)).text
 
 
 def test_a_copy_is_judged_by_the_files_of_its_own_host(made):
@@ -225,7 +225,7 @@ def test_what_the_archive_said_was_recorded_must_be_there(made):
     made.told = [Recorded(0, SESSION_ID, 0, starts[40], starts[41]), second]
     finding = judged(killed(made))
     assert finding.outcome is Outcome.FAIL
-    assert f"had said that it was recorded up to {starts[41]}" in finding.text
+    assert f"had reported position {starts[41]} as recorded" in finding.text
     assert finding.conclusive
 
 
@@ -233,11 +233,11 @@ def test_what_the_archive_said_was_recorded_must_be_there(made):
 def test_an_archive_that_says_other_than_its_catalog_fails_it(made, change):
     end = made.run.log.end_position
     made.told = [replace(Recorded(0, SESSION_ID, 0, end, 0), **change)]
-    assert "its archive said from" in judged(made).text
+    assert "the archive reported" in judged(made).text
 
 
 @pytest.mark.parametrize(("error", "conclusive"), [("Stopped", False), (None, True)])
-def test_who_was_ended_early_may_not_have_heard_of_the_stop(made, error, conclusive):
+def test_a_client_that_ended_early_may_not_have_received_the_stop(made, error, conclusive):
     made.error = error
     made.told = [Recorded(0, SESSION_ID, 0, -1, 64)]
     finding = judged(made)
@@ -245,21 +245,21 @@ def test_who_was_ended_early_may_not_have_heard_of_the_stop(made, error, conclus
 
 
 @pytest.mark.parametrize("spoilt", ["start", "byte"])
-def test_what_is_wrong_beside_that_stands(made, spoilt):
+def test_what_is_wrong_beside_that_is_conclusive(made, spoilt):
     made.error = "Stopped"
     made.told = [Recorded(0, SESSION_ID, 32 if spoilt == "start" else 0, -1, 64)]
     finding = judged(made, *([(0, 40)] if spoilt == "byte" else []))
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
 
 
-def test_a_recording_that_was_told_of_and_is_gone_fails_it(made):
+def test_a_recording_that_was_reported_and_is_missing_fails_it(made):
     end = made.run.log.end_position
     made.told = [Recorded(0, SESSION_ID, 0, end, end), Recorded(4, SESSION_ID, 0, 32, 32)]
-    assert "recording 4 was told of" in judged(made).text
+    assert "the archive reported recording 4" in judged(made).text
 
 
 @pytest.mark.parametrize("lost", ["archive.catalog", "archive", "recorder"])
-def test_without_evidence_nothing_is_said(made, lost):
+def test_missing_evidence_is_inconclusive(made, lost):
     path = made.write()
     files = made.run.folder.host("b")
     if lost == "recorder":
@@ -272,7 +272,7 @@ def test_without_evidence_nothing_is_said(made, lost):
     assert finding.outcome in (Outcome.INCONCLUSIVE, Outcome.HARNESS)
 
 
-def test_a_document_that_cannot_be_understood_is_our_own_defect(made):
+def test_a_document_that_cannot_be_understood_is_a_harness_defect(made):
     path = made.write()
     document = made.run.folder.host("b").recorder(TRAFFIC).document
     RecorderFacts(1, 2, 3, None, [{"what": 1}]).write(document)
@@ -289,7 +289,7 @@ def on_disk(made, disk_bytes):
 def test_a_recording_may_stop_where_its_disk_is_full(made):
     stop = made.frame_starts[-3]
     made.stretches = [(0, stop)]
-    finding = judged(on_disk(made, DISK_OTHERS_BYTES + stop - 1))
+    finding = judged(on_disk(made, DISK_RESERVE_BYTES + stop - 1))
     assert finding.outcome is Outcome.PASS, finding.text
     assert finding.text.endswith("until the disk was full")
 
@@ -297,14 +297,14 @@ def test_a_recording_may_stop_where_its_disk_is_full(made):
 def test_a_recording_that_stops_with_room_left_on_its_disk_fails_it(made):
     stop = made.frame_starts[-3]
     made.stretches = [(0, stop)]
-    finding = judged(on_disk(made, DISK_OTHERS_BYTES + stop))
+    finding = judged(on_disk(made, DISK_RESERVE_BYTES + stop))
     assert finding.outcome is Outcome.FAIL
-    assert f"stops at {stop}, the stream at" in finding.text
+    assert f"stops at {stop}, expected" in finding.text
 
 
 def test_what_a_full_disk_holds_behind_the_stop_fails_it(made):
     stop = made.frame_starts[-3]
     made.stretches = [(0, stop)]
-    finding = judged(on_disk(made, DISK_OTHERS_BYTES + 1), (0, stop + 7))
+    finding = judged(on_disk(made, DISK_RESERVE_BYTES + 1), (0, stop + 7))
     assert finding.outcome is Outcome.FAIL
-    assert "goes on behind the stop" in finding.text
+    assert "behind the stop position" in finding.text

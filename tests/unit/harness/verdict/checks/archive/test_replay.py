@@ -1,11 +1,11 @@
-"""Replays that end early: for good where their archive lived and their reader was still heard."""
+"""Replays that end early: conclusive if the archive ran on and the receiver acknowledged."""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_recording import descriptor
-from tests.unit.harness.verdict.made_run import (
+from tests.unit.harness.verdict.synthetic_recording import descriptor
+from tests.unit.harness.verdict.synthetic_run import (
     START_NS,
     STREAM_ID,
     TERM_LENGTH,
@@ -16,7 +16,7 @@ from tests.unit.harness.verdict.made_run import (
 from windtunnel.driver.archive.storage.catalog_writer import CatalogWriter
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.scenario.schema.host_event import EventCase
-from windtunnel.harness.verdict.checks.archive.replay import HEARD_NS, was_cut_short
+from windtunnel.harness.verdict.checks.archive.replay import ACKNOWLEDGED_NS, was_truncated
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_once
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
@@ -29,7 +29,7 @@ PAUSE = EventCase(
 
 
 class CutShort:
-    """The made run as a replay by an archive on host a, ended three frames before the recording."""
+    """The synthetic run as a replay by host a's archive, ended three frames early."""
 
     def __init__(self, run):
         self.run = run
@@ -48,7 +48,7 @@ class CutShort:
         self.told(heartbeat(self.early, 0xE0))
 
     def told(self, end):
-        """Let another heartbeat tell the end, or none."""
+        """Set the EOS flag on another heartbeat, or on none."""
         self._change(lambda sent: end if sent == self.end else sent)
         self.end = end
 
@@ -60,7 +60,7 @@ class CutShort:
             ]
 
     def slow(self, factor):
-        """Stretch the time that all of it took."""
+        """Extend the duration of the run."""
         for host, packets in self.run.packets.items():
             self.run.packets[host] = [
                 replace(each, time_ns=START_NS + int((each.time_ns - START_NS) * factor))
@@ -78,7 +78,7 @@ class CutShort:
 
     @property
     def is_found(self):
-        return was_cut_short(self.write(), self.run.traffic)
+        return was_truncated(self.write(), self.run.traffic)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def cut(tmp_path):
 
 
 @pytest.mark.parametrize("check", [delivered_once, positions_covered])
-def test_what_a_replay_lacks_that_its_archive_ended_fails_it_for_good(cut, check):
+def test_what_a_replay_lacks_that_its_archive_ended_fails_conclusively(cut, check):
     finding = check(cut.write(), cut.run.traffic)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True), finding.text
 
@@ -111,7 +111,7 @@ def test_a_replay_that_ends_with_its_recording_was_not(cut):
 
 
 @pytest.mark.parametrize("count", [0, 2])
-def test_of_none_or_several_recordings_nobody_knows_which(cut, count):
+def test_of_none_or_several_recordings_is_inconclusive(cut, count):
     cut.stops *= count
     assert not cut.is_found
 
@@ -138,15 +138,15 @@ def test_of_an_archive_that_nobody_tells_of_nothing_is_known(cut):
     assert not cut.is_found
 
 
-def test_what_befell_its_host_on_order_excuses_it(cut):
+def test_a_host_event_excuses_it(cut):
     cut.run.case = cut.run.case.model_copy(update={"events": (PAUSE,)})
     assert not cut.is_found
 
 
 @pytest.mark.parametrize(("slower", "is_found"), [(0.9, True), (1.1, False)])
 def test_a_replay_may_have_been_given_up_where_no_status_message_was_needed(cut, slower, is_found):
-    """So slow that its last second shows less than a window and a term of it."""
+    """The replay is so slow that its last second has less than a window and a term."""
     took_ns = max(each.time_ns for each in cut.run.packets["a"]) - START_NS
     needless_ns = took_ns * (WINDOW + TERM_LENGTH) / cut.early
-    cut.slow(slower * HEARD_NS / needless_ns)
+    cut.slow(slower * ACKNOWLEDGED_NS / needless_ns)
     assert cut.is_found == is_found

@@ -1,14 +1,14 @@
-"""Counters against captures: exact for what left, bounded for what came, lies named by number."""
+"""Counters against captures: exact for sent packets, bounded for received ones."""
 
 import json
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import (
+from tests.unit.harness.verdict.synthetic_run import (
     STEP_NS,
     TERM_LENGTH,
     TRAFFIC,
-    MadeRun,
+    SyntheticRun,
     heartbeat,
     make_run,
 )
@@ -22,7 +22,7 @@ SENT = ("a/0", "b/5", "b/7", "a/9")
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -45,11 +45,11 @@ def test_true_counters_are_a_pass_on_both_hosts(run):
 
 @pytest.mark.parametrize("lie", [-1, 1])
 @pytest.mark.parametrize("name", SENT)
-def test_a_lie_by_one_about_what_left_is_named(run, name, lie):
+def test_a_sent_count_off_by_one_is_reported(run, name, lie):
     run.values[name] += lie
     finding = by_host(run)[name[0]]
     assert finding.outcome is FAIL
-    assert f"says {run.values[name]}, the capture shows {run.values[name] - lie} " in finding.text
+    assert f"is {run.values[name]}, the capture shows {run.values[name] - lie} " in finding.text
 
 
 @pytest.mark.parametrize(("exit_code", "outcome"), [(-9, PASS), (-15, FAIL), (0, FAIL)])
@@ -65,7 +65,7 @@ def test_a_killed_driver_may_not_have_counted_its_last_word(run, name, exit_code
 
 
 @pytest.mark.parametrize("name", ["a/6", "a/8", "b/10", "b/1"])
-def test_more_than_ever_came_is_named(run, name):
+def test_more_than_ever_came_is_reported(run, name):
     run.values[name] += 1
     finding = by_host(run)[name[0]]
     assert finding.outcome is FAIL
@@ -74,7 +74,7 @@ def test_more_than_ever_came_is_named(run, name):
 
 
 @pytest.mark.parametrize("name", ["a/6", "a/8", "b/1"])
-def test_less_than_had_come_long_before_the_end_is_named(run, name):
+def test_less_than_had_come_long_before_the_end_is_reported(run, name):
     count = run.values[name]
     run.values[name] = 0
     assert by_host(run)[name[0]].outcome is FAIL
@@ -101,13 +101,13 @@ def test_datagrams_that_fell_off_a_full_socket_may_not_be_counted(run):
     assert by_host(run)["a"].outcome is FAIL
 
 
-def test_a_full_socket_excuses_no_lie_about_what_left(run):
+def test_a_full_socket_excuses_no_wrong_count_of_sent_packets(run):
     run.rcvbuf_errors["b"] = 30
     run.values["b/7"] -= 1
     assert by_host(run)["b"].outcome is FAIL
 
 
-def test_heartbeats_count_while_somebody_reads(run):
+def test_heartbeats_count_while_an_image_is_read(run):
     beats = [each for each in run.packets["b"] if each.kind == "HEARTBEAT"]
     first_told = min(each.time_ns for each in run.packets["b"] if each.kind == "SM")
     beats[0].time_ns = first_told + STEP_NS // 4
@@ -115,14 +115,14 @@ def test_heartbeats_count_while_somebody_reads(run):
     run.values["b/10"] = 0
     finding = by_host(run)["b"]
     assert finding.outcome is FAIL
-    assert "1 to 3 heartbeats for an image" in finding.text
+    assert "1 to 3 heartbeats for images" in finding.text
     run.values["b/10"] = 1
     assert by_host(run)["b"].outcome is PASS
 
 
 @pytest.mark.parametrize(("ahead", "outcome"), [(0, FAIL), (32, PASS)])
 def test_a_heartbeat_that_an_image_must_refuse_need_not_be_counted(run, ahead, outcome):
-    """Behind a PAD, when its reader stands still: the driver counts it as too far ahead."""
+    """After a PAD, with a stalled subscriber, the driver rejects it as too far ahead."""
     beats = [each for each in run.packets["b"] if each.kind == "HEARTBEAT"]
     told = min(
         (each for each in run.packets["b"] if each.kind == "SM"), key=lambda each: each.time_ns
@@ -144,7 +144,7 @@ def test_nothing_must_be_counted_once_the_reader_has_gone(run):
     assert findings[1].outcome is PASS
 
 
-def test_a_status_message_that_asks_for_a_setup_is_not_counted_as_sent(run):
+def test_a_status_message_that_requests_a_setup_is_not_counted_as_sent(run):
     for host in ("a", "b"):
         packet = next(each for each in run.packets[host] if each.kind == "SM")
         packet.payload = packet.payload[:5] + b"\x80" + packet.payload[6:]
@@ -155,7 +155,7 @@ def test_a_status_message_that_asks_for_a_setup_is_not_counted_as_sent(run):
 @pytest.mark.parametrize(
     "name", ["captures/b.pcap", "hosts/b/counters.json", "hosts/b/subscriber-one.json"]
 )
-def test_without_evidence_nothing_is_said(run, name):
+def test_missing_evidence_is_inconclusive(run, name):
     path = run.write()
     (path / name).unlink()
     findings = counters_agree_with_packets(Evidence(path), list(run.case.traffic))

@@ -1,10 +1,16 @@
-"""The judge of counters: positions rise, are backed by the wire, and end where the stream ends."""
+"""Position counters increase, agree with the capture, and end at the stream's end."""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import COUNTERS, STEP_NS, MadeRun, data_header, make_run
+from tests.unit.harness.verdict.synthetic_run import (
+    COUNTERS,
+    STEP_NS,
+    SyntheticRun,
+    data_header,
+    make_run,
+)
 from windtunnel.harness.artifact.middlebox import frame_class
 from windtunnel.harness.dissect.frames.layout import FLAG_UNFRAGMENTED
 from windtunnel.harness.verdict.checks.counters.positions import (
@@ -21,7 +27,7 @@ STREAM_CHECKS = [rcv_pos_reaches_end, rcv_pos_monotonic, rcv_hwm_from_wire]
 
 
 @pytest.fixture(params=[True, False], ids=["reliable", "unreliable"])
-def run(tmp_path, request) -> MadeRun:
+def run(tmp_path, request) -> SyntheticRun:
     return make_run(tmp_path, reliable=request.param)
 
 
@@ -34,12 +40,12 @@ def host_of(name):
 
 
 def samples_of(run, name):
-    """Indices of a counter's samples."""
+    """Return the indices of a counter's samples."""
     return [at for at, each in enumerate(run.samples[host_of(name)]) if each[1] == name]
 
 
 def change(run, name, at, value=None, later_ns=0):
-    """Overwrite the value of a counter's at-th sample, or stamp it later."""
+    """Change the value or the time of a counter's sample number `at`."""
     rows = run.samples[host_of(name)]
     index = samples_of(run, name)[at]
     time_ns, _, old = rows[index]
@@ -54,7 +60,7 @@ def test_sound_counters_are_a_pass(run, check):
 
 @pytest.mark.parametrize("name", POSITIONS)
 @pytest.mark.parametrize("lie", [-32, 32])
-def test_a_position_that_does_not_end_at_the_end_is_named(run, name, lie):
+def test_a_position_that_does_not_end_at_the_end_is_reported(run, name, lie):
     value = run.log.end_position + lie
     change(run, name, -1, value)
     finding = look(rcv_pos_reaches_end, run)
@@ -63,7 +69,7 @@ def test_a_position_that_does_not_end_at_the_end_is_named(run, name, lie):
 
 
 def forge(run, begins_bytes_before_end, ends_bytes_after_end):
-    """A frame that nobody sent comes after all that was, for a place around the end."""
+    """Let a forged frame arrive last, at a position near the end."""
     last = [each for each in run.packets["b"] if each.kind == "DATA"][-1]
     length = begins_bytes_before_end + ends_bytes_after_end
     begins = run.log.end_position - begins_bytes_before_end
@@ -74,7 +80,7 @@ def forge(run, begins_bytes_before_end, ends_bytes_after_end):
 
 @pytest.mark.parametrize("begins_bytes_before_end", [32, 2048])
 def test_rcv_hwm_may_end_where_a_frame_forged_across_the_end_did(run, begins_bytes_before_end):
-    """A receiver counts for rcv-hwm what has come, though its place is taken. As Aeron 1.53."""
+    """A receiver advances rcv-hwm even if the position is occupied. Source: Aeron 1.53."""
     forge(run, begins_bytes_before_end, 96)
     assert look(rcv_pos_reaches_end, run).outcome is Outcome.PASS
     change(run, "rcv-hwm", -1, run.log.end_position + 96)
@@ -89,7 +95,7 @@ def test_a_forged_frame_moves_the_end_of_no_other_position(run, name):
 
 
 @pytest.mark.parametrize(("begins", "ends"), [(0, 96), (-96, 192), (64, 0), (32, 64), (32, 128)])
-def test_rcv_hwm_beyond_the_end_is_named_unless_a_forged_frame_from_inside_ended_there(
+def test_rcv_hwm_beyond_the_end_is_reported_unless_a_forged_frame_from_inside_ended_there(
     run, begins, ends
 ):
     forge(run, begins, ends)
@@ -99,7 +105,7 @@ def test_rcv_hwm_beyond_the_end_is_named_unless_a_forged_frame_from_inside_ended
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
 
 
-def test_rcv_hwm_below_the_end_is_named_though_a_forged_frame_ended_there(run):
+def test_rcv_hwm_below_the_end_is_reported_though_a_forged_frame_ended_there(run):
     forge(run, 128, -64)
     value = run.log.end_position - 64
     change(run, "rcv-hwm", -1, value)
@@ -109,7 +115,7 @@ def test_rcv_hwm_below_the_end_is_named_though_a_forged_frame_ended_there(run):
 
 @pytest.mark.parametrize("check", STREAM_CHECKS)
 @pytest.mark.parametrize("name", ["rcv-hwm", "rcv-pos"])
-def test_without_samples_nobody_can_look(run, check, name):
+def test_missing_samples_is_inconclusive(run, check, name):
     run.samples["b"] = [each for each in run.samples["b"] if each[1] != name]
     finding = look(check, run)
     assert finding.outcome is Outcome.INCONCLUSIVE
@@ -118,7 +124,7 @@ def test_without_samples_nobody_can_look(run, check, name):
 
 @pytest.mark.parametrize("check", STREAM_CHECKS)
 @pytest.mark.parametrize("name", ["counters.bin", "counters.json"])
-def test_without_counters_nobody_can_look(run, check, name):
+def test_missing_counters_is_inconclusive(run, check, name):
     path = run.write()
     (path / "hosts/b" / name).unlink()
     finding = check(Evidence(path), run.traffic)
@@ -127,24 +133,24 @@ def test_without_counters_nobody_can_look(run, check, name):
 
 
 @pytest.mark.parametrize("name", ["rcv-hwm", "rcv-pos"])
-def test_a_counter_that_falls_is_named(run, name):
+def test_a_counter_that_falls_is_reported(run, name):
     before = run.samples["b"][samples_of(run, name)[49]][2]
     change(run, name, 50, before - 64)
     finding = look(rcv_pos_monotonic, run)
     assert finding.outcome is Outcome.FAIL
-    assert f"{name} falls at sample 50: {before - 64}" in finding.text
+    assert f"{name} decreases at sample 50: {before - 64}" in finding.text
 
 
 @pytest.mark.parametrize("name", ["rcv-hwm", "rcv-pos"])
-def test_a_counter_that_is_not_aligned_is_named(run, name):
+def test_a_counter_that_is_not_aligned_is_reported(run, name):
     value = run.samples["b"][samples_of(run, name)[50]][2] - 8
     change(run, name, 50, value)
     finding = look(rcv_pos_monotonic, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
-    assert "is no multiple of 32" in finding.text
+    assert "is not a multiple of 32" in finding.text
 
 
-def test_rcv_pos_ahead_of_all_that_arrived_is_named(run):
+def test_rcv_pos_ahead_of_all_that_arrived_is_reported(run):
     next_value = run.samples["b"][samples_of(run, "rcv-pos")[52]][2]
     change(run, "rcv-pos", 50, next_value)
     change(run, "rcv-pos", 51, next_value)
@@ -153,7 +159,7 @@ def test_rcv_pos_ahead_of_all_that_arrived_is_named(run):
     assert f"rcv-pos was {next_value} when" in finding.text
 
 
-def test_rcv_pos_that_passes_over_a_hole_of_a_reliable_stream_is_named(tmp_path):
+def test_rcv_pos_that_passes_over_a_gap_of_a_reliable_stream_is_reported(tmp_path):
     run = make_run(tmp_path)
     hole = run.decisions[3][12]
     hwm = next(row for row in run.samples["b"] if row[1] == "rcv-hwm" and row[2] > hole)
@@ -162,10 +168,10 @@ def test_rcv_pos_that_passes_over_a_hole_of_a_reliable_stream_is_named(tmp_path)
     rows.insert(at + 1, (hwm[0], "rcv-pos", hwm[2]))
     finding = look(rcv_pos_monotonic, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, hwm[2])
-    assert f"when the data was whole only up to {hole}" in finding.text
+    assert f"when the data was contiguous only up to {hole}" in finding.text
 
 
-def test_rcv_pos_ahead_of_rcv_hwm_is_named(run):
+def test_rcv_pos_ahead_of_rcv_hwm_is_reported(run):
     rows = run.samples["b"]
     hwm = samples_of(run, "rcv-hwm")
     stuck = rows[hwm[59]][2]
@@ -177,28 +183,28 @@ def test_rcv_pos_ahead_of_rcv_hwm_is_named(run):
 
 
 def test_a_value_read_late_in_a_pass_is_not_blamed(run):
-    """A pass stamps its start; a frame may still arrive before the counter is read."""
+    """A pass is timestamped at its start; a frame may arrive before the counter is read."""
     for name in ("rcv-hwm", "rcv-pos"):
         change(run, name, 50, later_ns=-STEP_NS // 2)
     assert look(rcv_pos_monotonic, run).outcome is Outcome.PASS
     assert look(rcv_hwm_from_wire, run).outcome is Outcome.PASS
 
 
-def test_rcv_hwm_ahead_of_the_wire_is_named(run):
+def test_rcv_hwm_ahead_of_the_wire_is_reported(run):
     later = run.samples["b"][samples_of(run, "rcv-hwm")[53]][2]
     for at in (50, 51, 52):
         change(run, "rcv-hwm", at, later)
     finding = look(rcv_hwm_from_wire, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, later)
-    assert f"rcv-hwm was {later} when the wire had shown only" in finding.text
+    assert f"rcv-hwm was {later} when frames had arrived only up to" in finding.text
 
 
-def test_rcv_hwm_that_ends_below_the_wire_is_named(run):
+def test_rcv_hwm_that_ends_below_the_wire_is_reported(run):
     value = run.log.end_position - 32
     change(run, "rcv-hwm", -1, value)
     finding = look(rcv_hwm_from_wire, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
-    assert f"the highest position on the wire is {run.log.end_position}" in finding.text
+    assert f"expected the highest arrived position {run.log.end_position}" in finding.text
 
 
 def test_a_heartbeat_alone_can_raise_what_the_wire_has_shown(tmp_path):
@@ -214,7 +220,7 @@ def test_a_heartbeat_alone_can_raise_what_the_wire_has_shown(tmp_path):
 
 
 @pytest.mark.parametrize("host", ["a", "b"])
-def test_an_invalid_packet_is_named(run, host):
+def test_an_invalid_packet_is_reported(run, host):
     run.values[f"{host}/14"] = 1
     findings = invalid_packets_zero(Evidence(run.write()), list(run.case.traffic))
     outcomes = {finding.about: finding.outcome for finding in findings}

@@ -1,15 +1,15 @@
-"""Invalid datagrams, over-runs and under-runs: what the capture shows is what must be counted."""
+"""Invalid datagrams, over-runs and under-runs are counted as the capture shows."""
 
 import struct
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_group import join, write
-from tests.unit.harness.verdict.made_run import (
+from tests.unit.harness.verdict.synthetic_group import join, write
+from tests.unit.harness.verdict.synthetic_run import (
     TERM_LENGTH,
-    MadeRun,
     Packet,
+    SyntheticRun,
     data_header,
     heartbeat,
     make_run,
@@ -28,7 +28,7 @@ DATA = 1
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -44,14 +44,14 @@ def runs(run):
 
 
 def middle(run, host="b"):
-    """A packet of the other host's, long after the stream began and long before its end."""
+    """Return a packet of the other host, well within the stream's lifetime."""
     other = "a" if host == "b" else "b"
     came = [each for each in run.packets[host] if each.source == other]
     return came[len(came) // 2]
 
 
 def arrive(run, payload: bytes, host="b") -> None:
-    """Let a datagram come that nobody has sent."""
+    """Let a forged datagram arrive."""
     near = middle(run, host)
     run.packets[host].append(
         Packet(near.time_ns + 1, near.source, host, near.ports, payload, near.kind)
@@ -65,7 +65,7 @@ def data(position: int, length: int = 64, version: int = 0) -> bytes:
 
 
 def told_position(packet) -> int:
-    """What a status message tells."""
+    """Return the position of a status message."""
     term_id, offset = struct.unpack_from("<ii", packet.payload, 16)
     return (term_id + 3) * TERM_LENGTH + offset
 
@@ -183,7 +183,7 @@ def test_what_was_acknowledged_a_moment_later_may_be_either(run, value, later_ns
 
 
 @pytest.mark.parametrize("check", [over_under_runs_counted, invalid_packets_counted])
-def test_without_the_receivers_capture_nothing_is_said(run, check):
+def test_missing_receivers_capture_is_inconclusive(run, check):
     path = run.write()
     run.folder.capture("b").unlink()
     found = check(Evidence(path), [run.traffic])
@@ -207,17 +207,17 @@ def test_what_others_asked_for_is_an_under_run_at_every_reader_that_had_it(run, 
 
 
 def test_two_publishers_of_one_image_are_looked_at_once(run, monkeypatch):
-    """Twins: what the second sends goes into the same image."""
+    """Two publishers: frames of the second one go into the same image."""
     arrive(run, data(0))
     run.values[UNDER_RUNS] = 1
     evidence = Evidence(run.write())
-    twins = run.traffic.model_copy(update={"from_hosts": ("a", "a2")})
-    case = run.case.model_copy(update={"traffic": (twins,)})
+    both = run.traffic.model_copy(update={"from_hosts": ("a", "a2")})
+    case = run.case.model_copy(update={"traffic": (both,)})
     wire, subscriber = evidence.wire(run.traffic), evidence.subscriber(run.traffic)
     monkeypatch.setattr(evidence, "case", case)
     monkeypatch.setattr(evidence, "wire", lambda traffic: wire)
     monkeypatch.setattr(evidence, "subscriber", lambda traffic: subscriber)
-    (finding,) = over_under_runs_counted(evidence, list(twins.flows)[:1])
+    (finding,) = over_under_runs_counted(evidence, list(both.flows)[:1])
     assert finding.outcome is Outcome.PASS
 
 

@@ -1,10 +1,10 @@
-"""The judge of deliveries says no to every way of delivering wrongly, and names the message."""
+"""The delivery checks detect every wrong delivery, and report the message."""
 
 import numpy as np
 import pytest
 
-from tests.unit.harness.verdict.made_loss import change, joined_at, let_arrive
-from tests.unit.harness.verdict.made_run import make_run
+from tests.unit.harness.verdict.synthetic_loss import change, joined_at, let_arrive
+from tests.unit.harness.verdict.synthetic_run import make_run
 from windtunnel.harness.verdict.checks.delivery.delivery import delivered_intact, delivered_once
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import Missing
@@ -30,7 +30,7 @@ def unreliable(tmp_path):
 
 
 def long_message(run, above=16):
-    """Index of a delivered message with more bytes than chance could make equal."""
+    """Return the index of a delivered message that is long enough to be unique."""
     return next(at for at, (_, data) in enumerate(run.messages) if at > 20 and len(data) > above)
 
 
@@ -40,32 +40,32 @@ def test_all_once_and_in_order_is_a_pass(reliable):
     assert f"{len(reliable.messages)} messages, 200000 bytes" in finding.text
 
 
-def test_a_flipped_byte_is_named(reliable):
+def test_a_flipped_byte_is_reported(reliable):
     at = long_message(reliable)
     position, data = reliable.messages[at]
     reliable.messages[at] = (position, data[:9] + bytes([data[9] ^ 0x10]) + data[10:])
     finding = once(reliable)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
     assert (finding.message, finding.byte_offset, finding.position) == (at, 9, position)
-    assert f"message {at} (ending at position {position}) is wrong from byte 9 on" in finding.text
+    assert f"message {at} (ending at position {position}) differs from byte 9 on" in finding.text
 
 
-def test_a_skipped_message_is_named(reliable):
+def test_a_skipped_message_is_reported(reliable):
     at = long_message(reliable)
     del reliable.messages[at]
     finding = once(reliable)
     assert (finding.outcome, finding.conclusive, finding.message) == (Outcome.FAIL, True, at)
-    assert f"message {at} is missing: message {at + 1} came in its place" in finding.text
+    assert f"message {at} is missing: message {at + 1} was delivered instead" in finding.text
 
 
-def test_a_message_delivered_twice_is_named(reliable):
+def test_a_message_delivered_twice_is_reported(reliable):
     at = long_message(reliable)
     reliable.messages.insert(at + 1, reliable.messages[at])
     finding = once(reliable)
     assert (finding.outcome, finding.message) == (Outcome.FAIL, at + 1)
 
 
-def test_two_messages_in_the_wrong_order_are_named(reliable):
+def test_two_messages_in_the_wrong_order_are_reported(reliable):
     at = long_message(reliable)
     order = reliable.messages
     order[at], order[at + 1] = order[at + 1], order[at]
@@ -73,24 +73,24 @@ def test_two_messages_in_the_wrong_order_are_named(reliable):
     assert (finding.outcome, finding.message) == (Outcome.FAIL, at)
 
 
-def test_a_message_that_is_cut_short_is_named(reliable):
+def test_a_message_that_is_cut_short_is_reported(reliable):
     at = long_message(reliable)
     position, data = reliable.messages[at]
     reliable.messages[at] = (position, data[:-1])
     finding = once(reliable)
     assert (finding.outcome, finding.message) == (Outcome.FAIL, at)
     assert finding.byte_offset == len(data) - 1
-    assert f"it has {len(data) - 1} bytes instead of {len(data)}" in finding.text
+    assert f"expected {len(data)} bytes, found {len(data) - 1}" in finding.text
 
 
-def test_one_message_too_many_is_named(reliable):
+def test_one_message_too_many_is_reported(reliable):
     count = len(reliable.messages)
     reliable.messages.append((reliable.messages[-1][0] + 64, b"more"))
     finding = once(reliable)
     assert (finding.outcome, finding.message, finding.conclusive) == (Outcome.FAIL, count, True)
 
 
-def test_messages_that_are_merely_late_fail_but_do_not_stand_against_a_broken_gate(reliable):
+def test_messages_that_are_merely_late_fail_but_are_excused_by_a_failed_gate(reliable):
     del reliable.messages[-5:]
     finding = once(reliable)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, False)
@@ -98,10 +98,10 @@ def test_messages_that_are_merely_late_fail_but_do_not_stand_against_a_broken_ga
     frames = reliable.log.frames
     first = frames[frames["message"] == finding.message][0]
     assert finding.position == first["position"]
-    assert "and all 4 after it never arrived" in finding.text
+    assert "and 4 after it never arrived" in finding.text
 
 
-def test_no_delivery_at_all_is_a_failure(reliable):
+def test_no_delivery_at_all_fails(reliable):
     reliable.messages.clear()
     finding = once(reliable)
     assert (finding.outcome, finding.message) == (Outcome.FAIL, 0)
@@ -109,7 +109,7 @@ def test_no_delivery_at_all_is_a_failure(reliable):
 
 @pytest.mark.parametrize("check", [delivered_once, delivered_intact])
 @pytest.mark.parametrize("name", ["index.bin", "messages.bin"])
-def test_without_deliveries_nobody_can_look(reliable, check, name):
+def test_missing_deliveries_is_inconclusive(reliable, check, name):
     path = reliable.write()
     (path / f"hosts/b/subscriber-one.{name}").unlink()
     finding = check(Evidence(path), reliable.traffic)
@@ -117,7 +117,7 @@ def test_without_deliveries_nobody_can_look(reliable, check, name):
     assert f"subscriber-one.{name}: is missing" in finding.text
 
 
-def test_an_index_that_tells_of_more_bytes_than_there_are_is_our_defect(reliable):
+def test_an_index_that_tells_of_more_bytes_than_there_are_is_a_harness_defect(reliable):
     path = reliable.write()
     file = path / "hosts/b/subscriber-one.messages.bin"
     file.write_bytes(file.read_bytes()[:-1])
@@ -132,7 +132,7 @@ def test_what_came_intact_of_an_unreliable_stream_is_a_pass(unreliable):
     assert finding.facts["damaged_on_link"] > 10
 
 
-def test_a_flipped_byte_of_an_unreliable_stream_is_named(unreliable):
+def test_a_flipped_byte_of_an_unreliable_stream_is_reported(unreliable):
     at = long_message(unreliable)
     position, data = unreliable.messages[at]
     unreliable.messages[at] = (position, data[:3] + bytes([data[3] ^ 1]) + data[4:])
@@ -141,7 +141,7 @@ def test_a_flipped_byte_of_an_unreliable_stream_is_named(unreliable):
     assert finding.position == position
 
 
-def test_a_message_from_nowhere_is_named(unreliable):
+def test_a_message_from_nowhere_is_reported(unreliable):
     position = unreliable.messages[30][0]
     unreliable.messages[30] = (position + 32, b"stray")
     finding = intact(unreliable)
@@ -149,14 +149,14 @@ def test_a_message_from_nowhere_is_named(unreliable):
 
 
 @pytest.mark.parametrize("earlier", [0, 7])
-def test_a_message_that_comes_again_is_named(unreliable, earlier):
+def test_a_message_that_is_delivered_again_is_reported(unreliable, earlier):
     unreliable.messages.insert(31, unreliable.messages[30 - earlier])
     finding = intact(unreliable)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
-    assert f"comes after one that ends at position {unreliable.messages[30][0]}" in finding.text
+    assert f"follows one that ends at position {unreliable.messages[30][0]}" in finding.text
 
 
-def test_a_message_of_the_wrong_length_is_named(unreliable):
+def test_a_message_of_the_wrong_length_is_reported(unreliable):
     at = long_message(unreliable)
     position, data = unreliable.messages[at]
     unreliable.messages[at] = (position, data + b"x")
@@ -169,10 +169,10 @@ def test_a_message_that_lost_no_frame_must_be_delivered(unreliable):
     finding = intact(unreliable)
     assert finding.outcome is Outcome.FAIL
     assert finding.message == unreliable.log.message_ends.tolist().index(position)
-    assert "lost no frame, yet was not delivered; 1 such messages" in finding.text
+    assert "lost no frame, but was not delivered; 1 such messages" in finding.text
 
 
-def test_a_message_that_the_weather_took_need_not_be_delivered(unreliable):
+def test_a_message_that_an_impairment_took_need_not_be_delivered(unreliable):
     unreliable.decisions.clear()
     finding = intact(unreliable)
     assert finding.outcome is Outcome.PASS
@@ -188,20 +188,20 @@ def test_a_message_that_came_in_its_turn_must_be_delivered(unreliable):
     assert finding.message == unreliable.log.frames["message"][index]
 
 
-def test_without_the_decision_log_nobody_can_say_what_was_lost(unreliable):
+def test_missing_decision_log_is_inconclusive(unreliable):
     path = unreliable.write()
     (path / "decisions.bin").unlink()
     finding = delivered_intact(Evidence(path), unreliable.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
 
 
-def test_who_was_there_first_may_not_join_late(unreliable):
+def test_a_subscriber_connected_first_may_not_join_late(unreliable):
     finding = delivered_intact(joined_at(unreliable, 20), unreliable.traffic)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, False)
-    assert "though it was there before" in finding.text
+    assert "connected before the publisher started" in finding.text
 
 
-def test_who_takes_up_the_next_image_may_join_late(unreliable):
+def test_a_subscriber_of_the_next_image_may_join_late(unreliable):
     evidence = joined_at(unreliable, 20)
     change(unreliable, rejoins=True)
     assert delivered_intact(evidence, unreliable.traffic).outcome is Outcome.PASS

@@ -1,11 +1,17 @@
-"""The end of a stream: told at the right place and time, and heard, or what is not is named."""
+"""The end of stream: signalled at the right position and time, and received."""
 
 import json
 import struct
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import STEP_NS, TRAFFIC, MadeRun, heartbeat, make_run
+from tests.unit.harness.verdict.synthetic_run import (
+    STEP_NS,
+    TRAFFIC,
+    SyntheticRun,
+    heartbeat,
+    make_run,
+)
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.verdict.checks.delivery.end_of_stream import eos_reaches_end
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -13,7 +19,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -27,18 +33,18 @@ def beats(run, host: str):
 
 
 def silence(run, host: str) -> None:
-    """Take the flag of the end from all heartbeats at a host."""
+    """Remove the EOS flag from all heartbeats at a host."""
     for each in beats(run, host):
         each.payload = each.payload[:5] + b"\xc0" + each.payload[6:]
 
 
 def say(run, **changes) -> None:
-    """Let the subscriber say something else of itself."""
+    """Change the subscriber's document."""
     document = run.folder.host("b").subscriber(TRAFFIC).document
     document.write_text(json.dumps({**json.loads(document.read_text()), **changes}))
 
 
-def test_an_end_that_was_told_and_heard_is_a_pass(run):
+def test_an_end_that_was_signalled_and_received_is_a_pass(run):
     finding = look(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"sent": 2, "arrived": 2, "end": run.log.end_position}
@@ -46,37 +52,37 @@ def test_an_end_that_was_told_and_heard_is_a_pass(run):
 
 
 @pytest.mark.parametrize("wrong", [-32, 32])
-def test_an_end_told_at_another_position_is_named(run, wrong):
+def test_an_end_signalled_at_another_position_is_reported(run, wrong):
     end = run.log.end_position
     beats(run, "a")[1].payload = heartbeat(end + wrong, 0xE0)
     finding = look(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, end + wrong)
-    assert f"told the end at position {end + wrong}, it is {end}" in finding.text
+    assert f"an EOS heartbeat has position {end + wrong}, expected {end}" in finding.text
 
 
-def test_an_end_told_before_all_is_sent_is_named(run):
+def test_an_end_signalled_before_all_is_sent_is_reported(run):
     last = [each for each in run.packets["a"] if each.kind == "DATA"][-1]
     beats(run, "a")[1].time_ns = last.time_ns - STEP_NS // 2
-    assert "before the last frame was sent" in look(run).text
+    assert "before the last data frame" in look(run).text
 
 
-def test_data_with_the_flag_of_the_end_is_named(run):
+def test_data_with_the_flag_of_the_end_is_reported(run):
     packet = [each for each in run.packets["a"] if each.kind == "DATA"][3]
     packet.payload = packet.payload[:5] + b"\xe0" + packet.payload[6:]
     finding = look(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.position == struct.unpack_from("<i", packet.payload, 8)[0]
-    assert "has the flag of the stream's end" in finding.text
+    assert "has the EOS flag" in finding.text
 
 
-def test_an_end_that_nobody_tells_is_named(run):
+def test_an_end_that_is_not_signalled_is_reported(run):
     silence(run, "a")
     finding = look(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, run.log.end_position)
-    assert "0 heartbeats told the end of the stream, which was to be told" in finding.text
+    assert "0 EOS heartbeats were sent, expected at least one" in finding.text
 
 
-def test_an_end_that_shall_not_be_told_is_kept(run):
+def test_an_end_that_must_not_be_signalled_passes(run):
     channel = run.traffic.channel + "|eos=false"
     assert look(run, channel=channel).outcome is Outcome.FAIL
     silence(run, "a")
@@ -87,17 +93,17 @@ def test_a_link_that_takes_every_heartbeat_says_nothing_of_the_subject(run):
     silence(run, "b")
     finding = look(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "the link took all 2 heartbeats" in finding.text
+    assert "the link dropped all 2 EOS heartbeats" in finding.text
 
 
 @pytest.mark.parametrize(
     ("changes", "text"),
     [
-        ({"eos_seen": False}, "saw no end of the stream"),
-        ({"end_position": 96}, "saw the end of the stream and stopped at 96"),
+        ({"eos_seen": False}, "did not see EOS"),
+        ({"end_position": 96}, "saw EOS and stopped at 96"),
     ],
 )
-def test_a_subscriber_that_does_not_get_there_is_named(run, changes, text):
+def test_a_subscriber_that_does_not_get_there_is_reported(run, changes, text):
     path = run.write()
     say(run, **changes)
     finding = eos_reaches_end(Evidence(path), run.traffic)
@@ -106,16 +112,16 @@ def test_a_subscriber_that_does_not_get_there_is_named(run, changes, text):
 
 
 @pytest.mark.parametrize(("host", "folder"), [("a", "publications"), ("b", "images")])
-def test_a_log_that_tells_another_end_is_named(run, host, folder):
+def test_a_log_with_another_end_is_reported(run, host, folder):
     run.logs[host][-4096 + 128] ^= 32
     finding = look(run)
     assert finding.outcome is Outcome.FAIL
-    assert f"the log in {folder} at {host} says that the stream ends at" in finding.text
+    assert f"the log in {folder} at {host} has end-of-stream position" in finding.text
 
 
 def test_without_logs_the_wire_is_enough_and_without_the_wire_nothing_is(run):
     path = run.write()
-    run.folder.host("b").held_logs.unlink()
+    run.folder.host("b").log_index.unlink()
     assert eos_reaches_end(Evidence(path), run.traffic).outcome is Outcome.PASS
     RunDir(path).capture("b").unlink()
     assert eos_reaches_end(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE

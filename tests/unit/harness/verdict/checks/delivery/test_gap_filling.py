@@ -1,9 +1,9 @@
-"""Filled gaps: their counter, and what lies beneath them."""
+"""Filled gaps: their counter, and the log bytes behind their headers."""
 
 import pytest
 
-from tests.unit.harness.verdict.made_loss import change, last_pad, let_arrive, lose
-from tests.unit.harness.verdict.made_run import STEP_NS, TERM_LENGTH, MadeRun, make_run
+from tests.unit.harness.verdict.synthetic_loss import change, last_pad, let_arrive, lose
+from tests.unit.harness.verdict.synthetic_run import STEP_NS, TERM_LENGTH, SyntheticRun, make_run
 from windtunnel.harness.artifact.middlebox.decision import DROP
 from windtunnel.harness.scenario.resolved.case import HostCase, LinkCase
 from windtunnel.harness.verdict.checks.delivery.gap_filling import (
@@ -17,7 +17,7 @@ FILLS = "b/23"
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path, reliable=False)
 
 
@@ -31,7 +31,7 @@ def empty(run):
 
 
 def last_fill(run) -> int:
-    """The position of the last padding that no publisher wrote."""
+    """Return the position of the last filled gap."""
     written = {int(row["position"]) for row in run.log.frames if int(row["frame_type"]) == 0}
     return max(
         position for position, header, _ in run.frames
@@ -46,7 +46,7 @@ def test_as_many_as_were_filled_are_a_pass(run):
 
 
 @pytest.mark.parametrize("more", [-1, 1])
-def test_another_count_is_named(run, more):
+def test_another_count_is_reported(run, more):
     run.values[FILLS] += more
     finding = counted(run)
     assert finding.outcome is Outcome.FAIL
@@ -106,13 +106,13 @@ def test_what_was_not_read_to_its_end_may_hold_more(run):
     assert finding.outcome is Outcome.PASS
 
 
-def test_nothing_lies_beneath_the_fills_of_a_sound_log(run):
+def test_no_frame_bytes_are_in_the_fills_of_a_sound_log(run):
     finding = empty(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["filled_gaps"] > 1
 
 
-def test_a_frame_beneath_its_padding_is_named(run):
+def test_a_frame_behind_its_padding_header_is_reported(run):
     position = last_fill(run)
     assert position > run.log.end_position - TERM_LENGTH
     run.logs["b"][run.in_log(position) + 40] = 7
@@ -131,7 +131,7 @@ def test_another_frame_that_the_padding_covers_may_have_come_later(run):
 
 
 @pytest.mark.parametrize("check", [counted, empty])
-def test_without_what_was_read_nothing_is_said(run, check):
+def test_missing_what_was_read_is_inconclusive(run, check):
     path = run.write()
     run.folder.host("b").subscriber(run.traffic.id).frames.unlink()
     run.write = lambda: path

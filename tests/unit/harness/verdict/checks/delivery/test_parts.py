@@ -1,6 +1,6 @@
-"""Streams in parts: a message too many, too few or wrong is named, and so is an end missed.
+"""Streams in parts: extra, missing and wrong messages are reported, and so is a missing end.
 
-So is an image that joined elsewhere than it had to, and one that came without need.
+So is an image that joined at a wrong position, and one that was not needed.
 """
 
 import struct
@@ -9,18 +9,18 @@ from dataclasses import asdict, replace
 import numpy as np
 import pytest
 
-from tests.unit.harness.verdict import made_run
-from tests.unit.harness.verdict.made_log import made_log
-from tests.unit.harness.verdict.made_run import SESSION_ID, TRAFFIC, MadeRun, make_run
+from tests.unit.harness.verdict import synthetic_run
+from tests.unit.harness.verdict.synthetic_log import synthetic_log
+from tests.unit.harness.verdict.synthetic_run import SESSION_ID, TRAFFIC, SyntheticRun, make_run
 from windtunnel.harness.artifact.host.application import Part, PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.delivery import DELIVERY
-from windtunnel.harness.artifact.host.held_log import (
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.artifact.host.log_index import (
     PUBLICATIONS,
-    HeldLog,
-    read_held_logs,
-    write_held_logs,
+    LogFacts,
+    read_log_index,
+    write_log_index,
 )
-from windtunnel.harness.artifact.host.host_event import HappenedEvent, write_happened
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run.plan import message_bytes
 from windtunnel.harness.scenario.schema.host_event import EventCase
@@ -30,16 +30,16 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 OTHER = 77
 PLACE_AT, SESSION_AT, SETUP_TERM_ID_AT = 8, 12, 24
-"""Offsets within a frame: of its term offset, of its session id, and of a SETUP's active term."""
+"""Offsets within a frame: of the term offset, the session id, and a SETUP's active term id."""
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path, drops=False)
 
 
 class Story:
-    """What a subscriber saw: its parts, and the messages that they brought."""
+    """The facts of a subscriber: its parts, and their messages."""
 
     def __init__(self, run):
         self.run, self.parts, self.rows, self.bytes = run, [], [], []
@@ -49,9 +49,9 @@ class Story:
         self.dead_log_end = 0
 
     def part(self, first, last, *, session=SESSION_ID, eos=False, join=None):
-        """An image that brought the messages from first to last, the latter left out."""
+        """Add an image that delivered the messages from first to last, the latter excluded."""
         join = self.begins[first] if join is None else join
-        self.run.now_ns += made_run.STEP_NS
+        self.run.now_ns += synthetic_run.STEP_NS
         now_ns = self.run.now_ns
         self.parts.append(Part(session, join, self.ends[last - 1], eos, now_ns, now_ns + 1))
         for index in range(first, last):
@@ -59,17 +59,17 @@ class Story:
         return self
 
     def setup(self, position, session=SESSION_ID):
-        """The sender says where it stands."""
-        frame = bytearray(made_run.setup_frame())
-        term_id, term_offset = made_run.place(position)
+        """Add a SETUP with the sender's position."""
+        frame = bytearray(synthetic_run.setup_frame())
+        term_id, term_offset = synthetic_run.place(position)
         struct.pack_into("<ii", frame, PLACE_AT, term_offset, session)
         struct.pack_into("<i", frame, SETUP_TERM_ID_AT, term_id)
         self.run.send("a", bytes(frame), "SETUP")
         return self
 
-    def befalls(self, action="kill", process="driver", host="b"):
-        """Something befalls a host, now."""
-        name, now_ns = f"event-{len(self.happened)}", self.run.now_ns + made_run.STEP_NS // 2
+    def add_host_event(self, action="kill", process="driver", host="b"):
+        """Add a host event at the current time."""
+        name, now_ns = f"event-{len(self.happened)}", self.run.now_ns + synthetic_run.STEP_NS // 2
         event = EventCase(
             id=name,
             host=host,
@@ -81,11 +81,11 @@ class Story:
         )
         events = (*self.run.case.events, event)
         self.run.case = self.run.case.model_copy(update={"events": events})
-        self.happened.append(HappenedEvent(name, host, action, [process], now_ns, now_ns + 1))
+        self.happened.append(AppliedEvent(name, host, action, [process], now_ns, now_ns + 1))
         return self
 
-    def dead_session(self, sent, written=None):
-        """Another session, killed: so many messages left its host, and lie in its log if told."""
+    def killed_session(self, sent, written=None):
+        """Add another session that was killed after some messages, with its log if `told`."""
         self.setup(0, OTHER)
         end = self.ends[sent - 1]
         for index in np.flatnonzero(self.run.log.frames["position"] < end).tolist():
@@ -95,19 +95,19 @@ class Story:
         self.dead_log_end = 0 if written is None else self.ends[written - 1]
         return self
 
-    def _write_dead_log(self):
+    def _write_killed_log(self):
         files = self.run.folder.host("a")
-        log = made_log(
+        log = synthetic_log(
             [],
             end=self.dead_log_end,
-            term_length=made_run.TERM_LENGTH,
-            initial_term_id=made_run.INITIAL_TERM_ID,
+            term_length=synthetic_run.TERM_LENGTH,
+            initial_term_id=synthetic_run.INITIAL_TERM_ID,
             session_id=OTHER,
-            stream_id=made_run.STREAM_ID,
+            stream_id=synthetic_run.STREAM_ID,
         )
         files.log_buffer(PUBLICATIONS, 4).write_bytes(log.tobytes())
-        held = [*read_held_logs(files.held_logs), HeldLog(PUBLICATIONS, 4, len(log), "")]
-        write_held_logs(files.held_logs, held)
+        held = [*read_log_index(files.log_index), LogFacts(PUBLICATIONS, 4, len(log), "")]
+        write_log_index(files.log_index, held)
 
     def bring(self, index, session=SESSION_ID, at=None):
         plan = self.run.plan
@@ -120,9 +120,9 @@ class Story:
 
     def judge(self, publisher_session=SESSION_ID):
         path = self.run.write()
-        write_happened(self.run.folder.host_events, self.happened)
+        write_applied_events(self.run.folder.host_events, self.happened)
         if self.dead_log_end:
-            self._write_dead_log()
+            self._write_killed_log()
         files = self.run.folder.host("b").subscriber(TRAFFIC)
         write_records(files.index, np.array(self.rows, dtype=DELIVERY))
         files.messages.write_bytes(b"".join(self.bytes))
@@ -151,20 +151,20 @@ def test_one_part_from_beginning_to_end_is_a_pass(story, count):
 
 
 def test_what_lies_between_two_images_may_be_gone(story, count):
-    story.part(0, 10).befalls().setup(story.begins[15])
+    story.part(0, 10).add_host_event().setup(story.begins[15])
     finding = story.part(15, count, eos=True).judge()
     assert finding.outcome is Outcome.PASS, finding.text
 
 
 def test_an_image_that_joins_inside_a_message_brings_the_next(story, count):
     join = story.begins[15] + 32
-    story.part(0, 10).befalls().setup(join)
+    story.part(0, 10).add_host_event().setup(join)
     finding = story.part(16, count, eos=True, join=join).judge()
     assert finding.outcome is Outcome.PASS, finding.text
 
 
 def test_sessions_may_come_at_the_same_time(story, count):
-    story.dead_session(10).part(0, 10, session=OTHER, eos=True).part(0, count, eos=True)
+    story.killed_session(10).part(0, 10, session=OTHER, eos=True).part(0, count, eos=True)
     middle = story.rows.pop(9), story.bytes.pop(9)
     story.rows.insert(20, middle[0])
     story.bytes.insert(20, middle[1])
@@ -179,58 +179,60 @@ def fail(finding, word, *, conclusive):
     assert finding.conclusive is conclusive
 
 
-def test_a_message_that_was_left_out_is_named(story, count):
+def test_a_message_that_was_left_out_is_reported(story, count):
     story.part(0, 10).part(15, count, eos=True)
     del story.rows[12], story.bytes[12]
     fail(story.judge(), "expected message 17", conclusive=True)
 
 
-def test_a_message_that_came_twice_is_named(story, count):
+def test_a_message_that_was_delivered_twice_is_reported(story, count):
     story.part(0, 10).part(15, count, eos=True).bring(9, at=10)
     fail(story.judge(), "expected message 15", conclusive=True)
 
 
-def test_one_message_too_few_at_the_end_is_named(story, count):
+def test_one_message_too_few_at_the_end_is_reported(story, count):
     story.part(0, count, eos=True)
     del story.rows[-1], story.bytes[-1]
-    fail(story.judge(), f"were to bring {count}", conclusive=True)
+    fail(story.judge(), f"expected {count} messages of its images", conclusive=True)
 
 
-def test_an_image_that_goes_back_is_named(story, count):
+def test_an_image_that_goes_back_is_reported(story, count):
     fail(
-        story.part(0, 10).part(9, count, eos=True).judge(), "had brought all up to", conclusive=True
-    )
-
-
-def test_a_wrong_byte_is_named(story, count):
-    story.part(0, 10).part(15, count, eos=True)
-    damaged = bytearray(story.bytes[12])
-    damaged[-1] ^= 1
-    story.bytes[12] = bytes(damaged)
-    fail(story.judge(), f"message 17 of session {SESSION_ID} is wrong from byte", conclusive=True)
-
-
-def test_a_message_of_nobody_is_named(story, count):
-    fail(
-        story.part(0, count, eos=True).bring(3, session=5).judge(),
-        "no image was seen",
+        story.part(0, 10).part(9, count, eos=True).judge(),
+        "had delivered everything up to",
         conclusive=True,
     )
 
 
-def test_a_session_that_did_not_end_is_named(story, count):
-    fail(story.part(0, 10).judge(), "unended", conclusive=False)
+def test_a_wrong_byte_is_reported(story, count):
+    story.part(0, 10).part(15, count, eos=True)
+    damaged = bytearray(story.bytes[12])
+    damaged[-1] ^= 1
+    story.bytes[12] = bytes(damaged)
+    fail(story.judge(), f"message 17 of session {SESSION_ID} differs from byte", conclusive=True)
+
+
+def test_a_message_without_an_image_is_reported(story, count):
+    fail(
+        story.part(0, count, eos=True).bring(3, session=5).judge(),
+        "no image of it was listed",
+        conclusive=True,
+    )
+
+
+def test_a_session_that_did_not_end_is_reported(story, count):
+    fail(story.part(0, 10).judge(), "without EOS", conclusive=False)
     story.part(0, 10, session=OTHER)
-    fail(story.judge(), "unended", conclusive=False)
+    fail(story.judge(), "without EOS", conclusive=False)
 
 
-def test_an_end_elsewhere_than_the_publishers_is_named(story, count):
-    fail(story.part(0, count - 1, eos=True).judge(), "for its publisher", conclusive=False)
+def test_an_end_elsewhere_than_the_publishers_is_reported(story, count):
+    fail(story.part(0, count - 1, eos=True).judge(), "the publication at", conclusive=False)
 
 
 @pytest.mark.parametrize("written", [None, 12], ids=["as it left", "as its log says"])
-def test_a_dead_publishers_session_ends_where_it_had_written_to(story, count, written):
-    story.dead_session(12, written).part(0, 12, session=OTHER, eos=True).part(0, count, eos=True)
+def test_a_killed_publishers_session_ends_where_it_had_written_to(story, count, written):
+    story.killed_session(12, written).part(0, 12, session=OTHER, eos=True).part(0, count, eos=True)
     finding = story.judge()
     assert finding.outcome is Outcome.PASS, finding.text
 
@@ -238,58 +240,73 @@ def test_a_dead_publishers_session_ends_where_it_had_written_to(story, count, wr
 @pytest.mark.parametrize(
     ("sent", "written"), [(12, None), (12, 12), (10, 12)], ids=["sent", "both", "written"]
 )
-def test_a_dead_publishers_session_that_is_cut_short_is_named(story, count, sent, written):
-    story.dead_session(sent, written)
+def test_a_killed_publishers_session_that_is_cut_short_is_reported(story, count, sent, written):
+    story.killed_session(sent, written)
     story.part(0, 10, session=OTHER, eos=True).part(0, count, eos=True)
-    text = f"session {OTHER} ended at {story.ends[9]} for its subscriber, at {story.ends[11]}"
+    text = f"session {OTHER}: the subscriber's image ended at {story.ends[9]}, "
+    text += f"the publication at {story.ends[11]}"
     fail(story.judge(), text, conclusive=False)
 
 
-def test_a_session_that_nothing_befell_is_read_from_its_beginning(story, count):
+def test_a_session_without_disturbance_is_read_from_its_beginning(story, count):
     story.part(15, count, eos=True)
-    fail(story.judge(), f"at position {story.begins[15]}, expected 0", conclusive=False)
+    fail(
+        story.judge(),
+        f"at position {story.begins[15]}, expected the sender's position: 0",
+        conclusive=False,
+    )
 
 
 def test_a_publishers_death_is_no_excuse_for_an_image_that_comes_late(story, count):
-    story.dead_session(10).befalls(process="publisher", host="a").setup(story.begins[15])
+    story.killed_session(10).add_host_event(process="publisher", host="a").setup(story.begins[15])
     story.part(0, 10, session=OTHER, eos=True).part(15, count, eos=True)
-    fail(story.judge(), f"at position {story.begins[15]}, expected 0", conclusive=False)
+    fail(
+        story.judge(),
+        f"at position {story.begins[15]}, expected the sender's position: 0",
+        conclusive=False,
+    )
 
 
 def test_an_image_that_comes_after_a_death_joins_where_its_sender_stood(story, count):
-    story.part(0, 10).befalls().setup(story.begins[15])
+    story.part(0, 10).add_host_event().setup(story.begins[15])
     story.part(16, count, eos=True)
-    wanted = f"at position {story.begins[16]}, expected 0, {story.begins[15]}"
+    wanted = (
+        f"at position {story.begins[16]}, expected the sender's position: 0, {story.begins[15]}"
+    )
     fail(story.judge(), wanted, conclusive=False)
 
 
 def test_a_setup_that_came_later_made_no_image(story, count):
-    story.part(0, 10).befalls().part(15, count, eos=True).setup(story.begins[15])
-    fail(story.judge(), f"at position {story.begins[15]}, expected 0", conclusive=False)
+    story.part(0, 10).add_host_event().part(15, count, eos=True).setup(story.begins[15])
+    fail(
+        story.judge(),
+        f"at position {story.begins[15]}, expected the sender's position: 0",
+        conclusive=False,
+    )
 
 
-def test_an_image_that_was_lost_without_need_is_named(story, count):
+def test_an_image_that_was_lost_without_need_is_reported(story, count):
     story.part(0, 10).setup(story.begins[15]).part(15, count, eos=True)
-    fail(story.judge(), f"was lost at {story.ends[9]}", conclusive=False)
-    story.befalls()
-    fail(story.judge(), f"was lost at {story.ends[9]}", conclusive=False)
+    fail(story.judge(), f"was lost at position {story.ends[9]}", conclusive=False)
+    story.add_host_event()
+    fail(story.judge(), f"was lost at position {story.ends[9]}", conclusive=False)
 
 
-def test_a_reader_that_stood_still_may_come_back_to_an_image_that_lives(story, count):
-    finding = story.part(0, 10).befalls("pause").part(15, count, eos=True).judge()
+def test_a_reader_that_stalled_may_come_back_to_an_image_that_lives(story, count):
+    finding = story.part(0, 10).add_host_event("pause").part(15, count, eos=True).judge()
     assert finding.outcome is Outcome.PASS, finding.text
 
 
-def test_a_stream_in_strong_weather_may_lose_its_images(story, count):
+def test_a_stream_in_strong_impairment_may_lose_its_images(story, count):
     story.run.case = story.run.case.model_copy(
-        update={"faults": made_run.make_case(story.run.payload, True, True).faults}
+        update={"faults": synthetic_run.make_case(story.run.payload, True, True).faults}
     )
     story.part(0, 10).setup(story.begins[15])
     finding = story.part(15, count, eos=True).judge()
     assert finding.outcome is Outcome.PASS, finding.text
 
 
-def test_without_the_capture_it_cannot_be_told_where_images_had_to_join(story, count):
+def test_missing_capture_is_inconclusive(story, count):
     path = story.run.folder.capture("b")
     story.part(0, count, eos=True).judge()
     path.unlink()
@@ -304,7 +321,7 @@ def test_what_a_reader_could_not_write_down_is_not_judged(story, count):
     assert story.judge().outcome is Outcome.HARNESS
 
 
-def test_a_publisher_that_nobody_heard_is_named(story, count):
+def test_a_publisher_that_received_no_frame_is_reported(story, count):
     finding = story.part(0, count, eos=True).judge(publisher_session=OTHER)
     fail(finding, f"no image of session {OTHER}", conclusive=False)
 

@@ -1,10 +1,10 @@
-"""Merges: a reader that never left its replay is named, and so is what the link did not bring."""
+"""Merges: a subscriber must leave its replay, and receive the rest over the link."""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import MTU, PORT, TRAFFIC, WINDOW, make_run
+from tests.unit.harness.verdict.synthetic_run import MTU, PORT, TRAFFIC, WINDOW, make_run
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.scenario.schema.merge import MergeCase
 from windtunnel.harness.verdict.checks.delivery.replay_merge import merged_into_live
@@ -15,17 +15,17 @@ LIVE = PORT + 1
 
 
 class Merged:
-    """The made run, read by a late reader, whose live stream came from some position on."""
+    """The synthetic run with a late subscriber, whose live stream began at some position."""
 
     def __init__(self, run):
         self.run = run
-        merge = MergeCase(after_bytes=1, live="aeron:udp", port=LIVE)
+        merge = MergeCase(after_bytes=1, live=f"aeron:udp?endpoint=b:{LIVE}", port=LIVE)
         traffic = run.traffic.model_copy(update={"merges": merge, "ports": (PORT, LIVE)})
         run.case = run.case.model_copy(update={"traffic": (traffic,)})
         self.starts = [int(each) for each in run.log.frames["position"]]
 
     def live_from(self, position, without=()):
-        """Let a copy of what left from there on arrive on the live port."""
+        """Let copies of the frames sent from a position on arrive on the live port."""
         sent = {self.run.frame_bytes(index): each for index, each in enumerate(self.starts)}
         extra = [
             replace(packet, ports=(packet.ports[0], LIVE))
@@ -58,7 +58,7 @@ def test_a_merge_before_the_end_with_all_that_follows_on_the_link_is_a_pass(merg
     assert finding.facts == {"merged_position": seam, "live_bytes": end - seam - WINDOW}
 
 
-def test_nobody_merges_so_there_is_nothing_to_look_at(tmp_path):
+def test_without_a_merge_there_is_nothing_to_check(tmp_path):
     evidence = Evidence(make_run(tmp_path).write())
     assert merged_into_live(evidence, list(evidence.case.traffic)) == []
 
@@ -66,12 +66,12 @@ def test_nobody_merges_so_there_is_nothing_to_look_at(tmp_path):
 def test_a_reader_that_stayed_with_its_replay_fails_it(merged):
     finding = merged.live_from(0).judge(-1)
     assert finding.outcome is Outcome.FAIL
-    assert finding.text == "the reader never left its replay"
+    assert finding.text == "the subscriber never left its replay"
 
 
 def test_a_merge_at_the_end_is_none(merged):
     finding = merged.live_from(0).judge(merged.run.log.end_position)
-    assert "where the stream had ended" in finding.text
+    assert "but the stream had ended" in finding.text
     assert finding.outcome is Outcome.FAIL
 
 
@@ -80,7 +80,7 @@ def test_the_archives_own_port_proves_nothing(merged):
     finding = merged.judge(seam)
     assert finding.outcome is Outcome.FAIL
     assert finding.position == seam + WINDOW
-    assert f"the link brought port {LIVE} nothing of position {seam + WINDOW}" in finding.text
+    assert f"position {seam + WINDOW}" in finding.text
 
 
 def test_within_a_window_of_the_merge_the_replay_may_have_filled_what_the_link_lost(merged):
@@ -90,7 +90,7 @@ def test_within_a_window_of_the_merge_the_replay_may_have_filled_what_the_link_l
     assert merged.live_from(0, without=holes).judge(seam).outcome is Outcome.PASS
 
 
-def test_a_frame_beyond_the_window_that_the_link_never_brought_is_named(merged):
+def test_a_frame_beyond_the_window_that_the_link_never_brought_is_reported(merged):
     seam = merged.starts[30]
     hole = next(each for each in merged.starts if each >= seam + WINDOW)
     finding = merged.live_from(0, without=(hole,)).judge(seam)
@@ -98,13 +98,13 @@ def test_a_frame_beyond_the_window_that_the_link_never_brought_is_named(merged):
     assert finding.position == hole
 
 
-def test_a_merge_within_a_window_of_the_end_shows_nothing(merged):
+def test_a_merge_within_a_window_of_the_end_is_inconclusive(merged):
     finding = merged.live_from(0).judge(merged.run.log.end_position - WINDOW)
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "the replay may have brought all up to" in finding.text
+    assert "the replay may have delivered all up to" in finding.text
 
 
-def test_without_the_readers_document_nothing_is_said(merged):
+def test_missing_readers_document_is_inconclusive(merged):
     merged.live_from(0).judge(0)
     merged.run.folder.host("b").subscriber(TRAFFIC).document.unlink()
     evidence = Evidence(merged.run.path)

@@ -1,13 +1,13 @@
-"""SETUPs: each 100 ms until somebody answers, and then only on request."""
+"""SETUPs: every 100 ms until a status message arrives, then only on request."""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_group import join, write
-from tests.unit.harness.verdict.made_run import (
-    MadeRun,
+from tests.unit.harness.verdict.synthetic_group import join, write
+from tests.unit.harness.verdict.synthetic_run import (
     Packet,
+    SyntheticRun,
     make_run,
     setup_frame,
     status_message,
@@ -21,7 +21,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -35,7 +35,7 @@ def setup(run, time_ns: int) -> None:
 
 
 def ask(run, time_ns: int) -> None:
-    """A status message that asks for a SETUP."""
+    """Return a status message that requests a SETUP."""
     asks = bytearray(status_message(0))
     asks[5] = 0x80
     ports = next(each for each in run.packets["a"] if each.kind == "SM").ports
@@ -82,12 +82,12 @@ def test_a_setup_that_left_late_excuses_the_next_one(run):
     assert look(run).outcome is Outcome.PASS
 
 
-def test_a_setup_after_the_answer_is_named_unless_asked_for(run):
+def test_a_setup_after_the_answer_is_reported_unless_requested(run):
     late_ns = first_ns(run, "SM") + 2 * INTERVAL_NS
     setup(run, late_ns)
     finding = look(run)
     assert finding.outcome is Outcome.FAIL
-    assert finding.text.startswith("1 SETUPs left though")
+    assert finding.text.startswith("1 unrequested SETUPs")
     ask(run, late_ns - 1)
     assert look(run).outcome is Outcome.PASS
 
@@ -100,7 +100,7 @@ def test_one_request_is_good_for_one_setup(run):
     assert look(run).outcome is Outcome.FAIL
 
 
-def test_without_the_senders_capture_nothing_is_said(run):
+def test_missing_senders_capture_is_inconclusive(run):
     path = run.write()
     run.folder.capture("a").unlink()
     assert setups_until_answered(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE

@@ -1,10 +1,10 @@
-"""What status messages acknowledge: nothing unread, and in strides of a quarter of the window."""
+"""Positions of status messages: consumed only, in steps of a quarter of the window."""
 
 import struct
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import WINDOW, MadeRun, make_run, place
+from tests.unit.harness.verdict.synthetic_run import WINDOW, SyntheticRun, make_run, place
 from windtunnel.harness.verdict.checks.flow_control.acknowledgement import (
     status_messages_consumed,
     status_messages_in_strides,
@@ -14,7 +14,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -35,29 +35,29 @@ def told(packet) -> int:
     return (term_id + 3) * 65536 + offset
 
 
-def tell(packet, position: int) -> None:
+def set_position(packet, position: int) -> None:
     packet.payload = (
         packet.payload[:16] + struct.pack("<ii", *place(position)) + packet.payload[24:]
     )
 
 
-def test_what_was_read_may_be_told(run):
+def test_what_was_read_may_be_acknowledged(run):
     assert consumed(run).outcome is Outcome.PASS
     assert strides(run).outcome is Outcome.PASS
 
 
-def test_what_was_not_read_before_is_named(run):
+def test_what_was_not_read_before_is_reported(run):
     fourth = messages(run)[3]
-    tell(fourth, told(fourth) + 32)
+    set_position(fourth, told(fourth) + 32)
     finding = consumed(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.position == told(fourth)
     assert "1 of" in finding.text
 
 
-def test_a_place_within_a_frame_is_named(run):
+def test_a_place_within_a_frame_is_reported(run):
     fourth = messages(run)[3]
-    tell(fourth, told(fourth) - 32)
+    set_position(fourth, told(fourth) - 32)
     finding = consumed(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, told(fourth))
     assert "no frame ends" in finding.text
@@ -74,30 +74,30 @@ def test_what_is_read_in_the_end_was_not_read_by_then(run):
 )
 def test_a_stride_is_over_a_quarter_of_the_window(run, stride, outcome):
     third, fourth, fifth = messages(run)[2:5]
-    tell(fourth, told(third) + stride)
-    tell(fifth, told(fourth) + WINDOW)
+    set_position(fourth, told(third) + stride)
+    set_position(fifth, told(fourth) + WINDOW)
     finding = strides(run)
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
         assert finding.position == told(fourth)
 
 
-def test_the_same_may_be_told_again(run):
+def test_the_same_may_be_repeated(run):
     third, fourth = messages(run)[2:4]
-    tell(fourth, told(third))
+    set_position(fourth, told(third))
     assert strides(run).outcome is Outcome.PASS
 
 
-def test_another_window_may_be_told_at_once(run):
+def test_another_window_may_be_sent_at_once(run):
     third, fourth = messages(run)[2:4]
-    tell(fourth, told(third) + 32)
+    set_position(fourth, told(third) + 32)
     fourth.payload = fourth.payload[:24] + struct.pack("<i", WINDOW // 2) + fourth.payload[28:]
     messages(run)[4].payload = fourth.payload[:16] + messages(run)[4].payload[16:]
     assert strides(run).outcome is Outcome.PASS
 
 
-def test_congestion_control_may_tell_as_it_likes(run):
-    tell(messages(run)[3], told(messages(run)[2]) + 32)
+def test_congestion_control_may_send_at_any_time(run):
+    set_position(messages(run)[3], told(messages(run)[2]) + 32)
     channel = f"{run.traffic.receive}|cc=cubic"
     traffic = run.traffic.model_copy(update={"receive": channel})
     finding = status_messages_in_strides(Evidence(run.write()), traffic)
@@ -105,7 +105,7 @@ def test_congestion_control_may_tell_as_it_likes(run):
 
 
 @pytest.mark.parametrize("check", [consumed, strides])
-def test_without_the_receivers_capture_nothing_is_said(run, check):
+def test_missing_receivers_capture_is_inconclusive(run, check):
     path = run.write()
     run.folder.capture("b").unlink()
     run.write = lambda: path

@@ -1,4 +1,4 @@
-"""What a group's status messages allow: by hand for each strategy, and never less than a driver."""
+"""Limits of a group's status messages: by hand for each strategy, never below a driver's."""
 
 import numpy as np
 from hypothesis import example, given
@@ -9,14 +9,14 @@ from windtunnel.harness.dissect.frames.flow import StreamFacts
 from windtunnel.harness.dissect.frames.frames import FRAME
 from windtunnel.harness.dissect.frames.layout import SM_FLAG_END_OF_STREAM
 from windtunnel.harness.scenario.schema.flow_control import FlowControl, parse_flow_control
-from windtunnel.harness.verdict.checks.flow_control.group_window import allowed, binding
+from windtunnel.harness.verdict.checks.flow_control.group_window import allowed, limiting_messages
 
 FACTS = StreamFacts(session_id=1, stream_id=2, initial_term_id=0, term_length=65536, mtu=1408)
 S = 1_000_000_000
 
 
 class Wire:
-    """What the window needs of a wire."""
+    """The parts of a Wire that the window uses."""
 
     facts = FACTS
 
@@ -25,7 +25,7 @@ class Wire:
 
 
 def told(*rows):
-    """Status messages from (time, receiver, position, window, is it the last)."""
+    """Return status messages from (time, receiver, position, window, is last)."""
     frames = np.zeros(len(rows), dtype=FRAME)
     for frame, (time_ns, receiver, position, window, *done) in zip(frames, rows, strict=True):
         frame["time_ns"], frame["receiver_id"] = time_ns, receiver
@@ -36,7 +36,7 @@ def told(*rows):
 
 
 def limits(control, *rows):
-    """How far the sender might go from each of the messages on, until the next."""
+    """Return the sender's limit after each of the messages."""
     times_ns, found = allowed(Wire(), told(*rows), parse_flow_control(control), 0)
     assert np.all(np.diff(times_ns) >= 0)
     assert np.all(np.diff(found) >= 0)
@@ -57,7 +57,7 @@ def test_a_group_sends_nothing_before_it_is_whole():
     assert limits("min,g:/2", (1, 1, 0, 96), (2, 1, 0, 96), (3, 2, 0, 64)) == [0, 0, 64]
 
 
-def test_who_is_silent_binds_no_more():
+def test_a_silent_receiver_expires():
     rows = (1, 1, 0, 96), (2, 2, 0, 96), (5 * S, 1, 640, 96), (7 * S, 1, 1280, 96)
     assert limits("min", *rows) == [96, 96, 96, 1376]
     assert limits("min,t:8s", *rows) == [96, 96, 96, 96]
@@ -75,12 +75,12 @@ def test_a_narrower_window_lets_another_join_the_count():
     assert limits("min,g:/2", (1, 1, 0, 320), (2, 1, 0, 96), (3, 2, 0, 96)) == [0, 0, 96]
 
 
-def test_who_leaves_binds_no_more():
+def test_a_receiver_that_leaves_no_longer_limits_the_sender():
     rows = (1, 1, 0, 96), (2, 2, 0, 96), (3, 2, 32, 96, True), (4, 1, 640, 96)
     assert limits("min", *rows) == [96, 96, 96, 736]
 
 
-def test_who_comes_far_behind_does_not_join():
+def test_a_receiver_far_behind_does_not_join():
     rows = (1, 1, 6400, 96), (2, 2, 0, 96), (3, 1, 12800, 96)
     assert limits("min", *rows) == [6496, 6496, 12896]
 
@@ -91,8 +91,10 @@ def test_only_tagged_messages_bind_a_tagged_group():
     buf = bytes(36) + tag + bytes(36) + other + bytes(36)
     frames = told((1, 1, 0, 96), (2, 2, 0, 96), (3, 3, 0, 96))
     frames["at"], frames["frame_length"] = (0, 44, 88), (44, 44, 36)
-    assert binding(Wire(buf), frames, FlowControl("tagged", 7))["receiver_id"].tolist() == [1]
-    assert len(binding(Wire(buf), frames, FlowControl("min"))) == 3
+    assert limiting_messages(Wire(buf), frames, FlowControl("tagged", 7))[
+        "receiver_id"
+    ].tolist() == [1]
+    assert len(limiting_messages(Wire(buf), frames, FlowControl("min"))) == 3
 
 
 @given(
@@ -104,7 +106,7 @@ def test_only_tagged_messages_bind_a_tagged_group():
 )
 @example(moves=[(1, 0, 3, False), (1, 0, 1, False), (2, 0, 1, False)], least=2)
 def test_never_forbids_what_a_driver_allows(moves, least):
-    """Our own driver's strategy stands for any: the judge's bound lies at or beyond its limit."""
+    """The judge's bound is at or above the limit of our own driver's strategy."""
     rows, where = [], {1: 0, 2: 0, 3: 0}
     for at, (receiver, step, window, is_done) in enumerate(moves):
         where[receiver] += 32 * step

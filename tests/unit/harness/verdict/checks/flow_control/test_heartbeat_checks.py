@@ -1,11 +1,17 @@
-"""Heartbeats in silence: those that are missing, late or misplaced are each named."""
+"""Heartbeats: missing, late and misplaced ones are reported."""
 
 import struct
 
 import pytest
 
 from tests.unit.harness.verdict.checks.flow_control.test_status_message_checks import wait
-from tests.unit.harness.verdict.made_run import A_TO_B, STEP_NS, MadeRun, heartbeat, make_run
+from tests.unit.harness.verdict.synthetic_run import (
+    A_TO_B,
+    STEP_NS,
+    SyntheticRun,
+    heartbeat,
+    make_run,
+)
 from windtunnel.harness.verdict.checks.flow_control.heartbeat_checks import heartbeats_in_silence
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.kind import Kind
@@ -15,7 +21,7 @@ FAIL, PASS = Outcome.FAIL, Outcome.PASS
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -28,13 +34,13 @@ def data(run):
 
 
 def end_of(packet) -> int:
-    """Position behind a frame of the first term."""
+    """Return the end position of a frame of the first term."""
     length, offset = struct.unpack_from("<i4xi", packet.payload)
     return offset + (length + 31) // 32 * 32
 
 
 def rest(run, ms: int, *beats_ms: int, told: int | None = None) -> None:
-    """Let data rest behind the 20th frame, with heartbeats at some times of the rest."""
+    """Pause data after the 20th frame, with heartbeats at some times of the pause."""
     first = data(run)[20]
     start_ns = first.time_ns + STEP_NS // 4
     position = end_of(first) if told is None else told
@@ -46,7 +52,7 @@ def rest(run, ms: int, *beats_ms: int, told: int | None = None) -> None:
     run.rest()
 
 
-def test_data_that_never_rests_leaves_nothing_to_look_at(run):
+def test_data_that_never_rests_leaves_nothing_to_check(run):
     finding = look(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
     assert "no heartbeat was due" in finding.text
@@ -60,14 +66,14 @@ def test_a_rest_with_its_heartbeats_is_a_pass(run):
 
 
 @pytest.mark.parametrize(("ms", "outcome"), [(190, PASS), (230, FAIL)])
-def test_a_heartbeat_that_does_not_come_is_named(run, ms, outcome):
+def test_a_heartbeat_that_does_not_come_is_reported(run, ms, outcome):
     rest(run, ms)
     finding = look(run)
     assert finding.outcome is outcome, finding.text
-    assert ("neither data nor heartbeat for" in finding.text) == (outcome is FAIL)
+    assert ("no data and no heartbeat for" in finding.text) == (outcome is FAIL)
 
 
-def test_what_is_sent_again_is_no_sign_of_where_the_sender_stands(run):
+def test_what_is_retransmitted_is_no_sign_of_where_the_sender_stands(run):
     rest(run, 340)
     again = data(run)[3]
     run.now_ns = data(run)[20].time_ns + 150 * STEP_NS
@@ -77,12 +83,12 @@ def test_what_is_sent_again_is_no_sign_of_where_the_sender_stands(run):
 
 
 @pytest.mark.parametrize("off", [-32, 32])
-def test_a_heartbeat_that_tells_another_position_breaks_a_law(run, off):
+def test_a_heartbeat_with_another_position_violates_the_protocol(run, off):
     rest(run, 150, 100, told=end_of(data(run)[20]) + off)
     finding = look(run)
     assert finding.outcome is FAIL
     assert finding.kind is Kind.PROTOCOL
-    assert "was the end of what had been sent" in finding.text
+    assert "the end of the data sent" in finding.text
 
 
 def test_silence_after_the_publisher_left_is_no_fault(run):
@@ -107,8 +113,8 @@ def test_a_link_that_takes_heartbeats_is_no_fault_of_the_sender(run):
     assert look(run).outcome is PASS
 
 
-def test_a_stream_without_data_and_heartbeats_is_named_as_one_that_cannot_be_judged(run):
+def test_a_stream_without_data_and_heartbeats_is_reported_as_one_that_cannot_be_judged(run):
     run.packets["a"] = [each for each in run.packets["a"] if each.kind in ("SETUP", "SM")]
     finding = look(run)
     assert (finding.outcome, finding.about) == (Outcome.INCONCLUSIVE, run.traffic.id)
-    assert "shows neither data nor heartbeat" in finding.text
+    assert "has neither data nor heartbeats" in finding.text

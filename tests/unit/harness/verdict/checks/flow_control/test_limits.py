@@ -1,15 +1,15 @@
-"""snd-lmt and pub-lmt: where they may be, by what had been told and what had been sent."""
+"""snd-lmt and pub-lmt: valid values by status messages and sent data."""
 
 import json
 
 import pytest
 
-from tests.unit.harness.verdict.made_group import join, write
-from tests.unit.harness.verdict.made_run import (
+from tests.unit.harness.verdict.synthetic_group import join, write
+from tests.unit.harness.verdict.synthetic_run import (
     PUBLICATION_WINDOW,
     TRAFFIC,
     WINDOW,
-    MadeRun,
+    SyntheticRun,
     make_run,
 )
 from windtunnel.harness.verdict.checks.flow_control.limits import (
@@ -21,7 +21,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -34,7 +34,7 @@ def publisher(run):
 
 
 def change(run, name, at, value):
-    """Let the sample of a counter with that number say something else."""
+    """Change the value of a counter's sample."""
     rows = run.samples["a"]
     index = [row for row, each in enumerate(rows) if each[1] == name][at]
     time_ns, _, before = rows[index]
@@ -42,30 +42,30 @@ def change(run, name, at, value):
     return rows[index][2]
 
 
-def test_limits_that_follow_what_is_told_and_sent_pass(run):
+def test_limits_that_follow_status_messages_and_sent_data_pass(run):
     assert sender(run).outcome is Outcome.PASS
     finding = publisher(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts["ahead"] > 100
 
 
-def test_a_sender_limit_that_falls_is_named_unless_flow_control_takes_it_back(run):
+def test_a_sender_limit_that_falls_is_reported_unless_flow_control_takes_it_back(run):
     value = change(run, "snd-lmt", 5, lambda before: before - WINDOW)
     finding = sender(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
-    assert "fell" in finding.text
+    assert "decreased" in finding.text
     traffic = run.traffic.model_copy(update={"channel": f"{run.traffic.channel}|fc=min"})
     assert snd_lmt_follows_status(Evidence(run.path), traffic).outcome is Outcome.PASS
 
 
-def test_a_sender_limit_beyond_all_windows_is_named(run):
+def test_a_sender_limit_beyond_all_windows_is_reported(run):
     change(run, "snd-lmt", -1, lambda before: before + 32)
     finding = sender(run)
     assert finding.outcome is Outcome.FAIL
     assert "had allowed" in finding.text
 
 
-def test_a_sender_limit_that_stays_behind_is_named(run):
+def test_a_sender_limit_that_stays_behind_is_reported(run):
     for at in range(3, 0, -1):
         change(run, "snd-lmt", -at, lambda before: before - 5 * WINDOW)
     count = sum(each[1] == "snd-lmt" for each in run.samples["a"])
@@ -79,13 +79,13 @@ def test_a_sender_limit_that_stays_behind_is_named(run):
 
 
 @pytest.mark.parametrize("missing", [32, PUBLICATION_WINDOW * 3 // 4 + 32])
-def test_a_publisher_limit_that_is_no_window_ahead_is_named(run, missing):
+def test_a_publisher_limit_that_is_no_window_ahead_is_reported(run, missing):
     value = change(run, "pub-lmt", 40, lambda before: before - missing)
     finding = publisher(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
 
 
-def test_a_publisher_limit_that_runs_ahead_is_named(run):
+def test_a_publisher_limit_that_runs_ahead_is_reported(run):
     ahead = [each[2] for each in run.samples["a"] if each[1] == "pub-lmt"][60]
     change(run, "pub-lmt", 20, ahead)
     finding = publisher(run)
@@ -111,7 +111,7 @@ def test_a_publisher_that_is_not_connected_may_go_as_far_as_its_sender(run):
 
 
 @pytest.mark.parametrize("check", [sender, publisher])
-def test_without_the_counter_nothing_is_said(run, check):
+def test_missing_counter_is_inconclusive(run, check):
     run.samples["a"] = [each for each in run.samples["a"] if each[1] == "snd-pos"]
     assert check(run).outcome is Outcome.INCONCLUSIVE
 
@@ -123,7 +123,7 @@ def of_group(run, control=""):
 
 
 def withhold(run, reader, after):
-    """Let the sender hear no more than so many status messages of a reader."""
+    """Keep only some of a receiver's status messages at the sender."""
     own = [each for each in run.packets["a"] if each.source == reader and each.kind == "SM"]
     for each in own[after:]:
         run.packets["a"].remove(each)

@@ -1,17 +1,17 @@
-"""Status messages: silence, untold consumption, crowds and boasts are each named."""
+"""Status messages: missing, too frequent and too far ahead ones are reported."""
 
 import copy
 import struct
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import (
+from tests.unit.harness.verdict.synthetic_run import (
     COUNTERS,
     INITIAL_TERM_ID,
     STEP_NS,
     TERM_LENGTH,
     WINDOW,
-    MadeRun,
+    SyntheticRun,
     make_run,
     place,
 )
@@ -26,7 +26,7 @@ FAIL, PASS = Outcome.FAIL, Outcome.PASS
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -39,7 +39,7 @@ def backed(run):
 
 
 def messages(run):
-    """The status messages as they left the subscriber's host."""
+    """Return the status messages sent by the subscriber's host."""
     return [each for each in run.packets["b"] if each.kind == "SM"]
 
 
@@ -48,14 +48,14 @@ def position(packet) -> int:
     return (term_id - INITIAL_TERM_ID) * TERM_LENGTH + offset
 
 
-def tell(packet, told: int, window: int = WINDOW) -> None:
+def set_position(packet, position: int, window: int = WINDOW) -> None:
     packet.payload = (
-        packet.payload[:16] + struct.pack("<iii", *place(told), window) + packet.payload[28:]
+        packet.payload[:16] + struct.pack("<iii", *place(position), window) + packet.payload[28:]
     )
 
 
 def wait(run, after_ns: int, by_ns: int) -> None:
-    """Let everything that happens after a moment happen so much later."""
+    """Delay all packets and samples after a time."""
     for host in ("a", "b"):
         for packet in run.packets[host]:
             packet.time_ns += by_ns if packet.time_ns > after_ns else 0
@@ -74,46 +74,46 @@ def test_status_messages_that_keep_their_time_are_a_pass(run):
 
 
 @pytest.mark.parametrize(("pause_ms", "outcome"), [(280, PASS), (310, FAIL)])
-def test_silence_is_named(run, pause_ms, outcome):
+def test_silence_is_reported(run, pause_ms, outcome):
     last = messages(run)[5]
     wait(run, last.time_ns, pause_ms * STEP_NS)
     finding = on_time(run)
     assert finding.outcome is outcome
     if outcome is FAIL:
-        assert "one is due each 200 ms" in finding.text
+        assert "expected one every 200 ms" in finding.text
         after_ms = (last.time_ns - messages(run)[0].time_ns) // STEP_NS
-        assert f"from {after_ms} ms after the first on" in finding.text
+        assert f"from {after_ms} ms after the first one" in finding.text
 
 
-def test_silence_after_the_end_was_told_is_no_fault(run):
+def test_silence_after_the_end_was_signalled_is_no_fault(run):
     end = max(each.time_ns for each in run.packets["b"] if each.kind == "HEARTBEAT")
     wait(run, end, 5000 * STEP_NS)
     assert on_time(run).outcome is PASS
 
 
-def test_silence_up_to_the_end_is_named(run):
+def test_silence_up_to_the_end_is_reported(run):
     beats = [each for each in run.packets["b"] if each.kind == "HEARTBEAT"]
     wait(run, beats[1].time_ns - 1, 400 * STEP_NS)
     assert "no status message for 4" in on_time(run).text
 
 
-def test_consumption_that_is_not_told_is_named(run):
+def test_consumption_that_is_not_reported_is_reported(run):
     chosen = messages(run)[5:16]
     run.packets["b"] = [each for each in run.packets["b"] if each not in chosen]
     finding = on_time(run)
     assert finding.outcome is FAIL
     assert finding.position > position(chosen[0]) - 2048
-    assert "no status message had told more than a quarter window less" in finding.text
+    assert "the last status message plus a quarter window was only" in finding.text
 
 
-def test_consumption_told_a_little_late_is_no_fault(run):
+def test_consumption_acknowledged_a_little_late_is_no_fault(run):
     chosen = messages(run)[5:7]
     run.packets["b"] = [each for each in run.packets["b"] if each not in chosen]
     assert on_time(run).outcome is PASS
 
 
 @pytest.mark.parametrize(("count", "outcome"), [(2, PASS), (4, FAIL)])
-def test_the_same_told_over_and_over_is_named(run, count, outcome):
+def test_the_same_sent_repeatedly_is_reported(run, count, outcome):
     packet = messages(run)[5]
     for number in range(1, count):
         again = copy.copy(packet)
@@ -121,13 +121,13 @@ def test_the_same_told_over_and_over_is_named(run, count, outcome):
         run.packets["b"].append(again)
     finding = on_time(run)
     assert finding.outcome is outcome
-    assert (f"{count} equal status messages within 0 ms" in finding.text) == (outcome is FAIL)
+    assert (f"{count} identical status messages within 0 ms" in finding.text) == (outcome is FAIL)
 
 
-def test_a_receiver_that_never_answers_is_named(run):
+def test_a_receiver_that_never_answers_is_reported(run):
     run.packets["b"] = [each for each in run.packets["b"] if each.kind != "SM"]
     assert on_time(run).outcome is FAIL
-    assert "no status message left b" in on_time(run).text
+    assert "b sent no status message" in on_time(run).text
     assert backed(run).outcome is Outcome.INCONCLUSIVE
 
 
@@ -136,7 +136,7 @@ def test_status_messages_backed_by_data_are_a_pass(run):
 
 
 @pytest.mark.parametrize("reliable", [True, False])
-def test_a_position_beyond_what_had_arrived_is_named(tmp_path, reliable):
+def test_a_position_beyond_what_had_arrived_is_reported(tmp_path, reliable):
     run = make_run(tmp_path, reliable=reliable)
     packet = messages(run)[5]
     told = position(packet)
@@ -145,45 +145,45 @@ def test_a_position_beyond_what_had_arrived_is_named(tmp_path, reliable):
     length, offset, term_id = struct.unpack_from("<i4xi8xi", last.payload)
     top = (term_id - INITIAL_TERM_ID) * TERM_LENGTH + offset + (length + 31) // 32 * 32
     assert top >= told
-    tell(packet, top)
+    set_position(packet, top)
     assert backed(run).outcome is PASS
-    tell(packet, top + 32)
+    set_position(packet, top + 32)
     finding = backed(run)
     assert (finding.outcome, finding.position) == (FAIL, top + 32)
-    assert "though all that lies before it had not arrived" in finding.text
+    assert "before all data up to that position had arrived" in finding.text
 
 
-def test_a_position_behind_a_hole_is_named_on_a_reliable_stream(run):
+def test_a_position_behind_a_gap_is_reported_on_a_reliable_stream(run):
     hole = run.decisions[2][12]
     asked = [each for each in run.packets["b"] if each.kind == "NAK"][2]
     early = copy.copy(messages(run)[0])
     early.time_ns = asked.time_ns
-    tell(early, hole + 32)
+    set_position(early, hole + 32)
     run.packets["b"].append(early)
     assert backed(run).position == hole + 32
 
 
-def test_a_position_that_falls_back_is_named_unless_another_receiver_tells_it(run):
+def test_a_position_that_falls_back_is_reported_unless_another_receiver_tells_it(run):
     packet = messages(run)[6]
-    tell(packet, 0)
+    set_position(packet, 0)
     finding = backed(run)
     assert (finding.outcome, finding.position) == (FAIL, 0)
-    assert "behind what its receiver had told before" in finding.text
+    assert "after a higher one from the same receiver" in finding.text
     packet.payload = packet.payload[:28] + struct.pack("<q", 77)
     assert backed(run).outcome is PASS
 
 
 @pytest.mark.parametrize("window", [0, -1, TERM_LENGTH // 2 + 1])
-def test_a_window_that_cannot_be_is_named(run, window):
+def test_a_window_that_cannot_be_is_reported(run, window):
     packet = messages(run)[5]
-    tell(packet, position(packet), window)
+    set_position(packet, position(packet), window)
     finding = backed(run)
     assert finding.outcome is FAIL
-    assert "with a window that is not from 1 to 32768" in finding.text
+    assert "expected a window from 1 to 32768" in finding.text
 
 
 @pytest.mark.parametrize("check", [status_messages_on_time, status_messages_backed])
-def test_without_the_receivers_capture_nothing_is_said(run, check):
+def test_missing_receivers_capture_is_inconclusive(run, check):
     path = run.write()
     run.folder.capture("b").unlink()
     assert check(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
@@ -204,7 +204,7 @@ def test_what_is_due_to_be_told_is_how_far_the_slowest_subscriber_has_come(
 
 
 @pytest.mark.parametrize(("behind", "outcome"), [(0, PASS), (4096, FAIL)])
-def test_a_position_that_the_slowest_has_not_reached_is_named(run, monkeypatch, behind, outcome):
+def test_a_position_that_the_slowest_has_not_reached_is_reported(run, monkeypatch, behind, outcome):
     monkeypatch.setitem(COUNTERS, "b", {**COUNTERS["b"], "slow": (64, 4)})
     for time_ns, name, value in list(run.samples["b"]):
         if name == "sub-pos":
@@ -212,10 +212,10 @@ def test_a_position_that_the_slowest_has_not_reached_is_named(run, monkeypatch, 
     run.values["slow"] = run.values["sub-pos"] - behind
     finding = backed(run)
     assert finding.outcome is outcome
-    assert ("that not all subscribers had reached" in finding.text) == (outcome is FAIL)
+    assert ("before all subscribers had consumed" in finding.text) == (outcome is FAIL)
 
 
-def test_somebody_who_came_later_holds_nobody_back(run, monkeypatch):
+def test_a_later_subscriber_is_ignored(run, monkeypatch):
     monkeypatch.setitem(COUNTERS, "b", {**COUNTERS["b"], "own": (64, 4), "late": (65, 4)})
     for time_ns, name, value in list(run.samples["b"]):
         if name == "sub-pos":

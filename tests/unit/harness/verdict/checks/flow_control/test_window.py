@@ -1,14 +1,14 @@
-"""The window: a frame that goes one byte beyond what was allowed is named, a PAD's span is free."""
+"""The window: a frame one byte beyond the limit is reported; a PAD needs its header only."""
 
 import struct
 
 import pytest
 
-from tests.unit.harness.verdict.made_run import (
+from tests.unit.harness.verdict.synthetic_run import (
     INITIAL_TERM_ID,
     TERM_LENGTH,
     WINDOW,
-    MadeRun,
+    SyntheticRun,
     make_run,
 )
 from windtunnel.harness.verdict.checks.flow_control.window import sends_within_window
@@ -17,7 +17,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -26,7 +26,7 @@ def look(run):
 
 
 def messages(run):
-    """The status messages as they reached the publisher's host."""
+    """Return the status messages that arrived at the publisher's host."""
     return [each for each in run.packets["a"] if each.kind == "SM"]
 
 
@@ -60,19 +60,19 @@ def test_a_frame_may_reach_the_limit_and_no_further(run, missing, outcome):
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
         assert (finding.position, finding.conclusive) == (offset, False)
-        assert f"went up to {end}, the limit was {end - missing}" in finding.text
+        assert f"was sent up to {end}, the limit was {end - missing}" in finding.text
         assert finding.evidence == ("captures/a.pcap",)
 
 
-def test_data_before_any_status_message_is_named(run):
+def test_data_before_any_status_message_is_reported(run):
     first = messages(run)[0]
     first.time_ns = messages(run)[1].time_ns - 1
     finding = look(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, 0)
-    assert "before any status message had come" in finding.text
+    assert "before any status message had arrived" in finding.text
 
 
-def test_a_status_message_that_asks_for_a_setup_allows_nothing(run):
+def test_a_status_message_that_requests_a_setup_allows_nothing(run):
     first = messages(run)[0]
     first.payload = first.payload[:5] + b"\x80" + first.payload[6:]
     assert look(run).outcome is Outcome.FAIL
@@ -96,18 +96,18 @@ def position_of(term_id: int, offset: int) -> int:
     return (term_id - INITIAL_TERM_ID) * TERM_LENGTH + offset
 
 
-def test_frames_sent_again_are_not_held_to_the_window(run):
+def test_frames_retransmitted_are_not_held_to_the_window(run):
     asked = next(each for each in run.packets["a"] if each.kind == "NAK")
     again = frames_between(run, asked.time_ns, asked.time_ns + 10**9)[0]
     assert look(run).outcome is Outcome.PASS
     assert [each.payload for each in run.packets["a"]].count(again.payload) == 2
 
 
-def test_without_status_messages_or_capture_nothing_is_said(run):
+def test_missing_status_messages_or_capture_is_inconclusive(run):
     run.packets["a"] = [each for each in run.packets["a"] if each.kind != "SM"]
     finding = look(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "shows no status message" in finding.text
+    assert "has no status message" in finding.text
     run.folder.capture("a").unlink()
     again = sends_within_window(Evidence(run.path), run.traffic)
     assert again.outcome is Outcome.INCONCLUSIVE

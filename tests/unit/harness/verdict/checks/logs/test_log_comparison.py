@@ -1,11 +1,11 @@
-"""Log forensics: equal logs pass, and the first frame in which they part is named with headers."""
+"""Log comparison: the first differing frame is reported with both headers."""
 
 import numpy as np
 import pytest
 
-from tests.unit.harness.verdict.made_loss import change, joined_at
-from tests.unit.harness.verdict.made_run import TERM_LENGTH, MadeRun, make_run
-from windtunnel.harness.artifact.host.held_log import HeldLog, write_held_logs
+from tests.unit.harness.verdict.synthetic_loss import change, joined_at
+from tests.unit.harness.verdict.synthetic_run import TERM_LENGTH, SyntheticRun, make_run
+from windtunnel.harness.artifact.host.log_index import LogFacts, write_log_index
 from windtunnel.harness.artifact.middlebox.frame_class import DATA
 from windtunnel.harness.verdict.checks.logs.log_comparison import image_log_equals_publication
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -13,7 +13,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -22,7 +22,7 @@ def look(run):
 
 
 def late_frame(run) -> int:
-    """The position of a DATA frame within the last term."""
+    """Return the position of a DATA frame within the last term."""
     frames = run.log.frames
     late = frames[(frames["position"] > run.log.end_position - TERM_LENGTH // 2)]
     return int(late["position"][late["frame_length"] > 64][0])
@@ -34,11 +34,11 @@ def test_equal_logs_are_a_pass_over_a_terms_length(run):
     assert finding.facts["to"] == run.log.end_position
     low = run.log.end_position - TERM_LENGTH
     assert low <= finding.facts["from"] < low + 1408 * 2
-    assert "0 gaps filled, all else the same" in finding.text
+    assert "0 gaps filled, otherwise identical" in finding.text
 
 
 @pytest.mark.parametrize("byte", [5, 24, 32, 60])
-def test_the_first_frame_with_another_byte_is_named_with_both_headers(run, byte):
+def test_the_first_frame_with_another_byte_is_reported_with_both_headers(run, byte):
     position = late_frame(run)
     run.logs["b"][run.in_log(position) + byte] ^= 4
     finding = look(run)
@@ -52,12 +52,15 @@ def test_the_first_frame_with_another_byte_is_named_with_both_headers(run, byte)
     )
 
 
-def test_an_image_that_ends_before_the_publication_is_named(run):
+def test_an_image_that_ends_before_the_publication_is_reported(run):
     position = late_frame(run)
     run.logs["b"][run.in_log(position) :][:4] = 0
     finding = look(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
-    assert f"the image's log ends at position {position} of {run.log.end_position}" in finding.text
+    assert (
+        f"the image's log ends at position {position}, expected {run.log.end_position}"
+        in finding.text
+    )
 
 
 def test_filled_gaps_of_an_unreliable_stream_are_excepted_and_counted(tmp_path):
@@ -67,16 +70,16 @@ def test_filled_gaps_of_an_unreliable_stream_are_excepted_and_counted(tmp_path):
     assert finding.facts["filled_gaps"] > 3
 
 
-def test_a_filled_gap_in_a_reliable_stream_is_a_failure_that_stands(tmp_path):
+def test_a_filled_gap_in_a_reliable_stream_is_a_failure_that_is_conclusive(tmp_path):
     run = make_run(tmp_path, reliable=False)
     traffic = run.traffic.model_copy(update={"reliable": True})
     finding = image_log_equals_publication(Evidence(run.write()), traffic)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
-    assert "a gap was filled at position" in finding.text
+    assert "gap filled at position" in finding.text
     assert "PAD of" in finding.text
 
 
-def test_a_fill_that_swallows_a_part_of_a_frame_is_a_difference(tmp_path):
+def test_a_fill_that_covers_a_part_of_a_frame_is_a_difference(tmp_path):
     run = make_run(tmp_path, reliable=False)
     pads = [position for position, header, _ in run.frames if header[6] == 0]
     at = run.in_log(pads[-2])
@@ -90,19 +93,19 @@ def test_logs_of_different_terms_are_a_failure(run):
     run.logs["b"][3 * TERM_LENGTH + 264] ^= 1
     finding = look(run)
     assert finding.outcome is Outcome.FAIL
-    assert "initial_term_id is -3 in the publication's log and -4 in the image's" in finding.text
+    assert "initial_term_id is -3 in the publication's log, but -4 in the image's" in finding.text
 
 
-def test_a_publication_with_a_hole_before_its_tail_is_a_failure(run):
+def test_a_publication_with_a_gap_before_its_tail_fails(run):
     position = late_frame(run)
     run.logs["a"][run.in_log(position) :][:4] = 0
-    assert "before the tail at" in look(run).text
+    assert "before its tail at" in look(run).text
 
 
 @pytest.mark.parametrize(
     "name", ["hosts/a/logs.json", "hosts/b/logs/images-6.logbuffer", "captures/a.pcap"]
 )
-def test_without_evidence_nothing_is_said(run, name):
+def test_missing_evidence_is_inconclusive(run, name):
     path = run.write()
     (path / name).unlink()
     finding = image_log_equals_publication(Evidence(path), run.traffic)
@@ -110,13 +113,13 @@ def test_without_evidence_nothing_is_said(run, name):
     assert name in finding.text
 
 
-def test_a_log_that_was_left_out_is_told_with_the_reason(run):
+def test_a_log_that_was_left_out_is_reported_with_the_reason(run):
     path = run.write()
-    held = [HeldLog("images", 6, 1 << 30, "too long")]
-    write_held_logs(run.folder.host("b").held_logs, held)
+    held = [LogFacts("images", 6, 1 << 30, "too long")]
+    write_log_index(run.folder.host("b").log_index, held)
     finding = image_log_equals_publication(Evidence(path), run.traffic)
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "images/6 was left out: too long" in finding.text
+    assert "images/6 was not saved: too long" in finding.text
 
 
 def test_a_log_of_another_session_is_not_taken_for_this_one(run):
@@ -124,13 +127,13 @@ def test_a_log_of_another_session_is_not_taken_for_this_one(run):
     assert look(run).outcome is Outcome.INCONCLUSIVE
 
 
-def test_a_file_that_is_no_log_is_our_own_defect(run):
+def test_a_file_that_is_no_log_is_a_harness_defect(run):
     run.logs["b"] = run.logs["b"][:-1]
     assert look(run).outcome is Outcome.HARNESS
 
 
 def first_in_reach(run) -> int:
-    """The first DATA frame within the last term's length, with one of DATA before it."""
+    """Return the first DATA frame in the last term length that follows another DATA frame."""
     rows = run.log.frames
     reached = np.flatnonzero(rows["position"] >= run.log.end_position - TERM_LENGTH)
     first = int(reached[0])
@@ -139,7 +142,7 @@ def first_in_reach(run) -> int:
 
 
 def fill_from_before_reach(run) -> tuple[int, int]:
-    """One fill over the first frame within reach and the one before it: its place in both logs."""
+    """Fill a gap over the first compared frame and its predecessor, in both logs."""
     frame = first_in_reach(run)
     start, end = int(run.log.frames["position"][frame - 1]), run.frame_end(frame)
     at = next(at for at, each in enumerate(run.frames) if each[0] == start)
@@ -173,7 +176,7 @@ def test_a_fill_from_before_reach_excuses_no_reliable_stream(tmp_path):
     assert finding.outcome is Outcome.FAIL
 
 
-def test_without_what_the_reader_saw_nobody_knows_where_a_fill_began(tmp_path):
+def test_missing_what_the_reader_saw_is_inconclusive(tmp_path):
     run = make_run(tmp_path, reliable=False)
     path = run.write()
     run.folder.host("b").subscriber(run.traffic.id).frames.unlink()
@@ -181,7 +184,7 @@ def test_without_what_the_reader_saw_nobody_knows_where_a_fill_began(tmp_path):
     assert finding.outcome is Outcome.INCONCLUSIVE
 
 
-def test_who_was_there_first_has_the_log_from_the_start(tmp_path):
+def test_a_subscriber_connected_first_has_the_log_from_the_start(tmp_path):
     run = make_run(tmp_path, reliable=False)
     late = int(np.searchsorted(run.log.message_ends, run.log.end_position - TERM_LENGTH // 2))
     evidence = joined_at(run, late)

@@ -1,4 +1,4 @@
-"""NAKs: for a whole hole that could be seen, and not again too soon, or the receiver is named."""
+"""NAKs: only for complete, detectable gaps, and not too often."""
 
 import copy
 import struct
@@ -6,19 +6,19 @@ import struct
 import numpy as np
 import pytest
 
-from tests.unit.harness.verdict.made_run import STEP_NS, MadeRun, make_run, nak, place
+from tests.unit.harness.verdict.synthetic_run import STEP_NS, SyntheticRun, make_run, nak, place
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.verdict.checks.retransmission.nak_checks import (
+    certainly_accepted,
     naks_only_for_gaps,
     naks_paced,
-    surely_taken,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -31,7 +31,7 @@ def pace(run):
 
 
 def third_nak(run):
-    """A NAK as it left the subscriber's host, the frame that it asks for, and its position."""
+    """Return a NAK sent by the subscriber's host, the requested frame, and its position."""
     packet = [each for each in run.packets["b"] if each.kind == "NAK"][2]
     position = run.decisions[2][12]
     return packet, int(np.searchsorted(run.log.frames["position"], position)), position
@@ -42,14 +42,14 @@ def start(run, index: int) -> int:
 
 
 def arrive(run, payload: bytes, time_ns: int) -> None:
-    """Let one more datagram reach the subscriber's host."""
+    """Let one more datagram arrive at the subscriber's host."""
     model = next(each for each in run.packets["b"] if each.kind == "DATA")
     packet = copy.copy(model)
     packet.payload, packet.time_ns = payload, time_ns
     run.packets["b"].append(packet)
 
 
-def test_naks_for_holes_are_a_pass(run):
+def test_naks_for_gaps_are_a_pass(run):
     finding = look(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"naks": 30}
@@ -59,14 +59,14 @@ def test_naks_for_holes_are_a_pass(run):
 @pytest.mark.parametrize(
     ("more", "what"),
     [
-        (32, "covers frames that were there before its end was in sight"),
-        (-32, "ends where neither a frame nor a known position begins"),
-        (1 << 14, "goes beyond all that had arrived"),
-        (1, "is no stretch of whole frames within one term"),
-        (1 << 17, "is no stretch of whole frames within one term"),
+        (32, "covers frames that had already arrived"),
+        (-32, "does not end at the start of an arrived frame"),
+        (1 << 14, "ends beyond the highest arrived position"),
+        (1, "is not a frame-aligned range within one term"),
+        (1 << 17, "is not a frame-aligned range within one term"),
     ],
 )
-def test_a_nak_for_more_or_less_than_the_hole_is_named(run, more, what):
+def test_a_nak_for_more_or_less_than_the_gap_is_reported(run, more, what):
     packet, index, position = third_nak(run)
     length = run.frame_end(index) - position
     packet.payload = nak(position, length + more)
@@ -76,24 +76,24 @@ def test_a_nak_for_more_or_less_than_the_hole_is_named(run, more, what):
 
 
 @pytest.mark.parametrize("length", [0, -32])
-def test_a_nak_for_nothing_is_named(run, length):
+def test_a_nak_for_nothing_is_reported(run, length):
     packet, _, position = third_nak(run)
     packet.payload = nak(position, length)
-    assert "is no stretch of whole frames" in look(run).text
+    assert "is not a frame-aligned range" in look(run).text
 
 
-def test_a_nak_within_a_frame_is_named(run):
+def test_a_nak_within_a_frame_is_reported(run):
     packet, index, position = third_nak(run)
     packet.payload = nak(position + 16, run.frame_end(index) - position - 16)
-    assert "is no stretch of whole frames" in look(run).text
+    assert "is not a frame-aligned range" in look(run).text
 
 
-def test_a_nak_for_a_frame_that_was_there_is_named(run):
+def test_a_nak_for_a_frame_that_was_there_is_reported(run):
     packet, index, position = third_nak(run)
     arrive(run, run.frame_bytes(index), packet.time_ns - 2 * STEP_NS)
     finding = look(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
-    assert "covers frames that were there" in finding.text
+    assert "covers frames that had already arrived" in finding.text
 
 
 def test_a_frame_behind_one_that_was_there_may_have_been_ignored(run):
@@ -107,7 +107,7 @@ def test_a_frame_beyond_half_a_term_may_have_been_turned_away(run):
     packet, index, _ = third_nak(run)
     run.write()
     wire = Evidence(run.path).wire(run.traffic)
-    assert surely_taken(wire, 0).all()
+    assert certainly_accepted(wire, 0).all()
     first = next(each for each in run.packets["b"] if each.kind == "SM")
     back = place(start(run, index) - 40000)
     first.payload = first.payload[:16] + struct.pack("<ii", *back) + first.payload[24:]
@@ -116,7 +116,7 @@ def test_a_frame_beyond_half_a_term_may_have_been_turned_away(run):
     assert look(run).outcome is Outcome.PASS
 
 
-def test_a_hole_is_asked_for_before_any_behind_it(run):
+def test_a_gap_is_requested_before_any_behind_it(run):
     _, index, position = third_nak(run)
     run.packets["b"] = [
         each
@@ -126,7 +126,7 @@ def test_a_hole_is_asked_for_before_any_behind_it(run):
     finding = look(run)
     assert finding.outcome is Outcome.FAIL
     assert finding.position > position
-    assert "passes over an earlier hole, and 26 more do so" in finding.text
+    assert "skips an earlier gap; 26 more such NAKs" in finding.text
 
 
 def test_a_full_socket_explains_what_the_capture_cannot(run):
@@ -135,11 +135,11 @@ def test_a_full_socket_explains_what_the_capture_cannot(run):
     run.rcvbuf_errors["b"] = 1
     finding = look(run)
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "its sockets dropped 1 datagrams that the capture has" in finding.text
+    assert "the host's sockets dropped 1 captured datagrams" in finding.text
 
 
 @pytest.mark.parametrize("check", [naks_only_for_gaps, naks_paced])
-def test_without_the_receivers_capture_nothing_is_said(run, check):
+def test_missing_receivers_capture_is_inconclusive(run, check):
     path = run.write()
     RunDir(path).capture("b").unlink()
     assert check(Evidence(path), run.traffic).outcome is Outcome.INCONCLUSIVE
@@ -159,7 +159,7 @@ def repeat(run, count: int, apart_ns: int) -> None:
         run.packets["b"].append(again)
 
 
-def test_one_nak_a_hole_is_paced(run):
+def test_one_nak_a_gap_is_paced(run):
     finding = pace(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"naks": 30, "holes": 30, "most_for_one": 1}
@@ -181,7 +181,7 @@ def test_the_retry_delay_is_kept_up_to_a_time_slice(run, count, apart_ns, outcom
     if outcome is Outcome.FAIL:
         assert finding.position == third_nak(run)[2]
         assert f"{count} NAKs for the same" in finding.text
-        assert "where 100000 ns lie between two" in finding.text
+        assert "expected an interval of 100000 ns" in finding.text
 
 
 def test_the_channel_may_ask_for_a_longer_delay(run):
@@ -192,16 +192,16 @@ def test_the_channel_may_ask_for_a_longer_delay(run):
     assert naks_paced(Evidence(path), run.traffic).outcome is Outcome.PASS
     slower = naks_paced(Evidence(path), traffic)
     assert slower.outcome is Outcome.FAIL
-    assert "where 1000000 ns lie between two" in slower.text
+    assert "expected an interval of 1000000 ns" in slower.text
 
 
 @pytest.mark.parametrize(("later_ms", "outcome"), [(90, Outcome.PASS), (120, Outcome.FAIL)])
-def test_a_nak_long_after_its_hole_was_closed_is_named(run, later_ms, outcome):
+def test_a_nak_long_after_its_gap_was_closed_is_reported(run, later_ms, outcome):
     packet, _, _ = third_nak(run)
     late = copy.copy(packet)
     late.time_ns += later_ms * STEP_NS
     run.packets["b"].append(late)
     finding = pace(run)
     assert finding.outcome is outcome
-    assert ("after its hole was closed, limit 100" in finding.text) == (outcome is Outcome.FAIL)
+    assert ("after its gap was filled, limit 100" in finding.text) == (outcome is Outcome.FAIL)
     assert look(run).outcome is Outcome.PASS

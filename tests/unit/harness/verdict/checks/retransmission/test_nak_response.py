@@ -1,18 +1,18 @@
-"""Answers to NAKs: whole, counted, and not twice within the linger."""
+"""Responses to NAKs: complete, counted, and not repeated within the linger time."""
 
 import struct
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_group import join, write
-from tests.unit.harness.verdict.made_run import PORT, STEP_NS, MadeRun, make_run, nak
+from tests.unit.harness.verdict.synthetic_group import join, write
+from tests.unit.harness.verdict.synthetic_run import PORT, STEP_NS, SyntheticRun, make_run, nak
 from windtunnel.harness.verdict.checks.retransmission.nak_response import (
     LINGER_NS,
-    answers,
-    longest_answer,
+    max_retransmit_bytes,
     naks_answered_whole,
     retransmits_counted,
+    retransmits_of,
     retransmits_spaced,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
@@ -20,7 +20,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -38,19 +38,19 @@ def counted(run):
 
 
 def first_answer(run):
-    """The first NAK that reached the publisher, and the frame that was sent again for it."""
+    """Return the first NAK that arrived at the publisher, and its retransmit."""
     asked = next(each for each in run.packets["a"] if each.kind == "NAK")
     sent = [each for each in run.packets["a"] if each.source == "a"]
     return asked, next(each for each in sent if each.time_ns > asked.time_ns)
 
 
 def position(packet) -> int:
-    """Of the first term on, as long as streams of tests are in it."""
+    """Return the position, which is in the first term in these tests."""
     return struct.unpack_from("<i", packet.payload, 20 if packet.kind == "NAK" else 8)[0]
 
 
 def frame_after(run, packet):
-    """The first sending of the frame that lies behind one."""
+    """Return the first transmission of the frame after a given one."""
     length = struct.unpack_from("<i", packet.payload)[0]
     behind = position(packet) + (length + 31 & ~31)
     data = [each for each in run.packets["a"] if each.kind in ("DATA", "PAD")]
@@ -66,7 +66,7 @@ def test_answers_to_the_end_of_their_naks_are_a_pass(run):
 
 
 def ask_for_more(run):
-    """Let the first NAK ask for the next frame as well, which had been sent by then."""
+    """Extend the first NAK to the next frame, which had been sent by then."""
     asked, again = first_answer(run)
     behind = frame_after(run, again)
     end = position(behind) + len(behind.payload)
@@ -74,7 +74,7 @@ def ask_for_more(run):
     return again, behind
 
 
-def test_an_answer_that_ends_early_is_named(run):
+def test_an_answer_that_ends_early_is_reported(run):
     again, _ = ask_for_more(run)
     finding = whole(run)
     assert finding.outcome is Outcome.FAIL
@@ -119,8 +119,8 @@ def test_an_answer_need_not_bring_what_was_not_sent_yet(run):
         ((5_000,), Outcome.PASS),
     ],
 )
-def test_answers_within_the_linger_of_one_before_are_named(run, after_ns, outcome):
-    """Two may be near: the first left late, by its sender's clock. A third may not."""
+def test_answers_within_the_linger_of_one_before_are_reported(run, after_ns, outcome):
+    """Two responses may be close, as the first one left late; a third may not."""
     asked, again = first_answer(run)
     later = [each for each in run.packets["a"] if each.time_ns > again.time_ns]
     for each in later:
@@ -156,7 +156,7 @@ def test_a_nak_for_elsewhere_ends_the_linger_of_a_unicast_sender(run, before_ns)
 
 
 @pytest.mark.parametrize("more", [-1, 1])
-def test_a_count_of_retransmits_that_the_capture_does_not_show_is_named(run, more):
+def test_a_count_of_retransmits_that_the_capture_does_not_show_is_reported(run, more):
     run.values["a/11"] += more
     finding = counted(run)
     assert finding.outcome is Outcome.FAIL
@@ -164,14 +164,14 @@ def test_a_count_of_retransmits_that_the_capture_does_not_show_is_named(run, mor
 
 
 def test_answers_are_stretches(run):
-    found = answers(Evidence(run.write()).wire(run.traffic))
+    found = retransmits_of(Evidence(run.write()).wire(run.traffic))
     assert (found.ends > found.starts).all()
     assert (found.sent >= found.ends).all()
     assert len(found.starts) == run.values["a/11"]
 
 
 @pytest.mark.parametrize("check", [whole, spaced, counted])
-def test_without_the_senders_capture_nothing_is_said(run, check):
+def test_missing_senders_capture_is_inconclusive(run, check):
     path = run.write()
     run.folder.capture("a").unlink()
     run.write = lambda: path
@@ -182,7 +182,7 @@ def test_without_the_senders_capture_nothing_is_said(run, check):
 @pytest.mark.parametrize(
     ("more", "outcome"), [(0, Outcome.PASS), (-1, Outcome.FAIL), (1, Outcome.FAIL)]
 )
-def test_an_answer_to_a_group_counts_once_whoever_asked_for_it(
+def test_an_answer_to_a_group_counts_once_whoever_requested_it(
     run, monkeypatch, first, more, outcome
 ):
     join(run, monkeypatch, first=first)
@@ -243,5 +243,5 @@ def test_another_readers_shorter_nak_may_be_the_one_that_was_answered(run, monke
 )
 def test_a_group_is_answered_in_fewer_windows(run, channel, windows):
     traffic = run.traffic.model_copy(update={"channel": f"aeron:udp?{channel}"})
-    assert longest_answer(traffic, 1 << 16) == windows << 15
-    assert longest_answer(traffic, 1 << 20) == windows << 17
+    assert max_retransmit_bytes(traffic, 1 << 16) == windows << 15
+    assert max_retransmit_bytes(traffic, 1 << 20) == windows << 17

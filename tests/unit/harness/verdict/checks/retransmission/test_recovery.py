@@ -1,13 +1,13 @@
-"""The judge of recovery: NAKs and retransmits are what the wire shows, or somebody lies."""
+"""Loss recovery: NAKs and retransmits agree with the captures."""
 
 from dataclasses import replace
 
 import pytest
 
-from tests.unit.harness.verdict.made_group import join, write
-from tests.unit.harness.verdict.made_run import MadeRun, make_run, nak
+from tests.unit.harness.verdict.synthetic_group import join, write
+from tests.unit.harness.verdict.synthetic_run import SyntheticRun, make_run, nak
 from windtunnel.harness.verdict.checks.retransmission.recovery import (
-    LAST_MOMENTS_NS,
+    SHUTDOWN_NS,
     naks_and_retransmits_agree,
     no_naks,
     retransmits_identical,
@@ -17,12 +17,12 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def reliable(tmp_path) -> MadeRun:
+def reliable(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
 @pytest.fixture
-def unreliable(tmp_path) -> MadeRun:
+def unreliable(tmp_path) -> SyntheticRun:
     return make_run(tmp_path, reliable=False)
 
 
@@ -31,7 +31,7 @@ def agree(run):
 
 
 def go_on(run):
-    """Let the sender be at work long after the last NAK, so that it has surely heard all."""
+    """Extend the sender's activity, so that it has certainly processed all NAKs."""
     [each for each in run.packets["a"] if each.source == "a"][-1].time_ns += 10**9
 
 
@@ -43,16 +43,17 @@ def identical(run):
     return retransmits_identical(Evidence(run.write()), run.traffic)
 
 
-def test_an_unreliable_receiver_that_asks_for_nothing_is_a_pass(unreliable):
+def test_an_unreliable_receiver_that_sends_no_nak_is_a_pass(unreliable):
     assert silent(unreliable).outcome is Outcome.PASS
 
 
-def test_a_nak_on_the_wire_of_an_unreliable_stream_is_named_and_stands(unreliable):
+def test_a_nak_on_the_wire_of_an_unreliable_stream_is_reported_and_conclusive(unreliable):
     unreliable.send("b", nak(65536 + 64, 96), "NAK")
     finding = silent(unreliable)
     assert (finding.outcome, finding.conclusive, finding.position) == (Outcome.FAIL, True, 65600)
     assert (
-        "1 NAKs in the capture at b, the first asks for 96 bytes at position 65600" in finding.text
+        "1 NAKs in the capture at b, expected none; the first is for 96 bytes at position 65600"
+        in finding.text
     )
 
 
@@ -64,11 +65,11 @@ def test_a_nak_of_another_stream_is_not_blamed_on_this_one(unreliable):
 
 
 @pytest.mark.parametrize(("name", "host"), [("rcv-naks-sent", "b"), ("snd-naks-received", "a")])
-def test_a_nak_in_a_counter_alone_is_named(unreliable, name, host):
+def test_a_nak_in_a_counter_alone_is_reported(unreliable, name, host):
     unreliable.values[name] = 2
     finding = silent(unreliable)
     assert finding.outcome is Outcome.FAIL
-    assert f"{name} at {host} is 2, though no NAK is in any capture" in finding.text
+    assert f"{name} at {host} is 2, but no NAK is in any capture" in finding.text
 
 
 @pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received"])
@@ -101,7 +102,7 @@ def test_counters_that_say_what_the_wire_shows_are_a_pass(reliable):
 
 @pytest.mark.parametrize("lie", [-1, 1])
 @pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received", "b/5", "a/6", "a/36"])
-def test_a_counter_that_lies_by_one_is_named(reliable, name, lie):
+def test_a_counter_that_is_off_by_one_is_reported(reliable, name, lie):
     go_on(reliable)
     reliable.values[name] += lie
     finding = (
@@ -130,7 +131,7 @@ def test_naks_that_fell_off_a_full_socket_excuse_just_as_many(reliable, missed, 
 def test_a_nak_that_comes_when_the_publication_is_gone_need_not_be_counted(
     reliable, after_ns, outcome
 ):
-    """As a copy of one does that was held, when the end of the stream was told."""
+    """A delayed duplicate may arrive after the end of the stream."""
     go_on(reliable)
     asked = next(each for each in reliable.packets["a"] if each.kind == "NAK")
     reliable.packets["a"].append(replace(asked, time_ns=asked.time_ns + 1 + after_ns))
@@ -148,7 +149,7 @@ def test_a_nak_that_comes_when_the_publication_is_gone_need_not_be_counted(
 def test_just_at_the_end_of_a_stream_some_naks_may_not_have_been_heard(reliable, name):
     asked_ns = sorted(each.time_ns for each in reliable.packets["a"] if each.kind == "NAK")
     ends_ns = max(each.time_ns for each in reliable.packets["a"] if each.source == "a")
-    late = sum(each > ends_ns - LAST_MOMENTS_NS for each in asked_ns)
+    late = sum(each > ends_ns - SHUTDOWN_NS for each in asked_ns)
     assert 0 < late < len(asked_ns)
     reliable.values[name] -= late
     assert {each.outcome for each in agree(reliable)} == {Outcome.PASS}
@@ -156,26 +157,26 @@ def test_just_at_the_end_of_a_stream_some_naks_may_not_have_been_heard(reliable,
     assert Outcome.FAIL in {each.outcome for each in agree(reliable)}
 
 
-def test_a_full_socket_excuses_no_lie_about_what_was_sent(reliable):
+def test_a_full_socket_excuses_no_wrong_count_of_sent_packets(reliable):
     reliable.rcvbuf_errors["b"] = 2
     reliable.values["rcv-naks-sent"] -= 1
     assert agree(reliable)[0].outcome is Outcome.FAIL
 
 
-def test_a_host_that_lies_about_naks_it_never_had_is_named(reliable):
+def test_a_host_that_counts_naks_without_any_is_reported(reliable):
     reliable.values["a/5"] = 1
     failing = [each for each in agree(reliable) if each.outcome is Outcome.FAIL]
     assert [(each.about, each.text) for each in failing] == [
-        ("a", "counter 5 'NAKs sent' says 1, the captures show 0")
+        ("a", "counter 5 'NAKs sent' is 1, the captures show 0")
     ]
 
 
-def test_drops_that_nobody_asked_for_again_are_a_failure(tmp_path):
+def test_drops_that_nobody_requested_again_are_a_failure(tmp_path):
     run = make_run(tmp_path, drops=False)
     run.decide(9, 1)
     finding = agree(run)[0]
     assert finding.outcome is Outcome.FAIL
-    assert "1 frames were dropped, but 0 NAKs and 0 bytes re-sent" in finding.text
+    assert "1 frames were dropped, but there were 0 NAKs and 0 bytes retransmitted" in finding.text
 
 
 def test_a_quiet_link_without_drops_agrees(tmp_path):
@@ -193,7 +194,7 @@ def test_without_evidence_nothing_agrees(reliable, name):
 
 
 def resend(run):
-    """The second sending of some frame, and its first."""
+    """Return a retransmit and the original transmission of a frame."""
     first = {}
     for packet in run.packets["a"]:
         if packet.kind == "DATA":
@@ -211,7 +212,7 @@ def test_retransmits_that_repeat_the_bytes_are_a_pass(reliable):
 
 
 @pytest.mark.parametrize("byte", [5, 24, 32, -1])
-def test_a_retransmit_with_another_byte_is_named(reliable, byte):
+def test_a_retransmit_with_another_byte_is_reported(reliable, byte):
     packet, _ = resend(reliable)
     changed = bytearray(packet.payload)
     changed[byte] ^= 1
@@ -219,10 +220,10 @@ def test_a_retransmit_with_another_byte_is_named(reliable, byte):
     finding = identical(reliable)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
     assert finding.position == reliable.decisions[0][12]
-    assert f"another byte {byte % len(changed)}" in finding.text
+    assert f"differs in byte {byte % len(changed)}" in finding.text
 
 
-def test_a_retransmit_of_another_length_is_named(reliable):
+def test_a_retransmit_of_another_length_is_reported(reliable):
     packet, _ = resend(reliable)
     longer = bytearray(packet.payload)
     length = int.from_bytes(longer[:4], "little")
@@ -245,13 +246,14 @@ def test_naks_of_other_readers_are_told_from_none(tmp_path, monkeypatch, first):
     finding = no_naks(evidence, at_c)
     assert (finding.outcome, finding.text) == (
         Outcome.PASS,
-        "no NAK of this reader in any capture, 30 of others; none else in the counters",
+        "no NAKs of this subscriber in the captures, 30 of others; no more in the counters",
     )
     run.values["snd-naks-received"] += 1
     finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 0})), at_c)
     assert (finding.outcome, finding.text) == (
         Outcome.FAIL,
-        "snd-naks-received at a is 31, though the captures show only 30 NAKs, of other readers",
+        "snd-naks-received at a is 31, but the captures show only 30 NAKs, "
+        "all of other subscribers",
     )
     finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 2})), at_c)
-    assert finding.text.startswith("rcv-naks-sent at c is 2, though the captures show only 30")
+    assert finding.text.startswith("rcv-naks-sent at c is 2, but the captures show only 30")

@@ -1,23 +1,23 @@
-"""Retransmits: what was asked for may be sent again, once a NAK; anything else is named."""
+"""Retransmits: one for each NAK; any other is reported."""
 
 import copy
 
 import numpy as np
 import pytest
 
-from tests.naive import resending as naive
-from tests.unit.harness.verdict.made_run import MadeRun, make_run, nak
+from tests.naive import retransmits as naive
+from tests.unit.harness.verdict.synthetic_run import SyntheticRun, make_run, nak
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.verdict.checks.retransmission.retransmit_checks import (
+    find_unrequested,
     retransmits_only_if_asked,
-    unasked,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 
 @pytest.fixture
-def run(tmp_path) -> MadeRun:
+def run(tmp_path) -> SyntheticRun:
     return make_run(tmp_path)
 
 
@@ -26,7 +26,7 @@ def look(run):
 
 
 def again(run):
-    """The third frame that was sent again, at the publisher's host."""
+    """Return the third retransmit at the publisher's host."""
     position = run.decisions[2][12]
     index = int(np.searchsorted(run.log.frames["position"], position))
     frame = run.frame_bytes(index)
@@ -37,18 +37,18 @@ def naks(run):
     return [each for each in run.packets["a"] if each.kind == "NAK"]
 
 
-def test_what_was_asked_for_may_be_sent_again(run):
+def test_requested_data_may_be_retransmitted(run):
     finding = look(run)
     assert finding.outcome is Outcome.PASS
     assert finding.facts == {"frames": 30, "unasked": 0, "short_sends": 0}
 
 
-def test_a_frame_sent_again_unasked_is_named(run):
+def test_a_frame_retransmitted_without_a_nak_is_reported(run):
     packet, position = again(run)
     run.packets["a"].remove(naks(run)[2])
     finding = look(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, position)
-    assert f"the frame at position {position} was sent again though no NAK" in finding.text
+    assert f"the frame at position {position} was retransmitted without a NAK" in finding.text
     assert finding.evidence == ("captures/a.pcap",)
     assert packet.kind == "DATA"
 
@@ -59,7 +59,7 @@ def test_a_nak_that_comes_after_the_retransmit_asked_for_nothing(run):
     assert look(run).position == position
 
 
-def test_a_nak_answered_twice_is_named(run):
+def test_a_nak_answered_twice_is_reported(run):
     packet, position = again(run)
     twice = copy.copy(packet)
     twice.time_ns += 10
@@ -92,7 +92,7 @@ def test_a_datagram_that_the_system_refused_may_be_sent_anew(run):
 
 
 @pytest.mark.parametrize("name", ["captures/a.pcap", "hosts/a/counters.json"])
-def test_without_evidence_nothing_is_said(run, name):
+def test_missing_evidence_is_inconclusive(run, name):
     path = run.write()
     (RunDir(path).path / name).unlink()
     finding = retransmits_only_if_asked(Evidence(path), run.traffic)
@@ -101,7 +101,7 @@ def test_without_evidence_nothing_is_said(run, name):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_agrees_with_its_slow_twin(seed):
+def test_agrees_with_the_reference_implementation(seed):
     chance = np.random.default_rng(seed)
     sendings = sorted(
         zip(
@@ -116,7 +116,7 @@ def test_agrees_with_its_slow_twin(seed):
     positions, sent = (np.array(each, dtype=np.int64) for each in zip(*sendings, strict=True))
     low = np.searchsorted(starts, positions - int(lengths.max()), side="right")
     wrong = np.zeros(len(positions), dtype=np.bool_)
-    unasked(positions, sent, starts, starts + lengths, times, low, wrong)
+    find_unrequested(positions, sent, starts, starts + lengths, times, low, wrong)
     ranges = list(zip(starts.tolist(), (starts + lengths).tolist(), times.tolist(), strict=True))
     assert wrong.tolist() == naive.unasked(sendings, ranges)
     assert 0 < wrong.sum() < len(wrong)

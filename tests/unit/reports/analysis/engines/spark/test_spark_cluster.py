@@ -128,7 +128,7 @@ def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
     ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
     url = told(made.start("lonely", "master.Master", *ports), MASTER_URL)
     program = (
-        "from windtunnel.reports.analysis import spark_engine as engine\n"
+        "from windtunnel.reports.analysis.engines.spark import spark_engine as engine\n"
         "engine.WORKER_WAIT_S = 2.0\n"
         "try:\n"
         f"    engine.start_session({url!r}, {{'spark.ui.enabled': 'false'}})\n"
@@ -139,4 +139,4 @@ def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
         [sys.executable, "-c", program], env=made.environment, cwd=REPOSITORY,
         capture_output=True, text=True, timeout=400, check=True,
     )  # fmt: skip
-    assert done.stdout.startswith(f"{url} lent no worker within 2 s"), done.stderr[-2000:]
+    assert done.stdout.startswith(f"{url} provided no worker within 2 s"), done.stderr[-2000:]

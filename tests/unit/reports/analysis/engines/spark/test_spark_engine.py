@@ -24,7 +24,7 @@ def java(folder, version):
 def test_says_that_there_is_no_java(monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv("JAVA_HOME", raising=False)
-    with pytest.raises(EngineError, match=r"Java 17 or newer and there is none \(on the PATH\)"):
+    with pytest.raises(EngineError, match=r"Java 17 or newer, and none was found \(on the PATH\)"):
         check_java()
     monkeypatch.setenv("JAVA_HOME", str(tmp_path / "gone"))
     with pytest.raises(EngineError, match=r"JAVA_HOME=.*gone"):

@@ -1,0 +1,20 @@
+"""What a control session needs of its archive."""
+
+from dataclasses import dataclass
+
+from windtunnel.driver.archive.control.authentication import Authenticator, AuthorisationService
+from windtunnel.driver.archive.observation.archive_errors import ArchiveErrors
+from windtunnel.driver.archive.settings.archive_settings import ArchiveSettings
+from windtunnel.driver.client.aeron import Aeron
+
+
+@dataclass(frozen=True)
+class SessionContext:
+    """What control sessions need of their archive."""
+
+    settings: ArchiveSettings
+    client: Aeron
+    archive_id: int
+    errors: ArchiveErrors
+    authenticator: Authenticator
+    authorisation: AuthorisationService

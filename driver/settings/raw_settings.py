@@ -1,0 +1,47 @@
+"""Unparsed settings of a process, from its environment, property files and options.
+
+environment  <  property files and -D options, in the order of the command line
+"""
+
+from dataclasses import dataclass, field
+
+from windtunnel.driver.settings import properties
+
+ENVIRONMENT = "environment"
+
+
+@dataclass(slots=True)
+class RawSettings:
+    """Texts of settings by environment variable; other variables are ignored later."""
+
+    texts: dict[str, str]
+    origins: dict[str, str] = field(default_factory=dict)
+    """Source that last set a variable; variables of the environment are absent."""
+
+    def set_variable(self, variable: str, text: str, origin: str) -> None:
+        """Set a variable, or unset it if the text is empty."""
+        if text:
+            self.texts[variable] = text
+            self.origins[variable] = origin
+        else:
+            self.texts.pop(variable, None)
+            self.origins.pop(variable, None)
+
+    def set_line(self, origin: str, line: str) -> None:
+        """Set a variable from `name=value`. Raises ConfigurationError."""
+        self.set_variable(*properties.read_line(origin, line), origin)
+
+    def load_file(self, path_or_url: str) -> None:
+        """Set the variables in a property file. Raises ConfigurationError."""
+        for variable, text in properties.read_file(path_or_url):
+            self.set_variable(variable, text, path_or_url)
+
+    def environment_variables(self) -> set[str]:
+        """Return the variables from the environment, which other programs share."""
+        return set(self.texts) - set(self.origins)
+
+    def origin_of(self, variable: str) -> str:
+        """Return the source that set a variable; "default" if it is not set."""
+        if not self.texts.get(variable):
+            return "default"
+        return self.origins.get(variable, ENVIRONMENT)

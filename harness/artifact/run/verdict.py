@@ -1,0 +1,56 @@
+"""verdict.json: the judge's findings about a run, as other programs read them."""
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from windtunnel.harness.artifact.document_values import ValueTypeError, parse
+from windtunnel.harness.artifact.documents import Document, DocumentError, read_document
+
+SCHEMA = "windtunnel-verdict/1"
+
+
+@dataclass(frozen=True)
+class FindingFacts:
+    """The result of one gate or check."""
+
+    name: str
+    outcome: str
+    text: str
+    about: str = ""
+    evidence: list[str] = field(default_factory=list)
+    "Paths within the run folder."
+    message: int | None = None
+    byte_offset: int | None = None
+    position: int | None = None
+    difference: bool = False
+    kind: str | None = None
+    facts: dict[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class VerdictFacts:
+    """The outcome of a run, with the findings behind it."""
+
+    outcome: str
+    reason: str
+    gates: list[FindingFacts]
+    checks: list[FindingFacts]
+    scenario: str = ""
+    seed: int | None = None
+    exit_code: int | None = None
+
+
+def read_verdict(path: Path) -> Document | None:
+    """Return a verdict whose values have the types of VerdictFacts, or None if there is none.
+
+    Raises DocumentError, which names the file and the field.
+    """
+    document = read_document(path, SCHEMA)
+    if document is None:
+        return None
+    try:
+        parse(VerdictFacts, {key: value for key, value in document.items() if key != "schema"})
+    except ValueTypeError as error:
+        raise DocumentError(f"{path.name}: {error}") from error
+    return document

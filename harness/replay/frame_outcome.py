@@ -1,0 +1,272 @@
+"""Infers the outcome of each frame of a stream between sender and receiver from captures.
+
+    two places   sent      s1 .. s2 .. s3        matches transmissions and arrivals
+                 arrived        r2'     r3'      s1 was lost
+    one place    a gap that a NAK requests and a later frame fills           attempt 1 was lost
+                 the same frame again after a NAK                            it was lost downstream
+                 the same frame again without a NAK                          a duplicate
+                 a frame below the highest without a NAK                     it was late
+
+With two places each transmission is followed, and their clocks need not agree. With one place
+outcomes are inferred: a receiver that sent one NAK and got the frame once has lost one
+transmission.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.middlebox.frame_class import NAK, NAMES, SM
+from windtunnel.harness.replay.rules import merged
+from windtunnel.harness.replay.sightings import Stream
+
+DROP, LATE, COPY = "drop", "late", "copy"
+SLACK_NS = 50_000
+"""A frame may be faster by this much than the fastest one that was matched unambiguously."""
+
+END_OF_TIME_NS = (1 << 63) - 1
+
+
+class FrameOutcome(NamedTuple):
+    """The outcome of one transmission of a frame."""
+
+    what: str
+    frame_type: str
+    position: int
+    length: int
+    attempt: int
+    delay_ns: int = 0
+    """Of a late frame, beyond the usual transit time; of a copy, after the first."""
+    overtaken_by: int = 0
+    """Frames of the stream that were sent later and arrived before it."""
+
+
+Times = dict[int, list[int]]
+
+
+def match_captures(near: Stream, far: Stream) -> list[FrameOutcome]:
+    """Return the outcomes of all transmissions at the near place, given the arrivals at the far
+    one."""
+    base_ns, slack_ns = _transit(near, far)
+    sent, arrived = _by_position(near.transmissions), _by_position(far.transmissions)
+    first = {int(each["position"]): each for each in near.transmissions[::-1]}
+    sent_order, arrival_order = _orders(near, far)
+    found = []
+    for position, departures in sent.items():
+        frame = first[position]
+        name, length = NAMES[int(frame["frame_type"])], int(frame["length"])
+        matched, copies = match(departures, arrived.get(position, []), base_ns, slack_ns)
+        for attempt, arrival_ns in enumerate(matched, 1):
+            if arrival_ns is None:
+                found.append(FrameOutcome(DROP, name, position, length, attempt))
+                continue
+            delay_ns = arrival_ns - departures[attempt - 1] - base_ns
+            overtaken_by = _count_overtaken(
+                sent_order, arrival_order, departures[attempt - 1], arrival_ns, base_ns, slack_ns
+            )
+            if overtaken_by and delay_ns > slack_ns:
+                found.append(
+                    FrameOutcome(LATE, name, position, length, attempt, delay_ns, overtaken_by)
+                )
+        for attempt, behind_ns in copies:
+            found.append(FrameOutcome(COPY, name, position, length, attempt, behind_ns))
+    return found
+
+
+def match(
+    departures: list[int], arrivals: list[int], base_ns: int, slack_ns: int
+) -> tuple[list[int | None], list[tuple[int, int]]]:
+    """Match arrivals to departures.
+
+    An arrival is matched to the last departure that is possible and still unmatched, so that a
+    frame does not count as late if a retransmission explains it.
+
+    Returns: the arrival of each departure, None for those that were lost; and for each further
+    arrival the attempt that it is a copy of, and how long after it the copy arrived
+    """
+    matched: list[int | None] = [None] * len(departures)
+    copies = []
+    for arrival_ns in arrivals:
+        possible = [
+            index
+            for index, departed_ns in enumerate(departures)
+            if departed_ns + base_ns - slack_ns <= arrival_ns
+        ] or [0]
+        free = [index for index in possible if matched[index] is None]
+        if free:
+            matched[free[-1]] = arrival_ns
+        else:
+            original = matched[possible[-1]]
+            assert original is not None
+            copies.append((possible[-1] + 1, arrival_ns - original))
+    return matched, copies
+
+
+def is_nearer(first: Stream, second: Stream) -> bool:
+    """Whether the first place is nearer to the sender; the clocks of the two need not agree.
+
+    The sum of the times there and back is independent of the clocks' offset.
+    """
+    there = _differences(_by_position(first.transmissions), _by_position(second.transmissions))
+    back = _differences(_by_feedback(second.feedback), _by_feedback(first.feedback))
+    if len(there) and len(back):
+        return float(np.median(there) + np.median(back)) > 0
+    if len(first.transmissions) != len(second.transmissions):
+        return len(first.transmissions) > len(second.transmissions)
+    return not len(there) or float(np.median(there)) > 0
+
+
+def _transit(near: Stream, far: Stream) -> tuple[int, int]:
+    """The usual transit time between two places by their clocks, and how much shorter it may be."""
+    found = _differences(_by_position(near.transmissions), _by_position(far.transmissions))
+    if not len(found):
+        return 0, SLACK_NS
+    base_ns = int(np.median(found))
+    return base_ns, base_ns - int(found.min()) + SLACK_NS
+
+
+def _differences(before: Times, after: Times) -> NDArray[np.int64]:
+    """The time differences of frames that are seen exactly once at each place."""
+    return np.array(
+        [
+            after[name][0] - times[0]
+            for name, times in before.items()
+            if len(times) == 1 and len(after.get(name, ())) == 1
+        ],
+        dtype=np.int64,
+    )
+
+
+def _by_position(transmissions: NDArray[Any]) -> Times:
+    found: Times = defaultdict(list)
+    for position, time_ns in zip(
+        transmissions["position"].tolist(), transmissions["time_ns"].tolist(), strict=True
+    ):
+        found[position].append(time_ns)
+    return found
+
+
+def _by_feedback(feedback: NDArray[Any]) -> Times:
+    """Times of SMs and NAKs by their contents."""
+    found: Times = defaultdict(list)
+    columns = (feedback[name].tolist() for name in ("position", "length", "frame_type", "time_ns"))
+    for position, length, kind, time_ns in zip(*columns, strict=True):
+        found[hash((position, length, kind == SM))].append(time_ns)
+    return found
+
+
+def _orders(near: Stream, far: Stream) -> tuple[NDArray[Any], NDArray[Any]]:
+    """First departures and first arrivals of the frames that were seen at both places."""
+    sent, arrived = _by_position(near.transmissions), _by_position(far.transmissions)
+    both = [
+        (times[0], arrived[position][0]) for position, times in sent.items() if position in arrived
+    ]
+    pairs = np.array(sorted(both), dtype=np.int64).reshape(-1, 2)
+    return pairs[:, 0], pairs[:, 1]
+
+
+def _count_overtaken(
+    departures: NDArray[Any],
+    arrivals: NDArray[Any],
+    departed_ns: int,
+    arrival_ns: int,
+    base_ns: int,
+    slack_ns: int,
+) -> int:
+    """The number of frames that left after a frame and arrived before it."""
+    first = int(np.searchsorted(departures, departed_ns, side="right"))
+    last = int(np.searchsorted(departures, arrival_ns - base_ns + slack_ns, side="right"))
+    return int(np.count_nonzero(arrivals[first:last] < arrival_ns))
+
+
+def infer_outcomes(stream: Stream) -> list[FrameOutcome]:
+    """Return the outcomes of a stream's frames as seen at one place."""
+    transmissions = stream.transmissions
+    naks = _Naks(stream)
+    farthest = np.maximum.accumulate(transmissions["position"])
+    times = transmissions["time_ns"].tolist()
+    before: Times = {}
+    found: list[FrameOutcome] = []
+    highest = 0
+    for index, row in enumerate(transmissions.tolist()):
+        time_ns, position, length, _, kind, _ = row
+        frame = NAMES[kind], position, length
+        earlier = before.setdefault(position, [])
+        if earlier:
+            if naks.rounds(position, earlier[-1], time_ns):
+                found.append(FrameOutcome(DROP, *frame, len(earlier)))
+            else:
+                found.append(FrameOutcome(COPY, *frame, len(earlier), time_ns - earlier[-1]))
+        elif index and position < highest:
+            rounds = naks.rounds(position, 0, time_ns)
+            found += [FrameOutcome(DROP, *frame, attempt) for attempt in range(1, rounds + 1)]
+            if not rounds:
+                opened = int(np.searchsorted(farthest, position, side="right"))
+                found.append(FrameOutcome(LATE, *frame, 1, time_ns - times[opened], index - opened))
+        highest = max(highest, position + length)
+        earlier.append(time_ns)
+    return found + list(_unfilled_gaps(stream, naks))
+
+
+def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
+    """Yield gaps that were never filled: one loss each, or as many as there were rounds of NAKs."""
+    starts = stream.transmissions["position"]
+    seen = merged(
+        zip(starts.tolist(), (starts + stream.transmissions["length"]).tolist(), strict=True)
+    )
+    for (_, begin), (end, _) in pairwise(seen):
+        for attempt in range(1, max(1, naks.rounds(begin, 0, END_OF_TIME_NS)) + 1):
+            yield FrameOutcome(DROP, "DATA", begin, end - begin, attempt)
+
+
+class _Naks:
+    """The NAKs of a stream."""
+
+    def __init__(self, stream: Stream) -> None:
+        naks = stream.feedback[stream.feedback["frame_type"] == NAK]
+        self._naks = naks[np.argsort(naks["time_ns"], kind="stable")]
+        self._repair_ns = self._fastest_ns = 0
+        self._repair_ns, self._fastest_ns = self._repair_times_ns(stream)
+
+    def rounds(self, position: int, after_ns: int, until_ns: int) -> int:
+        """Count how often a position was requested between two times.
+
+        NAKs that follow each other faster than a retransmission takes belong to one round, and one
+        that was sent just before the retransmission arrived is not what it answers.
+        """
+        count, last_ns = 0, 0
+        for time_ns in self._times(position, after_ns, until_ns):
+            if count and until_ns - time_ns < self._fastest_ns:
+                break
+            if not count or time_ns - last_ns >= self._repair_ns:
+                count, last_ns = count + 1, time_ns
+        return count
+
+    def _times(self, position: int, after_ns: int, until_ns: int) -> list[int]:
+        times = self._naks["time_ns"]
+        # Of a NAK and a frame with the same timestamp, the NAK came first.
+        first, end = np.searchsorted(times, (after_ns, until_ns), side="right")
+        naks = self._naks[first:end]
+        starts = naks["position"]
+        covers = (starts <= position) & (position < starts + naks["length"])
+        found: list[int] = naks["time_ns"][covers].tolist()
+        return found
+
+    def _repair_times_ns(self, stream: Stream) -> tuple[int, int]:
+        """The times from the first NAK to the retransmission: median and minimum."""
+        waits = []
+        passed_ns: dict[int, int] = {}
+        highest = 0
+        for time_ns, position, length, *_ in stream.transmissions.tolist():
+            if position in passed_ns or position < highest:
+                naks = self._times(position, passed_ns.get(position, 0), time_ns)
+                waits += [time_ns - each for each in naks[:1]]
+            passed_ns[position] = time_ns
+            highest = max(highest, position + length)
+        return (int(np.median(waits)), min(waits)) if waits else (0, 0)

@@ -1,0 +1,136 @@
+"""The JSON Schema of scenario files, for editors and other tools.
+
+    model --pydantic--> schema of the resolved values --here--> schema of the values as written
+
+It accepts every file that the loader accepts. It refuses unknown and missing keys, wrong types and
+missing units, and combinations of keys that a table does not allow. What JSON Schema cannot express
+is checked by the loader only: limits of quantities, and rules that involve several tables.
+"""
+
+from typing import Any
+
+from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue
+from pydantic_core import core_schema
+
+from windtunnel.harness.scenario.schema import applies
+from windtunnel.harness.scenario.schema.fault import COUNT_MAX
+from windtunnel.harness.scenario.schema.model import Scenario
+from windtunnel.harness.scenario.schema.table import (
+    ARGUMENT_ITEMS_MAX,
+    ARGUMENT_LENGTH_MAX,
+    ARGUMENTS_MAX,
+    one_or_many,
+)
+
+DIALECT = "https://json-schema.org/draft/2020-12/schema"
+Schema = dict[str, Any]
+
+
+def _keys(*names: str) -> Schema:
+    return {"required": list(names)}
+
+
+ONE_KEY: Schema = {"minProperties": 1, "maxProperties": 1}
+NOT_EMPTY: Schema = {"minProperties": 1}
+UNTIL: Schema = {"until": ["at_most"], "at_most": ["until"]}
+TABLES: dict[str, Schema] = {
+    "Act": ONE_KEY,
+    "Until": ONE_KEY,
+    "EventMoment": ONE_KEY,
+    "EventAct": ONE_KEY,
+    "Pace": NOT_EMPTY,
+    "Impairments": NOT_EMPTY,
+    "Hold": {"oneOf": [_keys("for"), _keys("until")], "dependentRequired": UNTIL},
+    "Duplicate": {"not": _keys("for", "until"), "dependentRequired": UNTIL},
+    "ForgedPlace": {"not": _keys("advance", "term_end")},
+    "Forged": {
+        "if": {"properties": {"holds": {"const": "frames"}}, **_keys("holds")},
+        "then": {"properties": {"type": {"const": "DATA"}}, **_keys("payload")},
+    },
+    "PositionFilter": {
+        "oneOf": [
+            {"anyOf": [_keys("length"), _keys("every"), _keys("from")]},
+            _keys("at"),
+            _keys("ranges"),
+        ],
+        "dependentSchemas": {"from": {"anyOf": [_keys("length"), _keys("every")]}},
+    },
+    "When": {
+        "if": {"properties": {"every": {"pattern": "[1-9]"}}, **_keys("every")},
+        "then": _keys("for"),
+    },
+    "Network": {
+        "oneOf": [_keys("link"), {"properties": {"links": {"minItems": 1}}, **_keys("links")}]
+    },
+    "Traffic": {"anyOf": [_keys("content"), _keys("replays")]},
+}
+"""The combinations of keys that tables allow, by the table's name."""
+
+
+def json_schema() -> Schema:
+    """Return the JSON Schema of scenario files."""
+    schema = Scenario.model_json_schema(by_alias=True, schema_generator=_Generator)
+    tables = schema["$defs"]
+    for name, rules in TABLES.items():
+        tables[name] |= rules
+    for name, key in (("What", "order"), ("Fault", "attempt")):
+        number = {"type": "integer", "minimum": 1, "exclusiveMaximum": COUNT_MAX}
+        _allow(tables[name]["properties"][key], number)
+    share = tables["Duplicate"]["properties"]["share"]
+    _allow(tables["Act"]["properties"]["duplicate"], {"oneOf": share["oneOf"]})
+    # A replay has the content of another stream.
+    schema["properties"]["traffic"]["contains"] = _keys("content")
+    schema["properties"]["expect"]["items"] = _check(tables.pop("Check"))
+    _clean(schema)
+    return {"$schema": DIALECT, **schema}
+
+
+class _Generator(GenerateJsonSchema):
+    """Describes values as they are written."""
+
+    def function_before_schema(
+        self, schema: core_schema.BeforeValidatorFunctionSchema
+    ) -> JsonSchemaValue:
+        """Describe a list that may be written as its only item."""
+        found = super().function_before_schema(schema)
+        if schema["function"]["function"] is not one_or_many:
+            return found
+        return {"anyOf": [found["items"], found]}
+
+    def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
+        """Describe an optional value: it is left out, never written as null."""
+        return self.generate_inner(schema["schema"])
+
+
+def _allow(schema: Schema, other: Schema) -> None:
+    """Let a value have another form, too."""
+    description = schema.pop("description")
+    forms = [other, dict(schema)]
+    schema.clear()
+    schema |= {"anyOf": forms, "description": description}
+
+
+def _check(resolved: Schema) -> Schema:
+    """Return the schema of a check: its name, or a table of its name and its arguments."""
+    name, arguments = (resolved["properties"][key] for key in ("name", "arguments"))
+    entry = {"type": "string", "pattern": applies.PATTERN, "maxLength": applies.ENTRY_LENGTH_MAX}
+    drivers = {"type": "array", "items": entry, "minItems": 1, "maxItems": applies.ENTRIES_MAX}
+    plain = [{"type": "string", "maxLength": ARGUMENT_LENGTH_MAX}, {"type": "integer"}]
+    several = {"type": "array", "items": {"anyOf": plain}, "maxItems": ARGUMENT_ITEMS_MAX}
+    arguments["properties"] = {applies.KEY: drivers}
+    arguments["additionalProperties"] = {"anyOf": [*plain, several]}
+    arguments["maxProperties"] = ARGUMENTS_MAX
+    table = {"type": "object", "additionalProperties": arguments, "propertyNames": name}
+    return {"oneOf": [name, table | ONE_KEY]}
+
+
+def _clean(value: Any, *, is_schema: bool = True) -> None:
+    """Remove what describes resolved values: defaults, and limits of numbers written as texts."""
+    if isinstance(value, list):
+        for each in value:
+            _clean(each)
+    elif isinstance(value, dict):
+        for key in ("default", "gt", "ge", "lt", "le") if is_schema else ():
+            value.pop(key, None)
+        for key, each in value.items():
+            _clean(each, is_schema=not is_schema or key not in ("properties", "$defs"))

@@ -1,0 +1,271 @@
+"""A YAML file as plain values with the line and column of each; a small, bounded part of YAML.
+
+    text --PyYAML--> events --YamlDocument--> tables, lists, strings, numbers, booleans, nulls
+
+Files come from other people, so everything that lets a short text become a large value, or a value
+of another kind, is an error: anchors and aliases, tags, merge keys, dates, several documents. The
+file, its depth and the number of its values have limits. Nothing here is recursive.
+"""
+
+import math
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any, ClassVar
+
+import yaml
+from yaml.events import (
+    AliasEvent,
+    CollectionEndEvent,
+    DocumentStartEvent,
+    Event,
+    MappingStartEvent,
+    NodeEvent,
+    ScalarEvent,
+    SequenceStartEvent,
+)
+from yaml.nodes import ScalarNode
+
+from windtunnel.harness.scenario.schema.problem import Problem
+
+FILE_BYTES_MAX = 4 << 20
+"""Maximum length of a file; a list of 50,000 ranges, the longest of all lists, fits."""
+VALUES_MAX = 250_000
+"""Maximum number of tables, lists, strings, numbers, booleans and nulls in a file."""
+DEPTH_MAX = 32
+"""Maximum number of tables and lists inside each other; scenarios have at most ten."""
+ERRORS_MAX = 100
+"""Maximum number of errors that are listed for a file."""
+FOUND_LENGTH_MAX = 80
+"""Maximum length of a value that an error quotes."""
+INTEGER_LENGTH_MAX = 80
+"""Maximum length of an integer as written; 64 bits with a prefix and separators are shorter."""
+INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
+
+_CORE = "tag:yaml.org,2002:"
+_RESOLVED = tuple(_CORE + name for name in ("null", "bool", "int", "float"))
+Mark = tuple[int, int]
+"""Line and column, from 1."""
+Where = tuple[str | int, ...]
+"""Keys and indices from the root of the file."""
+
+
+class ScenarioError(ValueError):
+    """An invalid scenario; `errors` has a message with location for each problem."""
+
+    def __init__(self, errors: Iterable[str]) -> None:
+        self.errors = tuple(errors)
+        super().__init__("\n".join(self.errors))
+
+
+class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
+    """The loader of PyYAML without dates, merge keys and default values: they are strings."""
+
+    yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag in _RESOLVED]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+
+def read_yaml(file: Path) -> str:
+    """Return the text of a YAML file; raises ScenarioError, also for a file that is too long."""
+    try:
+        with file.open("rb") as opened:
+            content = opened.read(FILE_BYTES_MAX + 1)
+        text = content[:FILE_BYTES_MAX].decode("utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ScenarioError([f"{file}: cannot be read: {error}"]) from error
+    if len(content) > FILE_BYTES_MAX:
+        raise ScenarioError([f"{file}: expected at most {FILE_BYTES_MAX} bytes, found more"])
+    return text
+
+
+def quoted(value: object) -> str:
+    """Return a value as an error quotes it: control characters escaped, long texts cut off."""
+    if isinstance(value, dict | list | tuple):
+        kind = "a table" if isinstance(value, dict) else "a list"
+        return f"{kind} of {len(value)} item{'' if len(value) == 1 else 's'}"
+    if not isinstance(value, str):
+        return repr(value)
+    if len(value) > FOUND_LENGTH_MAX:
+        return f"{value[:FOUND_LENGTH_MAX]!r}... ({len(value)} characters)"
+    return repr(value)
+
+
+class YamlDocument:
+    """The values of a YAML text, and the location of each."""
+
+    def __init__(self, text: str, source: str) -> None:
+        """Parse a text; `source` is the file name for error messages. Raises ScenarioError."""
+        self.source = source
+        self.marks: dict[Where, Mark] = {(): (1, 1)}
+        self.value: Any = {}
+        self._value_count = 0
+        try:
+            self._loader = _Loader(text)
+        except yaml.reader.ReaderError as error:
+            line = text.count("\n", 0, error.position) + 1
+            column = error.position - text.rfind("\n", 0, error.position)
+            found = f"U+{error.character:04X}"
+            reason = f"invalid YAML: expected printable characters, found {found}"
+            raise self._refused((line, column), reason) from error
+        self._build()
+
+    def mark(self, path: Where) -> Mark:
+        """Return the location of a path, or of the nearest enclosing table."""
+        while path not in self.marks:
+            path = path[:-1]
+        return self.marks[path]
+
+    def locate(self, found: Iterable[Problem]) -> list[str]:
+        """Return the problems as `file:line:column: key.path: text`, in file order.
+
+        Lists the first ERRORS_MAX only.
+        """
+        distinct = dict.fromkeys(found)
+        order = sorted(distinct, key=lambda each: (self.mark(each.path), _key(each), each.text))
+        lines = []
+        for each in order[:ERRORS_MAX]:
+            line, column = self.mark(each.path)
+            dotted = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in each.path)
+            dotted = dotted.lstrip(".")
+            prefix = f"{dotted}: " if dotted else ""
+            lines.append(f"{self.source}:{line}:{column}: {prefix}{each.text}")
+        if len(order) > ERRORS_MAX:
+            lines.append(f"{self.source}: {len(order) - ERRORS_MAX} more errors")
+        return lines
+
+    def _build(self) -> None:
+        """Build `value` from the events of the parser, and store the location of each part."""
+        open_values: list[tuple[Any, Where]] = []
+        key: str | None = None
+        document_count = 0
+        while (event := self._next_event()) is not None:
+            if isinstance(event, DocumentStartEvent):
+                document_count += 1
+                if document_count > 1:
+                    raise self._refused(event, "expected one document, found another")
+            elif isinstance(event, CollectionEndEvent):
+                open_values.pop()
+                key = None
+            elif isinstance(event, NodeEvent):
+                self._check(event, len(open_values))
+                parent, path = open_values[-1] if open_values else (None, ())
+                if isinstance(parent, dict) and key is None:
+                    key = self._key(event, parent)
+                    self.marks[(*path, key)] = _mark(event)
+                    continue
+                value = self._value(event)
+                if isinstance(parent, dict) and key is not None:
+                    parent[key] = value
+                    path = (*path, key)
+                elif isinstance(parent, list):
+                    path = (*path, len(parent))
+                    self.marks[path] = _mark(event)
+                    parent.append(value)
+                else:
+                    self.value = {} if value is None and not open_values else value
+                key = None
+                if isinstance(value, dict | list):
+                    open_values.append((value, path))
+
+    def _next_event(self) -> Event | None:
+        try:
+            event: Event | None = self._loader.get_event()
+        except yaml.MarkedYAMLError as error:
+            mark = error.problem_mark or error.context_mark
+            at = (mark.line + 1, mark.column + 1) if mark else (1, 1)
+            raise self._refused(at, error.problem or "invalid YAML") from error
+        except (yaml.YAMLError, ValueError, OverflowError) as error:
+            # PyYAML converts escapes such as "\UFFFFFFFF" and versions without a check.
+            mark = self._loader.get_mark()
+            at = mark.line + 1, mark.column + 1
+            raise self._refused(at, f"invalid YAML: {error}") from error
+        return event
+
+    def _check(self, event: NodeEvent, depth: int) -> None:
+        """Refuse a node that a scenario must not contain."""
+        if isinstance(event, AliasEvent):
+            text = "expected no alias, found *{}: write the value again"
+            raise self._refused(event, text.format(_short(event.anchor)))
+        if event.anchor is not None:
+            text = "expected no anchor, found &{}: aliases are not supported"
+            raise self._refused(event, text.format(_short(event.anchor)))
+        tag = getattr(event, "tag", None)
+        if tag is not None:
+            text = f"expected no tag, found {quoted(tag)}: the type follows from the value"
+            raise self._refused(event, text)
+        if isinstance(event, MappingStartEvent | SequenceStartEvent) and depth >= DEPTH_MAX:
+            text = f"expected at most {DEPTH_MAX} tables and lists inside each other, found more"
+            raise self._refused(event, text)
+
+    def _key(self, event: NodeEvent, table: dict[str, Any]) -> str:
+        if not isinstance(event, ScalarEvent) or self._tag(event) in _RESOLVED:
+            raise self._refused(event, "expected a string as key")
+        key = self._string(event)
+        if key in table:
+            raise self._refused(event, f"expected each key once, found {quoted(key)} twice")
+        return key
+
+    def _value(self, event: NodeEvent) -> Any:
+        self._value_count += 1
+        if self._value_count > VALUES_MAX:
+            raise self._refused(event, f"expected at most {VALUES_MAX} values, found more")
+        if isinstance(event, MappingStartEvent):
+            return {}
+        if isinstance(event, SequenceStartEvent):
+            return []
+        assert isinstance(event, ScalarEvent)
+        tag = self._tag(event)
+        if tag not in _RESOLVED:
+            return self._string(event)
+        node = ScalarNode(tag, event.value, event.start_mark, event.end_mark)
+        if tag == _CORE + "null":
+            return None
+        if tag == _CORE + "bool":
+            return self._loader.construct_yaml_bool(node)
+        return self._integer(event, node) if tag == _CORE + "int" else self._float(event, node)
+
+    def _integer(self, event: ScalarEvent, node: ScalarNode) -> int:
+        value: int | None = None
+        if len(event.value) <= INTEGER_LENGTH_MAX:
+            try:
+                value = self._loader.construct_yaml_int(node)
+            except ValueError:
+                value = None  # such as 0x_
+        if value is None or not INT64_MIN <= value <= INT64_MAX:
+            text = f"expected an integer of 64 bits, found {_short(event.value)}"
+            raise self._refused(event, text)
+        return value
+
+    def _float(self, event: ScalarEvent, node: ScalarNode) -> float:
+        value: float = self._loader.construct_yaml_float(node)
+        if not math.isfinite(value):
+            raise self._refused(event, f"expected a finite number, found {_short(event.value)}")
+        return value
+
+    def _tag(self, event: ScalarEvent) -> str:
+        tag: str = self._loader.resolve(ScalarNode, event.value, event.implicit)
+        return tag
+
+    def _string(self, event: ScalarEvent) -> str:
+        value: str = event.value
+        if not value.isascii() and any("\ud800" <= each <= "\udfff" for each in value):
+            raise self._refused(event, "expected Unicode text, found an unpaired surrogate")
+        return value
+
+    def _refused(self, at: Event | Mark, text: str) -> ScenarioError:
+        line, column = at if isinstance(at, tuple) else _mark(at)
+        return ScenarioError([f"{self.source}:{line}:{column}: {text}"])
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= FOUND_LENGTH_MAX else f"{text[:FOUND_LENGTH_MAX]}..."
+
+
+def _key(each: Problem) -> tuple[tuple[int, str], ...]:
+    """Return a sort key of a path, whose steps are keys and indices."""
+    return tuple((step, "") if isinstance(step, int) else (-1, step) for step in each.path)
+
+
+def _mark(event: Event) -> Mark:
+    return (event.start_mark.line + 1, event.start_mark.column + 1)

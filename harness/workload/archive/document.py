@@ -1,0 +1,24 @@
+"""Writes the document of an archive workload, whether it succeeds or fails."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from windtunnel.harness.artifact.host.application import PublisherFacts
+from windtunnel.harness.artifact.host.recording import RecorderFacts
+
+
+@contextmanager
+def write_at_end(facts: PublisherFacts | RecorderFacts, document: Path) -> Iterator[None]:
+    """Write the facts at the end of the block, with the end time and the exception that it
+    raised."""
+    try:
+        yield
+    except BaseException as error:
+        facts.error = f"{type(error).__name__}: {error}"
+        raise
+    finally:
+        facts.ended_ns = time.time_ns()
+        document.parent.mkdir(parents=True, exist_ok=True)
+        facts.write(document)

@@ -1,0 +1,34 @@
+"""Options of an analysis, and the frame columns that it reads, for both engines."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from windtunnel.reports.analysis.links.join import JOIN_COLUMNS
+from windtunnel.reports.analysis.streams.stream_set import FRAME_COLUMNS
+from windtunnel.reports.analysis.streams.stream_walk import WalkSettings
+
+OUTCOME_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
+"""Columns of the frame table that the second reading needs, to follow streams and join points."""
+
+
+@dataclass(frozen=True)
+class AnalysisOptions:
+    """Optional results, in addition to the tables that every analysis returns."""
+
+    checksums: bool = False
+    "CRC-32 of each payload and message, which reads every payload byte."
+    messages: bool = False
+    "One row per message; implies `checksums`."
+    outcomes_dir: Path | None = None
+    "Folder for the table `fates` as Parquet, which may be larger than memory."
+
+    @property
+    def read_settings(self) -> dict[str, Any]:
+        """Keyword arguments for `ReadSettings`."""
+        return {"keeps_hash": False, "keeps_crc32": self.checksums or self.messages}
+
+    @property
+    def walk_settings(self) -> WalkSettings:
+        """Settings of the walk that follows each stream."""
+        return WalkSettings(keeps_messages=self.messages)

@@ -1,0 +1,106 @@
+"""Frame batches: frames of one stream packed into one row, as they travel between Spark's workers.
+
+    frames of a part   a b a a b a
+    frame batches      a [a a]   a [a a]   b [b b]     one row each: Spark sorts them by their keys
+    frames of a walk   a a a a   b b
+
+Spark converts, sorts and copies rows; with one row per frame this cost ten times the analysis. A
+frame batch is one row for thousands of frames: its key columns identify stream, point and start,
+and its body is an Arrow batch that only the packer and the walk read.
+"""
+
+from collections.abc import Iterable, Iterator
+
+import pyarrow as pa
+
+from windtunnel.reports.analysis.options import OUTCOME_COLUMNS
+from windtunnel.reports.analysis.reading.schema import FRAMES, READ_FRAMES, compact_dictionaries
+from windtunnel.reports.analysis.streams.stream_set import KEY_NAMES, by_stream
+from windtunnel.reports.analysis.streams.stream_walk import WalkKey
+
+BATCH_FRAMES_MAX = 1 << 14
+"""Frames per batch: about 2 MB, since Spark holds several copies of a row at once."""
+PENDING_FRAMES_MAX = 1 << 18
+"""Frames of all streams that a packer may hold while it fills batches."""
+
+BATCH_BODY = pa.schema(
+    [READ_FRAMES.field(name) for name in OUTCOME_COLUMNS if name not in KEY_NAMES]
+)
+FRAME_BATCHES = pa.schema(
+    [
+        *(FRAMES.field(name) for name in KEY_NAMES),
+        FRAMES.field("file_index"),
+        FRAMES.field("record_at"),
+        FRAMES.field("time_ns"),
+        ("frames", pa.binary()),
+    ]
+)
+"""Key, file offset and time of the first frame, and all frames as BATCH_BODY in Arrow's stream
+format, which includes the dictionaries."""
+BATCH_ORDER = ("file_index", "record_at")
+"""Sort order of the batches of a stream at one vantage point, which do not overlap."""
+
+
+class Packer:
+    """Packer of the frames of one part of a capture: call `feed`, then `finish`."""
+
+    def __init__(self) -> None:
+        self._pending: dict[WalkKey, list[pa.RecordBatch]] = {}
+        self._counts: dict[WalkKey, int] = {}
+
+    def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
+        """Add frames with OUTCOME_COLUMNS, in capture order; yield full batches."""
+        for key, rows in by_stream(frames.select(OUTCOME_COLUMNS)):
+            self._pending.setdefault(key, []).append(rows)
+            self._counts[key] = self._counts.get(key, 0) + rows.num_rows
+            if self._counts[key] >= BATCH_FRAMES_MAX:
+                yield self._packed(key)
+        if sum(self._counts.values()) > PENDING_FRAMES_MAX:
+            yield from self.finish()
+
+    def finish(self) -> Iterator[pa.RecordBatch]:
+        """Yield batches of the remaining frames."""
+        for key in list(self._pending):
+            yield self._packed(key)
+
+    def _packed(self, key: WalkKey) -> pa.RecordBatch:
+        """Return the pending frames of a stream as batches, one row each."""
+        del self._counts[key]
+        (rows,) = pa.Table.from_batches(self._pending.pop(key)).combine_chunks().to_batches()
+        batches = []
+        for first in range(0, rows.num_rows, BATCH_FRAMES_MAX):
+            frames = rows.slice(first, BATCH_FRAMES_MAX)
+            head = {name: frames.column(name)[0].as_py() for name in FRAME_BATCHES.names[:-1]}
+            batches.append(
+                {
+                    **head,
+                    "frames": _serialized(compact_dictionaries(frames.select(BATCH_BODY.names))),
+                }
+            )
+        return pa.RecordBatch.from_pylist(batches, schema=FRAME_BATCHES)
+
+
+def pack_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield the batches of a part's frames, which have OUTCOME_COLUMNS and are in capture order."""
+    packer = Packer()
+    for batch in batches:
+        yield from packer.feed(batch)
+    yield from packer.finish()
+
+
+def unpack_frames(batches: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
+    """Yield the key and the frames of each batch, with the columns of BATCH_BODY."""
+    points, sessions, streams = (batches.column(name).to_pylist() for name in KEY_NAMES)
+    bodies = batches.column("frames")
+    for index, key in enumerate(zip(points, sessions, streams, strict=True)):
+        with pa.ipc.open_stream(bodies[index].as_buffer()) as stream:
+            yield key, stream.read_next_batch()
+
+
+def _serialized(frames: pa.RecordBatch) -> bytes:
+    """Serialize a batch in Arrow's stream format."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, frames.schema) as stream:
+        stream.write_batch(frames)
+    written: bytes = sink.getvalue().to_pybytes()
+    return written

@@ -1,0 +1,66 @@
+"""The import graph of the product, module by module, type hints and late imports included."""
+
+import ast
+from pathlib import Path
+
+PACKAGE = "windtunnel"
+
+
+def modules(root: Path, folders: tuple[str, ...]) -> dict[str, Path]:
+    """Full names of all modules below some folders of a source root -> their files."""
+    found = {}
+    for folder in folders:
+        for path in (root / folder).rglob("*.py"):
+            parts = path.relative_to(root).with_suffix("").parts
+            name = ".".join((PACKAGE, *(parts[:-1] if parts[-1] == "__init__" else parts)))
+            found[name] = path
+    return found
+
+
+def imports(text: str, known: set[str]) -> set[str]:
+    """The known modules that a module's text imports, wherever in it the import stands."""
+    found = set()
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Import):
+            found.update(alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            for alias in node.names:
+                name = f"{node.module}.{alias.name}"
+                found.add(name if name in known else node.module)
+    return found & known
+
+
+def graph(files: dict[str, Path]) -> dict[str, set[str]]:
+    known = set(files)
+    return {
+        name: imports(path.read_text(encoding="utf-8"), known) - {name}
+        for name, path in files.items()
+    }
+
+
+def cycles(edges: dict[str, set[str]]) -> list[list[str]]:
+    """Groups of modules that import each other, directly or not (Tarjan's algorithm)."""
+    index: dict[str, int] = {}
+    low: dict[str, int] = {}
+    stack: list[str] = []
+    found: list[list[str]] = []
+
+    def visit(node: str) -> None:
+        index[node] = low[node] = len(index)
+        stack.append(node)
+        for other in sorted(edges[node]):
+            if other not in index:
+                visit(other)
+                low[node] = min(low[node], low[other])
+            elif other in stack:
+                low[node] = min(low[node], index[other])
+        if low[node] == index[node]:
+            group = stack[stack.index(node) :]
+            del stack[stack.index(node) :]
+            if len(group) > 1:
+                found.append(sorted(group))
+
+    for node in sorted(edges):
+        if node not in index:
+            visit(node)
+    return found

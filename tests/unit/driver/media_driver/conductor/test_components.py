@@ -1,0 +1,76 @@
+"""A failed command leaves nothing behind, and registration ids in use are refused."""
+
+import pytest
+
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, SECOND, STREAM, TO_PEER, lab
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.counter import AddCounter
+from windtunnel.driver.command.publication import AddExclusivePublication, AddPublication
+from windtunnel.driver.command.response import ErrorResponse
+from windtunnel.driver.command.subscription import AddSubscription
+
+IPC = "aeron:ipc?term-length=64k"
+THINGS = [
+    (AddPublication, TO_PEER),
+    (AddExclusivePublication, TO_PEER),
+    (AddPublication, IPC),
+    (AddExclusivePublication, IPC),
+    (AddSubscription, CHANNEL),
+    (AddSubscription, "aeron:ipc"),
+    (AddSubscription, "aeron-spy:" + TO_PEER),
+]
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with lab(tmp_path / "aeron") as opened:
+        yield opened
+
+
+def command(kind, client_id, correlation_id, channel, stream=STREAM):
+    return kind(client_id, correlation_id, stream, channel)
+
+
+def counter(client_id, correlation_id):
+    return AddCounter(client_id, correlation_id, 1001, b"key", "mine")
+
+
+def expect_all_gone(driver):
+    driver.run_for(30 * SECOND, SECOND)
+    assert driver.living() == []
+    assert driver.logs() == []
+    resources = driver.driver.conductor.components
+    assert not resources.network.publications
+    assert not resources.ipc.publications
+    assert not resources.links.subscriptions
+    assert not driver.links.mailboxes.is_open.any()
+
+
+@pytest.mark.parametrize("second_client", [500, 501])
+@pytest.mark.parametrize("second", [*THINGS, None])
+@pytest.mark.parametrize("first", [*THINGS, None])
+def test_a_registration_id_that_is_in_use_is_refused(driver, first, second, second_client):
+    held = counter(500, 900) if first is None else command(first[0], 500, 900, first[1])
+    if second is None:
+        again = counter(second_client, 900)
+    else:
+        again = command(second[0], second_client, 900, second[1], STREAM + 1)
+    driver.ask(held)
+    before = [item.counter_id for item in driver.living()]
+    (said,) = driver.ask(again)
+    assert isinstance(said, ErrorResponse)
+    assert (said.correlation_id, said.error_code) == (900, ErrorCode.GENERIC_ERROR)
+    assert "900" in said.message
+    assert [item.counter_id for item in driver.living()] == before
+    expect_all_gone(driver)
+
+
+@pytest.mark.parametrize(("kind", "channel"), THINGS)
+@pytest.mark.parametrize("left", range(8))
+def test_a_lack_of_counters_leaves_nothing_half_made(driver, kind, channel, left):
+    manager = driver.driver.conductor.components.user_counters._manager
+    manager.capacity = len(list(driver.counters)) + left
+    said = driver.ask(command(kind, 500, 900, channel))
+    is_refused = any(isinstance(item, ErrorResponse) for item in said)
+    assert is_refused or left > 0
+    expect_all_gone(driver)

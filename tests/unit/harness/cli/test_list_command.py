@@ -1,0 +1,34 @@
+"""`windtunnel list --checks`: every check and gate, with a sentence."""
+
+import json
+
+import pytest
+
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.root import main
+from windtunnel.harness.verdict.registry import CHECKS, GATES
+
+ALWAYS = "subject_lived"
+
+
+def test_every_check_and_gate_has_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--checks", "--json"]) == exit_code.OK
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == [*CHECKS, ALWAYS, *GATES]
+    for row in rows:
+        assert row["about"].endswith("."), row
+        assert ". " not in row["about"], row
+        assert "\n" not in row["about"], row
+    by_name = {row["name"]: row for row in rows}
+    assert by_name["naks_paced"]["role"] == "check"
+    assert by_name["naks_paced"]["kind"] == "timing"
+    assert by_name[ALWAYS]["role"] == "built-in check"
+    assert by_name["faults_happened"]["role"] == "gate"
+
+
+def test_they_are_printed_for_people_too(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--checks"]) == exit_code.OK
+    lines = capsys.readouterr().out.splitlines()
+    for name in (*CHECKS, ALWAYS, *GATES):
+        assert [line for line in lines if line.split()[:1] == [name]], name
+    assert max(map(len, lines)) <= 130

@@ -1,0 +1,209 @@
+"""Outcomes of frames, from synthetic captures of one stream at one place, and at two."""
+
+import numpy as np
+import pytest
+
+from windtunnel.harness.artifact.middlebox.frame_class import DATA, NAK, SM
+from windtunnel.harness.replay.frame_outcome import (
+    COPY,
+    DROP,
+    LATE,
+    FrameOutcome,
+    infer_outcomes,
+    is_nearer,
+    match,
+    match_captures,
+)
+from windtunnel.harness.replay.observed import act_of
+from windtunnel.harness.replay.sightings import FEEDBACK, TRANSMISSION, Stream
+
+US, MS = 1_000, 1_000_000
+LENGTH = 64
+NEAR = [(at * 100 * US, at * LENGTH) for at in range(20)]
+"""Twenty frames, one each 100 us."""
+
+
+def stream(passages, feedback=()):
+    """Sightings: (time, position) of frames, (time, kind, position, length) of feedback."""
+    frames = np.zeros(len(passages), dtype=TRANSMISSION)
+    for row, (time_ns, position) in zip(frames, sorted(passages), strict=True):
+        row["time_ns"], row["position"], row["length"] = time_ns + 1, position, LENGTH
+        row["payload"], row["frame_type"] = LENGTH - 32, DATA
+    back = np.zeros(len(feedback), dtype=FEEDBACK)
+    for row, values in zip(back, sorted(feedback), strict=True):
+        for name, value in zip(
+            ("time_ns", "frame_type", "position", "length"), values, strict=True
+        ):
+            row[name] = value
+    return Stream(
+        session_id=7,
+        stream_id=1001,
+        port=24325,
+        source=b"a",
+        initial_term_id=0,
+        term_length=65536,
+        mtu=1408,
+        has_setup=True,
+        transmissions=frames,
+        feedback=back,
+        has_ended=True,
+    )
+
+
+def arrived(departures, transit_ns=30 * US, skew_ns=0):
+    return [(time_ns + transit_ns + skew_ns, position) for time_ns, position in departures]
+
+
+def told(fates):
+    return sorted((each.what, each.position // LENGTH, each.attempt) for each in fates)
+
+
+@pytest.mark.parametrize("skew_ns", [0, 5_000 * MS, -5_000 * MS])
+def test_a_frame_is_followed_whatever_the_clocks_say(skew_ns):
+    again = [(5 * MS, 3 * LENGTH), (9 * MS, 3 * LENGTH)]
+    near = stream([*NEAR, *again])
+    far = stream(arrived([*NEAR[:3], *NEAR[4:], again[1]], skew_ns=skew_ns))
+    assert told(match_captures(near, far)) == [(DROP, 3, 1), (DROP, 3, 2)]
+
+
+def test_what_all_arrives_in_order_has_no_fate():
+    assert match_captures(stream(NEAR), stream(arrived(NEAR))) == []
+
+
+def test_a_late_frame_is_told_with_its_delay_and_who_overtook_it():
+    held = (NEAR[5][0] + 350 * US, NEAR[5][1])
+    far = stream(arrived([*NEAR[:5], held, *NEAR[6:]]))
+    (fate,) = match_captures(stream(NEAR), far)
+    assert (fate.what, fate.position, fate.attempt) == (LATE, 5 * LENGTH, 1)
+    assert abs(fate.delay_ns - 350 * US) < US
+    assert fate.overtaken_by == 3
+
+
+def test_a_copy_is_told_by_how_much_it_came_behind():
+    far = stream(arrived([*NEAR, (NEAR[5][0] + 70 * US, NEAR[5][1])]))
+    (fate,) = match_captures(stream(NEAR), far)
+    assert (fate.what, fate.position, fate.attempt, fate.delay_ns) == (
+        COPY,
+        5 * LENGTH,
+        1,
+        70 * US,
+    )
+
+
+def test_a_frame_that_arrives_behind_its_repair_was_late_and_not_lost():
+    repair = (NEAR[5][0] + 20 * MS, NEAR[5][1])
+    held = (NEAR[5][0] + 30 * MS, NEAR[5][1])
+    far = stream(arrived([*NEAR[:5], *NEAR[6:], repair, held]))
+    (fate,) = match_captures(stream([*NEAR, repair]), far)
+    assert (fate.what, fate.attempt) == (LATE, 1)
+
+
+@pytest.mark.parametrize(
+    ("departures", "arrivals", "wanted"),
+    [
+        ([0], [10], ([10], [])),
+        ([0], [], ([None], [])),
+        ([0, 100], [110], ([None, 110], [])),
+        ([0, 100], [10], ([10, None], [])),
+        ([0, 100], [10, 110], ([10, 110], [])),
+        ([0], [10, 17], ([10], [(1, 7)])),
+        ([0, 100], [10, 15, 110], ([10, 110], [(1, 5)])),
+        ([0, 100], [110, 300], ([300, 110], [])),
+    ],
+)
+def test_arrivals_find_their_departures(departures, arrivals, wanted):
+    assert match(departures, arrivals, base_ns=10, slack_ns=3) == wanted
+
+
+@pytest.mark.parametrize("skew_ns", [0, 3_000 * MS, -3_000 * MS])
+def test_the_sender_is_where_data_leaves_first_and_feedback_arrives_last(skew_ns):
+    feedback = [(at * MS, SM, at * LENGTH, 0) for at in range(5)]
+    later = [(time_ns + 40 * US, *rest) for time_ns, *rest in feedback]
+    near = stream(NEAR, later)
+    far = stream(
+        arrived(NEAR, skew_ns=skew_ns),
+        [(time_ns + skew_ns, *rest) for time_ns, *rest in feedback],
+    )
+    assert is_nearer(near, far)
+    assert not is_nearer(far, near)
+
+
+def nak(time_ns, index, count=1):
+    return time_ns, NAK, index * LENGTH, count * LENGTH
+
+
+def test_at_the_receiver_a_hole_that_was_asked_for_was_a_loss():
+    passages = [*NEAR[:5], *NEAR[6:], (4 * MS, 5 * LENGTH)]
+    assert told(infer_outcomes(stream(passages, [nak(MS, 5)]))) == [(DROP, 5, 1)]
+
+
+def test_at_the_receiver_a_hole_that_nobody_asked_for_was_late():
+    late = (NEAR[5][0] + 250 * US, 5 * LENGTH)
+    (fate,) = infer_outcomes(stream([*NEAR[:5], *NEAR[6:], late]))
+    assert (fate.what, fate.attempt, fate.overtaken_by) == (LATE, 1, 2)
+    assert fate.delay_ns == 150 * US
+
+
+def test_at_the_receiver_a_loss_of_a_repair_is_told_by_a_second_round_of_naks():
+    passages = [*NEAR[:5], *NEAR[6:7], *NEAR[8:], (3 * MS, 7 * LENGTH), (9 * MS, 5 * LENGTH)]
+    naks = [nak(2 * MS, 5), nak(2 * MS + 9, 7), nak(2 * MS + 10 * US, 5), nak(8 * MS, 5)]
+    assert told(infer_outcomes(stream(passages, naks))) == [
+        (DROP, 5, 1),
+        (DROP, 5, 2),
+        (DROP, 7, 1),
+    ]
+
+
+def test_at_the_receiver_a_nak_that_crosses_the_repair_is_no_second_loss():
+    passages = [*NEAR[:5], *NEAR[6:7], *NEAR[8:], (3 * MS, 7 * LENGTH), (3 * MS, 5 * LENGTH)]
+    naks = [nak(2 * MS + 1, 5), nak(2 * MS + 1, 7), nak(3 * MS + 1, 5), nak(3 * MS + 1, 7)]
+    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 7, 1)]
+
+
+def test_at_the_sender_what_was_asked_for_and_sent_again_was_lost_behind():
+    passages = [*NEAR, (4 * MS, 5 * LENGTH), (9 * MS, 5 * LENGTH)]
+    naks = [nak(3 * MS, 4, 3), nak(8 * MS, 5)]
+    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 5, 2)]
+
+
+def test_a_repair_at_the_very_time_of_its_nak_is_one():
+    passages = [*NEAR, (4 * MS, 5 * LENGTH)]
+    assert told(infer_outcomes(stream(passages, [nak(4 * MS + 1, 5)]))) == [(DROP, 5, 1)]
+
+
+def test_what_came_twice_without_being_asked_for_is_a_copy():
+    (fate,) = infer_outcomes(stream([*NEAR, (NEAR[5][0] + 9 * US, 5 * LENGTH)]))
+    assert (fate.what, fate.attempt, fate.delay_ns) == (COPY, 1, 9 * US)
+
+
+def test_a_hole_that_nothing_fills_is_lost():
+    assert [tuple(each) for each in infer_outcomes(stream([*NEAR[:5], *NEAR[7:]]))] == [
+        (DROP, "DATA", 5 * LENGTH, 2 * LENGTH, 1, 0, 0)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("fate", "act"),
+    [
+        (FrameOutcome(DROP, "DATA", 0, 64, 1), {"drop": "always"}),
+        (
+            FrameOutcome(LATE, "DATA", 0, 64, 1, 900 * US, 7),
+            {"displace": {"share": "always", "by": 7}},
+        ),
+        (
+            FrameOutcome(LATE, "DATA", 0, 64, 1, 3 * MS + 4_900, 7),
+            {"hold": {"share": "always", "for": "3ms"}},
+        ),
+        (FrameOutcome(COPY, "DATA", 0, 64, 1, 900 * US), {"duplicate": "always"}),
+        (
+            FrameOutcome(COPY, "DATA", 0, 64, 1, 2 * MS),
+            {"duplicate": {"share": "always", "for": "2ms"}},
+        ),
+        (
+            FrameOutcome(LATE, "DATA", 0, 64, 1, 60_000 * MS, 7),
+            {"hold": {"share": "always", "for": "10s"}},
+        ),
+    ],
+)
+def test_an_act_does_the_same_again(fate, act):
+    assert act_of(fate, step_ns=10_000) == act

@@ -1,0 +1,254 @@
+"""Each value of each document of a run folder replaced: `judge` and `report` end in order.
+
+    refused at reading     a DocumentError that names the file
+    accepted               the judge evaluates it: no gate or check raises an exception
+
+A sample of the accepted ones is judged and reported, which takes much longer than reading.
+"""
+
+import json
+import random
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.unit.harness.verdict.synthetic_run import make_run
+from tests.unit.reports.made_suite import make_suite
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.host.application import Part, PublisherFacts, SubscriberFacts
+from windtunnel.harness.artifact.host.counter_sample import read_counters
+from windtunnel.harness.artifact.host.host_event import (
+    AppliedEvent,
+    read_applied_events,
+    write_applied_events,
+)
+from windtunnel.harness.artifact.host.host_facts import (
+    CaptureFacts,
+    ErrorObservation,
+    SnmpFacts,
+    read_error_log,
+    write_error_log,
+)
+from windtunnel.harness.artifact.host.log_index import read_log_index
+from windtunnel.harness.artifact.host.pressure import Pressure
+from windtunnel.harness.artifact.host.recording import RecorderFacts
+from windtunnel.harness.artifact.middlebox.impairment_account import ImpairmentAccount
+from windtunnel.harness.artifact.middlebox.ledger import Ledger, PortAccount, RuleAccount
+from windtunnel.harness.artifact.middlebox.netem import NetemAccount, NetemLink
+from windtunnel.harness.artifact.run.agreement import Agreement
+from windtunnel.harness.artifact.run.manifest import Manifest, ProcessExit, SubjectFacts
+from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell, MatrixPeer
+from windtunnel.harness.artifact.run.simulation import Simulation
+from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
+from windtunnel.harness.artifact.run.verdict import read_verdict
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.verdict.judge import judge
+from windtunnel.reports.matrix_page import write_matrix_page
+from windtunnel.reports.page import write_run_report, write_suite_report
+
+NEST = 150
+WRONG = {
+    "null": "null",
+    "true": "true",
+    "zero": "0",
+    "minus one": "-1",
+    "2**70": str(1 << 70),
+    "2**62": str(1 << 62),
+    "float": "1.5",
+    "nan": "NaN",
+    "infinity": "1e999",
+    "digits": "9" * 5000,
+    "empty text": '""',
+    "surrogate": '"\\ud800"',
+    "control": '"\\u001b[2J../../x"',
+    "empty list": "[]",
+    "list": "[1, null]",
+    "empty object": "{}",
+    "object": '{"a": null}',
+    "nest": "[" * NEST + "]" * NEST,
+}
+MARK = "the value to be replaced"
+JUDGED_MAX = 60
+"""Accepted documents that are judged."""
+
+READERS: dict[str, Callable[[Path], object]] = {
+    "run.json": Manifest.read,
+    "case.json": Case.read,
+    "ledger.json": Ledger.read,
+    "netem.json": NetemAccount.read,
+    "host-events.json": read_applied_events,
+    "replay.json": Agreement.read,
+    "simulation.json": Simulation.read,
+    "suite.json": Suite.read,
+    "matrix.json": Matrix.read,
+    "counters.json": read_counters,
+    "cnc-errors.json": read_error_log,
+    "snmp.json": SnmpFacts.read,
+    "pressure.json": Pressure.read,
+    "logs.json": read_log_index,
+    "a.json": CaptureFacts.read,
+    "publisher-one.json": PublisherFacts.read,
+    "subscriber-one.json": SubscriberFacts.read,
+    "recorder-one.json": RecorderFacts.read,
+    "verdict.json": read_verdict,
+}
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """A run folder with every kind of document."""
+    made = make_run(tmp_path_factory.mktemp("hostile") / "run")
+    made.manifest.subjects = {"a": SubjectFacts("publisher", "ours", "1.53")}
+    made.manifest.versions = {"windtunnel": "0.1"}
+    made.manifest.errors = ["none"]
+    made.links["a->b"].weather = ImpairmentAccount(frames_lost={"DATA": 0}, late_ns={"p50": 1})
+    folder = RunDir(made.write())
+    Ledger(made.links, {"lose-data": RuleAccount(9, 9)}, {"a": PortAccount()}).write(folder.ledger)
+    NetemAccount({"a->b": NetemLink("eth0", ["delay"], {"limit": 1})}).write(folder.netem)
+    events = [AppliedEvent("freeze", "b", "pause", ["driver"], 1, 2)]
+    write_applied_events(folder.host_events, events)
+    frame = {"action": "drop", "link": "a->b", "frame_type": "DATA", "stream_id": 1, "order": 1}
+    Agreement("other", 2, 1, 0, [frame]).write(folder.replay)
+    exits = [ProcessExit("a/driver", "driver", 0, True, "", "")]
+    Simulation("00", 1, 1, 1, exits=exits).write(folder.simulation)
+    write_error_log(folder.host("a").cnc_errors, [ErrorObservation(1, 1, 2, "text")])
+    part = vars(Part(1, 0, 64, True, 1, 2))
+    facts = SubscriberFacts.read(folder.host("b").subscriber("one").document)
+    facts.parts = [part]
+    facts.write(folder.host("b").subscriber("one").document)
+    recording = {"recording_id": 0, "session_id": 1, "start_position": 0, "stop_position": 64}
+    recorder = RecorderFacts(1, 1, 2, None, [{**recording, "told_position": 64}])
+    recorder.write(folder.host("b").recorder("one").document)
+    done = SuiteRun("run", "made/by-hand", 7, "PASS", "", 1, 2)
+    result = ScenarioResult("made/by-hand", "PASS", "1 of 1", 1, 0, 0, 0.0, 0.1, None)
+    Suite("s", "netns", ["x"], 1, 2, 0, [done], [result], ["x"]).write(folder.path / "suite.json")
+    cell = MatrixCell("made/by-hand", "ours", "ours", "suite", 1, "PASS", "", 1, [done])
+    peers = [MatrixPeer("ours", "1.53")]
+    matrix = Matrix("m", "netns", ["x"], 1, ["ours"], ["ours"], 1, 2, 0, peers, [cell])
+    matrix.write(folder.path / "matrix.json")
+    judge(folder.path)
+    return folder
+
+
+def _paths(value, path=()) -> Iterator[tuple]:
+    """Yield the path of each value; of a list, of its first two and its last item only."""
+    yield path
+    if isinstance(value, dict):
+        for key in value:
+            yield from _paths(value[key], (*path, key))
+    if isinstance(value, list):
+        for index in sorted({0, 1, len(value) - 1} & set(range(len(value)))):
+            yield from _paths(value[index], (*path, index))
+
+
+def _replaced(value, path, new):
+    if not path:
+        return new
+    copy = dict(value) if isinstance(value, dict) else list(value)
+    copy[path[0]] = _replaced(value[path[0]], path[1:], new)
+    return copy
+
+
+def _mutations(text: str) -> Iterator[tuple[str, str]]:
+    """Yield a name and the text of the document for each value and each replacement."""
+    document = json.loads(text)
+    for path in _paths(document):
+        marked = json.dumps(_replaced(document, path, MARK))
+        for name, wrong in WRONG.items():
+            yield f"{path} = {name}", marked.replace(json.dumps(MARK), wrong)
+
+
+def _documents(run: RunDir) -> dict[str, Path]:
+    """Return one document of each kind."""
+    return {each.name: each for each in sorted(run.path.rglob("*.json"), reverse=True)}
+
+
+def test_reading_either_accepts_a_document_or_names_it(run, tmp_path):
+    found = _documents(run)
+    assert set(found) - {"b.json"} == set(READERS)
+    for name, read in READERS.items():
+        for what, text in _mutations(found[name].read_text()):
+            file = tmp_path / name
+            file.write_text(text)
+            message = _refusal(read, file, what)
+            assert not message or message.startswith(f"{name}: "), (what, message)
+            assert len(message) < 500, (what, message)
+
+
+def _refusal(read: Callable[[Path], object], file: Path, what: str) -> str:
+    """Return the text of the DocumentError, or nothing if the file is accepted."""
+    try:
+        read(file)
+    except DocumentError as error:
+        return str(error)
+    except Exception as error:
+        raise AssertionError(f"{file.name}: {what}: {error!r}") from error
+    return ""
+
+
+def _accepted(run: RunDir, tmp_path: Path) -> list[tuple[str, Path, str]]:
+    """Return what was changed, the file, and its text, for each changed document that is read."""
+    accepted = []
+    for name, read in READERS.items():
+        file = _documents(run)[name]
+        for what, text in _mutations(file.read_text()):
+            copy = tmp_path / name
+            copy.write_text(text)
+            if not _refusal(read, copy, what):
+                accepted.append((f"{name}: {what}", file, text))
+    return accepted
+
+
+def _in_turn(run: RunDir, tmp_path: Path, most: int) -> Iterator[str]:
+    """Write a sample of the accepted documents in place of their files, one after the other."""
+    accepted = _accepted(run, tmp_path)
+    for what, file, text in random.Random(1).sample(accepted, min(most, len(accepted))):
+        before = file.read_bytes()
+        file.write_text(text)
+        try:
+            yield what
+        finally:
+            file.write_bytes(before)
+
+
+def test_the_judge_evaluates_every_document_that_it_reads(run, tmp_path):
+    for what in _in_turn(run, tmp_path, JUDGED_MAX):
+        verdict = judge(run.path)
+        for each in (*verdict.gates, *verdict.checks):
+            assert "the judge raised" not in each.text, (what, each.text)
+
+
+def test_the_judge_names_a_damaged_document(run):
+    for file in (run.manifest, run.case, run.ledger):
+        before = file.read_bytes()
+        file.write_text('{"schema": ' + "[" * 200_000)
+        try:
+            verdict = judge(run.path)
+            texts = [each.text for each in (*verdict.gates, *verdict.checks)]
+            assert str(verdict.outcome) in ("INCONCLUSIVE", "HARNESS")
+            assert [each for each in texts if file.name in each], texts
+            assert not [each for each in texts if "the judge raised" in each], texts
+        finally:
+            file.write_bytes(before)
+
+
+def test_the_report_shows_every_document_that_it_reads(run, tmp_path):
+    for _ in _in_turn(run, tmp_path, JUDGED_MAX):
+        write_run_report(run.path).read_text(encoding="utf-8")
+
+
+def test_the_report_of_a_suite_and_of_a_matrix_names_what_it_cannot_read(tmp_path):
+    suite = make_suite(tmp_path / "suite", outcomes=("PASS",))
+    (made,) = suite.runs()
+    for file in (made.manifest, made.verdict, made.ledger, made.case, suite.document):
+        before = file.read_bytes()
+        for what, text in (("nest", "[" * 200_000), ("types", '{"schema": 7, "runs": 7}')):
+            file.write_text(text)
+            page = write_suite_report(suite.path).read_text(encoding="utf-8")
+            assert f"{file.name}: " in page, (file.name, what)
+        file.write_bytes(before)
+    (tmp_path / "matrix.json").write_text('{"schema": "windtunnel-matrix/1", "cells": [{}]}')
+    with pytest.raises(DocumentError, match=r"matrix\.json: "):
+        write_matrix_page(tmp_path)
