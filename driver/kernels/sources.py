@@ -78,6 +78,7 @@ class Sources:
     store: Path | None = None
     "The file that stores summaries; None stores nothing."
     _summaries: dict[Path, Summary] = field(default_factory=dict)
+    _imported: dict[Path, list[Path]] = field(default_factory=dict)
     _digests: dict[Path, str] = field(default_factory=dict)
     _stored: dict[str, Summary] | None = None
     _is_changed: bool = False
@@ -105,11 +106,11 @@ class Sources:
                     pending.append(path)
         return sorted(seen)
 
-    def _imported_files(self, file: Path) -> Iterator[Path]:
-        for name in self._summary(file).imports:
-            path = self.file_of(name)
-            if path is not None and path != file:
-                yield path
+    def _imported_files(self, file: Path) -> list[Path]:
+        if file not in self._imported:
+            found = {self.file_of(name) for name in self._summary(file).imports}
+            self._imported[file] = [path for path in found if path is not None and path != file]
+        return self._imported[file]
 
     def file_of(self, module: str) -> Path | None:
         """Return the source file of a module below the source root, or None."""
