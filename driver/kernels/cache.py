@@ -31,11 +31,10 @@ import llvmlite
 import numba
 from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
 
-from windtunnel.driver.kernels.sources import FILE_NAME, Sources
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, Sources
 
 LOCK_FILE = "lock"
 """Lock file in each directory of compiled kernels; locked while a process saves to it."""
-CACHE_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
 MODE = 0o700
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _UNREADABLE = (

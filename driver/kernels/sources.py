@@ -23,6 +23,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PACKAGE = "windtunnel"
+CACHE_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
+"""Names the cache directory; here, because importing numba takes long and `cache` does."""
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 """Directory that contains `driver/` and `harness/`: a checkout, or `windtunnel/` as installed."""
 

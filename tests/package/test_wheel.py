@@ -15,7 +15,8 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.driver.kernels.cache import CACHE_VARIABLE, cache_root
+from windtunnel.driver.kernels.cache import cache_root
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT_FROM = ("driver", "harness", "reports", "scenarios")

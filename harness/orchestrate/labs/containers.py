@@ -21,6 +21,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Protocol
 
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE
 from windtunnel.harness.installation import COMPOSE_FILE, is_checkout
 from windtunnel.harness.orchestrate.lab import MID, LabError
 from windtunnel.harness.orchestrate.labs import agent_link, compose_file
@@ -76,7 +77,7 @@ def require() -> None:
             "installed wheel; run from a clone, or use --fidelity netns or sim"
         )
     if is_inside():
-        precompile.compile_all(Path(os.environ[precompile.CACHE_VARIABLE]))
+        precompile.compile_all(Path(os.environ[CACHE_VARIABLE]))
     else:
         from windtunnel.harness.orchestrate.labs import image_kernels
 

@@ -15,12 +15,12 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from windtunnel.driver.kernels.cache import cache_root, copy_to
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.lab import MID, LabError
 from windtunnel.harness.orchestrate.labs import compose_file, engine
 from windtunnel.harness.orchestrate.labs.compose_file import CODE_IN_CONTAINER
 from windtunnel.harness.orchestrate.precompile import precompile
-from windtunnel.harness.orchestrate.precompile.precompile import CACHE_VARIABLE
 from windtunnel.harness.orchestrate.teardown.clean import Report, print_to_stderr
 from windtunnel.harness.orchestrate.teardown.state import NAME_PREFIX, LabState
 

@@ -23,6 +23,7 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.processes import process
@@ -31,7 +32,6 @@ PACKAGES = ("driver", "harness")
 IMAGE = ("requirements.lock", "docker/Dockerfile")
 """The files that determine the Python and the compiler of a container."""
 
-CACHE_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
 PREFIX = "precompiled-"
 LOCK_FILE = "precompile.lock"
 WARM_UPS = (("windtunnel.harness.warm_up",), ("windtunnel.driver.warm_up", "--mode", "SHARED"))

@@ -12,7 +12,7 @@ import pytest
 from tests.stand_ins.kept_builds import Kept
 from windtunnel.driver.kernels import cache
 from windtunnel.driver.kernels.cache import KernelCacheError, require_trusted
-from windtunnel.driver.kernels.sources import FILE_NAME, SOURCE_ROOT
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, SOURCE_ROOT
 
 CALLEE = """
 from windtunnel.driver.kernels.jit import kernel
@@ -77,7 +77,7 @@ def run(tmp_path) -> Run:
         environment = {key: value for key, value in os.environ.items() if "NUMBA" not in key}
         # Python would serve stale bytecode of a file that changes within a second at one length.
         environment |= {"PYTHONDONTWRITEBYTECODE": "1", "PYTHONPATH": str(driver.parents[1])}
-        environment |= {cache.CACHE_VARIABLE: str(kernels), **more}
+        environment |= {CACHE_VARIABLE: str(kernels), **more}
         done = subprocess.run(
             [sys.executable, "-P", "-c", program],
             cwd=tmp_path, env=environment, capture_output=True, text=True, check=False,
@@ -187,9 +187,9 @@ def test_processes_save_one_at_a_time(tmp_path):
 
 
 def test_the_environment_selects_the_root(monkeypatch):
-    monkeypatch.setenv(cache.CACHE_VARIABLE, "/somewhere/else")
+    monkeypatch.setenv(CACHE_VARIABLE, "/somewhere/else")
     assert cache.cache_root() == Path("/somewhere/else")
-    monkeypatch.delenv(cache.CACHE_VARIABLE)
+    monkeypatch.delenv(CACHE_VARIABLE)
     monkeypatch.setenv("XDG_CACHE_HOME", "/cache")
     assert cache.cache_root() == Path("/cache/windtunnel/kernels")
 
