@@ -93,9 +93,10 @@ def open_lab(folder: Path) -> Iterator[Lab]:
 
 def case_of(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Case:
     """Build the case for the relay: one stream, and the impairments of this round."""
+    channel = f"aeron:udp?endpoint={lab.address(RECEIVER)}:{PORT}"
     traffic = TrafficCase(
         id="probe", ordinal=0, stream_id=probe.STREAM_ID, from_host=SENDER, to_host=RECEIVER,
-        publication="exclusive", channel="", receive="", port=PORT, reliable=False,
+        publication="exclusive", channel=channel, receive=channel, port=PORT, reliable=False,
         term_length=probe.TERM_LENGTH, mtu=1_408, initial_term_id=0, initial_position=0,
         receiver_window_bytes=None, total_bytes=1, shortest_bytes=1, longest_bytes=1,
     )  # fmt: skip

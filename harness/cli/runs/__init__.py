@@ -1,0 +1,1 @@
+"""Commands that execute runs, judge them, or report on them."""
