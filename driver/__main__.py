@@ -1,4 +1,4 @@
-"""Process `windtunnel-driver`: runs a media driver until a signal or a client terminates it.
+"""The `windtunnel-driver` command: runs a media driver until a signal or a client stops it.
 
 It replaces `aeronmd` and reads the same settings. Exit codes: 0 after an orderly shutdown, 1 if it
 could not start or an agent failed.
@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 WAIT_INTERVAL_S = 1.0
-"""Longest wait of the main thread. A signal ends the wait, unless it arrives just before it."""
+"""Longest wait of the main thread. A signal that arrives just before it does not shorten it."""
 
 USAGE = """\
 usage: windtunnel-driver [-h] [-v] [--settings [--json]] [--dir DIRECTORY] [-Dname=value ...]
@@ -21,20 +21,20 @@ earlier one. The driver shuts down in an orderly way on SIGINT and SIGTERM.
 
   -h, --help     show this text
   -v, --version  show the version
-  --settings     list every setting with its default and its bounds; --json prints JSON
+  --settings     list every setting with its default and limits; --json prints JSON
   --dir DIR      directory of the driver's files (AERON_DIR)
-  -Dname=value   a setting by the name of its Java property (-Daeron.mtu.length=8k)
+  -Dname=value   set a property by its Java name (-Daeron.mtu.length=8k)
 
 examples:
   windtunnel-driver --dir /dev/shm/one
   AERON_THREADING_MODE=SHARED windtunnel-driver -Daeron.term.buffer.length=64k driver.properties
 
-Exit codes: 0 after an orderly shutdown, 1 if it could not start or an agent failed.
+Exit codes: 0 after an orderly shutdown, 1 if the driver could not start or an agent failed.
 """
 
 
 def _information(arguments: Sequence[str]) -> str | None:
-    """Return the text that an option such as --help prints, or None to run a driver."""
+    """Return the text for an option such as --help, or None if the arguments start a driver."""
     if "-h" in arguments or "--help" in arguments:
         return USAGE
     if "-v" in arguments or "--version" in arguments:

@@ -1,10 +1,10 @@
-"""Compiles every kernel of driver, client and archive into the cache, before a stream needs it.
+"""Compiles every kernel of driver, client and archive into the cache before a stream needs it.
 
     python -m windtunnel.driver.warm_up [--mode SHARED ...] [--patience SECONDS]
 
-Starts a driver in each threading mode, or in those given, sends streams to itself through all
-methods of the API, and records and replays a stream. Prints one line per part with its duration in
-seconds. A second run only loads the kernels, in a few seconds.
+The command starts a driver in each threading mode, or in the given modes, sends streams to itself
+through all API methods, and records and replays a stream. It prints one line per part with its
+duration in seconds. A second run only loads the kernels, which takes a few seconds.
 """
 
 import argparse
@@ -39,17 +39,17 @@ from windtunnel.driver.media_driver.media_driver import MediaDriver
 STREAM_ID = 1001
 MODES = (INVOKER, SHARED, SHARED_NETWORK, DEDICATED)
 TIMEOUT_S = 60.0
-"""Default timeout of a step, which may include compilation."""
+"""Default timeout of one warm-up step, which may include compilation."""
 IDLE_S = 0.0002
 LONG_MESSAGE_BYTES = 5_000
-"""Longer than one fragment."""
+"""Length of a message that needs more than one fragment."""
 
 Until = Callable[[str, Callable[[], object]], None]
-"""Waits for a condition, or raises WarmUpError with the name of the step."""
+"""A function that waits for a condition, or raises WarmUpError with the name of the step."""
 
 
 class WarmUpError(Exception):
-    """A step did not finish within its timeout; the message names the step."""
+    """A warm-up step timed out. The message names the step."""
 
 
 @contextmanager
@@ -84,7 +84,7 @@ def _context(folder: Path, mode: str) -> Context:
 
 
 def _write(publication: Publication, until: Until) -> int:
-    """Write one message with each method. Returns the number of messages."""
+    """Write one message with each publication method. Returns the number of messages."""
     long = np.zeros(LONG_MESSAGE_BYTES, np.uint8)
     parts = np.zeros(30, np.uint8)
 
@@ -117,7 +117,7 @@ def _write(publication: Publication, until: Until) -> int:
 
 
 def _read(image: Image, message_count: int, method: int, until: Until) -> None:
-    """Read all messages with one method; blocks and frames may contain several messages."""
+    """Read all messages with one poll method. Blocks and frames may contain several messages."""
     seen: list[int] = []
     batch = FragmentBatch()
     assembler = FragmentAssembler(lambda payload, header: seen.append(header.position))
@@ -175,16 +175,22 @@ def _is_drained(image: Image) -> bool:
 def _arguments(argv: Sequence[str] | None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m windtunnel.driver.warm_up")
     parser.add_argument(
-        "--mode", action="append", choices=MODES, help="threading mode; default all"
+        "--mode",
+        action="append",
+        choices=MODES,
+        help="threading mode, may be repeated (default: all modes)",
     )
     parser.add_argument(
-        "--patience", type=float, default=TIMEOUT_S, help="timeout of a step in seconds"
+        "--patience",
+        type=float,
+        default=TIMEOUT_S,
+        help="timeout of one step, in seconds (default: %(default)s)",
     )
     return parser.parse_args(argv)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Compile all kernels. Returns the exit code."""
+    """Compile all kernels. Returns the process exit code."""
     given = _arguments(argv)
     until: Until = partial(_until, given.patience)
     started_s = time.monotonic()
@@ -204,7 +210,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         except (WarmUpError, DriverError) as error:
             print(f"warm-up: {error}", file=sys.stderr)
             return 1
-    print(f"{time.monotonic() - started_s:6.1f} s  all", flush=True)
+    print(f"{time.monotonic() - started_s:6.1f} s  total", flush=True)
     return 0
 
 

@@ -1,4 +1,4 @@
-"""The location of Windtunnel's files: a checkout, or the folder `windtunnel` of an installed wheel.
+"""Locates Windtunnel's files, which are in a checkout or in the `windtunnel` folder of a wheel.
 
 checkout      ROOT/driver  ROOT/harness  ROOT/reports  ROOT/scenarios  ROOT/compose.yaml ...
 wheel         the same without compose.yaml, docker/ and tests/

@@ -1,9 +1,9 @@
-"""Compiles every kernel of the relay and of the judge into the cache, so that no run waits for it.
+"""Compiles every kernel of the relay and of the judge into the cache before a run needs it.
 
     python -m windtunnel.harness.warm_up
 
-Prints one line per part with the seconds it took. Needs no privileges: the relay runs one iteration
-on a pair of idle sockets, and the judge's readers get minimal files.
+The command prints one line per part with its duration in seconds. It requires no privileges: the
+relay runs one iteration on a pair of idle sockets, and the judge's readers read minimal files.
 """
 
 import socket
@@ -44,7 +44,7 @@ def _part(name: str) -> Iterator[None]:
 
 
 def _case() -> Case:
-    """Build a case without checks; its contents do not affect the kernels' types."""
+    """Build a minimal case, whose contents do not affect the types of the kernels."""
     traffic = TrafficCase(
         id="one", ordinal=0, stream_id=1001, from_host="a", to_host="b", publication="exclusive",
         channel="", receive="", port=PORT, reliable=True, term_length=65_536, mtu=1_408,
@@ -76,8 +76,7 @@ def relay() -> None:
 
 
 def judge(folder: Path) -> None:
-    """Run the readers of captures and logs, and the comparisons, on files as the judge maps
-    them."""
+    """Run the readers of captures and logs, and the comparisons, on memory-mapped files."""
     capture = folder / "a.pcap"
     capture.write_bytes(PCAP_HEADER)
     read_capture(capture, (PORT,))
@@ -95,7 +94,7 @@ def judge(folder: Path) -> None:
 
 
 def analysis(folder: Path) -> None:
-    """Run the reader of captures of any size."""
+    """Run the streaming capture reader, which handles captures of any size."""
     capture = folder / "b.pcap"
     capture.write_bytes(PCAP_HEADER + bytes(40))
     with capture.open("rb") as file:
@@ -104,7 +103,7 @@ def analysis(folder: Path) -> None:
 
 
 def main() -> int:
-    """Compile everything. Returns the exit code."""
+    """Compile all kernels of relay and judge. Returns the exit code."""
     with _part("the relay"):
         relay()
     with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name:

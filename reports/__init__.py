@@ -1,10 +1,10 @@
-"""Reports: the pages of runs, suites and matrices, and the analysis of captures.
+"""Reports: HTML pages about runs, suites and matrices, and the analysis of captures.
 
     run folder -> counter_lines, marks -> series -> charts ---+
                   verdict.json, run.json, ledger -> tables ---+--> page -> report.html
 
-Reports are made from run folders alone: they start nothing, judge nothing and change nothing.
-Missing or damaged files are reported on the page, which is written in any case.
+Reports are created from run folders alone. They start no process and do not change verdicts. The
+page lists missing or damaged files, and is written in any case.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,12 +26,14 @@ def analyze(
     outcomes_dir: Path | None = None,
     spark: "SparkSession | None" = None,
 ) -> "Tables":
-    """Analyse captures, and return Arrow tables: `reports.analyze(["a.pcap"]).flows.to_pandas()`.
+    """Analyse captures and return Arrow tables, as in
+    `reports.analyze(["a.pcap"]).flows.to_pandas()`.
 
     `checksums` computes the CRC-32 of all messages of a flow, `messages` returns a row per message,
     and `outcomes_dir` is a folder for the table `fates`, with a row per frame. With a Spark
-    session, its workers do the work; `reports.analysis.engines.spark.sql.register` creates views of
-    the tables. Needs the extra `spark`; raises the errors of `windtunnel.reports.analysis.analyze`.
+    session, the analysis runs on its workers; `reports.analysis.engines.spark.sql.register` creates
+    views of the tables. Needs the extra `spark`; raises the errors of
+    `windtunnel.reports.analysis.analyze`.
     """
     from windtunnel.reports.analysis.analyze import analyze as analyze_captures
     from windtunnel.reports.analysis.options import AnalysisOptions

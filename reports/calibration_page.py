@@ -1,7 +1,7 @@
-"""calibration.html: requested and measured impairments as a chart and a table, viewable offline.
+"""calibration.html: requested and measured impairments as a chart and a table; viewable offline.
 
-The chart shows measured values relative to the requested ones, with 99.9 % intervals, so that
-ratios, lengths and times share one axis; 1 is exact.
+The chart shows measured values relative to the requested values, with 99.9 % intervals. Ratios,
+lengths and times thus share one axis, on which 1 is exact.
 """
 
 import json
@@ -34,7 +34,7 @@ tr { border-bottom: 1px solid #dde2ea; } .missed { color: #b3261e; font-weight: 
 
 
 def write_calibration_page(found: Calibration, folder: Path) -> Path:
-    """Write the page of a calibration into a folder and return its path."""
+    """Write the page of a calibration to a folder and return the page's path."""
     path = folder / NAME
     replace_file(path, _page(found))
     return path
@@ -86,7 +86,8 @@ def _row(measure: Measure) -> list[object]:
 
 
 def figure(found: Calibration) -> dict[str, Any]:
-    """Return the plotly figure: ratios of measured to requested values, with intervals."""
+    """Return a plotly figure with the ratios of measured to requested values, and their
+    intervals."""
     drawn = [each for each in found.measures if each.asked]
     ratios = [_ratios(each) for each in drawn]
     return {

@@ -1,7 +1,7 @@
-"""The chart document of a run: its series in the form that the page's chart script draws.
+"""The chart document of a run: its series in the format that the page's chart script expects.
 
 Times are milliseconds since the first event of the run. Long lines and large sets of marks are
-thinned out; the page shows the full number of marks.
+thinned out. The page shows the full number of marks.
 """
 
 from typing import Any
@@ -19,7 +19,7 @@ NS_PER_MS = 1e6
 
 
 def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
-    """Return the chart document of a run; its numpy arrays are packed as columns."""
+    """Return the chart document of a run. `packing` stores its numpy arrays as columns."""
     start_ns = series.start_ns
     return {
         "start_ns": str(start_ns),
@@ -32,7 +32,7 @@ def chart_document(series: RunSeries, rule_names: list[str]) -> dict[str, Any]:
 
 
 def _is_delivered(series: RunSeries) -> bool:
-    """Return whether every stream was consumed up to where it was sent."""
+    """Return whether everything that was sent on each stream was also consumed."""
     for stream in series.streams:
         last = {line.name: int(line.value[-1]) for line in stream.lines}
         if last.get("snd-pos") is None or last.get("snd-pos") != last.get("sub-pos"):
@@ -56,7 +56,7 @@ def _stream(stream: StreamSeries, start_ns: int, end_ns: int) -> dict[str, Any]:
 
 def _line(line: Line, start_ns: int, end_ns: int) -> dict[str, Any]:
     kept = kept_indices(line.value, POINTS_PER_LINE_MAX)
-    # The last value holds until the end of the run: samples are written on change only.
+    # The last value holds until the end of the run, because samples are only written on a change.
     time_ns = np.append(line.time_ns[kept], end_ns)
     value = np.append(line.value[kept], line.value[-1])
     return {"name": line.name, "t": (time_ns - start_ns) / NS_PER_MS, "v": value}

@@ -1,16 +1,16 @@
-"""Lines of positions over time, from the drivers' counters.
+"""Chart lines of positions over time, from the drivers' counters.
 
-    snd-lmt  ..............----------     limit of the receiver's window for the sender
-    pub-lmt  ........--------             limit of the publisher
+    snd-lmt  ..............----------     sender limit: end of the receiver window
+    pub-lmt  ........--------             publication limit
     snd-pos  ....------                   sent
     rcv-hwm  ...-----                     highest byte received
     rcv-pos  ..----                       received without a gap
-    sub-pos  .---                         read by the subscriber
+    sub-pos  .---                         consumed by the subscriber
 
-The sampler writes a sample when a value has changed since its last poll. So a value holds until one
-polling interval before the next sample, and changes within that interval. A line is drawn this way:
-level, then straight to the next sample. Both hosts share one clock, but are polled at slightly
-different times; the sloped segments avoid jumps in the distance between hosts.
+The sampler writes a sample when a value has changed since its last poll. A value therefore holds
+until one polling interval before the next sample, and changes within that interval. Accordingly, a
+line is horizontal until then, and straight to the next sample. Both hosts share one clock but are
+polled at slightly different times. The sloped segments avoid jumps in the distance between hosts.
 """
 
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ Positions = NDArray[np.int64]
 
 SENDER_COUNTERS: dict[int, str] = {1: "pub-lmt", 9: "snd-lmt", 2: "snd-pos"}
 RECEIVER_COUNTERS: dict[int, str] = {3: "rcv-hwm", 5: "rcv-pos", 4: "sub-pos"}
-"""Aeron's counter type ids, from section 8.2 of the specification."""
+"""Type ids of a receiver's counters. Source: section 8.2 of Aeron's specification."""
 
 _KEY_STREAM_ID = slice(12, 16)
 
 
 @dataclass(frozen=True)
 class Line:
-    """One quantity over time."""
+    """One line of a chart: a quantity over time."""
 
     name: str
     time_ns: Times
@@ -46,7 +46,7 @@ class Line:
 
 
 def stream_lines(host: HostDir, stream_id: int, names: dict[int, str]) -> list[Line]:
-    """Return the lines of a stream from the counters of one host, in the order of `names`."""
+    """Return a stream's lines from the counters of one host, in the order of `names`."""
     samples = read_samples(host.counter_samples)
     counters = read_counters(host.counters)
     if samples is None or counters is None:
@@ -63,17 +63,17 @@ def stream_lines(host: HostDir, stream_id: int, names: dict[int, str]) -> list[L
 
 
 def sampling_interval_ns(samples: Records) -> int:
-    """Estimate the polling interval of the sampler from the times of its samples.
+    """Estimate the sampler's polling interval from the times of its samples.
 
-    Polls without a change leave no sample, so short intervals are the reliable ones. The shortest
-    follow late polls; the 10th percentile excludes them.
+    Polls without a change leave no sample, so only short intervals are reliable. The shortest
+    intervals follow late polls. The 10th percentile excludes them.
     """
     polls = np.unique(samples["time_ns"])
     return int(np.quantile(np.diff(polls), 0.1)) if len(polls) > 2 else 0
 
 
 def with_plateaus(line: Line, interval_ns: int) -> Line:
-    """Return the line with an additional point before each change that follows a pause."""
+    """Add points to a line that keep it level until shortly before each change."""
     ends = line.time_ns[1:] - interval_ns
     paused = ends > line.time_ns[:-1] + interval_ns // 2
     after = np.flatnonzero(paused) + 1
@@ -90,7 +90,7 @@ def _stream(counter: CounterFacts) -> int | None:
 
 
 def _samples_of(samples: Records, counters: list[CounterFacts]) -> Records:
-    """Return the samples of these counters; registration ids distinguish reused counter ids."""
+    """Return the samples of some counters. Registration ids distinguish reused counter ids."""
     chosen = np.zeros(len(samples), dtype=np.bool_)
     for counter in counters:
         chosen |= (samples["counter_id"] == counter.counter_id) & (
@@ -101,7 +101,8 @@ def _samples_of(samples: Records, counters: list[CounterFacts]) -> Records:
 
 
 def value_at(line: Line, time_ns: Times) -> Positions:
-    """Return the value at each time; constant before the first point and after the last."""
+    """Return a line's value at each time. Before its first and after its last point it is
+    constant."""
     begin = line.time_ns[0]
     values = np.interp(time_ns - begin, line.time_ns - begin, line.value)
     whole: Positions = np.rint(values).astype(np.int64)
@@ -109,7 +110,7 @@ def value_at(line: Line, time_ns: Times) -> Positions:
 
 
 def difference(name: str, upper: Line, lower: Line) -> Line:
-    """Return the difference of two lines, at the points of either while both exist."""
+    """Return the difference of two lines at the points of either line, while both lines exist."""
     begin = max(int(upper.time_ns[0]), int(lower.time_ns[0]))
     time_ns = np.union1d(upper.time_ns, lower.time_ns)
     time_ns = time_ns[time_ns >= begin]
@@ -122,13 +123,13 @@ DISTANCES: tuple[tuple[str, str, str], ...] = (
     ("in flight", "snd-pos", "rcv-pos"),
     ("gap", "rcv-hwm", "rcv-pos"),
 )
-"""Differences of lines that are close together: name, upper line, lower line.
+"""Distances between lines that are close together: name, upper line, lower line.
 
-The last is drawn on top."""
+The last one is drawn on top."""
 
 
 def distances(lines: list[Line]) -> list[Line]:
-    """Return the differences whose lines both exist."""
+    """Return those DISTANCES of which both lines exist."""
     by_name = {line.name: line for line in lines}
     return [
         difference(name, by_name[upper], by_name[lower])

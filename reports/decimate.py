@@ -1,9 +1,9 @@
 """Decimation of lines: fewer points with the same shape.
 
-    bucket   | . .  '. | .. ' .|       of each bucket the first, lowest, highest and last point stay
-    kept     | .     . | .  ' .|       so no peak, however short, is lost
+    bucket   | . .  '. | .. ' .|       the first, lowest, highest and last point of each bucket
+    kept     | .     . | .  ' .|       are kept, so that no peak is lost
 
-The page decimates again for its width at each zoom; this bounds the size of the page.
+The page decimates again for its width after each zoom. This module limits the page's size.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ KEPT_PER_BUCKET = 4
 
 
 def kept_indices(value: NDArray[np.int64], point_count_max: int) -> NDArray[np.int64]:
-    """Return ascending indices of the points to keep, at most `point_count_max`."""
+    """Return the ascending indices of the points to keep, at most `point_count_max`."""
     count = len(value)
     if count <= point_count_max:
         return np.arange(count)

@@ -1,6 +1,6 @@
 """The documents of a run folder, read for a report.
 
-A missing or damaged document is left empty and noted; reading never fails.
+A missing or damaged document is left empty, and a note is added. Reading never fails.
 """
 
 from collections.abc import Callable
@@ -22,7 +22,7 @@ _Read = TypeVar("_Read")
 UNJUDGED = "INCONCLUSIVE"
 ANALYSIS_SCHEMA = "windtunnel-run-analysis/1"
 KNOWN = "KNOWN"
-"""Outcome in suite.json of a run that failed with a known failure."""
+"""The outcome in suite.json of a run that failed with a known failure."""
 
 
 @dataclass
@@ -36,14 +36,15 @@ class RunDocuments:
     case: Case | None = None
     repro: str = ""
     capture_summary: list[str] = field(default_factory=list)
-    "Summary lines of the analysis of its captures; empty if there is no analysis."
+    "Summary lines of the run's capture analysis. Empty if there is no analysis."
     summary: SuiteRun | None = None
-    "The run's line in suite.json."
+    "The run's entry in suite.json."
     notes: list[str] = field(default_factory=list)
 
     @property
     def outcome(self) -> str:
-        """The outcome of the verdict; that of suite.json if there is no verdict or it is KNOWN."""
+        """The verdict's outcome, or suite.json's outcome if that is KNOWN or if there is no
+        verdict."""
         noted = self.summary.outcome if self.summary else UNJUDGED
         if noted == KNOWN:
             return noted
@@ -70,7 +71,7 @@ class RunDocuments:
 
     @property
     def subjects(self) -> str:
-        """The drivers under test, by host; empty if they were not recorded."""
+        """The drivers under test, by host. Empty if they were not recorded."""
         found = self.manifest.subjects if self.manifest else {}
         return " · ".join(
             f"{each.side} on {host}: {each.peer} {each.version}".rstrip()
@@ -79,9 +80,10 @@ class RunDocuments:
 
     @property
     def duration_s(self) -> float | None:
-        """Duration of the run from suite.json; without it, the sum of its phases.
+        """The duration of the run from suite.json or, if that is missing, the sum of its phases.
 
-        The phases of a simulated run are on two clocks, so only their durations can be summed.
+        The phases of a simulated run are measured by two clocks, so only their durations can be
+        added.
         """
         if self.summary:
             return (self.summary.ended_ns - self.summary.started_ns) / 1e9
@@ -90,7 +92,7 @@ class RunDocuments:
         return sum(each.ended_ns - each.started_ns for each in self.manifest.phases) / 1e9
 
     def findings(self, kind: str) -> list[Document]:
-        """Return the `gates` or `checks` of the verdict."""
+        """Return the verdict's findings of one kind, `gates` or `checks`."""
         found = self.verdict.get(kind, [])
         return [each for each in found if isinstance(each, dict)]
 
@@ -99,7 +101,7 @@ class RunDocuments:
 
 
 def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
-    """Read all documents of a run folder; missing and damaged ones are noted."""
+    """Read all documents of a run folder. Adds a note for each one that is missing or damaged."""
     documents = RunDocuments(run, summary=summary)
 
     def attempt(read: Callable[[], _Read | None], what: str) -> _Read | None:
@@ -126,7 +128,7 @@ def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:
 
 
 def _summary(run: RunDir) -> list[str] | None:
-    """Return the summary lines of the analysis of the captures."""
+    """Return the summary lines of the run's capture analysis."""
     document = read_document(run.analysis, ANALYSIS_SCHEMA)
     if document is None:
         return None
@@ -137,7 +139,7 @@ def _summary(run: RunDir) -> list[str] | None:
 
 
 def read_suite(suite_dir: SuiteDir) -> tuple[Suite | None, list[RunDocuments]]:
-    """Read a suite and its runs in the order of suite.json; other run folders come last."""
+    """Read a suite and its runs in the order of suite.json. Other run folders come last."""
     try:
         suite, why = Suite.read(suite_dir.document), ""
     except (OSError, ValueError) as error:
@@ -152,7 +154,7 @@ def read_suite(suite_dir: SuiteDir) -> tuple[Suite | None, list[RunDocuments]]:
 
 
 def worst(outcomes: list[str]) -> str:
-    """Return the worst outcome of a suite's runs; INCONCLUSIVE without any."""
+    """Return the worst outcome of a suite's runs, or INCONCLUSIVE if it has no runs."""
     order: tuple[Any, ...] = (
         *("FAIL", "HARNESS", "CANCELLED", "INCONCLUSIVE"),
         *("KNOWN", "PASS", "UNSUPPORTED"),

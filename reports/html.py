@@ -1,4 +1,4 @@
-"""HTML elements for all pages; all text is escaped here."""
+"""HTML elements for all report pages. This module escapes all text."""
 
 from collections.abc import Iterable, Sequence
 from html import escape
@@ -8,44 +8,44 @@ ABSENT = "-"
 
 
 class Markup(str):
-    """A string that is HTML already, and is not escaped again."""
+    """A string that is already HTML, and is not escaped again."""
 
     __slots__ = ()
 
 
 def text(value: object) -> Markup:
-    """Return a value as HTML: markup unchanged, None as a dash, anything else escaped."""
+    """Convert a value to HTML. Markup stays unchanged, None becomes a dash, the rest is escaped."""
     if isinstance(value, Markup):
         return value
     return Markup(ABSENT if value is None else escape(str(value)))
 
 
 def element(tag: str, content: object = "", **attributes: object) -> Markup:
-    """Return an element; `class_` becomes the attribute `class`, `data_x` becomes `data-x`."""
+    """Return an HTML element. `class_` becomes the attribute `class`, `data_x` becomes `data-x`."""
     names = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
     inside = "".join(f' {name}="{escape(str(value))}"' for name, value in names.items())
     return Markup(f"<{tag}{inside}>{text(content)}</{tag}>")
 
 
 def joined(parts: Iterable[object]) -> Markup:
-    """Concatenate parts."""
+    """Concatenate HTML fragments."""
     return Markup("".join(text(part) for part in parts))
 
 
 def number(value: int | float | None, digits: int = 0) -> str | None:
-    """Format a number with thin spaces: 1234567 -> 1 234 567."""
+    """Format a number with thin spaces between groups of three digits."""
     return None if value is None else f"{value:,.{digits}f}".replace(",", THIN_SPACE)
 
 
 def badge(outcome: str, size: str = "") -> Markup:
-    """Return an outcome as a coloured badge."""
+    """Return an HTML badge in the colour of an outcome."""
     return element("span", outcome, class_=f"badge {size} {outcome}".replace("  ", " "))
 
 
 def table(
     heads: Sequence[tuple[str, str]], rows: Iterable[Sequence[object]], class_: str = ""
 ) -> Markup:
-    """Return a table in a scrolling container; heads are (name, class of the column)."""
+    """Return an HTML table in a scrolling container. `heads` are names and classes of columns."""
     top = joined(element("th", name, class_=kind) for name, kind in heads)
     body = joined(
         element(
@@ -61,7 +61,7 @@ def table(
 
 
 def details(summary: object, remark: object, content: object, is_open: bool = False) -> Markup:
-    """Return a collapsible section."""
+    """Return a collapsible HTML section."""
     head = element("summary", joined([summary, element("span", remark, class_="where")]))
     mark = " open" if is_open else ""
     return Markup(f"<details{mark}>{head}{text(content)}</details>")

@@ -2,7 +2,7 @@
 
 PASS                                  a test case
 FAIL                                  with <failure>
-HARNESS, INCONCLUSIVE, CANCELLED      with <error>: no statement about the driver
+HARNESS, INCONCLUSIVE, CANCELLED      with <error>: the driver could not be assessed
 UNSUPPORTED                           with <skipped>
 """
 
@@ -22,11 +22,11 @@ ELEMENT_OF = {
 COUNT_OF = {"failure": "failures", "error": "errors", "skipped": "skipped"}
 
 _NOT_IN_XML = re.compile("[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-"""Characters that XML does not allow, which a crashing process may print."""
+"""Characters that XML does not allow. A crashing process may print them."""
 
 
 def junit_xml(outcomes: Outcomes) -> bytes:
-    """Return the document in UTF-8."""
+    """Return a JUnit XML document in UTF-8."""
     root = Tree.Element("testsuites", {"name": outcomes.title, **_counts(outcomes.rows)})
     for scenario in outcomes.scenarios():
         name = _clean(scenario)

@@ -1,4 +1,4 @@
-"""Markdown summary for a CI job page.
+"""A Markdown summary for the job page of a CI system.
 
 total outcome    table: scenario x pair, worst verdict, passed/total    list of failures
 """
@@ -15,13 +15,13 @@ MARKS = {
     "UNSUPPORTED": "⬜",
 }
 ROWS_MAX = 50
-"""Maximum rows of the list; CI systems truncate long summaries."""
+"""Maximum number of listed failures, because CI systems truncate long summaries."""
 
 REASON_LENGTH_MAX = 400
 
 
 def summary(outcomes: Outcomes) -> str:
-    """Return the summary, ending in a line feed."""
+    """Return the Markdown summary, which ends with a line feed."""
     parts = [f"## {MARKS.get(outcomes.outcome, '')} {outcomes.title}: {outcomes.outcome}", ""]
     parts += [_counts(outcomes), "", *_table(outcomes)]
     bad = [row for row in outcomes.rows if row.outcome != "PASS"]
@@ -73,7 +73,7 @@ def _list(rows: list[Row]) -> list[str]:
 
 
 def _unsupported(rows: list[Row]) -> list[str]:
-    """Return one line per reason why runs are unsupported."""
+    """Return one line for each reason why runs are unsupported."""
     reasons = [row.reason for row in rows]
     return [
         f"- {MARKS['UNSUPPORTED']} **UNSUPPORTED** {reasons.count(reason)} of the runs: "
@@ -83,7 +83,7 @@ def _unsupported(rows: list[Row]) -> list[str]:
 
 
 def _escaped(text: str) -> str:
-    """Escape text for Markdown, including tables."""
+    """Escape text for Markdown, including table cells."""
     for mark in ("\\", "|", "`", "*", "_", "<", "[", "#"):
         text = text.replace(mark, f"\\{mark}")
     return text

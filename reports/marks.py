@@ -1,4 +1,4 @@
-"""Marks: single events of a stream, at the middlebox and in the two drivers.
+"""Chart marks: single events of a stream, at the middlebox and at both drivers.
 
     dropped, held, swapped, duplicated    decision log: frames of the stream with a position
     lost to impairment                    captures: sent, not dropped by a rule, never received
@@ -7,8 +7,8 @@
     retransmit                            capture at the sender: a position that was sent before
     gap fill                              subscriber's frames: a PAD that the publisher never sent
 
-Each event has a time, a position and a length; `detail` is one more number (the attempt of a lost
-frame, the frame type of a lost feedback frame, how often a position has been sent).
+Each event has a time, a position and a length. `detail` is an additional number: the attempt of a
+lost frame, the frame type of a lost feedback frame, or how often a position has been sent.
 """
 
 from dataclasses import dataclass
@@ -36,17 +36,17 @@ KINDS = (
     "feedback lost",
 )
 LOSSES = ("dropped", "lost to impairment")
-"""Kinds of marks for lost frames of a stream."""
+"""The kinds of marks that represent lost frames of a stream."""
 
 
 @dataclass(frozen=True)
 class Marks:
-    """All events of one kind on one stream, in time order."""
+    """All events of one kind on a stream, in time order."""
 
     kind: str
     time_ns: Column
     position: Column
-    "Position of the first byte; -1 for a frame without one."
+    "Position of each frame's first byte, or -1 for a frame without a position."
     length: Column
     detail: Column
 
@@ -60,7 +60,7 @@ class Geometry:
 
 
 def decision_marks(decisions: Records, stream_id: int) -> list[Marks]:
-    """Return the actions of the middlebox on a stream."""
+    """Return the middlebox's actions on a stream as marks."""
     mine = decisions[decisions["stream_id"] == stream_id]
     with_position = mine["position"] != NO_POSITION
     kinds = {"dropped": DROP, "held": HOLD, "swapped": SWAP, "duplicated": DUPLICATE}
@@ -78,14 +78,14 @@ def _of_decisions(kind: str, rows: Records, detail: str) -> Marks:
 
 
 def nak_marks(frames: Records, geometry: Geometry) -> Marks:
-    """Return the NAKs of a receiver, from the frames of the stream captured at its host."""
+    """Return a receiver's NAKs as marks, from the stream's frames captured at its host."""
     naks = frames[frames["frame_type"] == NAK]
     at = positions(naks, geometry.initial_term_id, geometry.term_length)
     return _marks("NAK", naks["time_ns"], at, naks["nak_length"], np.zeros(len(naks), np.int64))
 
 
 def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
-    """Return the retransmits of a sender, from the frames of the stream captured at its host."""
+    """Return a sender's retransmits as marks, from the stream's frames captured at its host."""
     sent = positional(frames)
     at = positions(sent, geometry.initial_term_id, geometry.term_length)
     nth = _nth_occurrence(at)
@@ -97,12 +97,12 @@ def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
 def impairment_marks(
     sent: Records, received: Records, decisions: Records, geometry: Geometry
 ) -> Marks:
-    """Return frames lost on one link direction, apart from those dropped by a rule.
+    """Return the frames lost on a link direction as marks, except those dropped by a rule.
 
-    `sent` and `received` are the frames of the stream captured at both hosts on one clock;
-    `decisions` are those about the stream on this direction. An arrival is matched with the last
-    transmission before it, so for a frame that was held until its retransmit had been sent, the
-    wrong one of the two transmissions may be marked.
+    `sent` and `received` are the stream's frames captured at both hosts, timed by one clock.
+    `decisions` are those about the stream in this direction. An arrival is matched with the last
+    transmission before it. If a frame was held until its retransmit had been sent, the wrong one of
+    the two transmissions may be marked.
     """
     departures, arrivals = positional(sent), positional(received)
     sent_at = positions(departures, geometry.initial_term_id, geometry.term_length)
@@ -129,10 +129,11 @@ def impairment_marks(
 
 
 def gap_fill_marks(seen: Records, sent: Records | None, geometry: Geometry) -> Marks:
-    """Return gaps that a receiver filled with padding, from the frames its subscriber saw.
+    """Return gaps that a receiver filled with padding as marks, from the frames its subscriber
+    received.
 
-    `sent` are the frames of the stream captured at the sender: PADs among them end terms, and are
-    not gap fills.
+    `sent` are the stream's frames captured at the sender. PADs among them end terms and are not gap
+    fills.
     """
     head = headers(seen)
     pads = seen[head["type"] == PAD]
@@ -150,7 +151,7 @@ def gap_fill_marks(seen: Records, sent: Records | None, geometry: Geometry) -> M
 
 
 def _nth_occurrence(values: Column) -> Column:
-    """Return for each value how often it has occurred so far, counted from 1."""
+    """Return how often each value has occurred so far, counting from 1."""
     order = np.argsort(values, kind="stable")
     ranked = values[order]
     first = np.ones(len(values), dtype=np.bool_)

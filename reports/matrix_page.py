@@ -1,10 +1,10 @@
-"""matrix.html: one row per scenario, one column per pair of drivers; viewable offline.
+"""matrix.html: one row per scenario, one column per driver pair; viewable offline.
 
     header: the matrix, its drivers and their versions
     cells:  worst verdict, passed/total, a small square per run         -> reports of the pairs
     lists:  cells that did not pass, with reasons; unsupported cells separately
 
-A cell links to the report of its pair, at the worst run; a square links to the folder of its run.
+A cell links to the worst run in the report of its driver pair. A square links to its run folder.
 """
 
 from datetime import UTC, datetime
@@ -27,7 +27,7 @@ UNSUPPORTED = "UNSUPPORTED"
 
 
 def write_matrix_page(matrix_dir: Path) -> Path:
-    """Write the page and the reports of all pairs with runs; return the path of the page.
+    """Write the matrix page and the reports of all driver pairs with runs. Returns the page's path.
 
     Raises DocumentError if matrix.json is missing or malformed.
     """
@@ -116,7 +116,7 @@ def _header(matrix: Matrix, outcome: str) -> Markup:
 
 
 def _grid(folder: MatrixDir, matrix: Matrix) -> Markup:
-    """Return the table of cells: publishers and subscribers as columns, scenarios as rows."""
+    """Return the matrix as an HTML table: scenarios as rows, driver pairs as columns."""
     width = len(matrix.subscribers)
     cells = {(each.scenario, each.publisher, each.subscriber): each for each in matrix.cells}
     top = [element("th", "publisher")]
@@ -173,7 +173,7 @@ def _cell(folder: MatrixDir, cell: MatrixCell | None) -> Markup:
 
 
 def _report_of(folder: MatrixDir, cell: MatrixCell) -> str:
-    """Return the link to the run that decided the cell, in the report of its pair."""
+    """Return the link to the run that decided a cell, in the report of its driver pair."""
     suite = folder.suite(cell.suite)
     try:
         found = Suite.read(suite.document)
@@ -190,7 +190,7 @@ def _decisive(cell: MatrixCell) -> SuiteRun:
 
 
 def _findings(folder: MatrixDir, matrix: Matrix) -> Markup:
-    """Return the cells that did not pass, with their reasons."""
+    """Return an HTML list of the cells that did not pass, with the reasons."""
     heads = [("verdict", ""), ("scenario", "text"), ("pair", "text"), ("reason", "text")]
     rows = [
         [
@@ -214,7 +214,7 @@ def _findings(folder: MatrixDir, matrix: Matrix) -> Markup:
 
 
 def _unsupported(matrix: Matrix) -> Markup:
-    """Return the unsupported cells, grouped by reason."""
+    """Return an HTML list of the unsupported cells, grouped by reason."""
     reasons: dict[str, list[str]] = {}
     for cell in matrix.cells:
         if cell.outcome == UNSUPPORTED:

@@ -1,4 +1,4 @@
-"""The runs of a suite or a matrix as plain rows, for JUnit XML and Markdown."""
+"""The runs of a suite or matrix as plain rows, for JUnit XML and Markdown."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,7 +12,7 @@ NS_PER_S = 1e9
 
 @dataclass(frozen=True)
 class Row:
-    """One run."""
+    """One run of a suite or matrix, with its outcome."""
 
     scenario: str
     publisher: str
@@ -22,7 +22,7 @@ class Row:
     reason: str
     duration_s: float
     folder: str
-    """Run folder, relative to the folder of the suite or the matrix."""
+    """The run folder, relative to the suite or matrix folder."""
 
     @property
     def pair(self) -> str:
@@ -31,7 +31,7 @@ class Row:
 
 @dataclass(frozen=True)
 class Outcomes:
-    """All runs of one command."""
+    """All runs of one suite or matrix."""
 
     title: str
     outcome: str
@@ -49,18 +49,18 @@ class Outcomes:
 
 
 def pair_name(publisher: str, subscriber: str) -> str:
-    """Return the display name of a pair of drivers."""
+    """Return the display name of a driver pair."""
     return f"{publisher} → {subscriber}"
 
 
 def of_suite(folder: Path, suite: Suite) -> Outcomes:
-    """Return the rows of a suite."""
+    """Return the runs of a suite as rows."""
     rows = tuple(_row(each, suite.publisher, suite.subscriber, "") for each in suite.runs)
     return Outcomes("Windtunnel", worst([row.outcome for row in rows]), folder, rows)
 
 
 def of_matrix(folder: Path, matrix: Matrix) -> Outcomes:
-    """Return the rows of a matrix, ordered by scenario, pair and seed."""
+    """Return the runs of a matrix as rows, ordered by scenario, driver pair and seed."""
     rows = tuple(
         _row(run, cell.publisher, cell.subscriber, f"{cell.suite}/")
         for cell in matrix.cells

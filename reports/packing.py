@@ -2,8 +2,8 @@
 
     base64( gzip( | header length u32 | header: JSON | zeros to 8 | float64 column | ... | ) )
 
-The header is a JSON document in which an array is replaced by {"at": first, "count": n}, in units
-of column values. Numbers are float64, exact up to 2^53.
+The header is a JSON document in which arrays are replaced by {"at": first, "count": n}, counted in
+values. Numbers are float64 and exact up to 2^53.
 """
 
 import base64
@@ -19,7 +19,7 @@ WORD_BYTES = 8
 
 
 def pack(document: dict[str, Any]) -> str:
-    """Pack a document; its numpy arrays become columns of float64."""
+    """Pack a document. Its numpy arrays become columns of float64 values."""
     columns: list[np.ndarray[Any, Any]] = []
     header = json.dumps(_extract_columns(document, columns), separators=(",", ":")).encode()
     head = struct.pack("<I", len(header)) + header
@@ -28,7 +28,7 @@ def pack(document: dict[str, Any]) -> str:
 
 
 def compress(content: bytes) -> str:
-    """Compress content to base64 text; deterministic."""
+    """Compress bytes and return them as base64 text. The result is deterministic."""
     return base64.b64encode(gzip.compress(content, COMPRESSION_LEVEL, mtime=0)).decode("ascii")
 
 

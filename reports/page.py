@@ -1,10 +1,10 @@
-"""report.html: the report of a suite as one self-contained file, viewable offline.
+"""report.html: the report of a suite as one self-contained file that can be viewed offline.
 
     header, suite table
     run: verdict, numbers, chart, checks, gates, ledger, facts     (per run)
     library and series, compressed                                 (unpacked by a script)
 
-The chart library is plotly.js, taken from the installed Python package `plotly`.
+The chart library is plotly.js from the installed Python package `plotly`.
 """
 
 import os
@@ -29,14 +29,14 @@ from windtunnel.reports.series import RunSeries, read_series
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = ("thin.js", "chart.js", "page.js")
 CHARTS_MAX = 12
-"""Maximum number of runs with a chart, to keep the page small; failed runs come first."""
+"""Maximum number of runs with a chart, which keeps the page small. Failed runs take precedence."""
 
 
 def write_suite_report(suite_dir: Path) -> Path:
     """Write the report of a suite and return its path.
 
-    Incomplete suites are reported too. Raises DocumentError if the folder has neither a suite nor
-    runs.
+    Incomplete suites are reported, too. Raises DocumentError if the folder contains neither a suite
+    nor runs.
     """
     folder = SuiteDir(suite_dir)
     suite, runs = read_suite(folder)
@@ -51,7 +51,7 @@ def write_suite_report(suite_dir: Path) -> Path:
 
 
 def write_run_report(run_dir: Path) -> Path:
-    """Write the report of a single run into its own folder, and return its path."""
+    """Write the report of a single run to the run folder, and return the report's path."""
     run = read_run(RunDir(run_dir))
     return _write(SuiteDir(run_dir), None, [(run, read_series(run.run), "run-0")])
 
@@ -101,7 +101,7 @@ def _page(
         [
             Markup('<meta charset="utf-8">'),
             Markup('<meta name="viewport" content="width=device-width, initial-scale=1">'),
-            # An empty icon keeps a browser from asking a server for one.
+            # An empty icon keeps browsers from requesting one from a server.
             Markup('<link rel="icon" href="data:,">'),
             element("title", title),
             Markup(f"<style>\n{style}</style>"),
@@ -112,10 +112,10 @@ def _page(
 
 
 def plotly_script() -> bytes:
-    """Return plotly.js, without importing the Python package that contains it."""
+    """Return the source of plotly.js, without importing the Python package that contains it."""
     found = find_spec("plotly")
     if found is None or found.origin is None:
-        raise OSError("no charts can be drawn: the Python package plotly is not installed")
+        raise OSError("charts cannot be drawn: the Python package plotly is not installed")
     return (Path(found.origin).parent / "package_data" / "plotly.min.js").read_bytes()
 
 
@@ -209,7 +209,7 @@ def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
 
 
 def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:
-    """Return the analysis of the captures, or the command that creates it."""
+    """Return the run's capture analysis as HTML, or the command that creates the analysis."""
     if not run.capture_summary:
         if not any(run.run.captures.glob("*.pcap")):
             return Markup("")
@@ -226,7 +226,7 @@ def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:
 
 
 def _command(verb: str, run: RunDocuments) -> str:
-    """Return a command about a run; its absolute path is valid in every working directory."""
+    """Return a command about a run. The run's absolute path is valid in every working directory."""
     return f"windtunnel {verb} {shlex.quote(str(run.run.path.resolve()))}"
 
 

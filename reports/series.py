@@ -1,6 +1,7 @@
-"""The series of a run's chart, read from its run folder.
+"""The data series of a run's chart, read from the run folder.
 
-A missing part is left out of the chart and noted. All times are epoch nanoseconds of one clock.
+If a file is missing, its part of the chart is omitted and a note is added. All times are epoch
+nanoseconds of one clock.
 """
 
 from collections.abc import Callable
@@ -40,7 +41,7 @@ _Part = TypeVar("_Part")
 
 @dataclass
 class StreamSeries:
-    """One stream of a run over time."""
+    """The chart data of one stream: lines and marks over time."""
 
     traffic_id: str
     stream_id: int
@@ -52,12 +53,12 @@ class StreamSeries:
     marks: list[Marks] = field(default_factory=list)
 
     def count(self, kind: str) -> int:
-        """Return the number of events of a kind."""
+        """Return the number of events of some kind."""
         return sum(len(each.time_ns) for each in self.marks if each.kind == kind)
 
     @property
     def delivered_bytes(self) -> int:
-        """The last value of sub-pos."""
+        """Number of bytes delivered to the subscriber: the last value of sub-pos."""
         return max(
             (int(line.value[-1]) for line in self.lines if line.name == "sub-pos"), default=0
         )
@@ -65,7 +66,7 @@ class StreamSeries:
 
 @dataclass
 class RunSeries:
-    """All streams of a run, on one clock."""
+    """The chart data of all streams of a run, timed by one clock."""
 
     streams: list[StreamSeries] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -73,17 +74,17 @@ class RunSeries:
 
     @property
     def start_ns(self) -> int:
-        """The earliest time of any line or mark; 0 when there is none."""
+        """The earliest time of any line or mark, or 0 if there is none."""
         return min(self._ends(0), default=0)
 
     @property
     def end_ns(self) -> int:
-        """The latest time of any line or mark; 0 when there is none."""
+        """The latest time of any line or mark, or 0 if there is none."""
         return max(self._ends(-1), default=0)
 
     @property
     def active_ns(self) -> tuple[int, int]:
-        """First and last time of any activity; the whole run if there is none."""
+        """The times of the first and last activity, or the entire run if there is none."""
         active = [
             line.time_ns[np.flatnonzero(np.diff(line.value)) + 1]
             for stream in self.streams
@@ -107,7 +108,7 @@ class RunSeries:
 
 
 def read_series(run: RunDir) -> RunSeries:
-    """Read the series of a run; missing and damaged files are noted, and raise no errors."""
+    """Read the chart series of a run. Missing and damaged files cause notes, not errors."""
     series = RunSeries()
     case = _attempt(series, "case.json", Case.read, run.case)
     if case is None:
@@ -125,7 +126,7 @@ def read_series(run: RunDir) -> RunSeries:
 def _attempt(
     series: RunSeries, what: str, read: Callable[..., _Part | None], *arguments: object
 ) -> _Part | None:
-    """Call `read`; return None and add a note if the file is missing or malformed."""
+    """Call `read`, but if the file is missing or malformed add a note and return None."""
     try:
         found = read(*arguments)
     except (OSError, ValueError, KeyError, IndexError) as error:
@@ -153,7 +154,7 @@ def _stream(
     decisions: Records | None,
     captures: dict[str, Records | None],
 ) -> StreamSeries:
-    """Read the series of one stream from one host to another."""
+    """Read the chart series of a stream from one host to another."""
     path = case.address(traffic.from_host), case.address(traffic.to_host)
     link = case.link_between(traffic.from_host, traffic.to_host)
     lines: list[Line] = []
@@ -164,7 +165,7 @@ def _stream(
         )
     sent = _of_stream(captures.get(traffic.from_host), traffic.stream_id)
     if sent is not None:
-        # Frames to and from other receivers of the stream belong to other series.
+        # Frames to and from the stream's other receivers belong to other series.
         sent = sent[between(sent, *path) | between(sent, *path[::-1])]
     received = _of_stream(captures.get(traffic.to_host), traffic.stream_id)
     geometry = _geometry(series, run, traffic, sent)
@@ -196,7 +197,7 @@ def _of_stream(frames: Records | None, stream_id: int) -> Records | None:
 def _geometry(
     series: RunSeries, run: RunDir, traffic: TrafficCase, sent: Records | None
 ) -> Geometry | None:
-    """Return the stream's geometry, from the case, the publisher's facts or its SETUP frames."""
+    """Return a stream's geometry, from the case, the publisher's facts or its SETUP frames."""
     if traffic.initial_term_id is not None:
         return Geometry(traffic.initial_term_id, traffic.term_length)
     path = run.host(traffic.from_host).publisher(traffic.id).document
@@ -210,7 +211,7 @@ def _geometry(
 def _impairment_losses(
     case: Case, link: int, sent: Records, received: Records, decisions: Records, geometry: Geometry
 ) -> list[Marks]:
-    """Return frames that a link direction lost to impairments; none if it has no impairments."""
+    """Return the frames that were lost to impairments of a link direction, as marks."""
     if link < 0 or case.impairments_of(case.link_names[link]) is None:
         return []
     path = [case.address(host) for host in case.directions[link]]

@@ -1,4 +1,4 @@
-"""Tables of the report: the suite overview; checks, gates, ledger and facts of a run."""
+"""HTML tables of a report: the suite overview, and each run's checks, gates, ledger and facts."""
 
 from windtunnel.harness.artifact.documents import Document
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
@@ -10,11 +10,11 @@ from windtunnel.reports.series import RunSeries
 
 MEGABYTE = 1e6
 _QUIET_OUTCOMES = ("PASS", "UNSUPPORTED")
-"""Outcomes whose findings are collapsed."""
+"""Outcomes whose findings are initially collapsed."""
 
 
 def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Markup:
-    """Return one row per run; the third item of each is the anchor of its section."""
+    """Return the HTML table of a suite, with one row per run that links to the run's section."""
     heads = [
         ("verdict", ""),
         ("scenario", "text"),
@@ -46,9 +46,9 @@ def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Marku
 
 
 def scenario_table(suite: Suite | None) -> Markup:
-    """Return one row per scenario with several runs, a limit or a known failure, and remarks.
+    """Return an HTML table of scenarios with several runs, a limit or a known failure, and remarks.
 
-    Empty if there are none.
+    It is empty if there are none.
     """
     shown = [
         each
@@ -62,7 +62,7 @@ def scenario_table(suite: Suite | None) -> Markup:
 
 
 def count(series: RunSeries | None, *kinds: str) -> int | None:
-    """Return the number of events of some kinds on all streams."""
+    """Return the number of events of the given kinds on all streams."""
     if series is None:
         return None
     return sum(stream.count(kind) for stream in series.streams for kind in kinds)
@@ -80,7 +80,7 @@ def delivered_text(series: RunSeries | None) -> str | None:
 
 
 def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
-    """Return the key figures of a run."""
+    """Return the HTML tiles with the key figures of a run."""
     facts: list[tuple[str, object]] = [
         ("seed", run.seed),
         ("duration", duration_text(run)),
@@ -108,7 +108,7 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
 
 
 def findings(run: RunDocuments) -> Markup:
-    """Return checks and gates; expanded if any did not pass."""
+    """Return the HTML tables of checks and gates, expanded if any of them did not pass."""
     parts = []
     for kind, title in (("checks", "Checks"), ("gates", "Gates")):
         found = run.findings(kind)
@@ -134,7 +134,7 @@ def _finding_table(found: list[Document]) -> Markup:
 
 
 def _pointers(finding: Document) -> Markup:
-    """Return the location of a finding: message, byte, position, files."""
+    """Return the location of a finding as text: message, byte, position, files."""
     keys = (("message", "message"), ("byte_offset", "byte"), ("position", "position"))
     parts = [f"{word} {finding[key]}" for key, word in keys if finding.get(key) is not None]
     parts += [str(each) for each in finding.get("evidence", [])]
@@ -142,7 +142,7 @@ def _pointers(finding: Document) -> Markup:
 
 
 def ledger(run: RunDocuments) -> Markup:
-    """Return the ledger: datagrams and frames in, out, dropped, added and held."""
+    """Return the ledger as HTML: datagrams and frames in, out, dropped, added and held."""
     if run.ledger is None:
         return Markup("")
     links = run.ledger.links
@@ -183,7 +183,7 @@ def _datagrams(name: str, link: LinkAccount) -> list[object]:
 
 
 def facts(run: RunDocuments) -> Markup:
-    """Return versions, machine, phases and processes."""
+    """Return a run's facts as HTML: versions, machine, phases and processes."""
     manifest = run.manifest
     if manifest is None:
         return Markup("")

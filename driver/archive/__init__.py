@@ -7,13 +7,14 @@
     control      control sessions: requests from clients in, responses out
     recording    records images into segment files
     replay       replays segment files on publications
-    operation    the other requests: listings, queries, truncation, segments, migration
+    operation    other requests: listings, queries, truncation, segments, migration
     replication  copies recordings from other archives
     conductor    dispatches requests and runs the conductor's duty cycle
     server       assembles, starts and stops an archive
     tool         the command line: runs an archive, inspects and repairs its directory
-    client       the client of an archive, ours or Aeron's
+    client       the client for this archive and for Aeron's archive
 
-An archive is a client of a media driver like any other and shares only memory with it. Its
-directory and its messages are those of Aeron 1.53, and each archive can replace the other.
+An archive is an ordinary client of a media driver and communicates with it only through shared
+memory. Its directory and its messages have the format of Aeron 1.53, so it can replace Aeron's
+archive and vice versa.
 """

@@ -1,4 +1,6 @@
-"""`python -m windtunnel.driver.archive`: the command line that `windtunnel archive` runs."""
+"""Entry point of `python -m windtunnel.driver.archive`, which runs the `windtunnel archive` command
+line.
+"""
 
 import sys
 

@@ -1,1 +1,1 @@
-"""Memory access, intrinsics, system calls and clocks, independent of Aeron."""
+"""Memory access, intrinsics, system calls and clocks. This package is independent of Aeron."""

@@ -1,6 +1,6 @@
 """The default directory of a driver and its clients.
 
-Driver and clients must compute the same path, also in different environments. Source: spec 10.1 and
+Driver and clients must compute the same path, even in different environments. Source: spec 10.1 and
 the C driver of Aeron 1.53, which prefers USER to the password file.
 """
 
@@ -15,7 +15,9 @@ SHARED_MEMORY = Path("/dev/shm")
 def default_directory(
     environment: Mapping[str, str] | None = None, shared_memory: Path = SHARED_MEMORY
 ) -> Path:
-    """Return `aeron-<user>` in shared memory, or in the temporary directory if there is none."""
+    """Return the path of `aeron-<user>` in shared memory, or in the temporary directory as a
+    fallback.
+    """
     environment = os.environ if environment is None else environment
     temporary = Path(environment.get("TMPDIR") or "/tmp")
     parent = shared_memory if shared_memory.is_dir() else temporary

@@ -10,16 +10,16 @@ I64_MIN = -I64_MAX - 1
 
 @kernel
 def wrap_i32(value):
-    """Wrap to a signed 32-bit integer, as term ids do on overflow.
+    """Wrap an integer to the signed 32-bit range. Term ids wrap in this way when they overflow.
 
-    A cast would warn in plain Python; masking works in both.
+    A cast would cause a warning in plain Python. Masking works in kernels too.
     """
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 
 
 @kernel
 def align(value, alignment):
-    """Round up to a multiple of `alignment`, which is a power of two."""
+    """Round an integer up to a multiple of `alignment`, which must be a power of two."""
     return (value + (alignment - 1)) & ~(alignment - 1)
 
 
@@ -30,7 +30,7 @@ def is_power_of_two(value):
 
 @kernel
 def bits_to_shift(power):
-    """Return the exponent of a power of two: 16 for 65536."""
+    """Return the exponent of a power of two, for example 16 for 65536."""
     bits = 0
     while (1 << bits) < power:
         bits += 1

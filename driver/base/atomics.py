@@ -1,7 +1,8 @@
 """Typed memory access: plain, ordered and atomic, for kernels and plain Python.
 
 `buf` is a contiguous uint8 array and `at` a byte offset into it. A function without a suffix is a
-plain access; an ordered access has the ordering as its suffix. All integers are returned as int64.
+plain access. The name of an ordered access ends with its ordering. All integers are returned as
+int64.
 
     get_i32, get_i64, get_u16, get_u8              plain load, any alignment
     put_i32, put_i64, put_u16, put_u8              plain store, any alignment
@@ -9,8 +10,8 @@ plain access; an ordered access has the ordering as its suffix. All integers are
     cas_i32, cas_i64 -> bool                       compare and set, full order
     add_i32, add_i64 -> value before               fetch and add, full order
 
-With `NUMBA_BOUNDSCHECK=1` every access asserts its range; otherwise the caller must have validated
-the frame.
+With `NUMBA_BOUNDSCHECK=1` every access asserts that it is within the array. Otherwise the caller
+must have validated the frame.
 """
 
 import numpy as np
@@ -157,7 +158,7 @@ def add_i64(buf, at, delta):
 
 @kernel
 def copy(target, target_at, source, source_at, length):
-    """Copy `length` bytes; the ranges may overlap."""
+    """Copy `length` bytes. The source and destination ranges may overlap."""
     if CHECKED:
         assert length >= 0 and 0 <= target_at and target_at + length <= target.size
         assert 0 <= source_at and source_at + length <= source.size
@@ -187,5 +188,5 @@ def full_fence():
 
 
 def address_of(array: np.ndarray) -> int:
-    """Return the absolute address of an array's first byte, for `bytes_at` and system calls."""
+    """Return the absolute address of an array's first byte, for `bytes_at` and for system calls."""
     return int(array.__array_interface__["data"][0])

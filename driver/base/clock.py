@@ -1,6 +1,6 @@
 """Clocks: the system clock and a manual clock for tests.
 
-Only the outermost layer of a process reads a clock; all else takes the time as an argument.
+Only the outermost layer of a process reads a clock. All other code takes the time as an argument.
 Monotonic nanoseconds measure intervals within a process. Epoch milliseconds are exchanged between
 clients and drivers.
 """
@@ -12,17 +12,17 @@ from windtunnel.driver.base import system
 
 
 class Clock(Protocol):
-    """A monotonic and an epoch clock."""
+    """The interface of a clock that returns both monotonic and epoch time."""
 
     def now_ns(self) -> int:
-        """Return monotonic nanoseconds."""
+        """Return the monotonic time in nanoseconds."""
 
     def now_ms(self) -> int:
-        """Return milliseconds since the epoch."""
+        """Return the time in milliseconds since the epoch."""
 
 
 class SystemClock:
-    """The clocks of this machine."""
+    """The monotonic clock and the epoch clock of this machine."""
 
     def now_ns(self) -> int:
         return int(system.monotonic_ns())
@@ -33,7 +33,7 @@ class SystemClock:
 
 @dataclass
 class ManualClock:
-    """A clock that advances only by calls of `advance`."""
+    """A clock for tests that advances only when `advance` is called."""
 
     monotonic_ns: int = 1_000_000_000
     epoch_ms: int = 1_600_000_000_000
@@ -45,7 +45,7 @@ class ManualClock:
         return self.epoch_ms
 
     def advance(self, duration_ns: int) -> None:
-        """Advance both clocks, the epoch clock in whole milliseconds."""
+        """Advance both clocks. The epoch clock advances in whole milliseconds."""
         before_ms = self.monotonic_ns // system.NS_PER_MS
         self.monotonic_ns += duration_ns
         self.epoch_ms += self.monotonic_ns // system.NS_PER_MS - before_ms

@@ -1,21 +1,21 @@
 """The exception hierarchy of the driver, client and archive.
 
-A programming error is an `assert`. An invalid frame of a peer is a status code: it is counted and
-dropped. Errors of the environment (files, sockets, settings, commands) are exceptions; the text
-names the value, its limit and the setting that it came from.
+A programming error fails an `assert`. For an invalid frame from a peer, functions return a status
+code, and the frame is counted and dropped. Environment errors (files, sockets, settings, commands)
+are exceptions whose message contains the value, its limit and the setting that it came from.
 """
 
 
 class DriverError(Exception):
-    """Base class of all errors of the environment."""
+    """Base class of all environment errors: files, sockets, settings and commands."""
 
 
 class ConfigurationError(DriverError):
-    """A setting is unknown, malformed or out of bounds."""
+    """A setting is unknown, malformed or out of range."""
 
 
 class StorageError(DriverError):
-    """A file cannot be created, mapped or grown, or is not trustworthy."""
+    """A file cannot be created, mapped or grown, or its content cannot be trusted."""
 
 
 class ActiveDriverError(DriverError):

@@ -1,7 +1,7 @@
-"""Kernels with a compiled function as their first argument.
+"""Compiles kernels that take a compiled function as their first argument.
 
-Such a kernel is compiled again for each function and in each process, without a cache on disk:
-a function argument has no stable key by which a cached build could be found.
+Each process compiles such a kernel again for each function, without a cache on disk, because a
+function argument has no stable cache key.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,9 @@ from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
 def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function whose first argument is a handler, without GIL and without cache."""
+    """Compile a function whose first argument is a handler. It is not cached and runs without the
+    GIL.
+    """
     if JIT_DISABLED:
         return function
     compile_lazily: Any = numba.njit(nogil=True)
@@ -22,5 +24,7 @@ def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_compiled(function: object) -> bool:
-    """Return whether a kernel can call the function: numba compiled it, or the JIT is disabled."""
+    """Return whether a kernel can call a function, that is, if it is compiled or the JIT is
+    disabled.
+    """
     return JIT_DISABLED or hasattr(function, "py_func")

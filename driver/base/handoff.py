@@ -5,9 +5,10 @@
     | head   | tail    | (pad)   | record 0      | record 1 ...
     +--------+---------+---------+---------------+--------------
 
-Head and tail are total record counts on separate cache lines. A record is 24 words of 64 bits;
-word 0 is the operation or event type, which defines the other words. The conductor sends commands
-to each agent through one queue; the agent returns events through another.
+Head and tail are total record counts on separate cache lines. A record consists of 24 words of 64
+bits. Word 0 is the operation or event type, which determines the meaning of the other words. The
+conductor sends commands to each agent through one queue, and the agent returns events through
+another.
 """
 
 import numpy as np
@@ -23,18 +24,18 @@ _FIRST = 192
 
 
 def make_queue(capacity: int = 1024) -> np.ndarray:
-    """Make an empty queue of `capacity` records, as uint8[192 + capacity * 192]."""
+    """Create an empty queue of `capacity` records, as uint8[192 + capacity * 192]."""
     return np.zeros(_FIRST + capacity * RECORD_LENGTH, dtype=np.uint8)
 
 
 def make_record() -> np.ndarray:
-    """Make a zeroed record, int64[24], for `put` or `take`."""
+    """Create a zeroed record, int64[24], for `put` or `take`."""
     return np.zeros(WORDS, dtype=np.int64)
 
 
 @kernel
 def put(queue, record):
-    """Append a copy of `record` (int64[24]). Only the producer may call this.
+    """Append a copy of `record` (int64[24]) to the queue. Only the producer may call this function.
 
     Memory:  the release of the tail publishes the record
     Returns: False if the queue is full
@@ -52,7 +53,7 @@ def put(queue, record):
 
 @kernel
 def take(queue, record):
-    """Move the oldest record into `record`. Only the consumer may call this.
+    """Move the oldest record of the queue into `record`. Only the consumer may call this function.
 
     Memory:  the acquire of the tail makes the record visible
     Returns: False if the queue is empty
@@ -70,12 +71,12 @@ def take(queue, record):
 
 @kernel
 def free_record_count(queue):
-    """Return how many records the producer can put, at least."""
+    """Return how many records the producer can put. The actual number may be higher."""
     capacity = (queue.size - _FIRST) // RECORD_LENGTH
     return capacity - (get_i64(queue, _TAIL) - get_i64_acquire(queue, _HEAD))
 
 
 @kernel
 def is_empty(queue):
-    """Return whether the queue is empty; cheap enough for every duty cycle."""
+    """Return whether the queue is empty. The check is cheap enough for every duty cycle."""
     return get_i64_acquire(queue, _HEAD) >= get_i64_acquire(queue, _TAIL)

@@ -1,6 +1,6 @@
 """Idle strategies of agents: spin, yield, sleep, or back off through all three.
 
-The state of a strategy is a record array of length 1, so that an agent can idle without leaving its
+The state of a strategy is a record array of length 1, which lets an agent idle without leaving its
 kernel. Source of the defaults: Aeron 1.53 backoff idle strategy, 10 spins, 20 yields, park 1 us
 doubling to 1 ms.
 """
@@ -36,7 +36,7 @@ def make_idle(
     park_ns_min: int = 1_000,
     park_ns_max: int = 1_000_000,
 ) -> np.recarray:
-    """Make an idle strategy; `park_ns_min` is also the sleep duration of SLEEP."""
+    """Create the state of an idle strategy. SLEEP sleeps for `park_ns_min`."""
     state = np.zeros(1, dtype=IDLE).view(np.recarray)
     state[0] = (mode, spins_max, yields_max, park_ns_min, park_ns_max, 0, park_ns_min)
     return state
@@ -44,7 +44,7 @@ def make_idle(
 
 @kernel
 def after_turn(state, work_count):
-    """Idle after a duty cycle without work; reset after one with work."""
+    """Idle after a duty cycle without work. Work resets the backoff."""
     rec = state[0]
     if work_count > 0:
         rec.misses = 0

@@ -1,11 +1,11 @@
 """LLVM intrinsics for loads, stores, fences and atomics, each with a pure Python equivalent.
 
-Only `atomics` calls these; they do no checks at run time. The types are checked at compile time:
-only a contiguous one-dimensional uint8 array is accepted, and a store into a read-only array is
-refused, because at run time it would be a segmentation fault.
+Only `atomics` calls these functions, which check nothing at run time. Types are checked at compile
+time: only a contiguous one-dimensional uint8 array is accepted, and a store into a read-only array
+is rejected, because it would cause a segmentation fault at run time.
 
-With the JIT disabled numba cannot run intrinsics. The Python equivalents (over `struct`, which
-checks ranges) replace them then.
+If the JIT is disabled, numba cannot run intrinsics. Then the Python equivalents replace them, using
+`struct`, which checks ranges.
 """
 
 import ctypes
@@ -30,7 +30,7 @@ def _require_bytes(array, writable):
     if not good or array.layout != "C":
         raise TypingError(f"expected a contiguous uint8 array, found {array}")
     if writable and not array.mutable:
-        raise TypingError("a store into a read-only array was refused")
+        raise TypingError("cannot store into a read-only array")
 
 
 def _pointer(context, builder, array_type, array, at, at_type, bits):
@@ -174,10 +174,10 @@ def _make_fence(ordering):
 
 
 def bytes_at(address: int, length: int) -> np.ndarray:
-    """Return the bytes at an absolute address as an array, without a copy or an allocation.
+    """Return the bytes at an absolute address as an array, without copying or allocating.
 
-    For kernels that access many mappings: their records hold addresses, since numba has no array of
-    arrays. The mapping must outlive every kernel that may still use its address.
+    Kernels that access many mappings keep their addresses in records, because numba has no arrays
+    of arrays. A mapping must outlive every kernel that may use its address.
     """
     return _python_bytes_at(address, length)
 
@@ -197,7 +197,7 @@ def _type_bytes_at(context):
 
 @lower_builtin(bytes_at, types.Integer, types.Integer)
 def _lower_bytes_at(context, builder, signature, args):
-    """Build an array without reference counting from an address and a length."""
+    """Build an array without reference counting from an address and a length, as LLVM code."""
     wide = context.cast(builder, args[0], signature.args[0], types.intp)
     length = context.cast(builder, args[1], signature.args[1], types.intp)
     array = arrayobj.make_array(_BYTES)(context, builder)
@@ -274,7 +274,7 @@ if JIT_DISABLED:
     move, fill_zero = _python_move, _python_fill_zero
 
     def fence_acquire() -> None:
-        """Do nothing: the GIL orders all accesses."""
+        """Do nothing, because the GIL orders all accesses."""
 
     fence_release = fence_full = fence_acquire
 else:

@@ -1,7 +1,7 @@
 """Shared memory mappings of files, as uint8 arrays.
 
 The pages stay mapped until `close()` is called and the last array over them is garbage collected.
-Addresses do not keep them alive: the owner of an address must keep the Mapping until no kernel uses
+An address does not keep the pages mapped, so its owner must keep the Mapping until no kernel uses
 the address any more.
 """
 
@@ -17,12 +17,13 @@ from windtunnel.driver.base.atomics import address_of
 from windtunnel.driver.base.errors import StorageError
 
 _UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""By default Python keeps a duplicate of the descriptor open, so that a driver or client with many
-streams would run out of descriptors. Before 3.13 this cannot be disabled."""
+"""By default Python keeps a duplicate of the descriptor open, and a driver or client with many
+streams would run out of descriptors. Before Python 3.13 this cannot be disabled.
+"""
 
 
 class Mapping:
-    """A shared mapping of a file; read-only if `writable` is False."""
+    """A shared mapping of a file, read-only if `writable` is False."""
 
     def __init__(self, path: Path, memory: mmap.mmap, writable: bool) -> None:
         self.path = path
@@ -33,7 +34,7 @@ class Mapping:
         self.address = address_of(self.array)
 
     def close(self) -> None:
-        """Release the pages; they stay mapped while an array over them is referenced."""
+        """Release the pages, which stay mapped while an array over them is referenced."""
         memory, self._memory = self._memory, None
         self.array = np.empty(0, dtype=np.uint8)
         self.address = 0
@@ -45,16 +46,16 @@ class Mapping:
                 del memory
 
     def flush(self) -> None:
-        """Write the pages to the file now (msync)."""
+        """Write the pages to the file immediately (msync)."""
         if self._memory is not None:
             self._memory.flush()
 
 
 def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 4096) -> Mapping:
-    """Create a zeroed file of `length` bytes and map it; fails if the file exists.
+    """Create a zeroed file of `length` bytes and map it. Fails if the file exists.
 
-    With `sparse=False` all blocks are allocated now, so that a full disk raises StorageError here
-    instead of SIGBUS later.
+    With `sparse=False` all blocks are allocated immediately, so a full disk causes a StorageError
+    here instead of a SIGBUS later.
     """
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o660)
@@ -79,7 +80,7 @@ def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 409
 
 
 def open_file(path: Path, *, writable: bool = True) -> Mapping:
-    """Map an existing file at its current length; an empty file is refused."""
+    """Map an existing file at its current length. Fails if the file is empty."""
     try:
         descriptor = os.open(path, (os.O_RDWR if writable else os.O_RDONLY) | os.O_CLOEXEC)
     except OSError as error:

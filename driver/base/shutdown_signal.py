@@ -1,4 +1,4 @@
-"""A shutdown request, set by a signal handler or by another thread.
+"""A shutdown request, made by a signal handler or by another thread.
 
 `threading.Event` is not safe in a signal handler: `set` acquires a lock that the interrupted thread
 may hold.
@@ -11,7 +11,7 @@ from typing import Self
 
 
 class ShutdownSignal:
-    """A flag that can be set once and waited for."""
+    """A flag that is set once, and for which a thread can wait."""
 
     def __init__(self) -> None:
         self.is_set = False
@@ -21,10 +21,10 @@ class ShutdownSignal:
 
     @classmethod
     def on_signals(cls) -> Self:
-        """Return a ShutdownSignal that the first SIGINT or SIGTERM sets; later ones are ignored.
+        """Return a ShutdownSignal that the first SIGINT or SIGTERM sets. Later signals are ignored.
 
-        They stay ignored while the interpreter shuts down, which resets Python signal handlers to
-        the default, but not SIG_IGN.
+        Later signals are still ignored while the interpreter shuts down, because it resets Python
+        signal handlers to the default, but not SIG_IGN.
         """
         shutdown, numbers = cls(), (signal.SIGINT, signal.SIGTERM)
 
@@ -38,15 +38,15 @@ class ShutdownSignal:
         return shutdown
 
     def set(self) -> None:
-        """Request the shutdown. Safe in a signal handler and in any thread."""
+        """Request the shutdown. This is safe in a signal handler and in any thread."""
         self.is_set = True
         self._wakeups.put(None)
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait for at most `timeout_s` until the shutdown is requested. Returns whether it is.
+        """Wait up to `timeout_s` for the shutdown request. Returns whether it was made.
 
-        A signal that arrives just before the thread blocks does not wake it. A thread that waits
-        for a signal must therefore use a timeout and wait again.
+        A signal that arrives just before the thread blocks does not wake the thread. Callers that
+        wait for a signal must therefore wait repeatedly, with a timeout.
         """
         if not self.is_set:
             with suppress(queue.Empty):

@@ -1,9 +1,9 @@
-"""System calls for kernels: clocks, sleep, poll, and datagrams in batches.
+"""System calls for kernels: clocks, sleep, poll, and sending and receiving datagrams in batches.
 
-Kernels call libc by symbol name, so that their builds can be cached on disk. A call that fails
-returns the negative errno, never -1. Pointers are passed as absolute addresses (see
-`atomics.address_of`); the caller keeps the memory alive. Without the JIT the same names are bound
-through ctypes.
+Kernels call libc by symbol name, which allows compiled kernels to be cached on disk. A call that
+fails returns the negative errno, never -1. Pointers are passed as absolute addresses (see
+`atomics.address_of`), and the caller keeps the memory alive. If the JIT is disabled, the same
+functions are called through ctypes.
 """
 
 import ctypes
@@ -40,7 +40,9 @@ def _as_integers(context, builder, signature, args, widths):
 
 
 def _errno_on_failure(builder, result):
-    """Convert libc's -1 to the negative errno, which is in thread-local storage."""
+    """Convert a result of -1 from libc to the negative errno, which is read from thread-local
+    storage.
+    """
     wide = builder.sext(result, ir.IntType(64)) if result.type.width < 64 else result
     location = _declare(builder, "__errno_location", ir.IntType(32).as_pointer(), [])
     code = builder.load(builder.call(location, []))
@@ -49,7 +51,9 @@ def _errno_on_failure(builder, result):
 
 
 def _make_call(name, widths, result_width):
-    """Make an intrinsic that calls libc's `name` with integers of the given widths."""
+    """Return a code generator that calls the libc function `name` with integers of the given
+    widths.
+    """
 
     def codegen(context, builder, signature, args):
         values = _as_integers(context, builder, signature, args, widths)
@@ -165,31 +169,33 @@ if JIT_DISABLED:
 
 @kernel
 def send(fd, address, length, flags):
-    """Send one datagram to the connected peer. Returns bytes sent or the negative errno."""
+    """Send one datagram to the connected peer. Returns the number of bytes sent, or -errno."""
     return _send(fd, address, length, flags)
 
 
 @kernel
 def sendto(fd, address, length, flags, name_address, name_length):
-    """Send one datagram to a socket address. Returns bytes sent or the negative errno."""
+    """Send one datagram to a socket address. Returns the number of bytes sent, or -errno."""
     return _sendto(fd, address, length, flags, name_address, name_length)
 
 
 @kernel
 def sendmmsg(fd, address, count, flags):
-    """Send an array of `struct mmsghdr`. Returns the number sent, or -errno."""
+    """Send an array of `struct mmsghdr`. Returns the number of messages sent, or -errno."""
     return _sendmmsg(fd, address, count, flags)
 
 
 @kernel
 def recvmmsg(fd, address, count, flags):
-    """Receive into an array of `struct mmsghdr`. Returns the number received, or -errno."""
+    """Receive into an array of `struct mmsghdr`. Returns the number of messages received, or
+    -errno.
+    """
     return _recvmmsg(fd, address, count, flags, 0)
 
 
 @kernel
 def poll(address, count, timeout_ms):
-    """Wait on an array of `struct pollfd`. Returns the number ready, or the negative errno."""
+    """Wait on an array of `struct pollfd`. Returns the number of ready descriptors, or -errno."""
     return _poll(address, count, timeout_ms)
 
 

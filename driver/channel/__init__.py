@@ -1,5 +1,4 @@
-"""Channels: `aeron:` URIs, their addresses, and their parameters for publications and
-subscriptions.
+"""Channel URIs, with their addresses and their publication and subscription parameters.
 
-All types are immutable values. No socket is opened; names are resolved by a `Resolver` argument.
+All types are immutable values. No function opens a socket. A `Resolver` argument resolves names.
 """

@@ -1,4 +1,4 @@
-"""Syntax of addresses in a URI, before name resolution.
+"""Syntax of the addresses in a channel URI, before name resolution.
 
     host:port     localhost:40123   10.0.0.2:40123   [::1]:40123   [fe80::1%2]:40123
     interface     10.0.0.1   10.0.0.0/24   10.0.0.1:40500   [fd00::]/64   {eth0}   {eth0}:40500
@@ -33,7 +33,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True)
 class InterfaceText:
-    """An interface, by name or by address and prefix length."""
+    """An interface, given by its name or by an address and a prefix length."""
 
     name: str | None
     host: str | None
@@ -49,7 +49,7 @@ def _port(key: str, text: str, digits: str) -> int:
 
 
 def parse_host_port(key: str, text: str) -> HostPort:
-    """Parse `host:port`; both are required. Raises InvalidChannelError."""
+    """Parse `host:port`, where both parts are required. Raises InvalidChannelError."""
     match = _HOST_PORT.fullmatch(text)
     if match is None:
         raise InvalidChannelError(f"{key}={text}: expected host:port or [ipv6]:port")
@@ -57,7 +57,7 @@ def parse_host_port(key: str, text: str) -> HostPort:
 
 
 def parse_interface(key: str, text: str) -> InterfaceText:
-    """Parse an interface; the port defaults to 0. Raises InvalidChannelError."""
+    """Parse an interface, whose port defaults to 0. Raises InvalidChannelError."""
     match = _INTERFACE.fullmatch(text)
     if match is None:
         raise InvalidChannelError(

@@ -1,8 +1,7 @@
 """Checks whether a channel is valid for a publication, a subscription or a destination.
 
-Each violated rule raises a ConfigurationError, mostly an InvalidChannelError, that names the
-parameter.
-Source: spec 9.2, Aeron 1.53.
+A violated rule raises a ConfigurationError that names the parameter. Most of these errors are
+InvalidChannelErrors. Source: spec 9.2, Aeron 1.53.
 """
 
 from windtunnel.driver.base.errors import ConfigurationError
@@ -14,7 +13,7 @@ from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 def refuse_spy(uri: ChannelUri) -> None:
     """Raise InvalidChannelError if a publication names a spy channel."""
     if uri.is_spy:
-        raise InvalidChannelError(f"channel '{uri}': spies are invalid for publications")
+        raise InvalidChannelError(f"channel '{uri}': a spy channel is invalid for a publication")
 
 
 def check_publication(channel: UdpChannel) -> None:
@@ -42,7 +41,7 @@ def check_subscription(channel: UdpChannel) -> None:
 
 
 def check_destination(uri: ChannelUri) -> None:
-    """Raise InvalidChannelError if a destination has parameters of a whole channel."""
+    """Raise InvalidChannelError if a destination has a parameter that only channels can have."""
     for key in uri_param.NOT_FOR_DESTINATIONS:
         if key in uri:
             raise InvalidChannelError(f"{key}={uri.get(key)}: not allowed on a destination")
@@ -53,14 +52,16 @@ def check_destination(uri: ChannelUri) -> None:
 
 
 def check_send_destination(uri: ChannelUri) -> None:
-    """Raise ConfigurationError if a channel is invalid as a destination of a publication."""
+    """Raise ConfigurationError if a channel is invalid as a publication destination."""
     if uri.is_spy:
-        raise InvalidChannelError(f"spies are invalid as destinations to send to: '{uri}'")
+        raise InvalidChannelError(
+            f"channel '{uri}': a spy channel is invalid as a publication destination"
+        )
     endpoint = uri.get(uri_param.ENDPOINT)
-    # Like the C driver, these two errors have the generic error code.
+    # These two errors have the generic error code, as in the C driver.
     if not uri.is_udp or endpoint is None:
         raise ConfigurationError(
-            f"channel '{uri}': expected a udp channel with {uri_param.ENDPOINT} as destination"
+            f"channel '{uri}': expected a udp channel with {uri_param.ENDPOINT} for a destination"
         )
     if address_text.parse_host_port(uri_param.ENDPOINT, endpoint).port == 0:
         raise ConfigurationError(

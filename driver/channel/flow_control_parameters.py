@@ -1,9 +1,9 @@
-"""Flow control parameter `fc=`: which receivers limit a sender.
+"""The flow control parameter `fc=`, which selects the receivers that limit a sender.
 
     fc=<max|min|tagged>[,t:<duration>][,g:<tag>[/<min size>]|,g:/<min size>][,rrwm:<n>]
 
-Only syntax and bounds; the sender implements the strategies. `max` has only the option `rrwm`.
-Source: spec 4.4, Aeron 1.53.
+This module checks only the syntax and the ranges. The sender implements the strategies. The only
+option of `max` is `rrwm`. Source: spec 4.4, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ TAGGED = "tagged"
 
 @dataclass(frozen=True, slots=True)
 class FlowControlParameters:
-    """A strategy and its options; None selects the driver's default."""
+    """A flow control strategy and its options, where None selects the driver's default."""
 
     strategy: str
     receiver_timeout_ns: int | None = None

@@ -1,8 +1,8 @@
-"""Selects the local address of a channel: that of `interface=`, or any.
+"""Selects the local interface of a channel according to its `interface=` parameter.
 
-An address matches if its first `prefix` bits equal those of the parameter; without a prefix all
-bits must be equal. The first match wins, but a multicast channel uses the loopback interface only
-if no other one matches. Source: spec 9.2, Aeron 1.53.
+An address matches if its first `prefix` bits equal those of the parameter. Without a prefix, all
+bits must be equal. The first match is used, but a multicast channel uses the loopback interface
+only if no other interface matches. Source: spec 9.2, Aeron 1.53.
 """
 
 import ipaddress
@@ -17,10 +17,10 @@ from windtunnel.driver.channel.uri import ChannelUri, InvalidChannelError
 def find_interface(
     uri: ChannelUri, family: socket.AddressFamily, resolver: Resolver, *, is_multicast: bool
 ) -> tuple[NetworkInterface | None, int]:
-    """Return (interface, port to bind) of a channel; interface None lets the system choose.
+    """Return the interface and the port to bind, where None lets the system choose the interface.
 
-    A multicast channel always gets an interface, because a group is joined on one. Raises
-    InvalidChannelError if none matches.
+    A multicast channel always gets an interface, because a multicast group is joined on an
+    interface. Raises InvalidChannelError if no interface matches.
     """
     text = uri.get(uri_param.INTERFACE)
     requested = InterfaceText(None, None, 0, 0)

@@ -1,9 +1,9 @@
-"""Parameters of a publication from its URI, validated, with the driver's defaults.
+"""Validated publication parameters, from a channel URI and the driver's defaults.
 
-    uri + PublicationDefaults  ->  PublicationParameters        all bounds are checked here
+    uri + PublicationDefaults  ->  PublicationParameters        all ranges are checked here
 
-An error about two parameters names both. Addresses are checked in `udp_channel`, and the validity
-of a channel for a publication in `admission`. Source: spec 9.2, Aeron 1.53.
+An error about two parameters names both. `udp_channel` checks addresses, and `admission` checks
+whether a channel is valid for a publication. Source: spec 9.2, Aeron 1.53.
 """
 
 from collections.abc import Callable
@@ -20,7 +20,7 @@ from windtunnel.driver.channel.uri_value import format_size
 
 FRAME_ALIGNMENT = 32
 MTU_LENGTH_MIN = 64
-"""The smallest multiple of the frame alignment above the header's 32 bytes."""
+"""The smallest multiple of the frame alignment that exceeds the 32 bytes of a header."""
 MTU_LENGTH_MAX = 65504
 TERM_LENGTH_MIN = 64 * 1024
 TERM_LENGTH_MAX = 1 << 30
@@ -32,31 +32,31 @@ _TAG_PREFIX = "tag:"
 
 @dataclass(frozen=True, slots=True)
 class PublicationDefaults:
-    """Settings of the driver for parameters that a URI omits."""
+    """The driver's settings for publication parameters that a URI omits."""
 
     term_length: int = 16 << 20
     ipc_term_length: int = 64 << 20
     mtu_length: int = 1408
     ipc_mtu_length: int = 1408
     window_length: int = 0
-    """0 selects half a term."""
+    """Window in bytes, or 0 for half a term."""
     ipc_window_length: int = 0
     linger_ns: int = 5_000_000_000
     is_sparse: bool = True
     spies_simulate_connection: bool = False
     max_resend: int = 16
     socket_sndbuf_length: int = 0
-    """0 selects the system's default, `system_sndbuf_length`."""
+    """Size in bytes, or 0 for the system's default, `system_sndbuf_length`."""
     system_sndbuf_length: int = 212_992
     untethered_window_limit_timeout_ns: int = 5_000_000_000
     untethered_linger_timeout_ns: int | None = None
-    """None selects the window limit timeout."""
+    """Timeout in nanoseconds, or None for the untethered window limit timeout."""
     untethered_resting_timeout_ns: int = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class TaggedPublication:
-    """Values that `session-id=tag:` copies from the publication with that tag."""
+    """Values that `session-id=tag:<tag>` copies from the publication with that tag."""
 
     session_id: int
     mtu_length: int
@@ -65,7 +65,7 @@ class TaggedPublication:
 
 @dataclass(frozen=True, slots=True)
 class InitialPosition:
-    """Start position of a stream; its three parameters must be given together."""
+    """The start position of a stream. Its three parameters must be given together."""
 
     initial_term_id: int
     term_id: int
@@ -74,7 +74,7 @@ class InitialPosition:
 
 @dataclass(frozen=True, slots=True)
 class PublicationParameters:
-    """All parameters of a publication."""
+    """The validated parameters of a publication."""
 
     term_length: int
     mtu_length: int
@@ -88,19 +88,19 @@ class PublicationParameters:
     untethered_linger_timeout_ns: int
     untethered_resting_timeout_ns: int
     session_id: int | None = None
-    """None lets the driver choose."""
+    """The session id, or None if the driver chooses it."""
     initial_position: InitialPosition | None = None
-    """None selects a random initial term id and offset 0."""
+    """The start position, or None for a random initial term id and offset 0."""
     flow_control: FlowControlParameters | None = None
     response_correlation_id: int = NULL_CORRELATION_ID
     is_response: bool = False
     entity_tag: int | None = None
     send_timestamp_offset: int | None = None
     explicit: frozenset[str] = frozenset()
-    """Keys in the URI; only these can conflict with an existing publication."""
+    """The keys in the URI. Only these parameters can conflict with an existing publication."""
 
     def refuse_conflict(self, existing: "PublicationParameters", session_id: int) -> None:
-        """Raise ConfigurationError if an existing publication has other parameters."""
+        """Raise ConfigurationError if an existing publication has different parameters."""
         pairs: list[tuple[str, object, object]] = [
             (uri_param.MTU_LENGTH, self.mtu_length, existing.mtu_length),
             (uri_param.TERM_LENGTH, self.term_length, existing.term_length),
@@ -128,7 +128,7 @@ def parse(
     defaults: PublicationDefaults,
     find_tagged: Callable[[int], TaggedPublication | None] = lambda tag: None,
 ) -> PublicationParameters:
-    """Parse the parameters of a publication; `find_tagged` looks up an entity tag.
+    """Parse a publication's parameters, with `find_tagged` to look up entity tags.
 
     Raises ConfigurationError.
     """
@@ -183,7 +183,7 @@ def _session_id(
     tag = uri_value.parse_int64(uri_param.SESSION_ID, text.removeprefix(_TAG_PREFIX))
     tagged = find_tagged(tag)
     if tagged is None:
-        raise ConfigurationError(f"{uri_param.SESSION_ID}={text}: no publication carries that tag")
+        raise ConfigurationError(f"{uri_param.SESSION_ID}={text}: no publication has that tag")
     return tagged.session_id, tagged
 
 
@@ -227,8 +227,8 @@ def _mtu_length(
         sndbuf_length = configured or defaults.socket_sndbuf_length or defaults.system_sndbuf_length
         if length > sndbuf_length:
             raise ConfigurationError(
-                f"{uri_param.MTU_LENGTH}={text or length}: expected at most the socket's send "
-                f"buffer of {sndbuf_length} bytes; raise {uri_param.SOCKET_SNDBUF} or "
+                f"{uri_param.MTU_LENGTH}={text or length}: expected at most {sndbuf_length} "
+                f"bytes, the size of the socket's send buffer: raise {uri_param.SOCKET_SNDBUF} or "
                 "aeron.socket.so_sndbuf"
             )
     return length
@@ -237,7 +237,7 @@ def _mtu_length(
 def _require_equal_to_tagged(uri: ChannelUri, key: str, requested: int, found: int | None) -> None:
     if found is not None and requested != found:
         raise ConfigurationError(
-            f"{key}={uri.get(key)}: the publication named by "
+            f"{key}={uri.get(key)}: the publication selected by "
             f"{uri_param.SESSION_ID}={uri.get(uri_param.SESSION_ID)} has {format_size(found)}"
         )
 
@@ -260,7 +260,7 @@ def _initial_position(uri: ChannelUri, term_length: int) -> InitialPosition | No
         return None
     if len(given) < len(keys):
         missing = ", ".join(key for key in keys if key not in uri)
-        raise ConfigurationError(f"{given[0]}={uri.get(given[0])}: expected also {missing}")
+        raise ConfigurationError(f"{given[0]}={uri.get(given[0])}: also requires {missing}")
     initial_term_id = uri.int32(uri_param.INITIAL_TERM_ID)
     term_id = uri.int32(uri_param.TERM_ID)
     term_offset = uri.int64(uri_param.TERM_OFFSET, 0, term_length)
@@ -269,8 +269,9 @@ def _initial_position(uri: ChannelUri, term_length: int) -> InitialPosition | No
     assert term_offset is not None
     if wrap_i32(term_id - initial_term_id) < 0:
         raise ConfigurationError(
-            f"{uri_param.TERM_ID}={term_id}: expected none before "
-            f"{uri_param.INITIAL_TERM_ID}={initial_term_id}"
+            f"{uri_param.TERM_ID}={term_id}: expected "
+            f"{uri_param.INITIAL_TERM_ID}={initial_term_id} "
+            "or a later term id"
         )
     if term_offset % FRAME_ALIGNMENT != 0:
         raise ConfigurationError(

@@ -1,6 +1,6 @@
-"""Interface to the host of a driver: name resolution and network interfaces.
+"""Access to name resolution and to the network interfaces of the driver's host.
 
-`driver.media` implements it with the operating system; tests and simulations use tables.
+`driver.media` implements `Resolver` with the operating system. Tests and simulations use tables.
 """
 
 import ipaddress
@@ -12,19 +12,19 @@ from windtunnel.driver.base.errors import ConfigurationError
 
 
 class UnknownHostError(ConfigurationError):
-    """A name cannot be resolved; clients receive UNKNOWN_HOST."""
+    """A host name cannot be resolved. Clients receive the error code UNKNOWN_HOST."""
 
 
 @dataclass(frozen=True, slots=True)
 class NetworkInterface:
-    """One address of one interface of this host."""
+    """One address of a network interface."""
 
     name: str
     index: int
     host: str
     is_loopback: bool
     is_multicast: bool
-    """Whether multicast groups can be joined on it."""
+    """Whether multicast groups can be joined on the interface."""
     scope_id: int = 0
 
     @property
@@ -37,13 +37,13 @@ class NetworkInterface:
 
 
 class Resolver(Protocol):
-    """Resolves names and lists interfaces."""
+    """Resolves host names and lists network interfaces."""
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """Return (numeric address, scope id) of `host`.
+        """Return the numeric address and the scope id of `host`.
 
-        Raises UnknownHostError that names the parameter `key`.
+        Raises UnknownHostError, which names the parameter `key`.
         """
 
     def interfaces(self) -> list[NetworkInterface]:
-        """Return every address of every interface that is up."""
+        """Return all addresses of all interfaces that are up."""

@@ -1,4 +1,4 @@
-"""Socket address: a numeric host and port, encoded as a `struct sockaddr` of 28 bytes.
+"""Socket addresses: a numeric host and a port, encoded as a `struct sockaddr` of 28 bytes.
 
     IPv4   0        2      4           8                16
            +--------+------+-----------+----------------+
@@ -9,10 +9,10 @@
            |AF_INET6| port | flow info |    address     | scope id |
            +--------+------+-----------+----------------+----------+
 
-Family and scope id are in host byte order, port and address in network byte order. Records and
-kernels use a *name*: uint8[28] and a separate length; length 0 means "none". Names may come from
-the network: `decode` returns None for bytes that are no valid address.
-Source: Linux ip(7), ipv6(7).
+The family and the scope id are in host byte order, the port and the address in network byte order.
+Records and kernels use a *name*, which is a uint8[28] with a separate length. A length of 0 means
+"no address". A name may have been received from the network: `decode` returns None if its bytes are
+not a valid address. Source: Linux ip(7), ipv6(7).
 """
 
 import ipaddress
@@ -40,7 +40,7 @@ _AF_INET6 = int(socket.AF_INET6)
 
 @kernel
 def is_name(name, length):
-    """Return whether `name` (uint8[28]) of this length is an IPv4 or IPv6 address."""
+    """Return whether `name` (uint8[28]) of this length is an IPv4 or IPv6 socket address."""
     if length < V4_LENGTH or length > NAME_LENGTH_MAX:
         return False
     family = get_u16(name, FAMILY)
@@ -51,13 +51,13 @@ def is_name(name, length):
 
 @kernel
 def port_of(name):
-    """Return the port of a valid name."""
+    """Return the port of a valid socket address."""
     return (get_u8(name, PORT) << 8) | get_u8(name, PORT + 1)
 
 
 @kernel
 def same_host(name, length, other, other_length):
-    """Return whether two names have the same address; ignore port, flow info and padding."""
+    """Return whether two names have the same IP address, regardless of their ports."""
     if length != other_length or not is_name(name, length) or not is_name(other, other_length):
         return False
     if length == V4_LENGTH:
@@ -71,13 +71,13 @@ def same_host(name, length, other, other_length):
 
 @kernel
 def same(name, length, other, other_length):
-    """Return whether two names have the same address and port."""
+    """Return whether two names, which are encoded addresses, have the same IP address and port."""
     return same_host(name, length, other, other_length) and port_of(name) == port_of(other)
 
 
 @kernel
 def copy_name(target, source, length):
-    """Copy a name of at most 28 bytes. Returns the number of bytes copied."""
+    """Copy an encoded socket address of at most 28 bytes. Returns the number of bytes copied."""
     length = max(0, min(length, NAME_LENGTH_MAX))
     copy(target, 0, source, 0, length)
     return length
@@ -85,12 +85,12 @@ def copy_name(target, source, length):
 
 @dataclass(frozen=True, slots=True)
 class SocketAddress:
-    """A numeric host and a port."""
+    """A numeric IP address and a port."""
 
     host: str
     port: int
     scope_id: int = 0
-    """Interface of an IPv6 link-local address; otherwise 0."""
+    """The interface index of an IPv6 link-local address, or 0 for other addresses."""
 
     def __post_init__(self) -> None:
         ipaddress.ip_address(self.host)
@@ -114,7 +114,7 @@ class SocketAddress:
 
     @property
     def text(self) -> str:
-        """`ip:port`, IPv6 in brackets, as in counters and logs."""
+        """`ip:port`, with brackets around an IPv6 address, as in counters and logs."""
         return f"[{self.host}]:{self.port}" if self.ip.version == 6 else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
@@ -122,13 +122,13 @@ class SocketAddress:
 
     @property
     def python_name(self) -> tuple[str, int] | tuple[str, int, int, int]:
-        """Tuple for Python's socket calls."""
+        """The address as a tuple for Python's socket functions."""
         if self.family == socket.AF_INET:
             return (self.host, self.port)
         return (self.host, self.port, 0, self.scope_id)
 
     def encode(self) -> bytes:
-        """Return the `struct sockaddr`: 16 or 28 bytes."""
+        """Return the address as a `struct sockaddr` of 16 or 28 bytes."""
         packed = self.ip.packed
         start = struct.pack("=H", int(self.family)) + struct.pack(">H", self.port)
         if len(packed) == 4:
@@ -140,14 +140,14 @@ class SocketAddress:
 
 
 def from_python_name(name: tuple[object, ...]) -> SocketAddress:
-    """Convert a tuple that Python's socket calls return."""
+    """Convert an address tuple that a Python socket function returned."""
     host, port = str(name[0]), int(str(name[1]))
     scope_id = int(str(name[3])) if len(name) > 3 else 0
     return SocketAddress(host.split("%")[0], port, scope_id)
 
 
 def decode(data: bytes) -> SocketAddress | None:
-    """Decode a `struct sockaddr`; None if it is not a valid IPv4 or IPv6 address."""
+    """Decode a `struct sockaddr`. Returns None if it is not a valid IPv4 or IPv6 address."""
     if len(data) < V4_LENGTH:
         return None
     (family,) = struct.unpack_from("=H", data, FAMILY)
@@ -161,7 +161,7 @@ def decode(data: bytes) -> SocketAddress | None:
 
 
 def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
-    """Write an address into a record's name field. Returns its length, 0 for None."""
+    """Write an address into a record's name field. Returns its length, or 0 if it is None."""
     target[:] = 0
     data = b"" if address is None else address.encode()
     target[: len(data)] = np.frombuffer(data, dtype=np.uint8)
@@ -169,7 +169,7 @@ def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
 
 
 def read_name(name: np.ndarray, length: int) -> SocketAddress | None:
-    """Read an address from a record's name field; None if it is empty or invalid."""
+    """Read an address from a record's name field. Returns None if it is empty or invalid."""
     if not 0 < length <= NAME_LENGTH_MAX:
         return None
     return decode(bytes(bytearray(name[: int(length)])))

@@ -1,8 +1,8 @@
-"""Parameters of a subscription from its URI, validated, with the driver's defaults.
+"""Validated subscription parameters, from a channel URI and the driver's defaults.
 
     uri + SubscriptionDefaults  ->  SubscriptionParameters
 
-Addresses are checked in `udp_channel`. Source: spec 9.2, Aeron 1.53.
+`udp_channel` checks addresses. Source: spec 9.2, Aeron 1.53.
 """
 
 import enum
@@ -20,7 +20,7 @@ CUBIC = "cubic"
 
 
 class Group(enum.Enum):
-    """Whether a receiver assumes other receivers: NAK back-off and group semantics."""
+    """Whether a receiver uses group semantics, which include NAK back-off."""
 
     TRUE = "true"
     FALSE = "false"
@@ -29,7 +29,7 @@ class Group(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionDefaults:
-    """Settings of the driver for parameters that a URI omits."""
+    """The driver's settings for subscription parameters that a URI omits."""
 
     is_reliable: bool = True
     is_tethered: bool = True
@@ -40,17 +40,17 @@ class SubscriptionDefaults:
     initial_window_length: int = 128 * 1024
     congestion_control: str = STATIC
     socket_rcvbuf_length: int = 128 * 1024
-    """0 selects the system's default, `system_rcvbuf_length`."""
+    """Size in bytes, or 0 for the system's default, `system_rcvbuf_length`."""
     system_rcvbuf_length: int = 212_992
     untethered_window_limit_timeout_ns: int = 5_000_000_000
     untethered_linger_timeout_ns: int | None = None
-    """None selects the window limit timeout."""
+    """Timeout in nanoseconds, or None for the untethered window limit timeout."""
     untethered_resting_timeout_ns: int = 10_000_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionParameters:
-    """All parameters of a subscription."""
+    """The validated parameters of a subscription."""
 
     is_reliable: bool
     is_tethered: bool
@@ -64,24 +64,24 @@ class SubscriptionParameters:
     untethered_resting_timeout_ns: int
     group_tag: int | None = None
     session_id: int | None = None
-    """None accepts every session."""
+    """The only session to receive, or None to receive all sessions."""
     nak_delay_ns: int | None = None
-    """None selects the driver's delay."""
+    """Delay in nanoseconds, or None for the driver's default."""
     is_response: bool = False
     response_endpoint: str | None = None
     channel_receive_timestamp_offset: int | None = None
     media_receive_timestamp_offset: int | None = None
 
     def is_group(self, *, is_multicast: bool) -> bool:
-        """Return whether to use group semantics if the SETUP does not specify it."""
+        """Return whether to use group semantics if the SETUP frame does not specify them."""
         return self.group is Group.TRUE or (self.group is Group.INFER and is_multicast)
 
     def refuse_conflict(
         self, existing: "SubscriptionParameters", channel: str, existing_channel: str
     ) -> None:
-        """Raise ConfigurationError unless both subscriptions can share one endpoint and stream.
+        """Raise ConfigurationError if two subscriptions cannot share an endpoint and a stream.
 
-        The channels are only for the message.
+        The channels are used only in the error message.
         """
         for key, requested, found in (
             (uri_param.RELIABLE, self.is_reliable, existing.is_reliable),
@@ -96,7 +96,7 @@ class SubscriptionParameters:
 
 
 def parse(uri: ChannelUri, defaults: SubscriptionDefaults) -> SubscriptionParameters:
-    """Parse the parameters of a subscription. Raises ConfigurationError."""
+    """Parse a subscription's parameters. Raises ConfigurationError."""
     limit_ns = _or_default(
         uri.duration_ns(uri_param.UNTETHERED_WINDOW_LIMIT_TIMEOUT),
         defaults.untethered_window_limit_timeout_ns,
@@ -144,9 +144,9 @@ def _window_length(uri: ChannelUri, defaults: SubscriptionDefaults) -> int:
         rcvbuf_length = configured or defaults.socket_rcvbuf_length or defaults.system_rcvbuf_length
         if window > rcvbuf_length:
             raise ConfigurationError(
-                f"{uri_param.RECEIVER_WINDOW}={text or window}: expected at most the socket's "
-                f"receive buffer of {rcvbuf_length} bytes; raise {uri_param.SOCKET_RCVBUF} or "
-                "aeron.socket.so_rcvbuf"
+                f"{uri_param.RECEIVER_WINDOW}={text or window}: expected at most {rcvbuf_length} "
+                f"bytes, the size of the socket's receive buffer: raise {uri_param.SOCKET_RCVBUF} "
+                "or aeron.socket.so_rcvbuf"
             )
     return window
 

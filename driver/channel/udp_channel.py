@@ -1,4 +1,4 @@
-"""UDP channel with resolved addresses: which to bind, which to send to, and its canonical form.
+"""UDP channels with resolved addresses and a canonical form that identifies their endpoint.
 
                       local_data           remote_data        local_control    remote_control
     unicast           interface            endpoint           interface        endpoint
@@ -8,7 +8,7 @@
 A publication binds `local_data` and sends to `remote_data`. A subscription binds `remote_data`, and
 sends control frames to the source of its data, to an explicit control address (`local_control`) or
 to the control group (`remote_control`). Channels with the same `canonical_form` share one endpoint.
-No socket is opened. Source: spec 9.3, Aeron 1.53.
+This module opens no socket. Source: spec 9.3, Aeron 1.53.
 """
 
 import enum
@@ -27,7 +27,7 @@ ANY_V6 = SocketAddress("::", 0)
 
 
 class ControlMode(enum.Enum):
-    """Source of the destinations of a multi-destination channel."""
+    """How a multi-destination channel gets its destinations."""
 
     NONE = "none"
     DYNAMIC = "dynamic"
@@ -37,7 +37,7 @@ class ControlMode(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class UdpChannel:
-    """A resolved channel; created by `resolve`."""
+    """A UDP channel with resolved addresses, created by `resolve`."""
 
     uri: ChannelUri
     canonical_form: str
@@ -50,9 +50,9 @@ class UdpChannel:
     has_control: bool = False
     is_multicast: bool = False
     interface: NetworkInterface | None = None
-    """Interface of a multicast channel; None for unicast."""
+    """The interface of a multicast channel, or None for unicast."""
     ttl: int | None = None
-    """Time to live of multicast datagrams; None selects the driver's default."""
+    """Time to live of multicast datagrams, or None for the driver's default."""
     socket_sndbuf_length: int | None = None
     socket_rcvbuf_length: int | None = None
     receiver_window_length: int | None = None
@@ -62,7 +62,7 @@ class UdpChannel:
 
     @property
     def is_multi_destination(self) -> bool:
-        """Whether frames are sent to a changing list of destinations."""
+        """Whether frames are sent to a list of destinations that may change."""
         return self.control_mode in (ControlMode.DYNAMIC, ControlMode.MANUAL)
 
     @property
@@ -72,13 +72,13 @@ class UdpChannel:
 
     @property
     def is_connectable(self) -> bool:
-        """Whether a publication's socket can be connected to its only remote address."""
+        """Whether a publication can connect its socket, because it has only one remote address."""
         return self.control_mode is ControlMode.NONE and self.has_endpoint
 
     def matches_tag(self, other: "UdpChannel") -> bool:
         """Return whether both channels have the same channel tag.
 
-        Raises InvalidChannelError if they have, but their addresses or control modes differ.
+        Raises InvalidChannelError if the tags are equal but the addresses or control modes differ.
         """
         if self.channel_tag is None or self.channel_tag != other.channel_tag:
             return False
@@ -98,9 +98,9 @@ class UdpChannel:
 
 
 def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
-    """Resolve the addresses of a channel. Raises InvalidChannelError.
+    """Resolve the addresses in a channel URI. Raises InvalidChannelError.
 
-    `unique_id` distinguishes channels whose addresses the system chooses; it differs in each call.
+    `unique_id` differs in each call, to distinguish channels whose addresses the system chooses.
     """
     if not uri.is_udp:
         raise InvalidChannelError(f"channel '{uri}': expected a udp channel")
@@ -119,7 +119,7 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
         or (endpoint is not None and endpoint.port == 0)
         or (control is not None and control.port == 0)
     )
-    # Like in the C driver, a SETUP of a unicast channel has no TTL.
+    # The SETUP frames of a unicast channel have no TTL, as in the C driver.
     ttl = uri.int32(uri_param.TTL, 0, 255)
     suffix = ""
     if is_chosen_by_system:
@@ -147,7 +147,7 @@ def resolve(uri: ChannelUri, resolver: Resolver, unique_id: int) -> UdpChannel:
 
 
 def parse_tags(uri: ChannelUri) -> tuple[int | None, int | None]:
-    """Parse (channel tag, entity tag) of any URI, including IPC; -1 is reserved."""
+    """Return the channel tag and the entity tag of a UDP or IPC channel URI."""
     text = uri.get(uri_param.TAGS)
     if text is None:
         return None, None
@@ -204,14 +204,14 @@ _Addresses = tuple[
 
 
 def _multicast(uri: ChannelUri, endpoint: SocketAddress, resolver: Resolver) -> _Addresses:
-    """Resolve a multicast channel: data uses the odd group, control frames the next, even one.
+    """Resolve a multicast channel, which uses an odd group for data and the next one for control.
 
-    Only the last byte is incremented: 255 becomes 0 without a carry.
+    Only the last byte of the address is incremented, and 255 becomes 0 without a carry.
     """
     if endpoint.ip.packed[-1] % 2 == 0:
         raise InvalidChannelError(
             f"{uri_param.ENDPOINT}={uri.get(uri_param.ENDPOINT)}: expected a multicast address "
-            "with an odd last byte; the even one after it carries control frames"
+            "with an odd last byte; the even address after it carries control frames"
         )
     *network, last = endpoint.ip.packed
     control_ip = ipaddress.ip_address(bytes((*network, (last + 1) & 0xFF)))
@@ -234,7 +234,8 @@ def _unicast(
     if control is not None:
         if control.family != remote.family:
             raise InvalidChannelError(
-                f"channel '{uri}': control {control} and endpoint {remote} differ in family"
+                f"channel '{uri}': control {control} and endpoint {remote} "
+                "have different address families"
             )
         return control, remote, control, remote, None
     found, port = find_interface(uri, known.family, resolver, is_multicast=False)
@@ -250,9 +251,9 @@ def _canonical_form(
     remote: SocketAddress,
     group_interface: NetworkInterface | None,
 ) -> str:
-    """Return the canonical form, with names as written in the URI.
+    """Return the canonical form, which has the host names from the URI.
 
-    A channel thus keeps its identity when a name resolves to another address.
+    The canonical form does not change when a name resolves to another address.
     """
     local_text, remote_text = local.text, remote.text
     if group_interface is None:

@@ -1,12 +1,13 @@
-"""Channel URI as an immutable value.
+"""Channel URIs as immutable values.
 
     [aeron-spy:]aeron:udp?endpoint=10.0.0.2:40123|mtu=8k
      `-- spy          `-- media  `-- params, in order, keys case-sensitive
 
-`parse(str(uri)) == uri` for every URI. Only the syntax is checked, not the meaning of keys. Where
-Aeron's drivers differ, it follows the C driver except for three of its defects: a key is never
-matched by prefix, "aeron:ipc" must end or be followed by "?", and a last key without "=" is an
-error. If a key occurs twice, its last value is used. Source: spec 9.1, Aeron 1.53.
+`parse(str(uri)) == uri` for every URI. Only the syntax is checked, not the meaning of the keys.
+Where Aeron's drivers differ, the syntax is that of the C driver, without three of its defects: a
+key never matches a longer key that starts with it, "aeron:ipc" must be followed by "?" or by
+nothing, and a last key without "=" is an error. If a key occurs twice, its last value is used.
+Source: spec 9.1, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -23,12 +24,12 @@ LENGTH_MAX = 4095
 
 
 class InvalidChannelError(ConfigurationError):
-    """A channel is malformed or invalid; clients receive INVALID_CHANNEL."""
+    """A channel is malformed or invalid. Clients receive the error code INVALID_CHANNEL."""
 
 
 @dataclass(frozen=True, slots=True)
 class ChannelUri:
-    """Media, spy prefix and parameters of a URI that `parse` accepts."""
+    """The media, the spy prefix and the parameters of a channel URI."""
 
     media: str
     params: tuple[tuple[str, str], ...] = ()
@@ -59,7 +60,7 @@ class ChannelUri:
         return text + "?" + "|".join(f"{key}={value}" for key, value in self.params)
 
     def get(self, key: str) -> str | None:
-        """Return the text of a parameter, or None."""
+        """Return the value of a parameter as text, or None if the key is absent."""
         for name, value in self.params:
             if name == key:
                 return value
@@ -69,7 +70,7 @@ class ChannelUri:
         return any(name == key for name, _ in self.params)
 
     def with_param(self, key: str, value: str | int | bool) -> "ChannelUri":
-        """Return a copy with `key` set, at its old place or at the end."""
+        """Return a copy with a changed parameter, or with a new parameter at the end."""
         text = str(value).lower() if isinstance(value, bool) else str(value)
         if key not in self:
             return ChannelUri(self.media, (*self.params, (key, text)), self.is_spy)
@@ -77,21 +78,21 @@ class ChannelUri:
         return ChannelUri(self.media, params, self.is_spy)
 
     def without(self, *keys: str) -> "ChannelUri":
-        """Return a copy without some parameters."""
+        """Return a copy of the URI without the parameters `keys`."""
         params = tuple(item for item in self.params if item[0] not in keys)
         return ChannelUri(self.media, params, self.is_spy)
 
     def without_spy(self) -> "ChannelUri":
-        """Return a copy without the spy prefix."""
+        """Return a copy of the URI without the spy prefix."""
         return ChannelUri(self.media, self.params)
 
     def size(self, key: str, minimum: int = 0, maximum: int = I64_MAX) -> int | None:
-        """Return a size in bytes, or None if the key is absent."""
+        """Return the value of a size parameter in bytes, or None if the key is absent."""
         text = self.get(key)
         return None if text is None else uri_value.parse_size(key, text, minimum, maximum)
 
     def duration_ns(self, key: str, minimum: int = 0, maximum: int = I64_MAX) -> int | None:
-        """Return a duration in nanoseconds, or None if the key is absent."""
+        """Return the value of a duration parameter in nanoseconds, or None if the key is absent."""
         text = self.get(key)
         return None if text is None else uri_value.parse_duration_ns(key, text, minimum, maximum)
 
@@ -109,7 +110,7 @@ class ChannelUri:
 
 
 def parse(text: str) -> ChannelUri:
-    """Parse a channel URI. Raises InvalidChannelError that describes the first syntax error."""
+    """Parse a channel URI. Raises InvalidChannelError for the first syntax error."""
     if len(text) > LENGTH_MAX:
         raise InvalidChannelError(
             f"channel of {len(text)} characters, expected at most {LENGTH_MAX}: '{text}'"

@@ -1,8 +1,8 @@
-"""Names of the parameters of a channel URI.
+"""Names of channel URI parameters.
 
-Their values are checked where they are used: addresses in `udp_channel`, others in
-`publication_parameters` and `subscription_parameters`. Unknown keys are kept and ignored.
-Source: spec 9.2, Aeron 1.53.
+Parameter values are checked where they are used: addresses in `udp_channel`, other values in
+`publication_parameters` and `subscription_parameters`. Unknown keys are kept and ignored. Source:
+spec 9.2, Aeron 1.53.
 """
 
 ENDPOINT = "endpoint"
@@ -56,4 +56,4 @@ NOT_FOR_DESTINATIONS = (
     SOCKET_RCVBUF,
     RESPONSE_CORRELATION_ID,
 )
-"""Parameters of a whole channel, which are invalid for one of its destinations."""
+"""Parameters that are valid for a channel but not for its destinations."""

@@ -1,13 +1,12 @@
-"""Values in a channel URI or a setting: sizes, durations, booleans and integers.
+"""Parses the values of URI parameters and settings: sizes, durations, booleans and integers.
 
-    size       64k   1M   2g   4096            bytes, x 1024 for each step k, m, g
+    size       64k   1M   2g   4096            bytes, k = 1024, m = 1024 k, g = 1024 m
     duration   200   10us  5ms  5s             nanoseconds without a suffix
     boolean    true  false
     integer    -7    0x1F  017                 C notation: hexadecimal and octal prefixes
 
-Each function takes the key for its error message, which also has the value and the violated bound.
-Where Aeron's drivers differ, the syntax is that of the C driver, except that trailing characters
-are an error.
+Error messages contain the key, the value and the violated limit. Where Aeron's drivers differ, the
+syntax is that of the C driver, except that trailing characters are an error.
 """
 
 import re
@@ -17,8 +16,8 @@ from windtunnel.driver.base.errors import ConfigurationError
 
 _SIZE = re.compile(r"([0-9]{1,4000})([kmg]?)", re.ASCII | re.IGNORECASE)
 _DURATION = re.compile(r"([0-9]{1,4000})(ns|us|ms|s)?", re.ASCII | re.IGNORECASE)
-# An error message contains the value in decimal, and Python formats at most 4300 digits; 3500
-# hexadecimal digits have fewer.
+# An error message contains the value in decimal, and Python formats at most 4300 digits. A value of
+# 3500 hexadecimal digits stays below that limit.
 _INTEGER = re.compile(
     r"([+-]?)(0x[0-9a-f]{1,3500}|0[0-7]{0,4000}|[1-9][0-9]{0,4000})", re.ASCII | re.IGNORECASE
 )
@@ -27,7 +26,7 @@ _DURATION_UNITS_NS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 
 def check_range(key: str, text: str, value: int, minimum: int, maximum: int) -> int:
-    """Return `value` if it lies within its bounds; `text` is its spelling."""
+    """Return `value` if it is in range. Raises ConfigurationError, which contains `text`."""
     if value < minimum:
         raise ConfigurationError(f"{key}={text}: expected at least {minimum}, found {value}")
     if value > maximum:
@@ -45,7 +44,7 @@ def parse_size(key: str, text: str, minimum: int = 0, maximum: int = I64_MAX) ->
 
 
 def parse_duration_ns(key: str, text: str, minimum: int = 0, maximum: int = I64_MAX) -> int:
-    """Parse a duration in nanoseconds; values beyond 63 bits become the largest int64."""
+    """Parse a duration and return nanoseconds, limited to the largest int64."""
     match = _DURATION.fullmatch(text)
     if match is None:
         raise ConfigurationError(f"{key}={text}: expected a duration such as 5s, 20ms, 10us or 7ns")
@@ -74,7 +73,7 @@ def parse_int32(key: str, text: str, minimum: int = I32_MIN, maximum: int = I32_
 
 
 def format_size(value: int) -> str:
-    """Return the shortest exact spelling of a size: 65536 is 64k."""
+    """Return a size in its shortest exact form, such as 64k for 65536."""
     for suffix in ("g", "m", "k"):
         if value and value % _SIZE_UNITS[suffix] == 0:
             return f"{value // _SIZE_UNITS[suffix]}{suffix}"
@@ -82,7 +81,7 @@ def format_size(value: int) -> str:
 
 
 def format_duration_ns(value_ns: int) -> str:
-    """Return the shortest exact spelling of a duration: 5000000 is 5ms."""
+    """Return a duration in its shortest exact form, such as 5ms for 5000000."""
     for suffix in ("s", "ms", "us"):
         if value_ns and value_ns % _DURATION_UNITS_NS[suffix] == 0:
             return f"{value_ns // _DURATION_UNITS_NS[suffix]}{suffix}"

@@ -1,5 +1,4 @@
-"""Client API: publications write to streams and subscriptions read from them, through a media
-driver.
+"""The client API, with publications that write to streams and subscriptions that read them.
 
     from windtunnel.driver.client import Aeron
 
@@ -7,9 +6,9 @@ driver.
         publication = aeron.add_publication("aeron:udp?endpoint=localhost:20121", 1001)
         publication.offer(b"hello")
 
-Client and driver communicate only through shared memory: commands go into a ring buffer, responses
-come from a broadcast buffer, and messages are exchanged in log buffers that both processes map. The
-client also works with an unmodified Aeron driver.
+Client and media driver communicate only through shared memory: commands are written to a ring
+buffer, responses are read from a broadcast buffer, and messages are exchanged in log buffers that
+both processes map. The client also works with an unmodified Aeron driver.
 """
 
 from windtunnel.driver.client.aeron import Aeron

@@ -1,14 +1,14 @@
-"""Aeron client: connects to a media driver and adds publications, subscriptions and counters.
+"""The Aeron client, which adds publications, subscriptions and counters to a media driver.
 
     with Aeron("/dev/shm/aeron-me") as aeron:
         subscription = aeron.add_subscription("aeron:udp?endpoint=localhost:20121", 1001)
         while True:
             subscription.poll(lambda payload, header: print(bytes(payload)))
 
-The client sends keepalives to the driver of one directory. Closing the client closes all its
-publications, subscriptions and counters. Each `add_*` waits for the driver's response.
-`async_add_*` returns a registration id immediately; pass it to `get_*` until that returns the
-resource. `await aeron.publication(...)`, `subscription`, `counter` are for asyncio.
+The client sends keepalives to the driver in one directory. Closing the client closes all its
+publications, subscriptions and counters. Each `add_*` method waits for the driver's response.
+`async_add_*` returns a registration id immediately. Pass this id to `get_*` until it returns the
+resource. `await aeron.publication(...)`, `subscription` and `counter` are for asyncio.
 """
 
 import threading
@@ -32,10 +32,10 @@ _HANDLER = TypeVar("_HANDLER")
 
 
 class Aeron(ResourceFactory):
-    """One client of one media driver.
+    """A client of a media driver.
 
-    A thread of its own runs the conductor unless the client is invoked. Without a context the
-    settings come from the environment, and `directory` overrides AERON_DIR. All methods are
+    A separate thread runs the conductor unless the client is invoked. Without a context, the
+    settings are from the environment, and `directory` overrides AERON_DIR. All methods are
     thread-safe. Raises DriverTimeoutError if no driver is found within the driver timeout.
     """
 
@@ -60,7 +60,7 @@ class Aeron(ResourceFactory):
         conductor = ClientConductor(context, cnc, clock)
         super().__init__(conductor, Registrar(conductor))
         self.counters: CountersReader = conductor.counters
-        """Reader of the current values of all counters of the driver."""
+        """Reader for the current values of all the driver's counters."""
         callbacks = conductor.commands.callbacks
         if context.on_available_counter is not None:
             callbacks.available_counter[0] = context.on_available_counter
@@ -76,7 +76,7 @@ class Aeron(ResourceFactory):
 
     @property
     def client_id(self) -> int:
-        """Id of this client at the driver."""
+        """The id by which the driver identifies this client."""
         return self._conductor.commands.client_id
 
     @property
@@ -86,13 +86,13 @@ class Aeron(ResourceFactory):
 
     @property
     def failure(self) -> str:
-        """Message of the error that terminated the client; empty if it did not terminate."""
+        """The message of the error that terminated the client, or empty if no error did."""
         termination = self.termination
         return "" if termination is None else str(termination)
 
     @property
     def termination(self) -> ClientTerminatedError | None:
-        """The error that terminated the client; None if it did not terminate."""
+        """The error that terminated the client, or None if no error did."""
         return self._conductor.commands.termination
 
     def _run(self) -> None:
@@ -100,18 +100,18 @@ class Aeron(ResourceFactory):
             try:
                 self._conductor.do_work()
             except Exception as error:
-                # Without this, threads that poll would not notice that the conductor has stopped.
+                # Without this, threads that poll would not detect that the conductor has stopped.
                 self._conductor.terminate(
                     ClientTerminatedError(f"the client's conductor thread failed: {error!r}")
                 )
                 raise
 
     def invoke(self) -> int:
-        """Run one duty cycle of the conductor, for an invoked client. Returns the work count."""
+        """Run one duty cycle of an invoked client's conductor. Returns the work count."""
         return self._conductor.do_work()
 
     def next_correlation_id(self) -> int:
-        """Return a correlation id that is unique among all clients of the driver.
+        """Return a new correlation id, which is unique among all clients of the driver.
 
         May be called in handlers.
         """
@@ -119,7 +119,7 @@ class Aeron(ResourceFactory):
         return self._conductor.commands.proxy.next_correlation_id()
 
     def is_command_active(self, correlation_id: int) -> bool:
-        """Whether the driver has not yet answered a command of an `async_` call."""
+        """Return whether the command of an `async_` call is waiting for the driver's response."""
         commands = self._conductor.commands
         with commands.lock:
             if commands.registrations.is_active(correlation_id) and not commands.is_closed:
@@ -128,45 +128,45 @@ class Aeron(ResourceFactory):
 
     @property
     def has_active_commands(self) -> bool:
-        """Whether any command of this client is unanswered."""
+        """Whether any command of this client is still waiting for the driver's response."""
         with self._conductor.commands.lock:
             return not self.is_closed and self._conductor.commands.registrations.has_active
 
     def add_available_counter_handler(self, handler: CounterHandler) -> int:
-        """Call `handler` for each counter that becomes available.
+        """Add a handler to call for each counter that becomes available.
 
         Returns an id for `remove_available_counter_handler`.
         """
         return self._add_handler(self._conductor.commands.callbacks.available_counter, handler)
 
     def remove_available_counter_handler(self, handler_id: int) -> bool:
-        """Remove a handler. Returns whether it existed."""
+        """Remove a handler for available counters. Returns whether it existed."""
         return self._remove_handler(
             self._conductor.commands.callbacks.available_counter, handler_id
         )
 
     def add_unavailable_counter_handler(self, handler: CounterHandler) -> int:
-        """Call `handler` for each counter that is freed.
+        """Add a handler to call for each counter that is freed.
 
         Returns an id for `remove_unavailable_counter_handler`.
         """
         return self._add_handler(self._conductor.commands.callbacks.unavailable_counter, handler)
 
     def remove_unavailable_counter_handler(self, handler_id: int) -> bool:
-        """Remove a handler. Returns whether it existed."""
+        """Remove a handler for freed counters. Returns whether it existed."""
         return self._remove_handler(
             self._conductor.commands.callbacks.unavailable_counter, handler_id
         )
 
     def add_close_handler(self, handler: CloseHandler) -> int:
-        """Call `handler` once after the client has closed.
+        """Add a handler to call once after the client has closed.
 
         Returns an id for `remove_close_handler`.
         """
         return self._add_handler(self._conductor.commands.callbacks.close, handler)
 
     def remove_close_handler(self, handler_id: int) -> bool:
-        """Remove a handler. Returns whether it existed."""
+        """Remove a close handler. Returns whether it existed."""
         return self._remove_handler(self._conductor.commands.callbacks.close, handler_id)
 
     def _add_handler(self, handlers: dict[int, _HANDLER], handler: _HANDLER) -> int:
@@ -182,9 +182,9 @@ class Aeron(ResourceFactory):
             return handlers.pop(handler_id, None) is not None
 
     def close(self) -> None:
-        """Close the client and everything that it opened. Closing again has no effect.
+        """Close the client and everything that it opened. Closing it again has no effect.
 
-        Raises ReentrantCallError in a handler of the conductor.
+        Raises ReentrantCallError if a handler calls it.
         """
         self._conductor.commands.require_not_in_callback()
         self._stopping.set()

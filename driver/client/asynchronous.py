@@ -1,4 +1,4 @@
-"""Publications and subscriptions for asyncio: offers that wait, and messages as an async iterator.
+"""Publications and subscriptions for asyncio, with offers that wait and messages to iterate over.
 
 Shared memory has no file descriptor to wait for, so an idle stream is polled again after a sleep
 that grows from 50 us to 5 ms. Other tasks run during the sleep.
@@ -24,17 +24,17 @@ FRAGMENTS_PER_POLL = 64
 
 @dataclass(frozen=True, slots=True)
 class ReceivedMessage:
-    """A complete message, copied out of the log."""
+    """A complete message, copied from the log."""
 
     payload: bytes
     session_id: int
     position: int
-    """Stream position after the message."""
+    """The stream position after the message."""
     reserved_value: int
 
 
 class Backoff:
-    """Sleep whose duration doubles from SLEEP_S_MIN to SLEEP_S_MAX until `reset`."""
+    """Sleeps for a time that doubles from SLEEP_S_MIN to SLEEP_S_MAX until `reset` is called."""
 
     def __init__(self) -> None:
         self._sleep_s = SLEEP_S_MIN
@@ -48,13 +48,13 @@ class Backoff:
 
 
 class AsyncPublication:
-    """Wrapper of a publication for asyncio; the publication itself stays usable."""
+    """An asyncio wrapper for a publication, which remains usable without the wrapper."""
 
     def __init__(self, publication: Publication) -> None:
         self.publication = publication
 
     async def offer(self, message: Message, reserved_value: int = 0) -> int:
-        """Write one message; wait while the publication is back pressured or not connected.
+        """Write a message, after waiting while the publication is back pressured or not connected.
 
         Returns the new position. Raises ClosedError, or ClientError for a message that can never be
         written.
@@ -68,7 +68,7 @@ class AsyncPublication:
                 raise ClosedError(f"publication closed: {self.publication.close_reason}")
             if position == result.ERROR:
                 limit = self.publication.max_message_length
-                raise ClientError(f"message of {len(message)} bytes, limit {limit}")
+                raise ClientError(f"message of {len(message)} bytes, expected at most {limit}")
             if position == result.MAX_POSITION_EXCEEDED:
                 raise MaxPositionExceededError("the stream has reached its last possible position")
             if position != result.ADMIN_ACTION:
@@ -84,7 +84,7 @@ class AsyncPublication:
 
 
 class AsyncSubscription:
-    """Wrapper of a subscription: an async iterator of complete messages.
+    """An asyncio wrapper for a subscription, which iterates over complete messages.
 
     Only one task may iterate at a time.
     """
@@ -104,8 +104,8 @@ class AsyncSubscription:
     async def __aiter__(self) -> AsyncIterator[ReceivedMessage]:
         """Yield the messages of all sessions until the subscription is closed.
 
-        One poll may receive several messages; those that an iteration does not consume stay queued
-        for the next one.
+        A poll may receive several messages. Messages that an iteration does not consume remain
+        queued for the next iteration.
         """
         backoff = Backoff()
         while self._pending or not self.subscription.is_closed:

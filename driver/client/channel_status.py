@@ -1,4 +1,4 @@
-"""Channel status and bound addresses of a channel, read from the driver's counters.
+"""The status and the bound addresses of a channel, read from the driver's counters.
 
     status counter (types 6 and 7)   -1 errored   0 initialising   1 active   2 closing
     local address (type 14)          key: 0 status counter id (i32)   4 length (i32)   8 address
@@ -23,7 +23,7 @@ _ADDRESS = struct.Struct("<2i")
 
 
 class HasChannel(Protocol):
-    """A publication or a subscription."""
+    """A publication or a subscription, which has a channel."""
 
     channel: str
     channel_status_id: int
@@ -31,9 +31,9 @@ class HasChannel(Protocol):
 
 
 def status(reader: CountersReader, item: HasChannel) -> int:
-    """Return the status of the channel; ACTIVE for IPC and spies, which have no sockets.
+    """Return the status of a channel, which is ACTIVE for IPC and spies without sockets.
 
-    Returns one of the states above, or NO_ID_ALLOCATED once the item is closed.
+    Returns one of the states above, or NO_ID_ALLOCATED if the item is closed.
     """
     if item.is_closed:
         return NO_ID_ALLOCATED
@@ -43,7 +43,7 @@ def status(reader: CountersReader, item: HasChannel) -> int:
 
 
 def local_addresses(reader: CountersReader, item: HasChannel) -> list[str]:
-    """Return the addresses that the channel's sockets are bound to, as `address:port`.
+    """Return the addresses to which a channel's sockets are bound, as `address:port`.
 
     The list is empty unless the channel is ACTIVE.
     """
@@ -64,9 +64,9 @@ def local_addresses(reader: CountersReader, item: HasChannel) -> list[str]:
 
 
 def resolved_channel(reader: CountersReader, item: HasChannel) -> str | None:
-    """Return the channel with the port that the system chose for an endpoint of port 0.
+    """Return the channel with the port that the system chose for an endpoint with port 0.
 
-    Returns None while the port is unknown; the channel itself if it has no such endpoint.
+    Returns None while the port is unknown, or the unchanged channel if its endpoint port is not 0.
     """
     parsed = uri.parse(item.channel)
     endpoint = parsed.get(uri_param.ENDPOINT)

@@ -1,6 +1,7 @@
-"""What publications, subscriptions and counters need from the conductor of their client.
+"""The interface of the client conductor that publications, subscriptions and counters use.
 
-They depend on this Protocol and not on `ClientConductor`, because its module imports theirs.
+They depend on this Protocol and not on `ClientConductor`, because the `ClientConductor` module
+imports their modules.
 """
 
 from typing import Protocol
@@ -12,7 +13,7 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 
 
 class Conductor(Protocol):
-    """A client conductor, as resources use it; `ClientConductor` implements it."""
+    """The interface of a client conductor for resources, which `ClientConductor` implements."""
 
     commands: CommandChannel
     counters: CountersReader

@@ -1,8 +1,8 @@
-"""Settings of a client: units, defaults, bounds and Aeron's environment variables.
+"""The settings of a client, with their defaults, ranges and environment variables.
 
-A context is an immutable value; `conclude` validates all its settings. `from_environment` reads the
-environment; an `Aeron` without a context calls it, as Aeron's own clients do.
-Source: driver-protocol 10.1 and 6.7, Aeron 1.53, C client.
+A context is an immutable value, whose settings `conclude` validates. `from_environment` reads the
+environment. An `Aeron` object without a context calls it, like Aeron's clients. Source:
+driver-protocol 10.1 and 6.7, Aeron 1.53, C client.
 """
 
 from collections.abc import Mapping
@@ -29,51 +29,51 @@ CLIENT_NAME_LENGTH_MAX = 100
 
 @dataclass(frozen=True, kw_only=True)
 class ClientContext:
-    """Settings of one client."""
+    """The settings of a client."""
 
     dir: Path = field(default_factory=default_directory)
-    """Directory of the driver's files. AERON_DIR."""
+    """Directory of the driver's files. Set by AERON_DIR."""
     driver_timeout_ms: int = 10_000
-    """Maximum age of the driver's heartbeat and maximum time for the response to a command; at
-    least 1. AERON_DRIVER_TIMEOUT.
+    """Maximum age of the driver's heartbeat, and maximum time until the response to a command. At
+    least 1. Set by AERON_DRIVER_TIMEOUT.
     """
     keepalive_interval_ns: int = 500_000_000
-    """Interval between the client's heartbeats; at least 1 ms."""
+    """Interval between the client's heartbeats, at least 1 ms."""
     idle_sleep_ns: int = 16_000_000
-    """Sleep of the client's conductor thread between two duty cycles; at least 1 us.
+    """Sleep time of the conductor thread between two duty cycles, at least 1 us. Set by
     AERON_CLIENT_IDLE_SLEEP_DURATION.
     """
     resource_linger_ns: int = 3_000_000_000
     """Time that the log of a closed publication or image stays mapped for threads that still use
-    it. AERON_CLIENT_RESOURCE_LINGER_DURATION.
+    the log. Set by AERON_CLIENT_RESOURCE_LINGER_DURATION.
     """
     close_linger_ns: int = 0
-    """Time that `close` waits before it unmaps all logs, for threads that still poll."""
+    """Time that `close` waits before it unmaps all logs, for threads that are still polling."""
     client_name: str = ""
-    """Name that tools show; at most 100 bytes. AERON_CLIENT_NAME."""
+    """Name of the client in tools, at most 100 bytes. Set by AERON_CLIENT_NAME."""
     use_conductor_agent_invoker: bool = False
-    """Start no conductor thread: the program calls `Aeron.invoke` in its duty cycle."""
+    """Whether the program calls `Aeron.invoke` in its duty cycle instead of a conductor thread."""
     pre_touch_mapped_memory: bool = False
-    """Read every page of a log after mapping it. AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY."""
+    """Whether to read each page of a new log. Set by AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY."""
     error_handler: ErrorHandler | None = None
-    """Called with errors that no call of the program can raise: termination of the client, an
-    exception in a handler, a failed socket of a channel. None logs such errors.
+    """Function called with errors that no call of the program can raise: termination of the
+    client, an exception in a handler, or a failed socket of a channel. None logs these errors.
     """
     publication_error_handler: PublicationErrorHandler | None = None
-    """Called when a receiver rejects an image of a publication of this client."""
+    """Function called when a receiver rejects an image of one of this client's publications."""
     on_available_image: AvailableImageHandler | None = None
-    """Default for subscriptions that are added without this handler."""
+    """Default handler of available images for subscriptions that are added without a handler."""
     on_unavailable_image: UnavailableImageHandler | None = None
-    """Default for subscriptions that are added without this handler."""
+    """Default handler of unavailable images for subscriptions that are added without a handler."""
     on_available_counter: CounterHandler | None = None
     on_unavailable_counter: CounterHandler | None = None
     on_close: CloseHandler | None = None
-    """Called once after the client has closed, for whatever reason."""
+    """Function called once after the client has closed, for any reason."""
 
     def conclude(self) -> "ClientContext":
         """Validate all settings and return the context.
 
-        Raises ConfigurationError that lists every invalid setting.
+        Raises ConfigurationError, which lists all invalid settings.
         """
         minimums = {
             "driver_timeout_ms": 1,
@@ -113,7 +113,7 @@ def from_environment(
 ) -> ClientContext:
     """Create a context from environment variables.
 
-    `environment` defaults to that of the process; `overrides` take precedence over it. Raises
-    ConfigurationError that names the variable with an invalid value.
+    The default `environment` is that of the process. `overrides` take precedence over it. Raises
+    ConfigurationError, which names the variable with an invalid value.
     """
     return ClientContext(**(read_variables(_VARIABLES, environment, overrides) | overrides))

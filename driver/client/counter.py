@@ -1,8 +1,8 @@
-"""Counters that a client allocates: 64-bit values in shared memory that any process may read.
+"""Counters that a client allocates, which are 64-bit values in shared memory.
 
-A plain write is for a counter with one writer. `get_and_add`, `compare_and_set` and `propose_max`
-are atomic among all processes. A closed counter reads as 0 and ignores writes, because the driver
-may have reused its slot.
+Any process may read a counter. A plain write is for a counter with one writer. `get_and_add`,
+`compare_and_set` and `propose_max` are atomic among all processes. A closed counter reads as 0 and
+ignores writes, because the driver may have reused its slot.
 """
 
 from __future__ import annotations
@@ -24,25 +24,25 @@ from windtunnel.driver.kernels.jit import kernel
 
 @kernel
 def propose_max_atomic(values, at, value):
-    """Atomically set a counter to `value` if that is greater. Returns whether it was set."""
+    """Atomically raise a counter to `value` if it is lower. Returns whether it was raised."""
     while True:
         current = get_i64_acquire(values, at)
         if value <= current:
             return False
-        # The CAS fails only if another writer has changed the value, so some writer progresses.
+        # The CAS fails only if another writer has changed the value, so some writer makes progress.
         if cas_i64(values, at, current, value):
             return True
 
 
 class CounterConductor(Conductor, Protocol):
-    """Methods of the client's conductor that a counter calls."""
+    """The interface of the client conductor that a counter uses."""
 
     def release_counter(self, counter: Counter) -> None:
-        """Close the counter and remove it at the driver unless it is static."""
+        """Close the counter and remove it from the driver unless it is static."""
 
 
 class Counter:
-    """A counter; closing it frees it unless it is static."""
+    """A counter of a client. Closing the object frees the counter unless it is static."""
 
     def __init__(
         self,
@@ -57,7 +57,7 @@ class Counter:
         self._values = conductor.counter_values
         self._at = counter_id * counters.COUNTER_LENGTH
         self.correlation_id = correlation_id
-        """Correlation id of the command that added the counter."""
+        """The correlation id of the command that added the counter."""
         self.registration_id = registration_id
         self.counter_id = counter_id
         self.is_static = is_static
@@ -65,11 +65,11 @@ class Counter:
 
     @property
     def label(self) -> str:
-        """Label of the counter; empty once it is closed."""
+        """The counter's label, or empty if the counter is closed."""
         return "" if self.is_closed else self._conductor.counters.label(self.counter_id)
 
     def get(self) -> int:
-        """Return the value with acquire semantics: earlier stores of its writer are visible."""
+        """Return the value with acquire semantics. Earlier stores of its writer are visible."""
         return 0 if self.is_closed else int(get_i64_acquire(self._values, self._at))
 
     def set(self, value: int) -> None:
@@ -83,27 +83,27 @@ class Counter:
             put_i64(self._values, self._at, value)
 
     def increment(self) -> int:
-        """Add one atomically. Returns the previous value."""
+        """Atomically add one to the value. Returns the previous value."""
         return self.get_and_add(1)
 
     def decrement(self) -> int:
-        """Subtract one atomically. Returns the previous value."""
+        """Atomically subtract one from the value. Returns the previous value."""
         return self.get_and_add(-1)
 
     def get_and_add(self, delta: int) -> int:
-        """Add `delta` atomically. Returns the previous value."""
+        """Atomically add `delta` to the value. Returns the previous value."""
         return 0 if self.is_closed else int(add_i64(self._values, self._at, delta))
 
     def compare_and_set(self, expected: int, desired: int) -> bool:
-        """Store `desired` if the value is `expected`. Returns whether it was stored."""
+        """Atomically store `desired` if the value is `expected`. Returns whether it was stored."""
         return not self.is_closed and bool(cas_i64(self._values, self._at, expected, desired))
 
     def propose_max(self, value: int) -> bool:
-        """Atomically set the value to `value` if that is greater. Returns whether it was set."""
+        """Atomically raise the counter to `value` if it is lower. Returns whether it was raised."""
         return not self.is_closed and bool(propose_max_atomic(self._values, self._at, value))
 
     def close(self) -> None:
-        """Free the counter; a static counter stays allocated."""
+        """Close the counter and free it. A static counter stays allocated."""
         if not self.is_closed:
             self._conductor.release_counter(self)
 

@@ -1,9 +1,9 @@
-"""Adding and removing destinations of publications and subscriptions with `control-mode=manual`.
+"""Adds and removes destinations of publications and subscriptions with `control-mode=manual`.
 
 Publications and subscriptions differ only in the commands that they send. Each method waits for the
-driver's response and raises its error. The `async_` variant returns the command's correlation id at
-once; `Aeron.is_command_active` reports whether it is still unanswered, and an error goes to the
-error handler.
+driver's response and raises its error. The `async_` variant returns the command's correlation id
+immediately. `Aeron.is_command_active` returns whether the command is still waiting for a response,
+and an error is passed to the error handler.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _DestinationCommand = (
 
 
 class Destinations:
-    """Methods that publications and subscriptions share."""
+    """The methods for destinations that publications and subscriptions share."""
 
     ADD_DESTINATION: ClassVar[type[_DestinationCommand]]
     REMOVE_DESTINATION: ClassVar[type[_DestinationCommand]]
@@ -42,13 +42,13 @@ class Destinations:
             raise ClosedError(f"{type(self).__name__.lower()} of {self.channel} is closed")
 
     def add_destination(self, channel: str) -> int:
-        """Add a destination and return its id. Raises RegistrationError."""
+        """Add a destination. Returns its registration id. Raises RegistrationError."""
         destination_id = self._send(self.ADD_DESTINATION, channel, is_collected=True)
         self._conductor.commands.wait(destination_id)
         return destination_id
 
     def remove_destination(self, channel: str) -> None:
-        """Remove the destination that was added with this channel.
+        """Remove the destination that was added with the given channel.
 
         Raises RegistrationError.
         """
@@ -57,14 +57,14 @@ class Destinations:
         )
 
     def async_add_destination(self, channel: str) -> int:
-        """Start `add_destination` without waiting.
+        """Send the command to add a destination without waiting for the response.
 
-        Returns the id of the command, which is also that of the destination.
+        Returns the command's correlation id, which is also the destination's registration id.
         """
         return self._send(self.ADD_DESTINATION, channel, is_collected=False)
 
     def async_remove_destination(self, channel: str) -> int:
-        """Start `remove_destination` without waiting. Returns the command's id."""
+        """Send the command to remove a destination by its channel. Returns its correlation id."""
         return self._send(self.REMOVE_DESTINATION, channel, is_collected=False)
 
     def _send(self, kind: type[_DestinationCommand], channel: str, *, is_collected: bool) -> int:
@@ -77,13 +77,13 @@ class Destinations:
 
 
 class ReceiveDestinations(Destinations):
-    """Destinations of a subscription."""
+    """The methods for the destinations of a subscription."""
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddReceiveDestination, RemoveReceiveDestination
 
 
 class SendDestinations(Destinations):
-    """Destinations of a publication, which can also be removed by id."""
+    """The methods for the destinations of a publication, which can also be removed by id."""
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddDestination, RemoveDestination
 
@@ -95,7 +95,7 @@ class SendDestinations(Destinations):
         self._conductor.commands.wait(self._send_remove_by_id(destination_id, is_collected=True))
 
     def async_remove_destination_by_id(self, destination_id: int) -> int:
-        """Start `remove_destination_by_id` without waiting. Returns the command's id."""
+        """Send the command to remove a destination by its id. Returns the correlation id."""
         return self._send_remove_by_id(destination_id, is_collected=False)
 
     def _send_remove_by_id(self, destination_id: int, *, is_collected: bool) -> int:

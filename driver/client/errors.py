@@ -1,9 +1,9 @@
-"""Exceptions that a client raises, with Aeron's error codes.
+"""The exceptions that a client raises, with Aeron's error codes.
 
     ClientError                        code
       RegistrationError                the driver's     the driver refused a command
       ChannelEndpointError             4                a socket of a channel failed
-      CommandTimeoutError              1000             the driver did not answer a command
+      CommandTimeoutError              1000             the driver did not respond to a command
       DriverBufferFullError            1004             the command ring buffer is full
       ClosedError, ReentrantCallError  11               the object is closed, or busy in a callback
       MaxPositionExceededError         11               the stream has no terms left
@@ -29,20 +29,20 @@ DRIVER_BUFFER_FULL = 1004
 
 
 class ClientError(DriverError):
-    """Base class of all errors that the client API raises."""
+    """The base class of all errors that the client API raises."""
 
     CODE: ClassVar[int] = ErrorCode.GENERIC_ERROR
 
     @property
     def code(self) -> int:
-        """Aeron's error code: an ErrorCode below 1000, a code of the client itself from 1000."""
+        """Aeron's error code: an ErrorCode, or a client error code from 1000."""
         return self.CODE
 
 
 class RegistrationError(ClientError):
     """The driver refused a command.
 
-    `code` is the driver's ErrorCode, `correlation_id` identifies the command.
+    `code` is the driver's ErrorCode. `correlation_id` identifies the command.
     """
 
     def __init__(self, code: int, message: str, correlation_id: int = -1) -> None:
@@ -57,7 +57,7 @@ class RegistrationError(ClientError):
 
 
 class ChannelEndpointError(ClientError):
-    """A socket of a channel in use failed; `status_counter_id` identifies the channel."""
+    """A socket of a channel in use failed. `status_counter_id` identifies the channel."""
 
     CODE = ErrorCode.CHANNEL_ENDPOINT_ERROR
 
@@ -67,13 +67,13 @@ class ChannelEndpointError(ClientError):
 
 
 class CommandTimeoutError(ClientError):
-    """The driver did not answer a command within the driver timeout."""
+    """The driver did not respond to a command within the driver timeout."""
 
     CODE = DRIVER_TIMEOUT
 
 
 class DriverBufferFullError(ClientError):
-    """The command ring buffer has no room for the command.
+    """The command ring buffer has no space for a command.
 
     Either the driver does not read the ring buffer, or the command is too long for it.
     """
@@ -86,7 +86,7 @@ class ClosedError(ClientError):
 
 
 class ReentrantCallError(ClientError):
-    """A callback of the client's conductor called a method that changes the conductor."""
+    """A handler of the client conductor called a method that changes the conductor."""
 
 
 class MaxPositionExceededError(ClientError):
@@ -94,7 +94,7 @@ class MaxPositionExceededError(ClientError):
 
 
 class ClientTerminatedError(ClientError):
-    """The client cannot continue and has closed itself; the message says why."""
+    """The client cannot continue and has closed itself, for the reason in the message."""
 
 
 class DriverTimeoutError(ClientTerminatedError, cnc_file.DriverTimeoutError):
@@ -106,16 +106,14 @@ class DriverTimeoutError(ClientTerminatedError, cnc_file.DriverTimeoutError):
 class ClientTimeoutError(ClientTerminatedError):
     """The driver timed out this client and released its resources.
 
-    The driver saw no keepalive of the client for its client liveness timeout.
+    The driver received no keepalive from the client for the client liveness timeout.
     """
 
     CODE = CLIENT_TIMEOUT
 
 
 class ConductorServiceTimeoutError(ClientTerminatedError):
-    """The client's conductor was not serviced for so long that the driver may have timed out the
-    client.
-    """
+    """The client conductor paused for so long that the driver may have timed out the client."""
 
     CODE = CONDUCTOR_SERVICE_TIMEOUT
 
@@ -123,7 +121,7 @@ class ConductorServiceTimeoutError(ClientTerminatedError):
 class BroadcastLappedError(ClientTerminatedError):
     """The driver transmitted responses faster than the client received them.
 
-    The client cannot know which responses it lost.
+    It is unknown which responses were lost.
     """
 
 
@@ -133,4 +131,4 @@ TIMEOUTS = (
     ClientTimeoutError,
     ConductorServiceTimeoutError,
 )
-"""Errors that mean that the driver or the client did not respond in time."""
+"""The errors for a driver or a client that did not respond in time."""

@@ -1,6 +1,6 @@
-"""Types of the callables that a program passes to a client.
+"""The types of the handlers that a program passes to a client.
 
-Handlers of fragments and frames are in `image.fragment_handlers`.
+The types for fragments and frames are in `image.fragment_handlers`.
 """
 
 from collections.abc import Callable
@@ -10,14 +10,14 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 from windtunnel.driver.command.response import PublicationError
 
 ErrorHandler = Callable[[Exception], object]
-"""Called with an error that no call of the program can raise."""
+"""Handler called with an error that no call of the program can raise."""
 AvailableImageHandler = Callable[[Image], object]
-"""Called with an image that was added to a subscription."""
+"""Handler called with an image that was added to a subscription."""
 UnavailableImageHandler = Callable[[Image], object]
-"""Called with an image that was removed from a subscription; it is closed by then."""
+"""Handler called with an image that was removed from a subscription and is already closed."""
 CounterHandler = Callable[[CountersReader, int, int], object]
-"""Called with (reader of all counters, registration id, counter id)."""
+"""Handler called with (reader of all counters, registration id, counter id)."""
 PublicationErrorHandler = Callable[[PublicationError], object]
-"""Called with the error frame that a receiver sent for a publication."""
+"""Handler called with the error frame that a receiver sent to a publication."""
 CloseHandler = Callable[[], object]
-"""Called once, after the client has closed."""
+"""Handler called once after the client has closed."""

@@ -1,8 +1,8 @@
-"""Subscriptions: read a stream from all its publishers.
+"""Subscriptions, which read a stream from all its publishers.
 
-The images are an immutable tuple that the client's conductor replaces as a whole, so a poll never
-sees a partial change. Each poll starts with the next image, so a busy image cannot starve others.
-Source: Aeron 1.53, C client.
+The images are an immutable tuple that the client conductor replaces as a whole, so a poll never
+reads a partial change. Each poll starts with the next image, so a busy image cannot starve other
+images. Source: Aeron 1.53, C client.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ REASON_LENGTH_MAX = 1023
 
 
 class SubscriptionConductor(Conductor, Protocol):
-    """Methods of the client's conductor that a subscription calls."""
+    """The interface of the client conductor that a subscription uses."""
 
     def release_subscription(self, subscription: Subscription) -> None:
-        """Close the subscription and remove it at the driver."""
+        """Close the subscription and remove it from the driver."""
 
 
 class Subscription(ReceiveDestinations):
-    """Reads one stream; one thread at a time may poll it."""
+    """Reads a stream. Only one thread at a time may poll it."""
 
     _conductor: SubscriptionConductor
 
@@ -58,7 +58,7 @@ class Subscription(ReceiveDestinations):
         self.registration_id = registration_id
         self.channel_status_id = channel_status_id
         self.images: tuple[Image, ...] = ()
-        """Images that can be read now, one per session."""
+        """The images that can be read now, one for each session."""
         self._round_robin = 0
         self.on_available_image = on_available_image
         self.on_unavailable_image = on_unavailable_image
@@ -74,15 +74,15 @@ class Subscription(ReceiveDestinations):
 
     @property
     def image_count(self) -> int:
-        """Number of images that can be read now."""
+        """The number of images that can be read now."""
         return len(self.images)
 
     def image_at_index(self, index: int) -> Image:
-        """Return the image at `index`; index 0 is the oldest. Raises IndexError."""
+        """Return the image at `index`, where index 0 is the oldest image. Raises IndexError."""
         return self.images[index]
 
     def image_by_session_id(self, session_id: int) -> Image | None:
-        """Return the image of a session, or None."""
+        """Return the image of a session, or None if the session has no image."""
         return next((item for item in self.images if item.session_id == session_id), None)
 
     def _poll_in_turn(self, limit: int, poll: Callable[[Image, int], int]) -> int:
@@ -101,12 +101,12 @@ class Subscription(ReceiveDestinations):
     def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
         """Call `handler` for up to `fragment_limit` fragments.
 
-        Returns the number of fragments; 0 once the subscription is closed.
+        Returns the number of fragments, or 0 if the subscription is closed.
         """
         return self._poll_in_turn(fragment_limit, lambda image, left: image.poll(handler, left))
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
-        """Like `poll`; the Action that the handler returns applies only to its image."""
+        """Poll like `poll`, but with a handler whose returned Action applies to the image."""
         return self._poll_in_turn(
             fragment_limit, lambda image, left: image.controlled_poll(handler, left)
         )
@@ -119,7 +119,7 @@ class Subscription(ReceiveDestinations):
     def poll_kernel(
         self, handler: Callable[..., Any], state: Any, fragment_limit: int = NO_LIMIT
     ) -> int:
-        """Call a compiled handler for each fragment, see `Image.poll_kernel`.
+        """Call a compiled handler for each fragment (see `Image.poll_kernel`).
 
         Returns the number of fragments.
         """
@@ -128,41 +128,41 @@ class Subscription(ReceiveDestinations):
         )
 
     def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
-        """Call `handler` with one block of whole frames per image. Returns the bytes consumed."""
+        """Call `handler` with a block of whole frames per image. Returns the bytes consumed."""
         return sum(image.block_poll(handler, block_length_limit) for image in self.images)
 
     def raw_poll(self, handler: RawBlockHandler, block_length_limit: int) -> int:
-        """Call `handler` with the file location of one block of whole frames per image.
+        """Call `handler` with the file location of a block of whole frames for each image.
 
-        Returns the bytes consumed.
+        Returns the number of consumed bytes.
         """
         return sum(image.raw_poll(handler, block_length_limit) for image in self.images)
 
     @property
     def channel_status(self) -> int:
-        """Status of the channel's socket, see `windtunnel.driver.client.channel_status`."""
+        """The status of the channel's socket (see `windtunnel.driver.client.channel_status`)."""
         return channel_status.status(self._conductor.counters, self)
 
     @property
     def local_socket_addresses(self) -> list[str]:
-        """Addresses that the subscription receives on, `address:port`; empty while unknown."""
+        """The local addresses of the subscription as `address:port`, or empty while unknown."""
         return channel_status.local_addresses(self._conductor.counters, self)
 
     @property
     def resolved_endpoint(self) -> str | None:
-        """The first local address; None while unknown."""
+        """The first local address, or None while it is unknown."""
         addresses = self.local_socket_addresses
         return addresses[0] if addresses else None
 
     def try_resolve_channel_endpoint_port(self) -> str | None:
-        """Return the channel with the port that the system chose for an endpoint of port 0.
+        """Return the channel with the port that the system chose for an endpoint with port 0.
 
-        Returns None while the port is unknown; the channel itself if it has no such endpoint.
+        Returns None while the port is unknown, or the unchanged channel if its port is not 0.
         """
         return channel_status.resolved_channel(self._conductor.counters, self)
 
     def reject_image(self, image_correlation_id: int, position: int, reason: str) -> None:
-        """Reject an image, see `Image.reject`.
+        """Reject an image and send the reason to its publisher (see `Image.reject`).
 
         Raises ValueError if the reason is longer than REASON_LENGTH_MAX bytes.
         """
@@ -180,19 +180,19 @@ class Subscription(ReceiveDestinations):
         )
 
     def close(self) -> None:
-        """Close the subscription and its images. Closing again has no effect.
+        """Close the subscription and its images. Closing it again has no effect.
 
-        Raises ReentrantCallError in a callback of the client's conductor.
+        Raises ReentrantCallError if a handler of the client conductor calls it.
         """
         if not self.is_closed:
             self._conductor.release_subscription(self)
 
     def add_image(self, image: Image) -> None:
-        """Add an image that became available. Called by the client's conductor."""
+        """Add an image that became available. Called by the client conductor."""
         self.images = (*self.images, image)
 
     def remove_image(self, correlation_id: int) -> Image | None:
-        """Remove and return an image that became unavailable. Called by the client's conductor.
+        """Remove and return an image that became unavailable. Called by the client conductor.
 
         The image keeps its final position.
         """

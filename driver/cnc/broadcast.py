@@ -1,4 +1,4 @@
-"""Broadcast buffer: the driver transmits to any number of clients and never waits for them.
+"""The broadcast buffer: the driver transmits to any number of clients and never waits for them.
 
 `broadcast` is the to-clients section, uint8[capacity + 128], capacity a power of two.
 
@@ -10,8 +10,8 @@
 
 Records have the same layout as in the command ring buffer, but are never zeroed. The transmitter
 stores the tail intent before it writes, so after copying a record a receiver can check whether it
-was overwritten meanwhile. A client that is too slow is lapped: `receive` returns LAPPED, and the
-client cannot continue.
+was overwritten meanwhile. If a client is too slow, its next record is overwritten: `receive`
+returns LAPPED, and the client cannot continue.
 Source: driver-protocol 6.4.
 """
 
@@ -43,9 +43,9 @@ TRAILER_LENGTH = 128
 PADDING_TYPE = -1
 NO_MESSAGE = 0
 LAPPED = -1
-"""Result of `receive`: messages were lost; the receiver moved to the latest record."""
+"""Returned by `receive` when messages were lost. The receiver continues at the latest record."""
 CORRUPT = -2
-"""Result of `receive`: the bytes are no valid record; the receiver moved to the tail."""
+"""Returned by `receive` for an invalid record. The receiver continues at the tail."""
 
 OK = 0
 TOO_LONG = -3
@@ -53,8 +53,8 @@ BAD_TYPE = -4
 
 RECEIVER = np.dtype(
     [
-        ("cursor", "i8"),  # position of the record received last
-        ("next", "i8"),  # position of the record to receive next
+        ("cursor", "i8"),  # position of the record that was received last
+        ("next", "i8"),  # position of the next record
         ("lapped_count", "i8"),
     ]
 )
@@ -77,7 +77,7 @@ def latest_position(broadcast):
 
 @kernel
 def transmit(broadcast, type_id, source, source_at, length):
-    """Transmit a message to all clients; only the single transmitter may call this.
+    """Transmit a message to all clients. Only the single transmitter may call this function.
 
     Memory:  the intent and a full fence precede the first byte of the record; the release of the
              tail publishes it
@@ -129,7 +129,7 @@ def _lap(broadcast, rec):
 
 @kernel
 def _skip_invalid(broadcast, rec, position):
-    """Skip an invalid record at `position`: it was overwritten, or the file is damaged."""
+    """Skip the invalid record at `position`, which was overwritten or is in a damaged file."""
     acquire_fence()
     if _is_overwritten(broadcast, position):
         return _lap(broadcast, rec)
@@ -139,7 +139,7 @@ def _skip_invalid(broadcast, rec, position):
 
 @kernel
 def receive(broadcast, receiver, scratch):
-    """Copy the next message into `scratch`.
+    """Copy the next message from the broadcast buffer into `scratch`.
 
     Shapes:  receiver RECEIVER[1]; scratch uint8[n], `max_message_length` bytes hold any message
     Memory:  after the copy, the intent is read again after an acquire fence
@@ -160,7 +160,7 @@ def receive(broadcast, receiver, scratch):
             return _skip_invalid(broadcast, rec, position)
         acquire_fence()
         if _is_overwritten(broadcast, position):
-            # The apparent padding was part of a newer record.
+            # The record was overwritten: what looked like padding was part of a newer record.
             return _lap(broadcast, rec)
         position += align(length, ALIGNMENT)
         at = 0
@@ -179,18 +179,18 @@ def receive(broadcast, receiver, scratch):
 
 
 def make_receiver(broadcast: np.ndarray) -> np.recarray:
-    """Create a receiver that starts with the latest record."""
+    """Create a receiver that starts at the latest record."""
     receiver = np.zeros(1, dtype=RECEIVER).view(np.recarray)
     receiver[0].cursor = receiver[0].next = latest_position(broadcast)
     return receiver
 
 
 def make_scratch(broadcast: np.ndarray) -> np.ndarray:
-    """Allocate a buffer for the longest message that the broadcast can carry."""
+    """Allocate a buffer for the longest message that the broadcast buffer can carry."""
     return np.zeros(int(max_message_length(broadcast)), dtype=np.uint8)
 
 
 def is_capacity(length: int) -> bool:
-    """Return whether `length` is valid for a broadcast section."""
+    """Return whether `length` is a valid length for the to-clients section, in bytes."""
     size = length - TRAILER_LENGTH
     return size >= 8 * ALIGNMENT and size & (size - 1) == 0

@@ -1,4 +1,4 @@
-"""The file `cnc.dat`: a header, five sections, and the checks before they are used.
+"""The file `cnc.dat`, with a header and five sections, and the checks before it is used.
 
     0               128                                                          align(page)
     +---------------+-----------+------------+----------+----------+-----------+-------+
@@ -6,7 +6,7 @@
     |               | ring      | broadcast  | metadata | values   |           |       |
     +---------------+-----------+------------+----------+----------+-----------+-------+
 
-A driver creates the file zeroed, fills it, and stores the version last: version 0 means that the
+A driver creates a file of zeros, fills it, and stores the version last: version 0 means that the
 driver is not ready. A client waits for the version and for a recent heartbeat in the trailer of the
 ring buffer. The header comes from another process, so it is checked against the actual length of
 the file before use.
@@ -37,7 +37,7 @@ RETRY_INTERVAL_NS = 100_000_000
 
 
 class DriverNotReadyError(DriverError):
-    """No active driver was found; a later attempt may succeed."""
+    """No active driver was found. A later attempt may succeed."""
 
 
 class DriverTimeoutError(DriverError):
@@ -45,7 +45,7 @@ class DriverTimeoutError(DriverError):
 
 
 class CncFile:
-    """A mapped `cnc.dat` with a checked header; its sections are byte arrays."""
+    """A mapped `cnc.dat` whose header is valid. Its sections are byte arrays."""
 
     def __init__(self, mapped: mapping.Mapping, header: CncHeader) -> None:
         self.mapping = mapped
@@ -60,27 +60,27 @@ class CncFile:
 
     @property
     def path(self) -> Path:
-        """Path of the file."""
+        """The path of the file."""
         return self.mapping.path
 
     @property
     def version(self) -> int:
-        """Version in the file; 0 while the driver is not ready."""
+        """The version in the file, which is 0 until the driver is ready."""
         return int(get_i32_acquire(self.mapping.array, VERSION))
 
     def heartbeat_ms(self) -> int:
-        """Return the time of the last heartbeat of the driver; -1 once it is shut down."""
+        """Return the time of the driver's last heartbeat, or -1 after the driver was shut down."""
         return int(ring_buffer.consumer_heartbeat_ms(self.to_driver))
 
     def is_driver_alive(self, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT_MS) -> bool:
-        """Return whether the driver's heartbeat is within the driver timeout."""
+        """Return whether the driver's last heartbeat is no older than the driver timeout."""
         heartbeat_ms = self.heartbeat_ms()
         return heartbeat_ms > 0 and heartbeat_ms >= now_ms - driver_timeout_ms
 
     def set_ready(self, now_ms: int) -> None:
-        """Publish that the driver is ready: write a first heartbeat, then the version.
+        """Publish that the driver is ready: write the first heartbeat, then the version.
 
-        One correlation id is consumed, so that no client gets 0.
+        One correlation id is consumed, so no client gets 0.
         """
         ring_buffer.next_correlation_id(self.to_driver)
         ring_buffer.set_consumer_heartbeat_ms(self.to_driver, now_ms)
@@ -88,12 +88,12 @@ class CncFile:
         self.mapping.flush()
 
     def set_closed(self) -> None:
-        """Publish that the driver was shut down."""
+        """Publish that the driver has shut down."""
         ring_buffer.set_consumer_heartbeat_ms(self.to_driver, ring_buffer.HEARTBEAT_OF_CLOSED)
         self.mapping.flush()
 
     def close(self) -> None:
-        """Unmap the file; the sections become empty."""
+        """Unmap the file. Its sections become empty arrays."""
         empty = np.empty(0, dtype=np.uint8)
         self.to_driver = self.to_clients = self.error_log = empty
         self.counters_metadata = self.counters_values = empty
@@ -101,9 +101,9 @@ class CncFile:
 
 
 def create(directory: Path, header: CncHeader, *, sparse: bool = False) -> CncFile:
-    """Create the file of a new driver, which is not ready until `set_ready`.
+    """Create the file of a new driver. Clients wait until `set_ready` is called.
 
-    By default all pages are allocated: a full /dev/shm is then an error here and not a SIGBUS
+    By default all pages are allocated, so a full /dev/shm causes an error here instead of a SIGBUS
     later.
     """
     header.conclude()
@@ -116,9 +116,10 @@ def create(directory: Path, header: CncHeader, *, sparse: bool = False) -> CncFi
 
 
 def open_existing(directory: Path, *, writable: bool = False) -> CncFile:
-    """Map an existing file, whether or not its driver is active.
+    """Map an existing file, whether its driver is active or not.
 
-    Raises DriverNotReadyError if the driver may be starting, StorageError if waiting cannot help.
+    Raises DriverNotReadyError if the driver may still be starting, and StorageError for an error
+    that waiting cannot resolve.
     """
     path = directory / FILE_NAME
     try:
@@ -129,7 +130,7 @@ def open_existing(directory: Path, *, writable: bool = False) -> CncFile:
         raise StorageError(f"cannot stat {path}: {error.strerror}") from error
     if length <= HEADER_LENGTH:
         raise DriverNotReadyError(
-            f"{path} has {length} bytes, expected more than the header of {HEADER_LENGTH}"
+            f"{path}: expected more than {HEADER_LENGTH} bytes, found {length}"
         )
     mapped = mapping.open_file(path, writable=writable)
     try:
@@ -142,7 +143,7 @@ def open_existing(directory: Path, *, writable: bool = False) -> CncFile:
 def _checked_header(path: Path, mapped: mapping.Mapping) -> CncHeader:
     version = int(get_i32_acquire(mapped.array, VERSION)) if mapped.length > HEADER_LENGTH else 0
     if version == 0:
-        raise DriverNotReadyError(f"{path} has no version yet")
+        raise DriverNotReadyError(f"{path} has no version yet: the driver is not ready")
     major, minor = version >> 16 & 0xFF, version >> 8 & 0xFF
     if major != CNC_MAJOR or minor < CNC_MINOR_MIN:
         raise StorageError(
@@ -169,10 +170,10 @@ def attach(directory: Path, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT
     if heartbeat_ms == ring_buffer.HEARTBEAT_OF_CLOSED:
         raise DriverNotReadyError(f"the driver of {path} has been shut down")
     if heartbeat_ms <= 0:
-        raise DriverNotReadyError(f"the driver of {path} has not begun its heartbeat")
+        raise DriverNotReadyError(f"the driver of {path} has not written a heartbeat yet")
     age_ms = now_ms - heartbeat_ms
     raise DriverNotReadyError(
-        f"the last heartbeat in {path} is {age_ms} ms old, limit {driver_timeout_ms} ms"
+        f"the last heartbeat in {path} is {age_ms} ms old, the limit is {driver_timeout_ms} ms"
     )
 
 
@@ -182,7 +183,7 @@ def connect(
     sleep_ns: Callable[[int], None],
     driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
 ) -> CncFile:
-    """Map the file of an active driver; wait for one until the timeout.
+    """Map the file of an active driver. Waits for a driver until the timeout expires.
 
     Raises DriverTimeoutError.
     """
@@ -204,10 +205,10 @@ def is_driver_active(
     sleep_ns: Callable[[int], None],
     driver_timeout_ms: int = DRIVER_TIMEOUT_MS,
 ) -> bool:
-    """Return whether an active driver uses the directory; wait for one that is starting.
+    """Return whether an active driver uses the directory. Waits for a driver that is starting.
 
-    Raises StorageError for a file of another version or with an invalid header, because its driver
-    may be active.
+    Raises StorageError for a file with an unsupported version or an invalid header, because its
+    driver may be active.
     """
     deadline_ns = clock.now_ns() + driver_timeout_ms * NS_PER_MS
     while (directory / FILE_NAME).exists():

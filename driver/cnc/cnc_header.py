@@ -1,4 +1,4 @@
-"""Header of `cnc.dat`: the lengths of the sections and values that clients read from it.
+"""The header of `cnc.dat`: section lengths and other values that clients read.
 
     0         4                              24                  32         40    48          128
     +---------+------------------------------+-------------------+----------+-----+-----------+
@@ -6,8 +6,8 @@
     |         | in their order in the file   | timeout, ns       | epoch ms |     | then zero |
     +---------+------------------------------+-------------------+----------+-----+-----------+
 
-A header is an immutable value; `cnc_file` reads and writes it. `faults` lists what makes the
-sections unusable; `conclude` applies the stricter limits for a file that a driver creates.
+A header is an immutable value; `cnc_file` reads and writes it. `faults` lists errors that make the
+sections unusable. `conclude` applies the stricter limits for a file that a driver creates.
 Source: driver-protocol 6.1.
 """
 
@@ -36,16 +36,16 @@ METADATA_PER_VALUE = counters.METADATA_LENGTH // counters.COUNTER_LENGTH
 
 @dataclass(frozen=True, slots=True)
 class CncHeader:
-    """Fields of the header; the defaults are those of a driver."""
+    """The fields of the header. The default values are those of a driver."""
 
     to_driver_buffer_length: int = RING_LENGTH_MIN
-    """Bytes of the command ring buffer, including its trailer of 768."""
+    """Length of the command ring buffer in bytes, including its 768-byte trailer."""
     to_clients_buffer_length: int = BROADCAST_LENGTH_MIN
-    """Bytes of the broadcast, including its trailer of 128."""
+    """Length of the broadcast buffer in bytes, including its 128-byte trailer."""
     counters_metadata_buffer_length: int = 32 << 20
-    """Bytes, 512 per counter."""
+    """Length in bytes, 512 per counter."""
     counters_values_buffer_length: int = 8 << 20
-    """Bytes, 128 per counter."""
+    """Length in bytes, 128 per counter."""
     error_log_buffer_length: int = ERROR_LOG_LENGTH_MIN
     client_liveness_timeout_ns: int = 10_000_000_000
     start_timestamp_ms: int = 0
@@ -54,7 +54,7 @@ class CncHeader:
 
     @property
     def section_lengths(self) -> tuple[int, int, int, int, int]:
-        """Lengths of the five sections in file order."""
+        """The lengths of the five sections, in file order."""
         return (
             self.to_driver_buffer_length,
             self.to_clients_buffer_length,
@@ -65,7 +65,7 @@ class CncHeader:
 
     @property
     def section_offsets(self) -> tuple[int, int, int, int, int, int]:
-        """Offset of each section, and the end of the last one."""
+        """The offset of each section, followed by the end of the last section."""
         ends = [HEADER_LENGTH]
         for length in self.section_lengths:
             ends.append(ends[-1] + length)
@@ -73,11 +73,11 @@ class CncHeader:
 
     @property
     def file_length(self) -> int:
-        """Length of the file in bytes."""
+        """The length of the file in bytes, rounded up to whole pages."""
         return int(align(self.section_offsets[-1], self.file_page_size))
 
     def encode(self) -> bytes:
-        """Return the 128 bytes of the header, with version 0."""
+        """Return the header as 128 bytes, with version 0."""
         lengths = struct.pack("<6i", 0, *self.section_lengths)
         times = (self.client_liveness_timeout_ns, self.start_timestamp_ms, self.pid)
         fields = lengths + struct.pack("<3qi", *times, self.file_page_size)
@@ -85,7 +85,7 @@ class CncHeader:
 
     @classmethod
     def decode(cls, array: np.ndarray) -> "CncHeader":
-        """Read a header from the first 128 bytes, without checks."""
+        """Read a header from the first 128 bytes of a file, without checking it."""
         ring, to_clients, metadata, values, errors = struct.unpack_from("<5i", array, LENGTHS)
         timeout_ns, start_ms, pid = struct.unpack_from("<3q", array, TIMES)
         (page_size,) = struct.unpack_from("<i", array, PAGE_SIZE)
@@ -102,14 +102,14 @@ class CncHeader:
         )
 
     def faults(self, file_length: int) -> list[str]:
-        """List what makes the sections unusable in a file of this length; empty if valid."""
+        """Return the errors that make the sections unusable in a file of this length."""
         ring, to_clients, metadata, values, errors = self.section_lengths
         found = []
         if not ring_buffer.is_capacity(ring):
-            found.append(f"to_driver_buffer_length={ring}: less 768 it is not a power of two >= 64")
+            found.append(f"to_driver_buffer_length={ring}: expected 768 plus a power of two >= 64")
         if not broadcast.is_capacity(to_clients):
             found.append(
-                f"to_clients_buffer_length={to_clients}: less 128 it is not a power of two >= 64"
+                f"to_clients_buffer_length={to_clients}: expected 128 plus a power of two >= 64"
             )
         for name, length, unit in (
             ("counters_metadata_buffer_length", metadata, counters.METADATA_LENGTH),
@@ -117,15 +117,18 @@ class CncHeader:
             ("error_log_buffer_length", errors, 8),
         ):
             if length < unit or length % unit:
-                found.append(f"{name}={length}: not a positive multiple of {unit}")
+                found.append(f"{name}={length}: expected a positive multiple of {unit}")
         if not found and self.section_offsets[-1] > file_length:
-            found.append(f"sections end at {self.section_offsets[-1]}, file at {file_length}")
+            found.append(
+                f"the sections end at {self.section_offsets[-1]}, but the file ends at "
+                f"{file_length}"
+            )
         return found
 
     def conclude(self) -> "CncHeader":
-        """Validate the header of a file to be created.
+        """Validate the header of a new file.
 
-        Raises ConfigurationError that lists all faults.
+        Raises ConfigurationError that lists all errors.
         """
         found = self.faults(I32_MAX)
         metadata, values = self.counters_metadata_buffer_length, self.counters_values_buffer_length
@@ -136,18 +139,21 @@ class CncHeader:
             ("error_log_buffer_length", self.error_log_buffer_length, ERROR_LOG_LENGTH_MIN),
         ):
             if length < length_min:
-                found.append(f"{name}={length}: less than {length_min}")
+                found.append(f"{name}={length}: expected at least {length_min}")
         if values > VALUES_LENGTH_MAX:
-            found.append(f"counters_values_buffer_length={values}: more than {VALUES_LENGTH_MAX}")
+            found.append(
+                f"counters_values_buffer_length={values}: expected at most {VALUES_LENGTH_MAX}"
+            )
         if metadata != values * METADATA_PER_VALUE:
             found.append(
-                f"counters_metadata_buffer_length={metadata}: not {METADATA_PER_VALUE} x {values}"
+                f"counters_metadata_buffer_length={metadata}: expected "
+                f"{METADATA_PER_VALUE} x {values}"
             )
         page_size = self.file_page_size
         if not (4096 <= page_size <= 1 << 30 and is_power_of_two(page_size)):
-            found.append(f"file_page_size={page_size}: not a power of two from 4096 to 1 GiB")
+            found.append(f"file_page_size={page_size}: expected a power of two from 4096 to 1 GiB")
         elif self.file_length > I32_MAX:
-            found.append(f"file length {self.file_length}: more than {I32_MAX}")
+            found.append(f"file length {self.file_length}: expected at most {I32_MAX}")
         if self.client_liveness_timeout_ns <= 0:
             found.append(f"client_liveness_timeout_ns={self.client_liveness_timeout_ns}: not > 0")
         if found:

@@ -11,7 +11,7 @@ A counter is `(values, counter_id)`: `values` is the values section of the file,
                       | state | type  | reuse deadline, ms | key    |label n| label |
                       +-------+-------+--------------------+--------+-------+-------+
 
-The state is stored last, with release. The first UNUSED record is the end of the list. A value has
+The state is stored last, with release ordering. The first UNUSED record ends the list. A value has
 one writer, unless all writers use `add_atomic`.
 Source: driver-protocol 6.5.
 """
@@ -74,7 +74,7 @@ def set_release(values, counter_id, value):
 
 @kernel
 def add(values, counter_id, delta):
-    """Add to a counter with a single writer.
+    """Add to a counter that has a single writer.
 
     Memory: plain load, release store; concurrent writers would lose updates
     """
@@ -84,20 +84,20 @@ def add(values, counter_id, delta):
 
 @kernel
 def increment(values, counter_id):
-    """Add one to a counter with a single writer."""
+    """Add one to a counter that has a single writer."""
     at = counter_id * COUNTER_LENGTH
     put_i64_release(values, at, get_i64(values, at) + 1)
 
 
 @kernel
 def add_atomic(values, counter_id, delta):
-    """Add to a counter with several writers. Returns the previous value."""
+    """Add to a counter that has several writers. Returns the previous value."""
     return add_i64(values, counter_id * COUNTER_LENGTH, delta)
 
 
 @kernel
 def propose_max_release(values, counter_id, value):
-    """Set a counter with a single writer to `value` if that is greater.
+    """Set a counter with a single writer to `value` if `value` is greater than the counter.
 
     Returns whether it was set.
     """
@@ -135,15 +135,16 @@ def type_id(metadata, counter_id):
 
 @kernel
 def capacity(metadata, values):
-    """Return the number of counters that both sections can hold."""
+    """Return the number of counters for which both sections have room."""
     return min(metadata.size // METADATA_LENGTH, values.size // COUNTER_LENGTH)
 
 
 @kernel
 def is_active(metadata, values, counter_id, expected_registration_id):
-    """Return whether a counter is allocated and still belongs to a registration.
+    """Return whether a counter is allocated and still belongs to the given registration.
 
-    Needed for ids that are kept: a freed id may be reused after a second.
+    A reader that stores counter ids must check this, because a freed id may be reused after a
+    second.
     """
     if counter_id < 0 or counter_id >= capacity(metadata, values):
         return False
@@ -155,7 +156,9 @@ def is_active(metadata, values, counter_id, expected_registration_id):
 
 @kernel
 def find(metadata, values, expected_type_id, expected_registration_id):
-    """Return the first allocated counter of a type and registration, or NULL_COUNTER_ID."""
+    """Return the id of the first allocated counter with this type and registration, or
+    NULL_COUNTER_ID.
+    """
     for counter_id in range(capacity(metadata, values)):
         current = state(metadata, counter_id)
         if current == UNUSED:

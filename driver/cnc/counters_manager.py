@@ -1,7 +1,7 @@
-"""Allocation of counters; used only by the driver's conductor.
+"""Allocates and frees counters. Only the driver's conductor may use this module.
 
-A freed id is not reused for a second, so a reader that has not noticed yet reads the old counter
-and not a new one.
+A freed id is not reused for a second, so a reader that has not noticed yet still reads the old
+counter instead of a new one.
 """
 
 from dataclasses import dataclass
@@ -25,15 +25,15 @@ FREE_TO_REUSE_TIMEOUT_MS = 1_000
 
 
 def as_label(text: str, length_max: int = counters.LABEL_LENGTH_MAX) -> bytes:
-    """Encode a label; truncate it to `length_max` bytes at a character boundary."""
+    """Encode a label in UTF-8 and truncate it to `length_max` bytes at a character boundary."""
     return text.encode("utf-8", "replace")[:length_max].decode("utf-8", "ignore").encode()
 
 
 def append_label(metadata: np.ndarray, counter_id: int, text: str) -> int:
     """Append `text` to the label of an allocated counter. Returns the number of bytes appended.
 
-    The only change of metadata by a client: it appends its name to the label of its heartbeat
-    counter.
+    This is the only metadata that a client changes: it appends its name to the label of its
+    heartbeat counter.
     """
     at = counter_id * counters.METADATA_LENGTH
     length = int(get_i32(metadata, at + counters.LABEL_LENGTH))
@@ -46,14 +46,14 @@ def append_label(metadata: np.ndarray, counter_id: int, text: str) -> int:
 
 @dataclass(slots=True)
 class _FreedCounter:
-    """A freed id, and the time from which it may be reused."""
+    """A freed counter id, and the time from which it may be reused."""
 
     counter_id: int
     deadline_ms: int
 
 
 class CountersManager:
-    """Allocates and frees the counters of one file."""
+    """Allocates and frees the counters of one `cnc.dat` file."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class CountersManager:
         reference_id: int = 0,
         value: int = 0,
     ) -> int:
-        """Allocate a counter and return its id; a key beyond 112 bytes is truncated.
+        """Allocate a counter and return its id. A key longer than 112 bytes is truncated.
 
         All fields, including the initial value, are stored before the state becomes ALLOCATED.
         """
@@ -104,8 +104,8 @@ class CountersManager:
         return counter_id
 
     def free(self, counter_id: int) -> None:
-        """Free a counter; its value stays readable until the id is reused."""
-        # Do not trust the state in the file: any client may have overwritten it.
+        """Free a counter. Its value remains readable until the id is reused."""
+        # Do not trust the state in the file, because any client may have overwritten it.
         assert counter_id in self._allocated, f"counter {counter_id} is not in use"
         self._allocated.remove(counter_id)
         at = counter_id * counters.METADATA_LENGTH
@@ -116,7 +116,7 @@ class CountersManager:
         self._freed.append(_FreedCounter(counter_id, deadline_ms))
 
     def update_label(self, counter_id: int, text: str) -> None:
-        """Replace a label; a concurrent reader may see a mixture of both."""
+        """Replace the label of a counter. A concurrent reader may see a mixture of both labels."""
         at, label = counter_id * counters.METADATA_LENGTH, as_label(text)
         _store(self.metadata, at + counters.LABEL, label)
         put_i32_release(self.metadata, at + counters.LABEL_LENGTH, len(label))
@@ -133,8 +133,8 @@ class CountersManager:
                 return freed.counter_id
         if self._high_water_mark + 1 >= self.capacity:
             raise StorageError(
-                f"no free counter: all {self.capacity} of counters_values_buffer_length="
-                f"{self.values.size} are in use or resting"
+                f"no free counter: all {self.capacity} are in use or were freed less than a second "
+                f"ago; counters_values_buffer_length={self.values.size}"
             )
         self._high_water_mark += 1
         return self._high_water_mark

@@ -1,4 +1,4 @@
-"""Reader of counters with keys and labels, while writers update them."""
+"""Reads counters with their keys and labels while other processes update them."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from windtunnel.driver.cnc import counters
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """Values of one allocated counter at the time of reading."""
+    """The values of one allocated counter at the time of reading."""
 
     counter_id: int
     type_id: int
@@ -20,12 +20,12 @@ class Counter:
     owner_id: int
     reference_id: int
     key: bytes
-    """All 112 bytes; the length of the key depends on the type."""
+    """The key field, always 112 bytes. The counter type determines how many of them are used."""
     label: str
 
 
 class CountersReader:
-    """Reads the counters sections of a mapped file; needs no write access."""
+    """Reads the counters sections of a mapped `cnc.dat`. Read access is sufficient."""
 
     def __init__(self, metadata: np.ndarray, values: np.ndarray) -> None:
         self.metadata = metadata
@@ -33,7 +33,7 @@ class CountersReader:
         self.capacity = int(counters.capacity(metadata, values))
 
     def __iter__(self) -> Iterator[Counter]:
-        """Yield the allocated counters in the order of their ids."""
+        """Yield all allocated counters in the order of their ids."""
         for counter_id in range(self.capacity):
             state = counters.state(self.metadata, counter_id)
             if state == counters.UNUSED:
@@ -43,7 +43,7 @@ class CountersReader:
                 yield counter
 
     def read(self, counter_id: int) -> Counter | None:
-        """Return a counter; None if it is not allocated or was reused meanwhile."""
+        """Return a counter, or None if it is not allocated or was reused during the read."""
         if not 0 <= counter_id < self.capacity:
             return None
         if counters.state(self.metadata, counter_id) != counters.ALLOCATED:
@@ -63,16 +63,18 @@ class CountersReader:
         return counter if still else None
 
     def value(self, counter_id: int) -> int:
-        """Return the current value. Raises IndexError for an id out of range."""
+        """Return the current value of a counter. Raises IndexError for an id out of range."""
         return int(counters.get_acquire(self.values, self._in_range(counter_id)))
 
     def key(self, counter_id: int) -> bytes:
-        """Return all bytes of the key field. Raises IndexError."""
+        """Return all bytes of a counter's key field. Raises IndexError."""
         at = self._in_range(counter_id) * counters.METADATA_LENGTH + counters.KEY
         return self.metadata[at : at + counters.KEY_LENGTH_MAX].tobytes()
 
     def label(self, counter_id: int) -> str:
-        """Return the label; an invalid length is limited to the size of the field."""
+        """Return the label of a counter. An invalid label length is limited to the size of the
+        field.
+        """
         at = self._in_range(counter_id) * counters.METADATA_LENGTH
         length = int(get_i32_acquire(self.metadata, at + counters.LABEL_LENGTH))
         length = max(0, min(length, counters.LABEL_LENGTH_MAX))
@@ -80,12 +82,12 @@ class CountersReader:
         return self.metadata[start : start + length].tobytes().decode("utf-8", "replace")
 
     def find(self, type_id: int, registration_id: int) -> int | None:
-        """Return the id of the first allocated counter of a type and registration, or None."""
+        """Return the id of the first allocated counter with this type and registration, or None."""
         found = int(counters.find(self.metadata, self.values, type_id, registration_id))
         return None if found == counters.NULL_COUNTER_ID else found
 
     def is_active(self, counter_id: int, registration_id: int) -> bool:
-        """Return whether the id is still an allocated counter of the registration."""
+        """Return whether a counter is allocated and still belongs to the given registration."""
         return bool(counters.is_active(self.metadata, self.values, counter_id, registration_id))
 
     def _in_range(self, counter_id: int) -> int:

@@ -1,13 +1,13 @@
-"""Distinct error log: one entry per distinct error, with a count and first and last time.
+"""The distinct error log: one entry per distinct error, with a count and the first and last time.
 
     0        4        8                 16                 24
     +--------+--------+-----------------+------------------+---------------------+----------------
     | length | count  | last, epoch ms  | first, epoch ms  | text                | next, 8-aligned
     +--------+--------+-----------------+------------------+---------------------+----------------
 
-The length includes header and text and is stored last, with release; length 0 ends the log. One
-thread of the driver writes; a reader checks every length. Two errors are equal if code and text
-are.
+The length includes header and text and is stored last, with release ordering. Length 0 ends the
+log. One thread of the driver writes entries, and readers check every length. Two errors are equal
+if both code and text are equal.
 Source: driver-protocol 6.6.
 """
 
@@ -37,12 +37,14 @@ TEXT = 24
 ALIGNMENT = 8
 
 TEXT_LENGTH_MAX = 4096
-"""Our limit: a text may quote a client, and a few long texts must not fill the log."""
+"""The maximum length of an error text. A text may quote a client, and long texts must not fill the
+log.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorObservation:
-    """One entry of a distinct error log."""
+    """One entry of the distinct error log."""
 
     observation_count: int
     first_observation_ms: int
@@ -51,7 +53,7 @@ class ErrorObservation:
 
 
 class ErrorLog:
-    """Writer of the log, owned by the driver's conductor."""
+    """Writes the error log. It is used only by the driver's conductor."""
 
     def __init__(self, log: np.ndarray, clock: Clock) -> None:
         self._log = log
@@ -60,7 +62,7 @@ class ErrorLog:
         self._next = 0
 
     def record(self, code: int, text: str) -> bool:
-        """Record an error. Returns False if it is new and the log is full."""
+        """Record an error. Returns False if the error is new and the log is full."""
         entry = f"({code}) {text}".encode("utf-8", "replace")[:TEXT_LENGTH_MAX]
         now_ms = self._clock.now_ms()
         at = self._offset_by_text.get(entry)
@@ -89,7 +91,7 @@ class ErrorLog:
 
 
 def read_errors(log: np.ndarray, since_ms: int = 0) -> list[ErrorObservation]:
-    """Return all errors observed at or after `since_ms`, ordered by first observation.
+    """Return all errors observed at or after `since_ms`, in the order of their first observation.
 
     An invalid length ends the log.
     """

@@ -1,4 +1,4 @@
-"""Command ring buffer: many producers in any process, one consumer in the driver.
+"""The command ring buffer, with many producers in any process and one consumer in the driver.
 
 `ring` is the to-driver section, uint8[capacity + 768], capacity a power of two.
 
@@ -9,10 +9,10 @@
     record    0 length, 8 + payload (i32)   4 type (i32)   8 payload
     trailer   128 tail   256 head cache   384 head   512 correlation id   640 heartbeat, epoch ms
 
-The length of a record is 0 while it is free, negative while its producer writes, positive once it
-is complete. Type -1 is padding. Positions count bytes and never wrap; a record never crosses the
-end of the buffer. The consumer zeroes a record before it advances the head, because producers rely
-on free space being zero.
+The length field is 0 in free space, negative while the producer writes a record, and positive once
+the record is complete. Type -1 is padding. Positions count bytes and never wrap; a record never
+crosses the end of the buffer. The consumer zeroes a record before it advances the head, because
+producers rely on free space being zero.
 
 Producers may write any bytes. The consumer accepts a length only if the record ends before the tail
 and within the buffer; otherwise it drops all bytes up to the nearer of the two and returns CORRUPT.
@@ -51,20 +51,20 @@ TRAILER_LENGTH = 768
 
 PADDING_TYPE = -1
 NO_MESSAGE = 0
-"""Read: the buffer is empty, or the next record is not complete."""
+"""Returned by `read` if the buffer is empty or the next record is not complete."""
 CORRUPT = -2
-"""Read: invalid bytes were dropped; the second value is their number."""
+"""Returned by `read` after it dropped invalid bytes. The second value is their number."""
 
 OK = 0
 INSUFFICIENT_CAPACITY = -1
-"""Write: no room until the consumer advances."""
+"""Returned by `write` if there is no room until the consumer advances."""
 TOO_LONG = -3
-"""Write: longer than an eighth of the capacity, or negative."""
+"""Returned by `write` if the length is negative or more than an eighth of the capacity."""
 BAD_TYPE = -4
-"""Write: message types begin at 1."""
+"""Returned by `write` for a type below 1, the first valid message type."""
 
 HEARTBEAT_OF_CLOSED = -1
-"""Heartbeat of a driver that was shut down in an orderly way."""
+"""The heartbeat value of a driver that was shut down in an orderly way."""
 
 _CLAIM_ATTEMPTS_MAX = 1 << 20
 
@@ -91,7 +91,7 @@ def consumer_position(ring):
 
 @kernel
 def next_correlation_id(ring):
-    """Return an id that is unique among all processes."""
+    """Return a new correlation id, unique among all processes that use this ring buffer."""
     return add_i64(ring, ring.size - TRAILER_LENGTH + CORRELATION_ID, 1)
 
 
@@ -107,7 +107,7 @@ def set_consumer_heartbeat_ms(ring, now_ms):
 
 @kernel
 def _record_offset(index, head_index, room_to_end, required):
-    """Return where a record of `required` bytes fits: at `index`, at 0 after padding, or -1."""
+    """Return the offset for a record of `required` bytes, or -1 if there is no room."""
     if required <= room_to_end:
         return index
     return 0 if required <= head_index else -1
@@ -115,9 +115,9 @@ def _record_offset(index, head_index, room_to_end, required):
 
 @kernel
 def claim(ring, type_id, length):
-    """Claim room for a message of `length` bytes; end the claim with `commit` or `abort`.
+    """Claim room for a message of `length` bytes. Every claim must end with `commit` or `abort`.
 
-    A claim that is not ended blocks the consumer until `unblock`.
+    An unfinished claim blocks the consumer until `unblock` is called.
 
     Returns: the offset of the payload, INSUFFICIENT_CAPACITY, TOO_LONG or BAD_TYPE
     """
@@ -167,14 +167,14 @@ def commit(ring, payload_at):
 
 @kernel
 def abort(ring, payload_at):
-    """Turn a claim into padding, which the consumer skips. Returns the same as `commit`."""
+    """Turn a claim into padding, which the consumer skips. Returns the same values as `commit`."""
     put_i32(ring, payload_at - RECORD_HEADER_LENGTH + TYPE, PADDING_TYPE)
     return commit(ring, payload_at)
 
 
 @kernel
 def write(ring, type_id, source, source_at, length):
-    """Append a copy of a message.
+    """Append a copy of a message to the ring buffer.
 
     Returns: OK, INSUFFICIENT_CAPACITY, TOO_LONG or BAD_TYPE
     """
@@ -188,7 +188,7 @@ def write(ring, type_id, source, source_at, length):
 
 @kernel
 def has_message(ring):
-    """Return whether a complete record, perhaps padding, is available; cheap to call."""
+    """Return whether a complete record is available. Padding counts as a record."""
     size = ring.size - TRAILER_LENGTH
     index = get_i64(ring, size + HEAD) & (size - ALIGNMENT)
     return get_i32_acquire(ring, index + LENGTH) > 0
@@ -196,7 +196,7 @@ def has_message(ring):
 
 @kernel
 def _extent(ring, index, head):
-    """Return how many bytes from `index` can belong to records: up to the tail or the end."""
+    """Return how many bytes from `index` may contain records."""
     size = ring.size - TRAILER_LENGTH
     claimed = get_i64_acquire(ring, size + TAIL) - head
     if claimed <= 0 or claimed > size:
@@ -218,15 +218,15 @@ def _is_valid_length(length, extent):
 
 @kernel
 def peek(ring, scratch):
-    """Copy the next message into `scratch` without consuming it; consume padding before it.
+    """Copy the next message into `scratch` without consuming it. Padding before it is consumed.
 
     Shapes:  scratch uint8[n], `max_message_length` bytes hold any message
     Memory:  the acquire of the length makes the payload visible
     Returns: (type, length) of a message; (NO_MESSAGE, 0); (CORRUPT, bytes dropped)
     """
     size = ring.size - TRAILER_LENGTH
-    # Padding occurs at the end, after an abort and after an unblock; this many iterations skip a
-    # buffer that is full of it.
+    # Padding occurs at the end of the buffer, after an abort and after an unblock. This many
+    # iterations are enough to skip a buffer full of padding.
     for _ in range(size // ALIGNMENT):
         head = get_i64(ring, size + HEAD)
         index = head & (size - ALIGNMENT)
@@ -266,7 +266,7 @@ def advance(ring):
 
 @kernel
 def read(ring, scratch):
-    """Copy the next message into `scratch` and consume it. Returns the same as `peek`."""
+    """Copy the next message into `scratch` and consume it. Returns the same values as `peek`."""
     type_id, length = peek(ring, scratch)
     if type_id > NO_MESSAGE:
         advance(ring)
@@ -275,7 +275,9 @@ def read(ring, scratch):
 
 @kernel
 def _is_zero_between(ring, first, past_last):
-    """Return whether all length fields are zero; scan backwards, since producers fill forwards."""
+    """Return whether all length fields in a range are zero. Scans backwards, as producers fill
+    forwards.
+    """
     at = past_last - ALIGNMENT
     while at >= first:
         if get_i32_acquire(ring, at) != 0:
@@ -293,8 +295,7 @@ def _pad(ring, index, length):
 
 @kernel
 def unblock(ring):
-    """Turn the claim of a dead producer at the head into padding, so that the consumer can
-    continue.
+    """Turn a dead producer's claim at the head into padding, so the consumer can continue.
 
     Call it only when the head has not moved for longer than any live producer needs.
 
@@ -330,6 +331,6 @@ def make_scratch(ring: np.ndarray) -> np.ndarray:
 
 
 def is_capacity(length: int) -> bool:
-    """Return whether `length` is valid for a ring buffer section."""
+    """Return whether `length` is a valid length for the to-driver section, in bytes."""
     size = length - TRAILER_LENGTH
     return size >= 8 * ALIGNMENT and size & (size - 1) == 0

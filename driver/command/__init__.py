@@ -1,11 +1,11 @@
-"""Messages between clients and driver: each one is an immutable value, with one module per family.
+"""Messages between clients and the driver, as immutable values.
 
     command_type    type codes of commands and responses, error codes
-    payload         reading and writing fields of a message
+    payload         reading and writing the fields of a message
     client publication subscription destination image counter driver response    the messages
     codec           type code and bytes -> message, in either direction
 
 Every message can be encoded and decoded. Decoding checks every length against the end of the
-message and raises MalformedCommand; extra bytes at the end are ignored. The transport of messages
-is in `windtunnel.driver.cnc`.
+message and raises MalformedCommand. Extra bytes at the end are ignored. `windtunnel.driver.cnc`
+transports the messages.
 """

@@ -1,4 +1,4 @@
-"""Messages about a client: keepalive, close, timeout.
+"""Messages about clients: keepalive, close and timeout.
 
     keepalive, close      0 client id (i64)   8 correlation id (i64)
     timeout               0 client id (i64)
@@ -19,7 +19,7 @@ CORRELATED_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class _ClientCommand:
-    """Command without fields of its own."""
+    """A command that has only a client id and a correlation id."""
 
     TYPE_ID: ClassVar[CommandType]
 
@@ -37,21 +37,21 @@ class _ClientCommand:
 
 @dataclass(frozen=True, slots=True)
 class ClientKeepalive(_ClientCommand):
-    """Keepalive of an old client; current clients write a counter instead."""
+    """A keepalive from an old client. Current clients write a heartbeat counter instead."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.CLIENT_KEEPALIVE
 
 
 @dataclass(frozen=True, slots=True)
 class ClientClose(_ClientCommand):
-    """Close a client and release its resources; there is no response."""
+    """A command without a response that closes a client and releases its resources."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.CLIENT_CLOSE
 
 
 @dataclass(frozen=True, slots=True)
 class ClientTimeout:
-    """The driver timed out a client and released its resources."""
+    """Notification that the driver timed out a client and released its resources."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.CLIENT_TIMEOUT
 

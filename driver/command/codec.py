@@ -1,4 +1,4 @@
-"""Decoder of messages: tables from type code to message class."""
+"""Decodes messages between clients and the driver according to their type codes."""
 
 from collections.abc import Mapping
 from typing import TypeAlias
@@ -58,7 +58,7 @@ Command: TypeAlias = (
     | ClientClose
     | TerminateDriver
 )
-"""Any command of a client; all have `client_id` and `correlation_id`."""
+"""Any client command. All commands have a `client_id` and a `correlation_id`."""
 
 Response: TypeAlias = (
     ErrorResponse
@@ -75,14 +75,14 @@ Response: TypeAlias = (
     | UnavailableCounter
     | ClientTimeout
 )
-"""Any response of the driver."""
+"""Any driver response."""
 
 COMMANDS: Mapping[int, type[Command]] = {kind.TYPE_ID: kind for kind in Command.__args__}
 RESPONSES: Mapping[int, type[Response]] = {kind.TYPE_ID: kind for kind in Response.__args__}
 
 
 def decode_command(type_id: int, payload: Payload) -> Command:
-    """Decode a command. Raises MalformedCommand, or UnknownCommand for an unknown type."""
+    """Decode a command. Raises MalformedCommand, or UnknownCommand if the type is unknown."""
     kind = COMMANDS.get(int(type_id))
     if kind is None:
         raise UnknownCommand(f"expected a command type from 0x01 to 0x12, found {type_id}")

@@ -1,4 +1,4 @@
-"""Type codes of commands and responses, and error codes.
+"""Type codes of commands and responses, and the error codes in responses.
 
 Source: driver-protocol 7.1, 7.2, 7.4, Aeron 1.53.
 """
@@ -7,7 +7,7 @@ from enum import IntEnum
 
 
 class CommandType(IntEnum):
-    """Type codes of commands."""
+    """Type codes of the commands from clients."""
 
     ADD_PUBLICATION = 0x01
     REMOVE_PUBLICATION = 0x02
@@ -30,7 +30,7 @@ class CommandType(IntEnum):
 
 
 class ResponseType(IntEnum):
-    """Type codes of responses."""
+    """Type codes of the responses from the driver."""
 
     ERROR = 0x0F01
     AVAILABLE_IMAGE = 0x0F02
@@ -48,7 +48,7 @@ class ResponseType(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """Reason of an error response."""
+    """The reason for an error response."""
 
     UNKNOWN_CODE_VALUE = -1
     UNUSED = 0
@@ -69,7 +69,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> "ErrorCode":
-        """Return the code as an ErrorCode; UNKNOWN_CODE_VALUE for a code of a newer driver."""
+        """Return the ErrorCode with a number, or UNKNOWN_CODE_VALUE if the number is unknown."""
         try:
             return cls(code)
         except ValueError:
@@ -77,7 +77,7 @@ class ErrorCode(IntEnum):
 
 
 NULL_ID = -1
-"""Value of an absent correlation, registration, client or counter id."""
+"""The value of an absent correlation, registration, client or counter id."""
 
 
 DESCRIPTIONS = {
@@ -96,7 +96,7 @@ DESCRIPTIONS = {
     ErrorCode.IMAGE_REJECTED: "image rejected",
     ErrorCode.PUBLICATION_REVOKED: "publication revoked",
 }
-"""Descriptions that tools show. Source: Aeron 1.53's C client."""
+"""Error code descriptions, for display in tools. Source: Aeron 1.53's C client."""
 
 
 def describe(code: int) -> str:

@@ -1,9 +1,9 @@
-"""Messages about counters of an application: add, remove, ready, unavailable.
+"""Messages about application counters: add, remove, ready and unavailable.
 
     add            0 client id   8 correlation id   16 type id (i32)   20 key length   24 key
                    then, at the next multiple of 4: label length, label
     add static     0 client id   8 correlation id   16 registration id (i64)   24 type id (i32)
-                   28 key length   32 key   then as above
+                   28 key length   32 key   then as for add
     remove         0 client id   8 correlation id   16 registration id (i64)
     ready, static  0 correlation id (i64)   8 counter id (i32)
     unavailable    0 registration id (i64)  8 counter id (i32)
@@ -21,7 +21,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, padded, pr
 
 @dataclass(frozen=True, slots=True)
 class AddCounter:
-    """Allocate a counter that is freed with its client."""
+    """Command to allocate a counter, which is freed when its client closes."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_COUNTER
 
@@ -50,7 +50,7 @@ class AddCounter:
 
 @dataclass(frozen=True, slots=True)
 class AddStaticCounter:
-    """Allocate or find a counter that exists as long as the driver."""
+    """Command to find or allocate a counter that exists until the driver closes."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_STATIC_COUNTER
 
@@ -82,7 +82,7 @@ class AddStaticCounter:
 
 @dataclass(frozen=True, slots=True)
 class RemoveCounter:
-    """Free a counter."""
+    """Command to free a counter."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_COUNTER
 
@@ -103,7 +103,7 @@ class RemoveCounter:
 
 @dataclass(frozen=True, slots=True)
 class _CounterReady:
-    """Response with a counter id."""
+    """A response that contains a counter id."""
 
     TYPE_ID: ClassVar[ResponseType]
 
@@ -121,9 +121,9 @@ class _CounterReady:
 
 @dataclass(frozen=True, slots=True)
 class CounterReady(_CounterReady):
-    """A counter was allocated.
+    """Response to a command that allocated a counter.
 
-    If the correlation id is the id of a client, the counter is the heartbeat of that client.
+    If the correlation id is a client id, the counter is that client's heartbeat counter.
     """
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.COUNTER_READY
@@ -131,14 +131,14 @@ class CounterReady(_CounterReady):
 
 @dataclass(frozen=True, slots=True)
 class StaticCounter(_CounterReady):
-    """The static counter of the command, allocated or found."""
+    """Response with the static counter that a command found or allocated."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.STATIC_COUNTER
 
 
 @dataclass(frozen=True, slots=True)
 class UnavailableCounter:
-    """A counter was freed."""
+    """Notification that a counter was freed."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.UNAVAILABLE_COUNTER
 

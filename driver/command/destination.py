@@ -1,11 +1,11 @@
-"""Commands that add destinations to a publication or subscription, or remove them.
+"""Commands that add or remove destinations of publications and subscriptions.
 
     add, remove     0 client id   8 correlation id   16 registration id (i64)
                     24 channel length   28 channel
     remove by id    0 client id   8 correlation id   16 registration id (i64)
                     24 registration id of the destination (i64)
 
-The registration id is that of the publication or subscription. The registration id of a destination
+`registration id` identifies the publication or subscription. The registration id of a destination
 is the correlation id of the command that added it.
 """
 
@@ -19,7 +19,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, text
 
 @dataclass(frozen=True, slots=True)
 class _DestinationCommand:
-    """Command with a registration id and a channel."""
+    """A command with a registration id and a destination channel."""
 
     TYPE_ID: ClassVar[CommandType]
 
@@ -45,35 +45,35 @@ class _DestinationCommand:
 
 @dataclass(frozen=True, slots=True)
 class AddDestination(_DestinationCommand):
-    """Add a destination to a publication."""
+    """Command to add a destination to a publication."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_DESTINATION
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveDestination(_DestinationCommand):
-    """Remove the destination with this channel from a publication."""
+    """Command to remove the destination with a given channel from a publication."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_DESTINATION
 
 
 @dataclass(frozen=True, slots=True)
 class AddReceiveDestination(_DestinationCommand):
-    """Add a destination to a subscription."""
+    """Command to add a destination to a subscription."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_RECEIVE_DESTINATION
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveReceiveDestination(_DestinationCommand):
-    """Remove the destination with this channel from a subscription."""
+    """Command to remove the destination with a given channel from a subscription."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_RECEIVE_DESTINATION
 
 
 @dataclass(frozen=True, slots=True)
 class RemoveDestinationById:
-    """Remove the destination with this registration id from a publication."""
+    """Command to remove the destination with a given registration id from a publication."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_DESTINATION_BY_ID
 

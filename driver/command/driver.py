@@ -1,4 +1,4 @@
-"""Command to the driver itself.
+"""Command that shuts down the driver.
 
     terminate    0 client id (i64)   8 correlation id (i64)   16 token length (i32)   20 token
 
@@ -15,7 +15,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, prefixed
 
 @dataclass(frozen=True, slots=True)
 class TerminateDriver:
-    """Shut down the driver if the token is valid; there is no response."""
+    """Command without a response that shuts down the driver if its token is valid."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.TERMINATE_DRIVER
 

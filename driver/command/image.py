@@ -1,4 +1,4 @@
-"""Messages about images: available, unavailable, reject.
+"""Messages about images: available, unavailable and reject.
 
     available      0 image correlation id   8 session id   12 stream id
                    16 subscription registration id (i64)   24 subscriber position counter id
@@ -9,7 +9,7 @@
     reject         0 client id   8 correlation id   16 image correlation id (i64)
                    24 position (i64)   32 reason length   36 reason
 
-The driver sends one message per subscription of an image.
+The driver sends one message for each subscription of an image.
 """
 
 import struct
@@ -20,12 +20,12 @@ from windtunnel.driver.command.command_type import CommandType, ResponseType
 from windtunnel.driver.command.payload import Payload, PayloadReader, padded, text
 
 _REJECT_LENGTH_MIN = 40
-"""The C driver drops a shorter command, even if the reason is short."""
+"""Minimum length of a reject command. The C driver drops shorter commands."""
 
 
 @dataclass(frozen=True, slots=True)
 class AvailableImage:
-    """An image of a subscription became available."""
+    """Notification that an image of a subscription is available."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.AVAILABLE_IMAGE
 
@@ -36,7 +36,7 @@ class AvailableImage:
     subscriber_position_id: int
     log_file_name: str
     source_identity: str
-    """`ip:port` of the publisher, or `aeron:ipc`."""
+    """The publisher's address as `ip:port`, or `aeron:ipc`."""
 
     def encode(self) -> bytes:
         head = struct.pack(
@@ -66,7 +66,7 @@ class AvailableImage:
 
 @dataclass(frozen=True, slots=True)
 class UnavailableImage:
-    """An image ended, timed out or was rejected."""
+    """Notification that an image ended, timed out or was rejected."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.UNAVAILABLE_IMAGE
 
@@ -92,7 +92,7 @@ class UnavailableImage:
 
 @dataclass(frozen=True, slots=True)
 class RejectImage:
-    """Reject an image and send the reason to its publisher."""
+    """Command to reject an image and send the reason to its publisher."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REJECT_IMAGE
 

@@ -1,9 +1,8 @@
-"""Fields of a message: fixed-size integers, and strings with a length prefix.
+"""Reads and writes message fields: fixed-size integers and strings with a length prefix.
 
-A reader holds the whole message and reads fields by offset, in any order. It raises
-MalformedCommand with the expected and the found value, and never reads past the end. Text is
-decoded as UTF-8 (Aeron uses ASCII); invalid bytes are replaced, so that printing the text cannot
-fail later.
+A reader has the whole message and reads fields by offset, in any order. It raises MalformedCommand
+with the expected and the found value, and never reads past the end. Strings are decoded as UTF-8
+(Aeron uses ASCII). Invalid bytes are replaced, because they could prevent printing.
 """
 
 import struct
@@ -16,7 +15,7 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.command.command_type import ErrorCode
 
 Payload: TypeAlias = "bytes | bytearray | memoryview | np.ndarray"
-"""Bytes of one message, without the record header."""
+"""The bytes of one message, without the record header."""
 
 FIELD_ALIGNMENT = 4
 
@@ -34,7 +33,7 @@ class UnknownCommand(MalformedCommand):
 
 
 class PayloadReader:
-    """Checked access to the fields of one message."""
+    """Reads the fields of one message and checks their lengths."""
 
     def __init__(self, name: str, payload: Payload, length_min: int) -> None:
         self.name = name
@@ -58,12 +57,12 @@ class PayloadReader:
         return self._field("<q", 8, at)
 
     def block(self, at: int, length: int) -> bytes:
-        """Return `length` bytes at `at`."""
+        """Return `length` bytes from the offset `at`."""
         self._require(at, length)
         return self._bytes[at : at + length]
 
     def prefixed(self, at: int, field: str) -> tuple[bytes, int]:
-        """Return (bytes with a 32-bit length prefix, offset of their end)."""
+        """Return the bytes after a 32-bit length prefix, and the offset of their end."""
         length = self.i32(at)
         start = at + 4
         if length < 0 or start + length > self.length:
@@ -74,18 +73,18 @@ class PayloadReader:
         return self._bytes[start : start + length], start + length
 
     def text(self, at: int, field: str) -> str:
-        """Return text with a 32-bit length prefix."""
+        """Return the string after a 32-bit length prefix."""
         return self.prefixed(at, field)[0].decode("utf-8", "replace")
 
     def file_name(self, at: int, field: str) -> str:
-        """Return text that is a valid file name: not empty and without zero bytes."""
+        """Return a file name, which must not be empty or contain zero bytes."""
         name = self.text(at, field)
         if not name or "\0" in name:
             raise MalformedCommand(f"{self.name}: expected a file name in {field}, found {name!r}")
         return name
 
     def text_after(self, end: int, field: str) -> str:
-        """Return text whose length field is at the first multiple of 4 from `end` on."""
+        """Return the string whose length prefix is at the first multiple of 4 not before `end`."""
         return self.text(int(align(end, FIELD_ALIGNMENT)), field)
 
     def _field(self, code: str, width: int, at: int) -> int:
@@ -101,15 +100,15 @@ class PayloadReader:
 
 
 def prefixed(content: bytes) -> bytes:
-    """Encode bytes with a 32-bit length prefix."""
+    """Prepend a 32-bit length prefix to bytes."""
     return struct.pack("<i", len(content)) + content
 
 
 def text(content: str) -> bytes:
-    """Encode text with a 32-bit length prefix."""
+    """Encode a string and prepend a 32-bit length prefix."""
     return prefixed(content.encode("utf-8", "replace"))
 
 
 def padded(content: bytes) -> bytes:
-    """Pad `content` to the next multiple of 4, where another field may begin."""
+    """Pad `content` with zeros to a multiple of 4 bytes, the alignment of the next field."""
     return content.ljust(int(align(len(content), FIELD_ALIGNMENT)), b"\0")

@@ -1,4 +1,4 @@
-"""Messages about publications: add, remove, ready, and the next available session id.
+"""Messages about publications: add, remove, ready and next available session id.
 
     add           0 client id   8 correlation id   16 stream id (i32)
                   20 channel length   24 channel
@@ -10,9 +10,9 @@
     get session   0 client id   8 correlation id   16 stream id (i32)
     session       0 correlation id   8 session id (i32)
 
-An existing concurrent publication is shared: `registration id` is that of the first command that
-added it, `correlation id` is that of this command, and a client removes the publication by the
-latter. Old clients send a remove without flags.
+An existing concurrent publication is shared: `registration id` identifies the first command that
+added it, and `correlation id` the command that this message responds to. A client uses its
+correlation id to remove the publication. Old clients send remove commands without flags.
 """
 
 import struct
@@ -29,7 +29,7 @@ _REMOVE_LENGTH_LEGACY = 24
 
 @dataclass(frozen=True, slots=True)
 class _AddPublication:
-    """Command with a channel and a stream id."""
+    """A command with a channel and a stream id."""
 
     TYPE_ID: ClassVar[CommandType]
 
@@ -55,21 +55,21 @@ class _AddPublication:
 
 @dataclass(frozen=True, slots=True)
 class AddPublication(_AddPublication):
-    """Add a concurrent publication, or share an existing one."""
+    """Command to add a concurrent publication, or to share an existing one."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_PUBLICATION
 
 
 @dataclass(frozen=True, slots=True)
 class AddExclusivePublication(_AddPublication):
-    """Add a publication with a single writer."""
+    """Command to add a publication with a single writer."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_EXCLUSIVE_PUBLICATION
 
 
 @dataclass(frozen=True, slots=True)
 class RemovePublication:
-    """Close a publication; `revoke` ends its images at once."""
+    """Command to close a publication, where `revoke` ends its images immediately."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_PUBLICATION
 
@@ -96,7 +96,7 @@ class RemovePublication:
 
 @dataclass(frozen=True, slots=True)
 class _PublicationReady:
-    """Log file and counters of a publication."""
+    """A response with the log file and the counters of a publication."""
 
     TYPE_ID: ClassVar[ResponseType]
 
@@ -106,9 +106,9 @@ class _PublicationReady:
     stream_id: int
     limit_counter_id: int
     channel_status_counter_id: int
-    """-1 for IPC."""
+    """Id of the channel status counter, or -1 for IPC."""
     log_file_name: str
-    """Absolute path in the file system of the driver."""
+    """Absolute path of the log buffer file in the driver's file system."""
 
     def encode(self) -> bytes:
         head = struct.pack(
@@ -138,21 +138,21 @@ class _PublicationReady:
 
 @dataclass(frozen=True, slots=True)
 class PublicationReady(_PublicationReady):
-    """A concurrent publication is ready."""
+    """Response with a concurrent publication that is ready for use."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_READY
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusivePublicationReady(_PublicationReady):
-    """An exclusive publication is ready."""
+    """Response with an exclusive publication that is ready for use."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.EXCLUSIVE_PUBLICATION_READY
 
 
 @dataclass(frozen=True, slots=True)
 class GetNextAvailableSessionId:
-    """Request a session id that no publication of a stream uses."""
+    """Command to request a session id that no publication of a stream uses."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.GET_NEXT_AVAILABLE_SESSION_ID
 
@@ -171,7 +171,7 @@ class GetNextAvailableSessionId:
 
 @dataclass(frozen=True, slots=True)
 class NextAvailableSessionId:
-    """The requested session id; the driver does not assign it again."""
+    """Response with the requested session id, which the driver does not assign again."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.NEXT_AVAILABLE_SESSION_ID
 

@@ -1,4 +1,4 @@
-"""Responses: success, error, and error of a publication.
+"""The responses for success, for an error and for a publication error.
 
     success              0 correlation id (i64)
     error                0 offending correlation id (i64)   8 error code (i32)
@@ -27,7 +27,7 @@ _WIDTH_OF = {ADDRESS_TYPE_IPV4: 4, ADDRESS_TYPE_IPV6: 16}
 
 @dataclass(frozen=True, slots=True)
 class OperationSuccess:
-    """A command that creates no resource has succeeded."""
+    """Response to a successful command that creates no resource."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.OPERATION_SUCCESS
 
@@ -43,14 +43,14 @@ class OperationSuccess:
 
 @dataclass(frozen=True, slots=True)
 class ErrorResponse:
-    """A command was refused, or a channel endpoint failed."""
+    """Response to a refused command, or notification of a failed channel endpoint."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.ERROR
 
     correlation_id: int
-    """Id of the command; for CHANNEL_ENDPOINT_ERROR the id of the channel's status counter."""
+    """Id of the command, or of the channel status counter if the code is CHANNEL_ENDPOINT_ERROR."""
     error_code: int
-    """An `ErrorCode`, or a number that only a newer driver sends."""
+    """An `ErrorCode`, or the number of an error code that only a newer driver defines."""
     message: str
 
     def encode(self) -> bytes:
@@ -68,19 +68,19 @@ class ErrorResponse:
 
 @dataclass(frozen=True, slots=True)
 class PublicationError:
-    """A receiver sent an error frame to a publication."""
+    """Notification that a publication received an error frame from a receiver."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_ERROR
 
     registration_id: int
     destination_registration_id: int
-    """-1 if the publication has no destinations."""
+    """Registration id of the destination, or -1 if the publication has no destinations."""
     session_id: int
     stream_id: int
     receiver_id: int
     group_tag: int
     source_address: str
-    """IPv4 or IPv6 address of the receiver, without brackets."""
+    """The receiver's IPv4 or IPv6 address, without brackets."""
     source_port: int
     error_code: int
     message: str

@@ -1,11 +1,11 @@
-"""Messages about subscriptions: add, remove, ready.
+"""Messages about subscriptions: add, remove and ready.
 
     add       0 client id   8 correlation id   16 registration correlation id (i64)
               24 stream id (i32)   28 channel length   32 channel
     remove    0 client id   8 correlation id   16 registration id (i64)
     ready     0 correlation id   8 channel status counter id (i32)
 
-Messages about images are in `image`.
+The module `image` has the messages about images.
 """
 
 import struct
@@ -18,7 +18,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, text
 
 @dataclass(frozen=True, slots=True)
 class AddSubscription:
-    """Subscribe to a stream; its images become available later."""
+    """Command to subscribe to a stream, whose images become available later."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_SUBSCRIPTION
 
@@ -27,7 +27,7 @@ class AddSubscription:
     stream_id: int
     channel: str
     registration_correlation_id: int = NULL_ID
-    """Not used by any client; sent as -1."""
+    """A field that no client uses. Clients send -1."""
 
     def encode(self) -> bytes:
         ids = (self.client_id, self.correlation_id, self.registration_correlation_id)
@@ -47,7 +47,7 @@ class AddSubscription:
 
 @dataclass(frozen=True, slots=True)
 class RemoveSubscription:
-    """Close a subscription; the driver sends no message for its images."""
+    """Command to close a subscription. The driver sends no messages about its images."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_SUBSCRIPTION
 
@@ -68,13 +68,13 @@ class RemoveSubscription:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionReady:
-    """A subscription is ready."""
+    """Response with the channel status counter of a new subscription."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.SUBSCRIPTION_READY
 
     correlation_id: int
     channel_status_counter_id: int
-    """-1 for IPC and spies."""
+    """Id of the channel status counter, or -1 for IPC and spies."""
 
     def encode(self) -> bytes:
         return struct.pack("<qi", self.correlation_id, self.channel_status_counter_id)

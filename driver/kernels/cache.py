@@ -1,10 +1,11 @@
-"""Cache of compiled kernels: one directory per module and content, outside the source tree.
+"""The cache of compiled kernels, with one directory per version of a module, outside the source
+tree.
 
     <root>/<module>-<digest of sources, numba, Python, flags>/<function>.nbi, .nbc
 
-A changed kernel is never loaded from the cache, and an unchanged one is never compiled twice, not
-even in a checkout at another path. numba's own cache uses the path of the source file as its key
-and misses a change in a callee that another file defines.
+A changed kernel is never loaded from the cache, and an unchanged kernel is never compiled twice,
+not even in a checkout at another path. numba's own cache uses the path of the source file as its
+key and misses a change in a callee that another file defines.
 
 Compiled kernels are code. A cache directory that other users can write to is an error.
 
@@ -34,7 +35,9 @@ from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLoca
 from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, Sources
 
 LOCK_FILE = "lock"
-"""Lock file in each directory of compiled kernels; locked while a process saves to it."""
+"""The lock file in each directory of compiled kernels. A process locks it while it saves to the
+directory.
+"""
 MODE = 0o700
 _OTHERS_MAY_WRITE = stat.S_IWGRP | stat.S_IWOTH
 _UNREADABLE = (
@@ -47,7 +50,7 @@ _UNREADABLE = (
     TypeError,
     ValueError,
 )
-"""Exceptions of unpickling damaged data. Source: Python's pickle."""
+"""Exceptions that unpickling raises for damaged data. Source: Python's pickle."""
 
 
 class KernelCacheError(OSError):
@@ -55,7 +58,7 @@ class KernelCacheError(OSError):
 
 
 def cache_root() -> Path:
-    """Return the directory below which all compiled kernels are stored."""
+    """Return the root directory of the cache of compiled kernels."""
     chosen = os.environ.get(CACHE_VARIABLE)
     if chosen:
         return Path(chosen)
@@ -65,10 +68,10 @@ def cache_root() -> Path:
 
 @cache
 def require_trusted(directory: Path) -> None:
-    """Raise KernelCacheError if other users could have put code into a directory.
+    """Raise KernelCacheError if other users could have written code to a directory.
 
     The directory must belong to this user or to root, and no other user may be able to write to it.
-    A directory that does not exist is trusted: it will be created with mode 0700.
+    A directory that does not exist is trusted because it will be created with mode 0700.
     """
     try:
         found = directory.stat()
@@ -77,22 +80,25 @@ def require_trusted(directory: Path) -> None:
     if found.st_uid in (os.geteuid(), 0) and not found.st_mode & _OTHERS_MAY_WRITE:
         return
     raise KernelCacheError(
-        f"kernel cache {directory}: expected a directory of user {os.geteuid()} that no other "
-        f"user can write to, found owner {found.st_uid} and mode "
-        f"{stat.S_IMODE(found.st_mode):04o}; delete it, or name another one with {CACHE_VARIABLE}"
+        f"kernel cache {directory}: expected a directory that belongs to user {os.geteuid()} and "
+        f"that no other user can write to, found owner {found.st_uid} and mode "
+        f"{stat.S_IMODE(found.st_mode):04o}; delete it, or set another directory in "
+        f"{CACHE_VARIABLE}"
     )
 
 
 @cache
 def sources() -> Sources:
-    """Return the digests of the modules; summaries of parsed modules are stored at exit."""
+    """Return the source digests of all modules. Their summaries are saved when the
+    process exits.
+    """
     found = Sources(store=cache_root() / FILE_NAME)
     atexit.register(found.save)
     return found
 
 
 def directory_name(file: Path, module: str, known: Sources | None = None) -> str:
-    """Return the name of the directory for the compiled kernels of a module."""
+    """Return the name of the cache directory for a module's compiled kernels."""
     bounds_checked = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
     # Machine code calls Python's C API, which is stable within a minor version.
     setting = (sys.version_info[:2], numba.__version__, llvmlite.__version__, bounds_checked)
@@ -102,10 +108,10 @@ def directory_name(file: Path, module: str, known: Sources | None = None) -> str
 
 
 def copy_to(target: Path) -> int:
-    """Copy this installation's compiled kernels, as far as they exist, to another cache.
+    """Copy the compiled kernels of this installation to another cache directory.
 
-    Kernels of modules that have changed since are not copied. What the target has is left as it is.
-    Returns the number of directories copied. Raises OSError.
+    Kernels of modules that have changed since compilation are not copied. Existing directories in
+    the target are not replaced. Returns the number of directories copied. Raises OSError.
     """
     require_trusted(cache_root())
     count = 0
@@ -122,7 +128,7 @@ def copy_to(target: Path) -> int:
 
 
 class _Locator(_CacheLocator):
-    """Locates the cache directory for numba; its content never becomes stale."""
+    """Locates the cache directory of a kernel for numba. Cached kernels never become stale."""
 
     _seen: ClassVar[Counter[tuple[str, str]]] = Counter()
 
@@ -131,7 +137,7 @@ class _Locator(_CacheLocator):
         name = directory_name(file, function.__module__)
         self._py_file = str(file)
         self._path = cache_root() / name
-        # Functions of the same name in one module are distinguished by their order.
+        # Kernels of the same name in one module are distinguished by their order.
         key = (name, function.__qualname__)
         self._ordinal = self._seen[key]
         self._seen[key] += 1
@@ -159,7 +165,7 @@ class _Impl(CompileResultCacheImpl):
 
 
 class KernelCache(FunctionCache):
-    """Cache of one kernel, for all its signatures."""
+    """The on-disk cache of one kernel, for all its signatures."""
 
     _impl_class = _Impl
 
@@ -194,11 +200,11 @@ def recompile_damaged(file: Any) -> None:
 
 
 def save_one_at_a_time(file: Any) -> None:
-    """Serialize processes that save signatures of one kernel at the same time.
+    """Serialize processes that save signatures of the same kernel.
 
-    numba reads the index, adds an entry and writes the index back. Without a lock one of two new
-    entries would be lost, and the other one could refer to the wrong file. Source: numba,
-    `IndexDataCacheFile`.
+    numba reads the index, adds an entry and writes the index back. Without a lock, two processes
+    could lose one of two new entries, and the remaining entry could refer to the wrong file.
+    Source: numba, `IndexDataCacheFile`.
     """
     save, directory = file.save, Path(file._cache_path)
 

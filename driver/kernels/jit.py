@@ -1,8 +1,8 @@
-"""Decorators that compile kernels, the only place with options of numba.
+"""Decorators that compile kernels with the project's numba options.
 
 A kernel is a function of numbers, arrays and named tuples of arrays. It uses no objects, no clock
-and no randomness, and allocates nothing on a hot path. It is compiled without the GIL when it is
-first called with new types, and then stored in the cache on disk.
+and no randomness, and allocates nothing on a hot path. It is compiled when it is first called with
+new types, and then stored in the cache on disk. It runs without the GIL.
 """
 
 import os
@@ -18,16 +18,17 @@ from windtunnel.driver.kernels.sources import SOURCE_ROOT
 _SETTINGS: Any = numba.config
 
 JIT_DISABLED = bool(_SETTINGS.DISABLE_JIT)
-"""True under `NUMBA_DISABLE_JIT=1`, where kernels run as plain Python."""
+"""True if `NUMBA_DISABLE_JIT=1` is set. Kernels then run as plain Python."""
 
 BOUNDS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
-"""True under `NUMBA_BOUNDSCHECK=1`; `atomics` then asserts each access, as numba does not."""
+"""True if `NUMBA_BOUNDSCHECK=1` is set. `atomics` then asserts each access, which numba does not.
+"""
 
 _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])
 
 
 def kernel(function: _FUNCTION) -> _FUNCTION:
-    """Compile a function without numba's runtime: it counts no references and cannot allocate.
+    """Compile a function without reference counting. The function cannot allocate memory.
 
     The arguments must outlive the call. Counting references would cost a locked instruction per
     call for each array of an agent's state.
@@ -53,7 +54,7 @@ def _compiled(function: _FUNCTION, options: dict[str, bool]) -> _FUNCTION:
 
 
 def compile_for(function: Callable[..., object], arguments: Sequence[object]) -> None:
-    """Load a kernel for the types of these arguments from the cache, or compile it."""
+    """Load the compiled kernel for these argument types from the cache, or compile it."""
     if not JIT_DISABLED:
         compiled: Any = function
         compiled.compile(tuple(numba.typeof(each) for each in arguments))

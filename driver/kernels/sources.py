@@ -1,4 +1,4 @@
-"""Digests of source code: two modules with equal digests compile to the same machine code.
+"""Digests of source code. Two modules with equal digests compile to the same machine code.
 
 numba compiles a kernel together with the kernels that it calls, which may be defined in other
 modules. The digest of a module therefore covers the module and everything that it imports from
@@ -24,25 +24,27 @@ from pathlib import Path
 
 PACKAGE = "windtunnel"
 CACHE_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
-"""Names the cache directory; here, because importing numba takes long and `cache` does."""
+"""The name of the environment variable for the cache directory. It is defined here because `cache`
+imports numba, which takes long.
+"""
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
-"""Directory that contains `driver/` and `harness/`: a checkout, or `windtunnel/` as installed."""
+"""The directory that contains `driver/` and `harness/`: a checkout or the installed package."""
 
 FILE_NAME = f"summaries-{sys.version_info[0]}.{sys.version_info[1]}.json"
 
 
 @dataclass(frozen=True)
 class Summary:
-    """Digest and imports of one source file."""
+    """The digest and the imports of one source file."""
 
     digest: str
-    "sha256 of the syntax tree without docstrings, in hex."
+    """The sha256 of the syntax tree without docstrings, in hex."""
     imports: tuple[str, ...]
-    "Full names of imported modules and of names imported from modules."
+    """The full names of imported modules and of names imported from modules."""
 
 
 def summarize(source: bytes) -> Summary:
-    """Parse a module and summarize it. Raises SyntaxError."""
+    """Parse a module and return its digest and imports. Raises SyntaxError."""
     tree = ast.parse(source)
     imports = sorted(set(_imported_names(tree)))
     for node in ast.walk(tree):
@@ -74,7 +76,7 @@ def _imported_names(tree: ast.AST) -> Iterator[str]:
 
 @dataclass
 class Sources:
-    """Digests of the modules below one source root."""
+    """Digests of the modules below one source directory."""
 
     root: Path = SOURCE_ROOT
     store: Path | None = None
@@ -86,7 +88,7 @@ class Sources:
     _is_changed: bool = False
 
     def digest(self, file: Path) -> str:
-        """Return the digest of a source file and of all that it imports, 64 hex digits."""
+        """Return the digest of a source file and all files that it imports, as 64 hex digits."""
         if file not in self._digests:
             combined = hashlib.sha256()
             for path in self.closure(file):
@@ -96,8 +98,8 @@ class Sources:
         return self._digests[file]
 
     def closure(self, file: Path) -> list[Path]:
-        """Return a file and all files below the source root that it imports, directly or not,
-        sorted.
+        """Return a sorted list of a file and all source files that it imports, directly or
+        indirectly.
         """
         seen = {file}
         pending = [file]
@@ -115,7 +117,7 @@ class Sources:
         return self._imported[file]
 
     def file_of(self, module: str) -> Path | None:
-        """Return the source file of a module below the source root, or None."""
+        """Return the path of a module's source file, or None if it is not below the source root."""
         parts = module.split(".")
         base = self.root.joinpath(*(parts[1:] if parts[0] == PACKAGE else parts))
         for candidate in (base.with_suffix(".py"), base / "__init__.py"):
@@ -124,7 +126,7 @@ class Sources:
         return None
 
     def files(self) -> list[Path]:
-        """All source files of the packages below the source root that may define kernels."""
+        """Return all source files of the packages that may define kernels."""
         return sorted(
             path
             for folder in ("driver", "harness", "reports")
@@ -132,7 +134,7 @@ class Sources:
         )
 
     def module_of(self, file: Path) -> str:
-        """The full name of the module in a source file below the source root."""
+        """Return the full module name of a source file below the source root."""
         parts = file.relative_to(self.root).with_suffix("").parts
         return ".".join((PACKAGE, *(parts[:-1] if parts[-1] == "__init__" else parts)))
 
@@ -157,13 +159,13 @@ class Sources:
         return self._stored
 
     def save(self) -> None:
-        """Store new summaries. If two processes save at once, those of one may be lost."""
+        """Store new summaries. If two processes save at once, the summaries of one may be lost."""
         if not self._is_changed or self.store is None:
             return
         self._is_changed = False
         document = {key: (each.digest, each.imports) for key, each in self._load().items()}
         fresh = self.store.with_name(f"{self.store.name}.{secrets.token_hex(8)}")
-        # What cannot be stored is parsed again by the next process.
+        # Summaries that cannot be stored are computed again by the next process.
         with contextlib.suppress(OSError):
             self.store.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
             fresh.write_text(json.dumps(document), encoding="utf-8")

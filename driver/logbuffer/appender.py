@@ -1,12 +1,12 @@
-"""Writing by publications: offer, vectored offer, claim, padding, blocks and batches.
+"""Writes messages to a publication's log: offers, claims, padding, blocks and batches.
 
 A message longer than one frame becomes several frames in one term, BEGIN on the first and END on
 the last. Each frame is claimed by a negative length, filled, and committed by its positive length.
 
 Every offer returns the position after the message, or a code of `publication_result`. `limit` is
-the publisher limit that the caller has just read. The state of an exclusive publication belongs to
-one thread. That of a concurrent publication is only read, except that `claim` stores the last claim
-in it.
+the publication limit that the caller has just read. The state of an exclusive publication belongs
+to one thread. That of a concurrent publication is only read, except that `claim` stores the last
+claim in it.
 Source: driver-protocol 2.6.
 """
 
@@ -32,7 +32,7 @@ APPENDER = np.dtype(
     (
         np.record,
         [
-            ("log_address", "i8"),  # of the whole file's mapping; its owner outlives this record
+            ("log_address", "i8"),  # start of the mapped file, which must outlive this record
             ("log_length", "i8"),
             ("meta_at", "i8"),  # offset of the metadata in the log
             ("term_length", "i8"),
@@ -40,7 +40,7 @@ APPENDER = np.dtype(
             ("initial_term_id", "i8"),
             ("session_id", "i8"),
             ("stream_id", "i8"),
-            ("max_payload_length", "i8"),  # of one frame
+            ("max_payload_length", "i8"),  # largest payload of one frame
             ("max_message_length", "i8"),
             ("is_exclusive", "i8"),
             # The position of an exclusive publication; unused in a concurrent one.
@@ -48,8 +48,7 @@ APPENDER = np.dtype(
             ("active_index", "i8"),
             ("term_id", "i8"),
             ("term_offset", "i8"),
-            # The last claim made through this record: where its frame begins in the log, and the
-            # frame's length.
+            # The offset in the log and the length of the frame last claimed through this record.
             ("claim_at", "i8"),
             ("claim_length", "i8"),
         ],
@@ -61,7 +60,7 @@ APPENDER = np.dtype(
 def write_frame(
     log, at, meta_at, term_id, term_offset, flags, source, source_at, length, reserved_value
 ):
-    """Write and commit one frame in claimed space."""
+    """Write and commit one frame in space that is already claimed."""
     frame_length = length + frame.HEADER_LENGTH
     frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
     copy(log, at + data.PAYLOAD, source, source_at, length)
@@ -72,7 +71,7 @@ def write_frame(
 
 @kernel
 def fragment_flags(offset, payload, length):
-    """Return the flags of the fragment with `payload` bytes from `offset` of a message."""
+    """Return the BEGIN and END flags of the `payload` bytes at `offset` in a message."""
     flags = types.BEGIN if offset == 0 else 0
     return flags | (types.END if offset + payload == length else 0)
 
@@ -120,7 +119,7 @@ def offer(appender, log, limit, source, source_at, length, reserved_value):
 
 @kernel
 def total_length(source, ranges):
-    """Return the sum of the lengths of `ranges`, or -1 if one exceeds the source."""
+    """Return the total length of `ranges`, or -1 if a range lies outside `source`."""
     total = 0
     for i in range(ranges.shape[0]):
         at, length = ranges[i, 0], ranges[i, 1]
@@ -132,9 +131,9 @@ def total_length(source, ranges):
 
 @kernel
 def gather(log, at, source, ranges, index, consumed, length):
-    """Copy the next `length` bytes of the ranges, from `consumed` bytes into range `index` on.
+    """Copy `length` bytes from the ranges, starting `consumed` bytes into range `index`.
 
-    Returns: (index, consumed) after the copied bytes
+    Returns: (index, consumed) of the byte after the last one copied
     """
     while length > 0:
         left = ranges[index, 1] - consumed
@@ -151,7 +150,7 @@ def gather(log, at, source, ranges, index, consumed, length):
 
 @kernel
 def offer_vectored(appender, log, limit, source, ranges, reserved_value):
-    """Write one message from several ranges of `source`.
+    """Write one message whose parts are several ranges of `source`.
 
     Shapes:  ranges int64[n, 2], each row (offset, length)
     Returns: the position after the message, or a code
@@ -182,9 +181,10 @@ def offer_vectored(appender, log, limit, source, ranges, reserved_value):
 
 @kernel
 def offer_batch(appender, log, values, limit_at, source, source_at, lengths, first, count):
-    """Write contiguous messages at `source_at`, from message `first` on, until an offer fails.
+    """Offer up to `count` messages, stored back to back in `source`, until an offer fails.
 
-    Shapes:  values uint8[n] with the publisher limit at byte `limit_at`; lengths int64[m]
+    Message `first` begins at `source_at`.
+    Shapes:  values uint8[n] with the publication limit at byte `limit_at`; lengths int64[m]
     Memory:  the limit is read again, with acquire, for every message
     Returns: (number of messages written, result of the last offer)
     """
@@ -200,7 +200,7 @@ def offer_batch(appender, log, values, limit_at, source, source_at, lengths, fir
 
 @kernel
 def claim(appender, log, limit, length):
-    """Claim one frame; the caller writes the payload in place, at `claim_at` + 32 of the record.
+    """Claim one frame, whose payload the caller writes in place at the appender's `claim_at` + 32.
 
     Subscribers cannot read past the claim until `commit` or `abort`. Threads that share an appender
     must not claim concurrently.
@@ -222,7 +222,7 @@ def claim(appender, log, limit, length):
 
 @kernel
 def commit(log, claim_at):
-    """Publish a claimed frame. Returns False if the driver has unblocked it."""
+    """Publish a claimed frame. Returns False if the driver has already unblocked it."""
     frame_length = get_i32_acquire(log, claim_at)
     if frame_length >= 0:
         return False
@@ -232,7 +232,7 @@ def commit(log, claim_at):
 
 @kernel
 def abort(log, claim_at):
-    """Turn a claimed frame into padding. Returns False if the driver has unblocked it."""
+    """Turn a claimed frame into padding. Returns False if the driver has already unblocked it."""
     frame_length = get_i32_acquire(log, claim_at)
     if frame_length >= 0:
         return False
@@ -243,7 +243,7 @@ def abort(log, claim_at):
 
 @kernel
 def append_padding(appender, log, limit, length):
-    """Write one padding frame with `length` bytes of payload; exclusive publications only."""
+    """Write one padding frame with `length` bytes of payload to an exclusive publication."""
     state = appender[0]
     if state.is_exclusive == 0 or length < 0 or length > state.max_message_length:
         return result.ERROR
@@ -258,7 +258,7 @@ def append_padding(appender, log, limit, length):
 
 @kernel
 def is_block(appender, source, source_at, length):
-    """Return whether the bytes are whole frames for the current position of this publication."""
+    """Return whether the bytes are whole frames that continue the publication at its position."""
     state = appender[0]
     if length < frame.HEADER_LENGTH or source_at < 0 or source_at + length > source.size:
         return False
@@ -275,10 +275,11 @@ def is_block(appender, source, source_at, length):
 
 @kernel
 def offer_block(appender, log, limit, source, source_at, length):
-    """Write frames that were built for the current position; exclusive publications only.
+    """Write prebuilt frames at the current position of an exclusive publication.
 
     Memory:  the first eight bytes are released last, so the block becomes readable at once
-    Returns: the position after the block, or a code; ERROR if the frames do not belong here
+    Returns: the position after the block, or a code; ERROR if the frames are for another stream or
+             position
     """
     state = appender[0]
     if state.is_exclusive == 0:
@@ -303,7 +304,7 @@ def offer_block(appender, log, limit, source, source_at, length):
 
 
 def attach(log: np.ndarray, meta_at: int) -> np.ndarray:
-    """Create the state of a publication for a checked log; the mapping must outlive it."""
+    """Create the APPENDER record of a log that passed `check_log`. The mapping must outlive it."""
     appender = np.zeros(1, APPENDER)
     state = appender[0]
     state.log_address, state.log_length, state.meta_at = address_of(log), log.size, meta_at

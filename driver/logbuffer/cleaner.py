@@ -1,4 +1,4 @@
-"""Zeroes consumed parts of a term, so that it can be written again.
+"""Zeroes consumed parts of a term, which makes them writable again.
 
 Source: driver-protocol 2.7.
 """
@@ -11,10 +11,10 @@ _FIRST_WORD = 8
 
 @kernel
 def clean(log, base, offset, length):
-    """Zero `length` bytes, at least 8, from the beginning of a frame.
+    """Zero `length` bytes, at least 8, from the start of a frame.
 
-    Memory: the first eight bytes are released last, so a reader of an empty slot sees zeros after
-    it
+    Memory: the first eight bytes are released last, so a reader that finds the slot empty also
+            finds zeros after it
     """
     at = base + offset
     zero(log, at + _FIRST_WORD, length - _FIRST_WORD)

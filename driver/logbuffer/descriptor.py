@@ -1,4 +1,4 @@
-"""Metadata of a log: the last 4096 bytes of its file.
+"""Log metadata: the last 4096 bytes of a log file.
 
     0       8       16      24    28        128      136       140        144     256
     +-------+-------+-------+-----+---------+--------+---------+----------+-------+----
@@ -8,8 +8,8 @@
 
 A raw tail has the term id in its upper and the offset in its lower 32 bits; the offset of a shared
 tail may exceed the term. The three tails always have term ids n, n - 2, n - 1, starting at the
-active one. Publishers advance tails and count; the driver writes the other fields. Fields from 256
-on are written before the file name is sent to clients, except for the revoked flag.
+active one. Publishers advance the tails and the term count; the driver writes the other fields.
+Fields from 256 on are written before the file name is sent to clients, except for the revoked flag.
 Source: driver-protocol 2.1, 2.2, 2.5.
 """
 
@@ -89,13 +89,13 @@ BAD_TYPE = -6
 
 @kernel
 def log_length(term_length, page_size):
-    """Return the length of the file."""
+    """Return the length of a log file, rounded up to whole pages."""
     return align(position.PARTITION_COUNT * term_length + METADATA_LENGTH, page_size)
 
 
 @kernel
 def meta_at(log_length):
-    """Return the offset of the metadata, at the end because pages may leave slack before it."""
+    """Return the offset of the metadata, which is always at the end of the file."""
     return log_length - METADATA_LENGTH
 
 
@@ -111,7 +111,7 @@ def tail_term_id(raw_tail):
 
 @kernel
 def tail_offset(raw_tail, term_length):
-    """Return the offset of a raw tail, limited to the term length."""
+    """Return the term offset in a raw tail, limited to the term length."""
     return min(raw_tail & 0xFFFFFFFF, term_length)
 
 
@@ -167,7 +167,7 @@ def is_publication_revoked(log, meta_at):
 
 @kernel
 def put_is_publication_revoked_release(log, meta_at):
-    """Set the revoked flag, which is never reset."""
+    """Set the revoked flag, which is never cleared."""
     put_u8_release(log, meta_at + IS_PUBLICATION_REVOKED, 1)
 
 
@@ -218,7 +218,7 @@ def log_type(log, meta_at):
 
 @kernel
 def check_log(log, meta_at):
-    """Check whether a mapped file is a valid log, before any of its values is used.
+    """Check that a mapped file is a valid log before any of its values is used.
 
     Shapes:  log uint8[n], the whole file
     Returns: OK, or the first of BAD_FILE_LENGTH, BAD_TERM_LENGTH, BAD_PAGE_SIZE, BAD_HEADER_LENGTH,
@@ -247,7 +247,7 @@ def check_log(log, meta_at):
 
 @kernel
 def initialise_tails(log, meta_at, initial_term_id, term_id, term_offset):
-    """Set the three tails and the count for a publication that starts at this position."""
+    """Set the tails and the term count for a publication that starts at this term id and offset."""
     count = wrap_i32(term_id - initial_term_id)
     active = position.index_of_count(count)
     put_i64(log, meta_at + TERM_TAILS + 8 * active, pack_tail(term_id, term_offset))
@@ -260,16 +260,17 @@ def initialise_tails(log, meta_at, initial_term_id, term_id, term_offset):
 
 @kernel
 def producer_position(log, meta_at):
-    """Return the position up to which publishers have claimed, within the active term."""
+    """Return the position up to which publishers have claimed space, limited to the active term."""
     return claimed_position(log, meta_at, term_length(log, meta_at), initial_term_id(log, meta_at))
 
 
 @kernel
 def claimed_position(log, meta_at, term_length, initial_term_id):
-    """Return the producer position, from a term length and an initial term id of the driver.
+    """Return the producer position, using the driver's values of term length and initial term id.
 
-    Clients may overwrite those in the log. Tails and count are theirs: an offset beyond the term is
-    its end, a term before the initial one the start of the stream.
+    Clients may have overwritten both in the log. They also write the tails and the term count: an
+    offset beyond the term counts as its end, and a term before the initial one as the start of the
+    stream.
     """
     count = active_term_count_acquire(log, meta_at)
     raw_tail = raw_tail_acquire(log, meta_at, position.index_of_count(count))
@@ -280,16 +281,17 @@ def claimed_position(log, meta_at, term_length, initial_term_id):
 
 @kernel
 def rotate(log, meta_at, count, term_id):
-    """Make the next term the active one; any of several racing publishers may succeed.
+    """Activate the next term; several publishers may try this at once.
 
     Memory:  compare-and-set on the next tail, then on the count
-    Returns: whether this call changed the count
+    Returns: whether this call changed the term count
     """
     next_term_id = wrap_i32(term_id + 1)
     next_count = wrap_i32(count + 1)
     index = position.index_of_count(next_count)
     expected = wrap_i32(next_term_id - position.PARTITION_COUNT)
-    # The CAS fails only if another publisher has changed the tail, so some publisher progresses.
+    # The CAS fails only if another publisher has changed the tail, so some publisher makes
+    # progress.
     while True:
         raw_tail = raw_tail_acquire(log, meta_at, index)
         if tail_term_id(raw_tail) != expected:
@@ -301,7 +303,7 @@ def rotate(log, meta_at, count, term_id):
 
 @kernel
 def rotate_exclusive(log, meta_at, count, term_id):
-    """Make the next term the active one for the only publisher."""
+    """Activate the next term of an exclusive publication."""
     next_count = wrap_i32(count + 1)
     index = position.index_of_count(next_count)
     put_i64(log, meta_at + TERM_TAILS + 8 * index, pack_tail(wrap_i32(term_id + 1), 0))

@@ -1,4 +1,4 @@
-"""Frames in a term: alignment, the committed-length rule, headers from the log's template.
+"""Frames in a term: their alignment, their states and their headers.
 
 The first four bytes of a slot are its state:
 
@@ -6,7 +6,7 @@ The first four bytes of a slot are its state:
     negative   claimed: a writer is filling this many bytes
     positive   committed: the frame is readable and never changes again
 
-Field offsets are those of `driver.wire.data`; a term holds the same bytes that are sent.
+Field offsets are those of `driver.wire.data`, because a term holds the bytes that are sent.
 Source: driver-protocol 2.3, 2.6.
 """
 
@@ -31,24 +31,24 @@ HEADER_LENGTH = data.HEADER_LENGTH
 assert HEADER_LENGTH % FRAME_ALIGNMENT == 0
 
 DEFAULT_HEADER = 320
-"""Offset in the metadata of the header template of this log."""
+"""Offset of the log's header template in the metadata."""
 
 
 @kernel
 def aligned(frame_length):
-    """Return the bytes that a frame occupies in its term."""
+    """Return the number of bytes that a frame occupies in its term, including alignment."""
     return align(frame_length, FRAME_ALIGNMENT)
 
 
 @kernel
 def frame_length_acquire(log, at):
-    """Return the state of a slot; earlier stores of its writer become visible."""
+    """Return the length in a slot (negative: claimed, 0: empty), with acquire semantics."""
     return get_i32_acquire(log, at)
 
 
 @kernel
 def publish(log, at, frame_length):
-    """Commit a frame: earlier stores become visible to a reader of this length."""
+    """Commit a frame by storing its positive length with release semantics."""
     put_i32_release(log, at, frame_length)
 
 
@@ -74,7 +74,7 @@ def set_flags(log, at, flag_bits):
 
 @kernel
 def first_word(frame_length, upper):
-    """Return the first eight bytes of a header as an integer; `upper` is bytes 4 to 8."""
+    """Combine a frame length and bytes 4 to 8 (`upper`) into the first eight bytes of a header."""
     return (frame_length & 0xFFFFFFFF) | (upper << 32)
 
 
@@ -82,8 +82,8 @@ def first_word(frame_length, upper):
 def write_header(log, at, meta_at, frame_length, term_id, term_offset):
     """Claim `frame_length` bytes at `at` and fill the header from the log's template.
 
-    Memory: the negative length is stored first, so an unblocker knows the length of the claim. The
-            reserved value is not changed; `publish` makes the frame readable.
+    Memory: the negative length is stored first, so an unblocker can read the length of the claim.
+            The reserved value is not changed; `publish` makes the frame readable.
     """
     template = meta_at + DEFAULT_HEADER
     put_i64_release(log, at, first_word(-frame_length, get_i32(log, template + header.VERSION)))
@@ -93,7 +93,7 @@ def write_header(log, at, meta_at, frame_length, term_id, term_offset):
 
 @kernel
 def fill_header(log, at, meta_at, term_id, term_offset):
-    """Fill bytes 8 to 24 from the template of the log and the position of the frame."""
+    """Fill header bytes 8 to 24 from the log's template, the term id and the term offset."""
     template = meta_at + DEFAULT_HEADER
     put_i32(log, at + data.TERM_OFFSET, term_offset)
     put_i32(log, at + data.SESSION_ID, get_i32(log, template + data.SESSION_ID))
@@ -103,7 +103,7 @@ def fill_header(log, at, meta_at, term_id, term_offset):
 
 @kernel
 def write_padding(log, at, meta_at, frame_length, term_id, term_offset):
-    """Write and commit a padding frame; only the header of its `frame_length` bytes is written."""
+    """Write and commit a padding frame of `frame_length` bytes; only its header is written."""
     write_header(log, at, meta_at, frame_length, term_id, term_offset)
     set_type(log, at, types.PAD)
     publish(log, at, frame_length)
@@ -111,9 +111,10 @@ def write_padding(log, at, meta_at, frame_length, term_id, term_offset):
 
 @kernel
 def overwrite_with_padding(log, at, meta_at, frame_length, term_id, term_offset):
-    """Commit padding over a slot that no writer will complete, whatever it contains.
+    """Write a committed padding frame over a slot, whatever the slot contains.
 
-    Unlike `write_padding` it stores no claim first: the slot becomes readable in one step.
+    No writer may complete the slot afterwards. Unlike `write_padding`, this stores no claim first:
+    the slot becomes readable in one step.
     """
     put_i32(log, at + header.VERSION, get_i32(log, meta_at + DEFAULT_HEADER + header.VERSION))
     set_type(log, at, types.PAD)

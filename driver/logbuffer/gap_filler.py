@@ -1,7 +1,8 @@
-"""Fills a gap with padding, for streams without retransmission.
+"""Fills a gap in an image with padding, for streams without retransmission.
 
-A late frame for the beginning of the gap finds the padding and is dropped. A late frame for its
-middle is stored in the empty slots, but never read, because the padding frame covers them.
+A late frame for the beginning of the gap finds the padding and is dropped. A late frame for the
+middle of the gap is stored in the empty slots, but never read, because the padding frame covers
+them.
 Source: driver-protocol 2.11.
 """
 
@@ -12,7 +13,7 @@ from windtunnel.driver.logbuffer import frame
 
 @kernel
 def try_fill(log, base, meta_at, term_id, offset, length):
-    """Pad `length` bytes from `offset` if all slots are empty. Returns whether it did."""
+    """Pad `length` bytes at `offset` if all their slots are empty. Returns whether it did."""
     for at in range(offset + length - frame.FRAME_ALIGNMENT, offset - 1, -frame.FRAME_ALIGNMENT):
         if get_i32_acquire(log, base + at) != 0:
             return False

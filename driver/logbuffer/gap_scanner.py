@@ -9,9 +9,10 @@ from windtunnel.driver.logbuffer import frame
 
 @kernel
 def scan(log, base, offset, limit):
-    """Skip the committed frames from `offset`, then measure the gap before `limit`.
+    """Find the first gap between `offset` and `limit` in a term.
 
-    The gap ends at the next slot that is not empty, or at `limit`, the highest known offset.
+    The gap begins after the frames committed from `offset` on. It ends at the next slot that is not
+    empty, or at `limit`, the highest known offset.
     Returns: (offset of the gap, length of the gap); a length of 0 means that there is no gap
     """
     while offset < limit:

@@ -1,4 +1,4 @@
-"""File of a log, created by a driver for a publication or an image, and mapped by clients.
+"""A log file, which the driver creates for a publication or an image and clients map.
 
 A mapped file is validated before use. A LogBuffer must stay open while a kernel uses its address.
 Source: driver-protocol 2.1.
@@ -17,17 +17,17 @@ from windtunnel.driver.logbuffer import descriptor, position
 from windtunnel.driver.logbuffer.parameters import LogParameters, initialise
 
 _FAULTS = {
-    descriptor.BAD_FILE_LENGTH: "its length does not fit its term length and page size",
+    descriptor.BAD_FILE_LENGTH: "its length does not match its term length and page size",
     descriptor.BAD_TERM_LENGTH: "its term length is not a power of two between 64 KiB and 1 GiB",
     descriptor.BAD_PAGE_SIZE: "its page size is not a power of two between 4 KiB and 1 GiB",
     descriptor.BAD_HEADER_LENGTH: "its frame header is not 32 bytes long",
-    descriptor.BAD_MTU_LENGTH: "its MTU is not a multiple of 32 above 32 and up to 65504",
+    descriptor.BAD_MTU_LENGTH: "its MTU is not a multiple of 32 from 64 to 65504",
     descriptor.BAD_TYPE: "its type is neither publication nor image",
 }
 
 
 def usable_bytes(directory: Path) -> int:
-    """Return the bytes that an unprivileged process can still store in a file system."""
+    """Return the number of bytes that an unprivileged process can still write to a directory."""
     try:
         status = os.statvfs(directory)
     except OSError as error:
@@ -38,10 +38,10 @@ def usable_bytes(directory: Path) -> int:
 
 
 class LogBuffer:
-    """A mapped log: `log` is the whole file, `meta_at` the offset of its metadata."""
+    """A mapped log file: `log` is its contents, and `meta_at` is the offset of its metadata."""
 
     def __init__(self, mapped: mapping.Mapping) -> None:
-        """Take ownership of a mapping. Raises StorageError if it is not a valid log."""
+        """Take ownership of a mapped file. Raises StorageError if the file is not a valid log."""
         self._mapping = mapped
         self.path: Path = mapped.path
         self.log: np.ndarray = mapped.array
@@ -67,7 +67,7 @@ class LogBuffer:
         sparse: bool = True,
         check_storage: bool = True,
     ) -> "LogBuffer":
-        """Create the file with its full length and metadata; remove it on failure.
+        """Create a log file with its full length and metadata, or remove the file on failure.
 
         `check_storage` raises StorageError if the file system could not hold all pages of the file.
         """
@@ -90,15 +90,15 @@ class LogBuffer:
 
     @classmethod
     def map(cls, path: Path) -> "LogBuffer":
-        """Map an existing log, shared and writable. Raises StorageError."""
+        """Map an existing log file, shared and writable. Raises StorageError on failure."""
         return cls(mapping.open_file(path, writable=True))
 
     def base(self, at_position: int) -> int:
-        """Return the offset in the log of the term that contains this position."""
+        """Return the offset in `log` of the term that contains this position."""
         return int(position.index(at_position, self.bits)) * self.term_length
 
     def producer_position(self) -> int:
-        """Return the position up to which publishers have claimed."""
+        """Return the position up to which publishers have claimed space."""
         return int(descriptor.producer_position(self.log, self.meta_at))
 
     def close(self) -> None:

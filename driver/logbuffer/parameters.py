@@ -1,4 +1,4 @@
-"""Values that a driver writes once into the metadata of a new log, before clients learn its name.
+"""Values that the driver writes into a log's metadata once, when it creates the log.
 
 Where Aeron's drivers differ, the values are those of the C driver.
 Source: driver-protocol 2.2, 2.3, 2.5.
@@ -18,10 +18,10 @@ from windtunnel.driver.wire import frame_type as types
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LogParameters:
-    """Metadata of a new log; lengths in bytes, timeouts in nanoseconds."""
+    """Metadata values of a new log, with lengths in bytes and timeouts in nanoseconds."""
 
     type: int
-    """CONCURRENT_PUBLICATION, EXCLUSIVE_PUBLICATION or IMAGE of `descriptor`."""
+    """Log type: CONCURRENT_PUBLICATION, EXCLUSIVE_PUBLICATION or IMAGE of `descriptor`."""
     correlation_id: int
     session_id: int
     stream_id: int
@@ -30,11 +30,11 @@ class LogParameters:
     mtu_length: int
     page_size: int = 4096
     start_term_id: int | None = None
-    """First term of a publication if it is not the initial one; unused for an image."""
+    """First term id of a publication that begins in a later term than the initial one, or None."""
     start_term_offset: int = 0
     publication_window_length: int = 0
     receiver_window_length: int = 0
-    """As configured, not limited to half a term."""
+    """Configured receiver window, not limited to half a term."""
     socket_sndbuf_length: int = 0
     os_default_socket_sndbuf_length: int = 0
     os_max_socket_sndbuf_length: int = 0
@@ -42,11 +42,11 @@ class LogParameters:
     os_default_socket_rcvbuf_length: int = 0
     os_max_socket_rcvbuf_length: int = 0
     max_resend: int = 0
-    """Value in the channel, 0 if absent."""
+    """Value from the channel URI, or 0 if the URI has none."""
     entity_tag: int = 0
-    """-1 for a publication without a tag, 0 for an image."""
+    """Tag of the publication, -1 for a publication without a tag, 0 for an image."""
     response_correlation_id: int = 0
-    """-1 for a publication that is no response, 0 for an image."""
+    """Correlation id from the channel URI; -1 if the publication is no response, 0 for an image."""
     linger_timeout_ns: int = 0
     untethered_window_limit_timeout_ns: int = 0
     untethered_resting_timeout_ns: int = 0
@@ -99,7 +99,7 @@ _U8_FIELDS = {
 
 
 def initialise(log: np.ndarray, meta_at: int, parameters: LogParameters) -> None:
-    """Write all metadata of a new, zeroed log. Raises ConfigurationError for invalid values."""
+    """Write all metadata of a new, zeroed log. Raises ConfigurationError if a value is invalid."""
     for offset, name in _I32_FIELDS.items():
         put_i32(log, meta_at + offset, int(getattr(parameters, name)))
     for offset, name in _I64_FIELDS.items():

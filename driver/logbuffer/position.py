@@ -1,4 +1,4 @@
-"""Conversion between stream positions and (term id, term offset).
+"""Converts between stream positions and pairs of term id and term offset.
 
     position = (term id - initial term id) * term length + term offset
 
@@ -18,7 +18,7 @@ MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 
 @kernel
 def of(term_id, term_offset, bits, initial_term_id):
-    """Return the position of an offset in a term."""
+    """Return the stream position of an offset in a term."""
     return (wrap_i32(term_id - initial_term_id) << bits) + term_offset
 
 
@@ -46,7 +46,7 @@ def index_of_count(count):
 
 @kernel
 def max_possible(term_length):
-    """Return the exclusive upper bound of positions for this term length."""
+    """Return the first position that a stream with this term length cannot reach."""
     return term_length << 31
 
 

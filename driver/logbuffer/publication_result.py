@@ -6,12 +6,12 @@ Source: driver-protocol 2.6.
 NOT_CONNECTED = -1
 """The stream has no connected subscriber."""
 BACK_PRESSURED = -2
-"""The subscribers do not consume fast enough; try again later."""
+"""The subscribers do not consume fast enough. Try again later."""
 ADMIN_ACTION = -3
-"""The term was rotated or is being rotated, nothing was written; try again at once."""
+"""Nothing was written because the log is rotating to its next term. Try again at once."""
 CLOSED = -4
-"""The publication is closed; the appender itself never returns this."""
+"""The publication is closed. The appender itself never returns this code."""
 MAX_POSITION_EXCEEDED = -5
-"""The stream has no terms left."""
+"""The stream has reached its maximum position."""
 ERROR = -6
-"""The arguments are invalid: a message too long, or an invalid block."""
+"""An argument is invalid; for example, the message is too long."""

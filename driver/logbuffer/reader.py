@@ -1,8 +1,8 @@
-"""Reads the committed frames of a term, for subscriptions, spies and blocks.
+"""Reads the committed frames of a term for subscriptions, spies and block polls.
 
-A walk stops at the first slot that is not committed and never leaves its term. A frame that extends
-beyond the term is treated as not committed, because no correct writer commits it; a damaged file
-thus blocks only its own stream.
+Reading stops at the first slot that is not committed and never leaves its term. A frame that
+extends beyond the term is treated as not committed, because no correct writer commits it; a damaged
+file thus blocks only its own stream.
 Source: driver-protocol 2.6, reading.
 """
 
@@ -33,13 +33,13 @@ FRAGMENT = np.dtype(
 
 
 def fragments(count: int) -> np.ndarray:
-    """Allocate a reusable array of `count` fragments."""
+    """Allocate a reusable array of `count` FRAGMENT records."""
     return np.zeros(count, FRAGMENT)
 
 
 @kernel
 def committed_end(log, base, term_length, offset):
-    """Return the aligned end of the committed frame at `offset`, or -1 if there is none."""
+    """Return the aligned end of the committed frame at `offset`, or -1 if no frame is committed."""
     if offset >= term_length:
         return -1
     frame_length = frame.frame_length_acquire(log, base + offset)
@@ -51,7 +51,7 @@ def committed_end(log, base, term_length, offset):
 
 @kernel
 def describe(log, base, offset, end_offset, fragment):
-    """Fill one FRAGMENT from the frame at `offset`."""
+    """Fill one FRAGMENT record from the frame at `offset`."""
     at = base + offset
     fragment.at = at + data.PAYLOAD
     fragment.length = max(header.frame_length(log, at) - frame.HEADER_LENGTH, 0)
@@ -67,11 +67,11 @@ def describe(log, base, offset, end_offset, fragment):
 
 @kernel
 def poll(log, base, term_length, offset, limit_offset, fragments, max_fragments):
-    """Collect the data frames from `offset`; padding is skipped and not counted.
+    """Collect the data frames from `offset` on, skipping padding frames.
 
     Shapes:  log uint8[n], fragments FRAGMENT[m]
-    Returns: (number of fragments, the offset after the last frame passed); only frames that begin
-             before `limit_offset`
+    Returns: (number of fragments, the offset after the last frame read); only frames that begin
+             before `limit_offset` are read
     """
     count = 0
     fragment_limit = min(max_fragments, fragments.size)
@@ -88,7 +88,7 @@ def poll(log, base, term_length, offset, limit_offset, fragments, max_fragments)
 
 @kernel
 def poll_frames(log, base, term_length, offset, limit_offset, fragments, max_fragments):
-    """Collect all frames from `offset`, like `poll` but with padding frames."""
+    """Collect all frames from `offset` on, including padding frames."""
     count = 0
     fragment_limit = min(max_fragments, fragments.size)
     while count < fragment_limit and offset < limit_offset:
@@ -103,11 +103,10 @@ def poll_frames(log, base, term_length, offset, limit_offset, fragments, max_fra
 
 @kernel
 def block(log, base, term_length, offset, limit_offset):
-    """Find the end of the whole frames before `limit_offset`; a padding frame is a block of its
-    own.
+    """Find the end of a block: either whole frames before `limit_offset`, or one padding frame.
 
-    Returns: the offset after the block, `offset` itself if there is none; only a padding frame that
-             comes first may exceed the limit
+    Returns: the offset after the block, or `offset` itself if there is no block; only a padding
+             frame at the start of the block may exceed the limit
     """
     start = offset
     while offset < limit_offset:

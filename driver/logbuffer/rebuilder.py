@@ -15,7 +15,7 @@ def insert(log, base, term_offset, packet, packet_at, length):
     """Copy a datagram that passed `data.validate` to its offset in the term.
 
     Memory:  the first eight bytes are released last; frames after the first become visible with it,
-             since readers walk from the front
+             because readers scan from the front
     Returns: whether the slot was empty; if it was not, nothing is written
     """
     at = base + term_offset

@@ -1,4 +1,4 @@
-"""Finds what a sender may send in one datagram: whole frames, padding last.
+"""Selects the frames that a sender may send in one datagram: whole frames, padding last.
 
 Source: driver-protocol 2.8.
 """
@@ -10,11 +10,12 @@ from windtunnel.driver.wire import frame_type as types
 
 @kernel
 def scan(log, base, term_length, offset, max_length):
-    """Measure the consecutive committed frames from `offset` on.
+    """Measure the committed frames from `offset` on that fit into one datagram.
 
-    Units:   bytes; `available` is sent on the wire, a padding frame counted as its header
-    Returns: (available, padding); the position advances by `available` + `padding`. A negative
-             `available` is the negated length of a first frame that alone exceeds `max_length`
+    Units:   bytes; `available` counts the bytes to send, which are only the header of a padding
+             frame
+    Returns: (available, padding); the position advances by `available` + `padding`. If the first
+             frame alone exceeds `max_length`, `available` is its negated length
     """
     limit = min(max_length, term_length - offset)
     available = 0

@@ -1,11 +1,10 @@
 """Claims space at the tail of a log, for shared and for exclusive publications.
 
-A claim gets either `framed_length` bytes of the active term or nothing. A claim beyond the end of
-the term pads the rest, rotates to the next term, and returns ADMIN_ACTION.
+A claim gets either `framed_length` bytes of the active term or nothing. If the term is too short,
+the claim pads the rest of the term, rotates to the next term, and returns ADMIN_ACTION.
 
-`appender` is the length-1 record array declared in `appender`. The appender of a concurrent
-publication is only read here, so several threads may share it; that of an exclusive publication is
-its state.
+`appender` is the length-1 record array declared in `appender`. A concurrent publication's record is
+only read here, so several threads may share it. An exclusive publication's record holds its tail.
 Source: driver-protocol 2.5, 2.6.
 """
 
@@ -18,7 +17,7 @@ from windtunnel.driver.logbuffer import publication_result as result
 
 @kernel
 def framed_length(length, max_payload_length):
-    """Return the bytes that a message occupies in a term, with headers and alignment."""
+    """Return the number of bytes that a message occupies in a term, with headers and alignment."""
     whole = length // max_payload_length
     rest = length - whole * max_payload_length
     # An empty message is one empty frame.
@@ -28,7 +27,7 @@ def framed_length(length, max_payload_length):
 
 @kernel
 def back_pressure(log, meta_at, term_length, at_position, length):
-    """Return the code for a message at or beyond the limit."""
+    """Return the result code for a message that begins at or beyond the publication limit."""
     needed = frame.aligned(length + frame.HEADER_LENGTH)
     if at_position + needed >= position.max_possible(term_length):
         return result.MAX_POSITION_EXCEEDED
@@ -51,7 +50,7 @@ def claim(appender, log, limit, framed_length, length):
 
 @kernel
 def claim_shared(appender, log, limit, framed_length, length):
-    """Claim like `claim`, while other publishers in any process may claim too.
+    """Claim space like `claim`, while other publishers in any process may claim space too.
 
     Memory: fetch-and-add on the raw tail; its previous value decides which bytes the claim owns
     """
@@ -88,7 +87,7 @@ def claim_shared(appender, log, limit, framed_length, length):
 
 @kernel
 def claim_exclusive(appender, log, limit, framed_length, length):
-    """Claim like `claim` for the only publisher, whose appender holds the tail.
+    """Claim space like `claim` for an exclusive publication, whose appender holds the tail.
 
     Memory: the raw tail is released before the header of the frame is written
     """
@@ -114,7 +113,7 @@ def claim_exclusive(appender, log, limit, framed_length, length):
 
 @kernel
 def rotate_exclusive(appender, log):
-    """Move the only publisher to its next term. Returns ADMIN_ACTION or MAX_POSITION_EXCEEDED."""
+    """Move an exclusive publication to its next term. Returns ADMIN_ACTION or an error code."""
     state = appender[0]
     next_begin = state.term_begin_position + state.term_length
     if next_begin >= position.max_possible(state.term_length):

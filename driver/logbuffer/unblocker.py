@@ -1,6 +1,6 @@
 """Unblocks a stream whose publisher died between claim and commit.
 
-Only for concurrent publications: an exclusive one has no other publisher to block.
+This applies only to concurrent publications: an exclusive one has no other publisher to block.
 Source: driver-protocol 5.1.
 """
 
@@ -15,7 +15,7 @@ UNBLOCKED_TO_END = 2
 
 @kernel
 def is_zero_between(log, base, begin, end):
-    """Return whether all slots in the range are empty; scan backwards."""
+    """Return whether all slots in the range are empty, scanning backwards."""
     for offset in range(end - frame.FRAME_ALIGNMENT, begin - 1, -frame.FRAME_ALIGNMENT):
         if frame.frame_length_acquire(log, base + offset) != 0:
             return False
@@ -24,7 +24,7 @@ def is_zero_between(log, base, begin, end):
 
 @kernel
 def unblock_term(log, base, meta_at, term_length, offset, tail_offset, term_id):
-    """Pad the claim that blocks a term at `offset`.
+    """Replace the claim at `offset`, which blocks the term, with padding.
 
     Returns: NO_ACTION, UNBLOCKED, or UNBLOCKED_TO_END if the padding extends to the end of the term
     """
@@ -55,13 +55,12 @@ def unblock_term(log, base, meta_at, term_length, offset, tail_offset, term_id):
 
 @kernel
 def unblock(log, meta_at, term_length, initial_term_id, blocked_position):
-    """Unblock the stream at a position where its consumer has been waiting too long.
+    """Unblock a stream at the position where its consumer has been waiting too long.
 
-    Term length and initial term id are passed by the driver, because publishers may have
-    overwritten those in the log. The position is validated, because it is a counter that publishers
-    can write.
+    The driver passes the term length and initial term id, because publishers may have overwritten
+    the values in the log. The position is validated, because publishers can also write its counter.
 
-    Returns: whether anything was changed
+    Returns: whether this call changed the log
     """
     if blocked_position < 0 or blocked_position % frame.FRAME_ALIGNMENT != 0:
         return False

@@ -1,4 +1,4 @@
-"""The sockets of a channel: opened as UDP sockets or as mailboxes of an in-memory link.
+"""A channel's sockets: real UDP sockets, or mailboxes of an in-memory link.
 
     publication    unicast        one: bound to the interface, connected to the endpoint
                    MDC, response  one: bound to control or the interface, not connected
@@ -28,27 +28,27 @@ FIRST_EPHEMERAL_PORT = 49152
 
 
 class OpenSocket(Protocol):
-    """A socket as the conductor uses it; `fd` is for the agents' kernels."""
+    """A socket as the conductor uses it. `fd` is for the agents' kernels."""
 
     fd: int
     local: SocketAddress
 
     def reconnect(self, peer: SocketAddress) -> None:
-        """Change the peer of a connected socket; safe while a kernel uses the fd."""
+        """Change the peer of a connected socket. This is safe while a kernel uses the fd."""
 
     def close(self) -> None:
-        """Close the fd; call only after every kernel that polls it has released it."""
+        """Close the fd. Every kernel that polls it must have released it before."""
 
 
 @dataclass(frozen=True, slots=True)
 class PublicationSockets:
-    """The one or two sockets of a publication's channel."""
+    """The one or two sockets of a publication channel."""
 
     frames: OpenSocket
     control: OpenSocket
-    """Receives status messages and NAKs; the same socket as `frames` unless multicast."""
+    """Receives status messages and NAKs. It differs from `frames` only for multicast."""
     is_connected: bool
-    """Whether datagrams need no destination."""
+    """Whether datagrams can be sent without a destination address."""
 
     def close(self) -> None:
         self.frames.close()
@@ -57,13 +57,13 @@ class PublicationSockets:
 
 
 class Sockets(Protocol):
-    """Opens the sockets of a channel."""
+    """Opens the sockets of channels."""
 
     def open_publication(self, channel: UdpChannel) -> PublicationSockets:
-        """Open the sockets of a publication's channel."""
+        """Open the sockets of a publication channel."""
 
     def open_subscription(self, channel: UdpChannel) -> OpenSocket:
-        """Open the socket of a subscription's channel or of one of its destinations."""
+        """Open the socket of a subscription channel, or of one of its destinations."""
 
 
 @dataclass(slots=True)
@@ -71,11 +71,11 @@ class SocketSettings:
     """The driver's defaults for options that a channel does not set."""
 
     sndbuf_length: int = 0
-    """0 is the system's default."""
+    """Send buffer length; 0 selects the system's default."""
     rcvbuf_length: int = 128 * 1024
     multicast_ttl: int = 0
     connects_unicast: bool = True
-    """Whether unicast publications connect their sockets."""
+    """Whether unicast publications connect their sockets to the endpoint."""
     gro_enabled: bool = False
     """Whether the system may deliver several received datagrams as one packet (UDP_GRO)."""
     sender_ports: PortManager = field(default_factory=PortManager)
@@ -83,7 +83,7 @@ class SocketSettings:
 
 
 class _ManagedSocket:
-    """A socket that releases its port to the PortManager when it is closed."""
+    """A socket that returns its port to the PortManager when it is closed."""
 
     def __init__(self, opened: UdpSocket, release: Callable[[], None]) -> None:
         self._opened = opened
@@ -102,7 +102,7 @@ class _ManagedSocket:
 
 
 class UdpSockets:
-    """Opens real sockets."""
+    """Opens the real UDP sockets of channels."""
 
     def __init__(self, settings: SocketSettings) -> None:
         self.settings = settings
@@ -116,7 +116,8 @@ class UdpSockets:
         if channel.is_multicast:
             frames = open_socket(channel.local_data, options, channel.remote_data)
             try:
-                # Without GRO: the sender's poll processes one frame per message.
+                # Control sockets do without GRO, because the sender's poll handles one frame per
+                # message.
                 control = self._open_group(channel, channel.remote_control)
             except DriverError:
                 frames.close()
@@ -161,7 +162,7 @@ class UdpSockets:
 
 @contextmanager
 def _naming(channel: UdpChannel) -> Iterator[None]:
-    """Append the channel to the text of a DriverError."""
+    """Append the channel URI to the message of a DriverError that the block raises."""
     try:
         yield
     except DriverError as error:
@@ -182,7 +183,7 @@ def _open_managed(
 
 
 class LinkSocket:
-    """An open mailbox of a link."""
+    """An open mailbox of an in-memory link."""
 
     def __init__(self, links: Links, index: int, local: SocketAddress) -> None:
         self._links = links
@@ -202,9 +203,10 @@ class LinkSocket:
 
 
 class LinkSockets:
-    """Opens mailboxes of a simulated host that has the single address `host`.
+    """Opens mailboxes for a simulated host that has the single address `host`.
 
-    A mailbox that joins a group has the group's address as its name, since others send to it.
+    A mailbox that joins a group is named after the group's address, because that is where others
+    send.
     """
 
     def __init__(self, links: Links, host: SocketAddress) -> None:
@@ -234,10 +236,12 @@ class LinkSockets:
 
     def _open(self, bind: SocketAddress, peer: SocketAddress | None) -> LinkSocket:
         if not bind.is_unspecified and bind.host != self._host.host:
-            raise DriverError(f"cannot bind {bind}: the simulated host is {self._host.host}")
+            raise DriverError(
+                f"cannot bind {bind}: expected the simulated host's address {self._host.host}"
+            )
         local = self._host.with_port(bind.port or self._choose_port())
         if self._is_used(local):
-            raise DriverError(f"cannot bind {local}, the port is in use")
+            raise DriverError(f"cannot bind {local}: the port is in use")
         return self._claim(local, peer)
 
     def _claim(self, local: SocketAddress, peer: SocketAddress | None) -> LinkSocket:

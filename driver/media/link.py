@@ -1,10 +1,10 @@
-"""An in-memory link: datagrams between agents of one process, moved by a simulator.
+"""An in-memory link that carries datagrams between the agents of one process.
 
     agent --send--> outbound ring --take--> simulator --deliver--> inbound ring --receive--> agent
 
-An endpoint is a mailbox with two rings. Its fd is -(index + 2), since -1 means "no socket". A ring
-is a byte range with one record per datagram, 8-byte aligned and never wrapped at the end of the
-ring:
+The simulator moves the datagrams. An endpoint is a mailbox with two rings. Its fd is -(index + 2),
+because -1 means "no socket". A ring is a byte range with one record per datagram, 8-byte aligned
+and never wrapped at the end of the ring:
 
     0        4       8                36        40             68            72
     +--------+-------+----------------+---------+--------------+-------------+---------
@@ -13,8 +13,8 @@ ring:
     +--------+-------+----------------+---------+--------------+-------------+---------
 
 `bytes` is -1 in the filler record before the end of the ring. A full ring drops datagrams, as a
-full socket buffer does. Not thread-safe: a simulation steps its agents one after the other. Loss
-and delay belong to the simulator. Records are not validated, since only these kernels write the
+full socket buffer does. Not thread-safe: a simulation steps its agents one after the other. The
+simulator adds loss and delay. Records are not validated, because only these kernels write the
 rings.
 """
 
@@ -39,7 +39,7 @@ NOTHING = -1
 NOT_FOR_US = -2
 
 FIRST_FD = -2
-"""fd of mailbox 0; mailbox i has fd -(i + 2)."""
+"""File descriptor of mailbox 0. Mailbox i has the file descriptor -(i + 2)."""
 
 RING = np.dtype(
     [
@@ -60,7 +60,7 @@ MAILBOX = np.dtype(
 
 
 class Links(NamedTuple):
-    """All mailboxes of a process; if there are none, every fd must be a socket."""
+    """All mailboxes of a process. Without mailboxes, every file descriptor must be a socket."""
 
     mailboxes: np.ndarray  # MAILBOX[n]
     rings: np.ndarray  # RING[2 n]: inbound of mailbox i at 2 i, outbound at 2 i + 1
@@ -82,7 +82,7 @@ NO_LINKS = make_links(0)
 
 @kernel
 def index_of(links, fd):
-    """Return the index of the open mailbox of an fd, or NOTHING."""
+    """Return the index of the open mailbox with this file descriptor, or NOTHING."""
     index = FIRST_FD - fd
     if index < 0 or index >= links.mailboxes.size or links.mailboxes[index].is_open == 0:
         return NOTHING
@@ -96,7 +96,7 @@ def _ring_length(links):
 
 @kernel
 def _claim(links, ring, length):
-    """Claim space for a datagram. Returns its offset in `memory`, or NOTHING if full."""
+    """Claim space for a datagram. Returns its offset in `memory`, or NOTHING if there is none."""
     ring_length = _ring_length(links)
     needed = align(HEADER_LENGTH + length, 8)
     state = links.rings[ring]
@@ -121,7 +121,7 @@ def _claim(links, ring, length):
 
 @kernel
 def _peek(links, ring):
-    """Return the offset in `memory` of the oldest datagram, or NOTHING. Skips a filler record."""
+    """Return the offset in `memory` of the oldest datagram, or NOTHING if the ring is empty."""
     ring_length = _ring_length(links)
     state = links.rings[ring]
     for _ in range(2):
@@ -155,7 +155,7 @@ def _get_name(memory, at, length_at, name):
 
 @kernel
 def put_outbound(links, index, name, name_length, buf, at, length):
-    """Send a datagram from a mailbox to `name`, or to its peer if `name_length` is 0.
+    """Send a datagram from a mailbox to `name`, or to the mailbox's peer if `name_length` is 0.
 
     Shapes:  name uint8[28]; buf uint8[n]
     Returns: False if the ring is full or there is no destination
@@ -179,7 +179,7 @@ def put_outbound(links, index, name, name_length, buf, at, length):
 
 @kernel
 def take_inbound(links, index, name, buf, at, length_max):
-    """Receive the oldest datagram delivered to a mailbox, and the name of its source.
+    """Receive the oldest datagram that was delivered to a mailbox, and its source address.
 
     Shapes:  name uint8[28]; buf uint8[n]
     Returns: (datagram length or NOTHING, name length); at most `length_max` bytes are copied
@@ -189,7 +189,7 @@ def take_inbound(links, index, name, buf, at, length_max):
 
 @kernel
 def take(links, index, name, buf, at, length_max):
-    """Take the oldest datagram that a mailbox sent, and its destination. For the simulator.
+    """Take the oldest datagram that a mailbox sent; the simulator calls this.
 
     Returns: (datagram length or NOTHING, name length)
     """
@@ -211,10 +211,11 @@ def _take(links, ring, name_at, name_length_at, name, buf, at, length_max):
 
 @kernel
 def deliver(links, index, source, source_length, buf, at, length):
-    """Deliver a datagram to mailbox `index`. For the simulator.
+    """Deliver a datagram from the simulator to mailbox `index`.
 
     Shapes:  source uint8[28]; buf uint8[n]
-    Returns: `length`, NOTHING if closed or full, or NOT_FOR_US if connected to another peer
+    Returns: `length`, NOTHING if the mailbox is closed or full, or NOT_FOR_US if it is connected to
+             another peer
     """
     mailbox = links.mailboxes[index]
     if mailbox.is_open == 0:
@@ -236,7 +237,7 @@ def deliver(links, index, source, source_length, buf, at, length):
 
 @kernel
 def find(links, name, name_length):
-    """Return the index of the open mailbox with the given local name, or NOTHING."""
+    """Return the index of the open mailbox with this address, or NOTHING."""
     for index in range(links.mailboxes.size):
         mailbox = links.mailboxes[index]
         if mailbox.is_open != 0 and socket_address.same(

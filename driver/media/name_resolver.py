@@ -1,7 +1,7 @@
-"""Name resolution by the operating system.
+"""Resolves host names through the operating system.
 
-Prefers IPv4, so that `localhost` is 127.0.0.1. A lookup may wait for a name server; a numeric
-address never does. Source: spec 9.1, Aeron 1.53.
+IPv4 is preferred: `localhost` is 127.0.0.1. A lookup may wait for a name server; a numeric address
+never does. Source: spec 9.1, Aeron 1.53.
 """
 
 import ipaddress
@@ -17,10 +17,10 @@ _SCOPE_ID_MAX = (1 << 32) - 1
 
 
 class SystemResolver:
-    """The `Resolver` that asks the operating system."""
+    """The `Resolver` that uses the operating system's name lookup."""
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """Return the numeric address of `host` and its scope id. Raises UnknownHostError."""
+        """Return the host's numeric address and scope id. Raises UnknownHostError."""
         literal = numeric_address(host)
         if literal is not None:
             return literal
@@ -44,7 +44,7 @@ class SystemResolver:
 
 
 def numeric_address(host: str) -> tuple[str, int] | None:
-    """Return a numeric address and its scope id, or None if only the system can resolve it."""
+    """Return a literal address and its scope id, or None if the system must resolve the host."""
     try:
         address = ipaddress.ip_address(host)
     except ValueError:

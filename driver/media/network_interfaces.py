@@ -1,6 +1,6 @@
-"""The addresses of the local network interfaces, from getifaddrs(3).
+"""Lists the addresses of the local network interfaces, using getifaddrs(3).
 
-Omits interfaces that are down and addresses other than IPv4 and IPv6.
+The list omits interfaces that are down and addresses other than IPv4 and IPv6.
 """
 
 import ctypes
@@ -18,7 +18,7 @@ _FAMILY_LENGTH = {2: socket_address.V4_LENGTH, 10: socket_address.V6_LENGTH}
 
 
 class _IfAddrs(ctypes.Structure):
-    """struct ifaddrs."""
+    """The C structure `struct ifaddrs`."""
 
 
 _IfAddrs._fields_ = [
@@ -33,7 +33,7 @@ _IfAddrs._fields_ = [
 
 
 def list_interfaces() -> list[NetworkInterface]:
-    """Return every address of every interface that is up, in the system's order."""
+    """Return all addresses of all interfaces that are up, in the system's order."""
     libc = ctypes.CDLL(None, use_errno=True)
     head = ctypes.POINTER(_IfAddrs)()
     if libc.getifaddrs(ctypes.byref(head)) != 0:

@@ -1,7 +1,7 @@
-"""Allocates ports for channels with port 0, as Aeron's wildcard port manager does.
+"""Allocates ports for channels with port 0, like Aeron's wildcard port manager.
 
-With a range of "0 0" the system chooses. Ports that channels name explicitly are tracked, so that
-they are not allocated. A port may still be in use by another process; then binding fails with an
+With a range of "0 0" the system chooses the port. Ports that channels name explicitly are tracked
+and never allocated. Another process may still use an allocated port; binding then fails with an
 error. Source: spec 9.3 and 10.1, Aeron 1.53.
 """
 
@@ -11,7 +11,7 @@ PORT_MAX = 65535
 
 
 class PortManager:
-    """The ports of all senders or of all receivers of one driver."""
+    """The ports that all senders, or all receivers, of one driver use."""
 
     def __init__(self, low: int = 0, high: int = 0) -> None:
         self.low = low
@@ -20,7 +20,7 @@ class PortManager:
         self._used: dict[int, int] = {}
 
     def acquire(self, port: int) -> int:
-        """Return the port to bind for a channel with `port`; 0 lets the system choose."""
+        """Return the port to bind for a channel's `port`; a result of 0 lets the system choose."""
         if port == 0 and self.high == 0:
             return 0
         if port == 0:
@@ -45,15 +45,19 @@ class PortManager:
 
 
 def parse_port_range(setting: str, text: str) -> PortManager:
-    """Parse a setting of the form "low high". Raises ConfigurationError."""
+    """Parse a port range of the form "low high". Raises ConfigurationError."""
     pieces = text.split()
     if len(pieces) != 2 or not all(
         piece.isascii() and piece.isdecimal() and len(piece) <= 9 for piece in pieces
     ):
-        raise ConfigurationError(f"{setting}={text}: expected two ports such as 20000 20100")
+        raise ConfigurationError(
+            f"{setting}={text}: expected two port numbers, such as 20000 20100"
+        )
     low, high = int(pieces[0]), int(pieces[1])
     if high > PORT_MAX:
-        raise ConfigurationError(f"{setting}={text}: expected ports of at most {PORT_MAX}")
+        raise ConfigurationError(f"{setting}={text}: expected port numbers up to {PORT_MAX}")
     if low > high or (low == 0 and high != 0):
-        raise ConfigurationError(f"{setting}={text}: expected 0 0, or 1 or more in rising order")
+        raise ConfigurationError(
+            f"{setting}={text}: expected 0 0, or two ports from 1 in ascending order"
+        )
     return PortManager(low, high)

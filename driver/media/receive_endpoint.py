@@ -1,4 +1,4 @@
-"""The receiver's record of a receive channel endpoint: its socket and its control address.
+"""The receiver's record of a receive channel endpoint: its socket and control address.
 
     plain channel             multi-destination channel
     slot 3: fd 7, serves 3    slot 4: fd -1, serves 4       holds the streams and sessions
@@ -7,7 +7,7 @@
 
 A slot with a socket is a *transport*; a slot with subscriptions is an *endpoint*. A destination is
 a transport only and refers to the endpoint that it serves. Status messages and NAKs are sent from
-the socket that received the data, since a connected publication accepts no other source. The
+the socket that received the data, because a connected publication accepts no other source. The
 conductor writes a slot before the hand-over; afterwards the receiver owns it.
 """
 
@@ -42,18 +42,18 @@ _LAST_ACTIVITY_NS = int(dict(RECEIVE_ENDPOINT.fields or {})["last_activity_ns"][
 
 
 def make_receive_endpoints(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Make zeroed slots, RECEIVE_ENDPOINT[capacity], and a uint8 view for the shared word."""
+    """Make zeroed RECEIVE_ENDPOINT[capacity] slots, and a uint8 view for atomic access to them."""
     records = np.zeros(capacity, dtype=RECEIVE_ENDPOINT)
     return records.view(np.recarray), records.view(np.uint8)
 
 
 @kernel
 def set_last_activity_release(words, slot, now_ns):
-    """Record the time of a valid frame. For the receiver."""
+    """Record the time of a valid frame; the receiver calls this."""
     put_i64_release(words, slot * RECORD_LENGTH + _LAST_ACTIVITY_NS, now_ns)
 
 
 @kernel
 def last_activity_acquire(words, slot):
-    """Return the time of the last valid frame. For the conductor."""
+    """Return the time of the last valid frame; the conductor calls this."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + _LAST_ACTIVITY_NS)

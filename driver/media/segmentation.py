@@ -1,11 +1,11 @@
-"""Generic segmentation offload (GSO): adjacent datagrams of equal length sent as one packet.
+"""Generic segmentation offload (GSO): sends adjacent datagrams of equal length as one packet.
 
     entries   | 1408 | 1408 | 1408 | 640 |   | 1408 | 96 |         a gap, or a longer entry after a
               +-------- packet 0 --------+   +-packet 1--+         shorter one, starts a new packet
 
 The operating system splits each packet into its datagrams (segments). One system call per packet
-makes small datagrams cheap. Disable GSO where a link acts on single datagrams: such a link sees the
-packet as one datagram. Source: Linux udp(7), UDP_SEGMENT.
+makes small datagrams cheap. Disable GSO where a link drops or delays single datagrams, because such
+a link sees the packet as one datagram. Source: Linux udp(7), UDP_SEGMENT.
 """
 
 import errno
@@ -24,16 +24,16 @@ from windtunnel.driver.media.system_message import (
 )
 
 GSO_SEGMENTS_MAX = 64
-"""Datagrams per packet. Source: Linux UDP_MAX_SEGMENTS; later kernels allow more."""
+"""Maximum number of datagrams per packet (Linux UDP_MAX_SEGMENTS; later kernels allow more)."""
 GSO_LENGTH_MAX = 65_000
-"""Bytes per packet: fits one IP packet including its headers."""
+"""Maximum number of bytes per packet, which fits into one IP packet including its headers."""
 
 
 _EINVAL, _EIO, _EMSGSIZE = errno.EINVAL, errno.EIO, errno.EMSGSIZE
 
 
 class GsoBatch(NamedTuple):
-    """GSO packets to send."""
+    """GSO packets to send in one system call."""
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n]
@@ -70,7 +70,7 @@ def gather_gso_packets(packets, vectors, first, count):
             index += 1
             is_open = length == segment
         header = packets.headers[packet_count]
-        # The operating system ignores the control address where the length is 0.
+        # The operating system ignores the control address if the length is 0.
         header.control_length = 0
         if index - begin > 1:
             header.control_length = put_segment_length(packets.controls, packet_count, segment)
@@ -101,7 +101,7 @@ def send_gso_packets(fd, packets, vectors, first, count, name_address, name_leng
 
 @kernel
 def is_refusal(result):
-    """Return whether a result of `send_gso_packets` means that the route does not support GSO."""
+    """Return whether a `send_gso_packets` result means that the route does not support GSO."""
     return result == -_EINVAL or result == -_EIO or result == -_EMSGSIZE
 
 

@@ -1,4 +1,4 @@
-"""The sender's record of a send channel endpoint: its sockets and its remote address.
+"""The sender's record of a send channel endpoint: its sockets and remote address.
 
 A unicast channel has one connected socket, which receives status messages and NAKs only from the
 address that it sends to. The conductor writes a slot before the hand-over. One word is shared while
@@ -38,7 +38,7 @@ assert RECORD_LENGTH % 8 == 0 and LAST_STATUS_NS % 8 == 0, "the shared word is a
 
 
 def make_send_endpoints(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Make zeroed slots, SEND_ENDPOINT[capacity], and a uint8 view for the shared word."""
+    """Make zeroed SEND_ENDPOINT[capacity] slots, and a uint8 view for atomic access to them."""
     records = np.zeros(capacity, dtype=SEND_ENDPOINT)
     records["destinations_id"] = -1
     return records.view(np.recarray), records.view(np.uint8)

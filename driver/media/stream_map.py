@@ -1,8 +1,8 @@
-"""A hash map from (endpoint, stream id, session id) to an integer, for one agent.
+"""A hash map from (endpoint, stream id, session id) to an integer, used by one agent.
 
-Open addressing with linear probing. A removal shifts later entries back, so that there are no
-tombstones and a probe always ends at an empty entry. `insert` keeps one entry free and fails when
-the table is full. The first entry also holds the number of entries in use.
+Open addressing with linear probing. A removal shifts later entries back, so there are no tombstones
+and a probe always ends at an empty entry. `insert` keeps one entry free and fails when the table is
+full. The first entry also holds the number of entries in use.
 """
 
 import numpy as np
@@ -55,7 +55,7 @@ def _probe(table, endpoint, stream_id, session_id):
 
 @kernel
 def find(table, endpoint, stream_id, session_id):
-    """Return the value of a stream, or ABSENT."""
+    """Return the value stored for a stream, or ABSENT."""
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT or table[index].used == 0:
         return ABSENT
@@ -70,7 +70,7 @@ def count(table):
 
 @kernel
 def insert(table, endpoint, stream_id, session_id, value):
-    """Set the value of a stream. Returns False if the table is full."""
+    """Store the value of a stream. Returns False if the table is full."""
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT:
         return False

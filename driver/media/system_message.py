@@ -45,7 +45,7 @@ assert MESSAGE_LENGTH == 64
 
 # struct cmsghdr: length (u64), level (i32), type (i32), then the value.
 CONTROL_LENGTH = 32
-"""Buffer length for one control message."""
+"""Length of the buffer for one control message."""
 _LEVEL, _TYPE, _VALUE = 8, 12, 16
 _SOL_UDP = 17
 _UDP_SEGMENT = 103
@@ -58,7 +58,7 @@ _ECONNREFUSED, _ENOBUFS = errno.ECONNREFUSED, errno.ENOBUFS
 
 
 def make_headers(vectors: np.ndarray) -> np.recarray:
-    """Make one message header per vector."""
+    """Make one message header for each I/O vector."""
     headers = np.zeros(vectors.size, dtype=MESSAGE).view(np.recarray)
     headers.vectors = vectors.ctypes.data + IOVEC.itemsize * np.arange(vectors.size)
     headers.vector_count = 1
@@ -75,7 +75,7 @@ def is_transient(result):
 
 @kernel
 def put_segment_length(controls, index, length):
-    """Write the segment length of a GSO packet. Returns the length of the control data."""
+    """Write a GSO packet's segment length as control data. Returns the control data's length."""
     at = index * CONTROL_LENGTH
     put_i64(controls, at, _VALUE + 2)
     put_i32(controls, at + _LEVEL, _SOL_UDP)

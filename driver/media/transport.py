@@ -1,4 +1,4 @@
-"""Sends and receives datagrams in batches over sockets or links, without a copy when sending.
+"""Sends and receives batches of datagrams over sockets or links, sending without a copy.
 
     SendBatch      headers  [mmsghdr 0][mmsghdr 1] ...      one system call sends all
                                 |          |
@@ -7,11 +7,11 @@
                    slots    | slot 0 | slot 1 | ...          uint8[n * slot length]
                    names    uint8[n, 28]                     source addresses
 
-An fd >= 0 is a socket, an fd <= -2 a mailbox of `link`, and -1 no socket: sends and receives
+An fd >= 0 is a socket, an fd <= -2 a mailbox of `link`, and -1 no socket, which sends and receives
 nothing. A *name* is a struct sockaddr in uint8[28] with its length (`channel.socket_address`);
 length 0 means the connected peer. `send_segmented` sends adjacent datagrams as one packet
 (`segmentation`). A received message may be such a packet, with segments of `segment_length` bytes.
-Datagram contents are not interpreted.
+This module does not interpret datagram contents.
 """
 
 from typing import NamedTuple
@@ -33,11 +33,11 @@ from windtunnel.driver.media.system_message import (
 )
 
 TRUNCATED = 0x20
-"""MSG_TRUNC in the flags of a received message."""
+"""The MSG_TRUNC flag of a received message."""
 
 
 class SendBatch(NamedTuple):
-    """Datagrams to send; `set_outgoing` sets the contents, `send_gathered` the destination."""
+    """Datagrams to send: `set_outgoing` sets their contents, `send_gathered` their destination."""
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n]
@@ -45,7 +45,7 @@ class SendBatch(NamedTuple):
 
 
 class ReceiveBatch(NamedTuple):
-    """The messages of the last `receive`, each one datagram or a GRO packet."""
+    """The messages of the last `receive`, each of which is one datagram or one GRO packet."""
 
     headers: np.ndarray  # MESSAGE[n]
     vectors: np.ndarray  # IOVEC[n], into slots
@@ -65,7 +65,7 @@ def make_send_batch(count: int) -> SendBatch:
 
 
 def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
-    """Make a batch of `count` messages; those longer than `slot_length` are truncated."""
+    """Make a batch of `count` messages. Messages longer than `slot_length` are truncated."""
     vectors = np.zeros(count, dtype=IOVEC).view(np.recarray)
     slots = np.zeros(count * slot_length, dtype=np.uint8)
     names = np.zeros((count, NAME_LENGTH_MAX), dtype=np.uint8)
@@ -80,7 +80,7 @@ def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
 
 @kernel
 def set_outgoing(batch, index, address, length):
-    """Set entry `index` to `length` bytes at an absolute address, which stay valid until sent."""
+    """Set entry `index` to `length` bytes at `address`, which must stay valid until sent."""
     vector = batch.vectors[index]
     vector.address = address
     vector.length = length
@@ -116,7 +116,8 @@ def send_gathered(fd, batch, first, count, name, name_length, links):
 def send_segmented(fd, batch, first, count, name, name_length):
     """Send entries `first` .. `first + count` to a socket as GSO packets, in one system call.
 
-    Returns: as `send_gathered`; nothing was sent if the result is a `segmentation.is_refusal`
+    Returns: the same as `send_gathered`; nothing was sent if `segmentation.is_refusal` holds for
+             the result
     """
     name_address = name.ctypes.data if name_length > 0 else 0
     result = segmentation.send_gso_packets(
@@ -167,7 +168,7 @@ def send_frame(fd, buf, at, length, name, name_length, links):
 
 @kernel
 def receive(fd, batch, links):
-    """Receive the pending datagrams of an endpoint, up to the size of the batch.
+    """Receive the pending datagrams of a socket or mailbox, up to the size of the batch.
 
     Returns: the number of messages, 0 if there were none, or -errno
     """
@@ -216,7 +217,7 @@ def incoming_at(batch, index):
 
 @kernel
 def incoming_length(batch, index):
-    """Return the length of message `index` in its slot."""
+    """Return the length of message `index`."""
     return int(batch.headers[index].length)
 
 
@@ -231,7 +232,7 @@ def segment_length(batch, index):
 
 @kernel
 def is_truncated(batch, index):
-    """Return whether message `index` was longer than its slot, and is therefore invalid."""
+    """Return whether message `index` was longer than its slot, which makes it invalid."""
     return (batch.headers[index].message_flags & TRUNCATED) != 0
 
 

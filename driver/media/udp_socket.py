@@ -1,7 +1,7 @@
 """Creates, configures, binds and connects a UDP socket.
 
-The kernels of `transport` read and write through the fd. Every failure is a DriverError that names
-the address and the errno; the socket is then closed. Source: spec 9.3, Aeron 1.53.
+The kernels of `transport` read and write through the file descriptor. Every failure closes the
+socket and raises a DriverError that names the address and the errno. Source: spec 9.3, Aeron 1.53.
 """
 
 import contextlib
@@ -22,7 +22,7 @@ _BUFFER_LENGTH_MAX = (1 << 31) - 1
 
 
 class SocketError(DriverError):
-    """A socket operation failed; clients receive CHANNEL_ENDPOINT_ERROR or GENERIC_ERROR."""
+    """A failed socket operation. Clients receive CHANNEL_ENDPOINT_ERROR or GENERIC_ERROR."""
 
     def __init__(self, text: str, error: OSError) -> None:
         self.code = error.errno or 0
@@ -32,14 +32,14 @@ class SocketError(DriverError):
 
 @dataclass(frozen=True, slots=True)
 class SocketOptions:
-    """Options that are set before a socket is bound; 0 and None keep the system's default."""
+    """Options that are set before a socket is bound. 0 and None keep the system's default."""
 
     sndbuf_length: int = 0
     rcvbuf_length: int = 0
     interface: NetworkInterface | None = None
-    """Interface on which groups are joined, and from which multicast is sent."""
+    """The interface on which groups are joined and from which multicast is sent."""
     group: SocketAddress | None = None
-    """The group to join; the socket then shares its port with others."""
+    """The multicast group to join. The socket then shares its port with others."""
     ttl: int = 0
     """Time-to-live of multicast datagrams."""
     gro_enabled: bool = False
@@ -73,7 +73,7 @@ class UdpSocket:
         return self._handle.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
     def reconnect(self, peer: SocketAddress) -> None:
-        """Connect to another peer; safe while a kernel uses the fd."""
+        """Connect the socket to another peer; safe while a kernel uses the file descriptor."""
         try:
             if peer.family != self._handle.family:
                 raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
@@ -82,7 +82,7 @@ class UdpSocket:
             raise SocketError(f"cannot reconnect {self.local} to {peer}", error) from error
 
     def close(self) -> None:
-        """Close the socket; call only after every kernel that polls the fd has released it."""
+        """Close the socket. Every kernel that polls its fd must have released it before."""
         self._handle.close()
         self.fd = -1
 
@@ -90,7 +90,7 @@ class UdpSocket:
 def open_socket(
     bind: SocketAddress, options: SocketOptions, connect: SocketAddress | None = None
 ) -> UdpSocket:
-    """Open a socket bound to `bind`, and connected to `connect` if that is given."""
+    """Open a socket that is bound to `bind` and, if `connect` is given, connected to it."""
     doing = f"cannot make a socket for {bind}"
     handle = None
     try:
@@ -111,7 +111,7 @@ def open_socket(
         if handle is not None:
             handle.close()
         if error.errno == errno.EADDRINUSE:
-            doing += ", the port is in use"
+            doing += ": the port is in use"
         raise SocketError(doing, error) from error
 
 
@@ -123,7 +123,7 @@ def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOption
     if options.rcvbuf_length > 0:
         handle.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, options.rcvbuf_length)
     if options.gro_enabled:
-        # Optional: without GRO the system delivers single datagrams.
+        # Ignore errors: without GRO the system delivers single datagrams.
         with contextlib.suppress(OSError):
             handle.setsockopt(*UDP_GRO_OPTION, 1)
     if options.group is not None:
@@ -144,7 +144,7 @@ def _configure(handle: socket.socket, bind: SocketAddress, options: SocketOption
 
 
 def _join(handle: socket.socket, group: SocketAddress, interface: NetworkInterface | None) -> None:
-    """Join a group; do not receive from groups that only other sockets have joined."""
+    """Join a group, and receive nothing from groups that only other sockets have joined."""
     assert interface is not None, "a group is joined on an interface"
     if group.family == socket.AF_INET:
         request = _ipv4_request(group.host, interface)
@@ -157,7 +157,7 @@ def _join(handle: socket.socket, group: SocketAddress, interface: NetworkInterfa
 
 
 def _ipv4_request(group: str, interface: NetworkInterface) -> bytes:
-    """Return a struct ip_mreqn."""
+    """Encode a group and an interface as a struct ip_mreqn."""
     local = socket.inet_aton(interface.host)
     return socket.inet_aton(group) + local + struct.pack("=i", interface.index)
 
@@ -167,7 +167,7 @@ def _name_of(interface: NetworkInterface | None) -> str:
 
 
 def probe_system_buffers() -> SystemBuffers:
-    """Query the system's socket buffer lengths with a temporary socket."""
+    """Measure the system's socket buffer lengths with a temporary socket."""
     lengths = []
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):

@@ -1,11 +1,11 @@
-"""Errors of client commands."""
+"""Errors that refuse or delay a client command."""
 
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.command.command_type import ErrorCode
 
 
 class CommandError(DriverError):
-    """The driver refuses a command; the client receives the text and the error code."""
+    """A refused command. The client receives the message and the error code."""
 
     def __init__(self, message: str, code: ErrorCode = ErrorCode.GENERIC_ERROR) -> None:
         super().__init__(message)
@@ -13,4 +13,4 @@ class CommandError(DriverError):
 
 
 class CommandPendingError(DriverError):
-    """The command cannot be executed yet; it stays in the ring buffer and is retried."""
+    """A command that cannot be executed yet, stays in the ring buffer and is retried later."""

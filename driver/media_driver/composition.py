@@ -1,8 +1,8 @@
-"""Builds the resources of a driver from its settings: cnc.dat, system counters, agent states.
+"""Builds a driver's resources from its settings: cnc.dat, system counters and agent states.
 
     Context --> cnc.dat, system counters --> sender, receiver, conductor states --> DriverResources
 
-Does not start any agent. Source: spec 6.2, 8.1 and 10.2, Aeron 1.53.
+This module starts no agent. Source: spec 6.2, 8.1 and 10.2, Aeron 1.53.
 """
 
 import os
@@ -42,7 +42,7 @@ from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 
 def create_cnc(context: Context, clock: Clock) -> CncFile:
-    """Create cnc.dat; clients ignore it until it is marked ready."""
+    """Create cnc.dat, which clients ignore until it is marked ready."""
     return cnc_file.create(
         context.dir,
         CncHeader(
@@ -62,7 +62,7 @@ def create_cnc(context: Context, clock: Clock) -> CncFile:
 
 
 def socket_settings(context: Context) -> SocketSettings:
-    """Return the driver's socket defaults."""
+    """Return the driver's default settings for sockets."""
     return SocketSettings(
         sndbuf_length=context.socket_sndbuf_length,
         rcvbuf_length=context.socket_rcvbuf_length,
@@ -84,7 +84,7 @@ def make_resources(
     links: object,
     rng: random.Random,
 ) -> tuple[DriverResources, CountersManager]:
-    """Build the conductor's resources and the counters manager."""
+    """Create the conductor's resources and the counters manager."""
     values = cnc.counters_values
     manager = _make_counters(context, clock, cnc, loss_report)
     record_error = _make_record_error(cnc, clock)
@@ -117,7 +117,7 @@ def make_resources(
 def _make_counters(
     context: Context, clock: Clock, cnc: CncFile, loss_report: LossReport
 ) -> CountersManager:
-    """Allocate the system counters, each at its fixed id."""
+    """Allocate each system counter at its fixed id."""
     values = cnc.counters_values
     manager = CountersManager(
         cnc.counters_metadata,
@@ -142,7 +142,8 @@ def _make_record_error(cnc: CncFile, clock: Clock) -> Callable[[int, str], None]
     error_log, values = ErrorLog(cnc.error_log, clock), cnc.counters_values
 
     def record_error(code: int, text: str) -> None:
-        # As the C driver: its error codes are negative, and tools match its descriptions.
+        # This is the C driver's format: its error codes are negative, and tools match its
+        # descriptions.
         error_log.record(-code, f"{describe(code)}\n{text}")
         counters.increment(values, system_counters.ERRORS)
 
@@ -170,7 +171,7 @@ def _make_sender(context: Context, values: np.ndarray, links: object) -> SenderS
 
 
 def _make_losses(context: Context) -> Losses:
-    """Make the loss interceptors of one agent; each agent has its own random state."""
+    """Make the loss interceptors of one agent, with a separate random state for each agent."""
     return make_losses(
         context.incoming_interceptors,
         context.random_loss,

@@ -1,11 +1,12 @@
-"""All settings of a media driver, validated together.
+"""The settings of a media driver, which are validated together.
 
     ProcessSettings + StreamSettings + NetworkSettings  =  Context
-          each field: type, variable, meaning, bounds, default
+          each field: type, variable, meaning, range, default
 
-`conclude` validates all settings and their relations and reports all failures at once, each with
-its name, value and bounds. Values out of bounds are refused, where Aeron silently clamps them.
-`from_environment` reads the environment once, at process start. Source: spec 10.1, Aeron 1.53.
+`conclude` validates all settings and their relations and reports all failures together, with the
+name, value and range of each setting. Values out of range are refused, although Aeron silently
+clamps them. `from_environment` reads the environment once, at process start. Source: spec 10.1,
+Aeron 1.53.
 """
 
 from collections.abc import Collection, Mapping
@@ -61,15 +62,15 @@ _AGENTS = ("conductor", "sender", "receiver", "shared_network", "shared")
 
 @dataclass(frozen=True, kw_only=True)
 class Context(NetworkSettings, StreamSettings, ProcessSettings):
-    """All settings; durations in nanoseconds and lengths in bytes unless named otherwise."""
+    """All driver settings, with durations in nanoseconds and lengths in bytes by default."""
 
     def __post_init__(self) -> None:
-        """Accept the directory as text, too."""
+        """Convert the directory to a Path, since it may be given as a string."""
         if isinstance(self.dir, str):
             object.__setattr__(self, "dir", Path(self.dir))
 
     def idle_of(self, agent: str) -> np.recarray:
-        """Make the idle strategy of an agent, such as `conductor` or `shared_network`.
+        """Make the idle strategy of an agent, for example of `conductor` or `shared_network`.
 
         Each call returns a new state. Raises ConfigurationError for malformed arguments.
         """
@@ -80,21 +81,21 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
         )
 
     def allows_termination(self, token: bytes) -> bool:
-        """Return whether a client may terminate the driver. The token is ignored, as in Aeron."""
+        """Return whether clients may terminate the driver. The token is ignored, as in Aeron."""
         return self.termination_validator == ALLOW
 
     def conclude(self) -> "Context":
-        """Validate all settings and their relations. Raises ConfigurationError with every fault."""
+        """Validate all settings and their relations. Raises ConfigurationError with all faults."""
         failures = self.faults()
         if failures:
             raise ConfigurationError("; ".join(failures))
         return self
 
     def faults(self) -> list[str]:
-        """Return one error message per fault."""
+        """Return an error message for each invalid setting or combination of settings."""
         found = [kind.fault(getattr(self, name)) for name, kind in SETTINGS.items()]
         named = [fault for fault in found if fault is not None]
-        # Skip relations between values that are invalid by themselves.
+        # Skip the relations of values that are already invalid.
         return named + [
             fault for fault in self._relation_faults() if not _is_about_any(fault, named)
         ]
@@ -111,17 +112,18 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
         failures = []
         for name in ("term_buffer_length", "ipc_term_buffer_length", "file_page_size"):
             if not is_power_of_two(getattr(self, name)):
-                failures.append(f"{self._setting_text(name)}, not a power of two")
+                failures.append(f"{self._setting_text(name)}, but must be a power of two")
         for name in ("mtu_length", "ipc_mtu_length"):
             if getattr(self, name) % 32:
-                failures.append(f"{self._setting_text(name)}, not a multiple of 32")
+                failures.append(f"{self._setting_text(name)}, but must be a multiple of 32")
         for name, trailer in (
             ("conductor_buffer_length", RING_TRAILER_LENGTH),
             ("clients_buffer_length", BROADCAST_TRAILER_LENGTH),
         ):
             if not is_power_of_two(getattr(self, name) - trailer):
                 failures.append(
-                    f"{self._setting_text(name)}, not {trailer} more than a power of two from {MIB}"
+                    f"{self._setting_text(name)}, but must be {trailer} more than a power of two "
+                    f"of at least {MIB}"
                 )
         if self.initial_window_length < self.mtu_length:
             failures.append(
@@ -129,12 +131,12 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
                 f"{self._setting_text('mtu_length')}"
             )
         lengths = ("conductor_buffer_length", "clients_buffer_length", "error_buffer_length")
-        # The metadata of the counters are four times as long as their values.
+        # The counters' metadata is four times as long as their values.
         total = 5 * self.counters_buffer_length + sum(getattr(self, name) for name in lengths)
         if total + self.file_page_size > I32_MAX:
             failures.append(
-                f"cnc.dat would be {total} bytes long, the maximum is {I32_MAX}: "
-                f"{self._setting_text('counters_buffer_length')} and counts five times"
+                f"cnc.dat would be {total} bytes long, but the maximum is {I32_MAX}: "
+                f"{self._setting_text('counters_buffer_length')} and counts five times in the total"
             )
         return failures
 
@@ -175,21 +177,21 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
         failures = []
         if self.resolver_interface and not self.resolver_name:
             failures.append(
-                f"{self._setting_text('resolver_interface')}, which needs "
-                f"{SETTINGS['resolver_name'].variable} as well"
+                f"{self._setting_text('resolver_interface')}, which also requires "
+                f"{SETTINGS['resolver_name'].variable}"
             )
         if self.name_resolver == "csv_table" and not self.name_resolver_init_args:
             failures.append(
-                f"{self._setting_text('name_resolver')}, which needs "
-                f"{SETTINGS['name_resolver_init_args'].variable} as well"
+                f"{self._setting_text('name_resolver')}, which also requires "
+                f"{SETTINGS['name_resolver_init_args'].variable}"
             )
         if (
             loss_interceptors.FIXED_LOSS in self.incoming_interceptors
             and self.fixed_loss.term_offset < 0
         ):
             failures.append(
-                f"{self._setting_text('incoming_interceptors')}, which needs "
-                f"{SETTINGS['fixed_loss'].variable} as well"
+                f"{self._setting_text('incoming_interceptors')}, which also requires "
+                f"{SETTINGS['fixed_loss'].variable}"
             )
         return failures
 
@@ -208,17 +210,17 @@ SETTINGS: dict[str, Setting] = _settings()
 
 
 def _is_about_any(fault: str, others: list[str]) -> bool:
-    """Return whether a fault names a variable that another fault begins with."""
+    """Return whether a fault message names a variable that begins another fault message."""
     return any(other.split(" ", 1)[0] in fault.replace(",", "").split() for other in others)
 
 
 def from_environment(
     environment: Mapping[str, str], *, shared: Collection[str] = (), **overrides: Any
 ) -> Context:
-    """Read the settings from environment variables; `overrides` take precedence.
+    """Read the settings from environment variables, over which `overrides` take precedence.
 
-    An empty variable counts as not set. An unknown variable with the prefix AERON_ is refused;
-    variables in `shared` may belong to other programs and are refused only if they look misspelt.
+    An empty variable counts as not set. An unknown variable with the prefix AERON_ is refused.
+    Variables in `shared` may belong to other programs and are refused only if they look misspelt.
     Raises ConfigurationError.
     """
     own = {kind.variable: (name, kind) for name, kind in SETTINGS.items()}

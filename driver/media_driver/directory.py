@@ -1,13 +1,13 @@
 """Creates the driver's directory at start and deletes it at shutdown.
 
     no directory          created
-    any foreign file      refused, and nothing is deleted
+    any foreign file      refused, nothing is deleted
     an active driver      refused, unless AERON_DIR_DELETE_ON_START is true
     a dead driver         its error log is saved, its files are deleted, and they are created anew
 
-A file is a driver's file if this user owns it and a driver creates files of its name and type. Old
-files are never reused, and foreign files are never deleted, so that a mistyped AERON_DIR does not
-destroy data. Source: spec 10.4 and 10.5; Aeron 1.53 deletes all files.
+A file is a driver's file if this user owns it and a driver creates files with its name and type.
+Old files are never reused. Foreign files are never deleted, because a mistyped AERON_DIR would
+otherwise destroy data. Source: spec 10.4 and 10.5; Aeron 1.53 deletes all files.
 """
 
 import os
@@ -27,16 +27,17 @@ from windtunnel.driver.media_driver.context import Context
 
 
 def print_warning(text: str) -> None:
-    """Print a warning on standard error."""
+    """Print a warning to standard error."""
     print(text, file=sys.stderr, flush=True)
 
 
 def claim_directory(
     context: Context, clock: Clock, warn: Callable[[str], None] = print_warning
 ) -> None:
-    """Create the driver's directory, replacing that of a dead driver.
+    """Create the driver's directory, replacing the directory of a dead driver.
 
-    Raises ActiveDriverError if a driver is active in it, StorageError if it has foreign files.
+    Raises ActiveDriverError if a driver uses the directory, or StorageError if it has foreign
+    files.
     """
     directory = directory_files.real_path(context.dir)
     if directory.is_dir():
@@ -54,7 +55,7 @@ def claim_directory(
 def release_directory(context: Context, warn: Callable[[str], None] = print_warning) -> None:
     """Delete the driver's files if AERON_DIR_DELETE_ON_SHUTDOWN is set.
 
-    The directory is deleted too unless it has foreign files, which a warning reports.
+    The directory is deleted too, unless it has foreign files. A warning reports the first one.
     """
     if not context.dir_delete_on_shutdown:
         return
@@ -76,14 +77,14 @@ def release_directory(context: Context, warn: Callable[[str], None] = print_warn
 def save_errors(
     directory: Path, clock: Clock, warn: Callable[[str], None] = print_warning
 ) -> Path | None:
-    """Save the error log of a dead driver to a file next to its directory.
+    """Save the error log of a dead driver to a file next to the driver's directory.
 
-    Returns the file, or None if there are no errors or the log cannot be read.
+    Returns the file's path, or None if there are no errors or the log cannot be read.
     """
     try:
         cnc = cnc_file.open_existing(directory)
     except DriverError:
-        # A driver that died before it was ready has recorded nothing.
+        # A driver that died before it was ready has recorded no errors.
         return None
     try:
         errors = read_errors(cnc.error_log)
@@ -100,7 +101,7 @@ def save_errors(
         for error in errors
     )
     try:
-        # Exclusive creation follows no link that another user placed under this name.
+        # Exclusive creation does not follow a link with this name that another user created.
         with path.open("x", encoding="utf-8") as file:
             file.write(f"{text}\n{len(errors)} distinct errors observed.\n")
     except OSError as error:
@@ -110,7 +111,7 @@ def save_errors(
 
 
 def format_time(epoch_ms: int) -> str:
-    """Format local time as Aeron's C tools do: 2026-01-31 23:59:59.999+0100."""
+    """Format local time like Aeron's C tools, for example 2026-01-31 23:59:59.999+0100."""
     try:
         moment = datetime.fromtimestamp(epoch_ms // 1000, UTC).astimezone()
     except (OverflowError, ValueError, OSError):
@@ -132,8 +133,8 @@ def _refuse_foreign(context: Context, root: int, directory: Path) -> None:
     if fault is not None:
         raise StorageError(
             f"{context.dir} (AERON_DIR): expected an empty directory or only the files of a media "
-            f"driver, found: {fault}; nothing was deleted. Delete the directory yourself or set "
-            "AERON_DIR to another one"
+            f"driver, found: {fault}. Nothing was deleted. Delete the directory yourself or set "
+            "AERON_DIR to another directory"
         )
 
 
@@ -144,7 +145,7 @@ def _delete(root: int, directory: Path) -> None:
         raise StorageError(
             f"cannot delete {error.filename} in {directory} (AERON_DIR): {error.strerror}"
         ) from error
-    # A mount point, or a directory whose parent is not writable, is used as it is.
+    # A mount point, or a directory whose parent is not writable, is kept and used.
     with suppress(OSError):
         directory.rmdir()
 

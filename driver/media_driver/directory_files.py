@@ -2,12 +2,12 @@
 
     AERON_DIR --real_path--> path, no link --opened--> descriptor --entries--> driver's or foreign
                                                             |
-                                                            +--delete_files--> foreign ones stay
+                                                            +--delete_files--> foreign files stay
 
-The default directory is in /dev/shm, where any user may create a directory or a link of any name.
+The default directory is in /dev/shm, where any user may create a directory or a link with any name.
 Therefore a link is followed only if this user owns it, and all files are accessed through a
-descriptor of the directory without following links. Does not check whether a driver is active.
-Source of the names: spec 10.3, Aeron 1.53.
+descriptor of the directory without following links. This module does not check whether a driver is
+active. Source of the names: spec 10.3, Aeron 1.53.
 """
 
 import errno
@@ -31,25 +31,25 @@ FOLDERS = (PUBLICATIONS, IMAGES)
 _FILES = (cnc_file.FILE_NAME, loss_report.FILE_NAME)
 _LOG = re.compile(r"-?\d+\.logbuffer")
 _LINKS_MAX = 40
-"""The limit of Linux for symbolic links in one path."""
+"""Maximum number of symbolic links in a path, which is the limit in Linux."""
 
 
 class Entry(NamedTuple):
-    """An entry of a driver's directory or of one of its folders."""
+    """An entry in a driver's directory or in one of the directory's folders."""
 
     folder: int
-    """Descriptor of the directory that holds it, open until the next iteration."""
+    """Descriptor of the directory that contains the entry, open until the next iteration."""
     path: str
-    """Path relative to the driver's directory."""
+    """The entry's path relative to the driver's directory."""
     is_folder: bool
     fault: str
-    """Why it is not a driver's file; empty if it is one."""
+    """The reason why the entry is not a driver's file, or empty if it is a driver's file."""
 
 
 def real_path(path: Path) -> Path:
     """Resolve a path, following a link in its last component if this user owns the link.
 
-    The result may not exist. Raises StorageError for another user's link.
+    The resolved path may not exist. Raises StorageError for another user's link.
     """
     path, given = path.absolute(), path
     for _ in range(_LINKS_MAX):
@@ -60,7 +60,7 @@ def real_path(path: Path) -> Path:
             if status.st_uid != os.geteuid():
                 raise StorageError(
                     f"{path} (AERON_DIR) is a symbolic link owned by {_user(status.st_uid)}, "
-                    f"expected owner {_user(os.geteuid())}; delete the link or set AERON_DIR to "
+                    f"expected owner {_user(os.geteuid())}. Delete the link or set AERON_DIR to "
                     "another directory"
                 )
             path = path.parent / path.readlink()
@@ -73,7 +73,7 @@ def real_path(path: Path) -> Path:
 
 @contextmanager
 def opened(directory: Path) -> Iterator[int]:
-    """Open a directory that this user owns and that is not a link. Yields the descriptor."""
+    """Open a directory that is not a link and that this user owns. Yields its descriptor."""
     try:
         descriptor = _open_directory(directory)
     except OSError as error:
@@ -83,7 +83,7 @@ def opened(directory: Path) -> Iterator[int]:
         if owner != os.geteuid():
             raise StorageError(
                 f"{directory} (AERON_DIR) is owned by {_user(owner)}, expected owner "
-                f"{_user(os.geteuid())}; set AERON_DIR to another directory"
+                f"{_user(os.geteuid())}. Set AERON_DIR to another directory"
             )
         yield descriptor
     finally:
@@ -91,7 +91,7 @@ def opened(directory: Path) -> Iterator[int]:
 
 
 def entries(root: int) -> Iterator[Entry]:
-    """Yield all entries of a directory; the contents of a folder before the folder."""
+    """Yield all entries of a driver's directory, with a folder's content before the folder."""
     for name in sorted(os.listdir(root)):
         if name in FOLDERS:
             yield from _folder_entries(root, name)
@@ -118,14 +118,14 @@ def _folder_entries(root: int, name: str) -> Iterator[Entry]:
 
 
 def first_fault(root: int) -> str | None:
-    """Return the first foreign entry and the reason, or None if all are a driver's files."""
+    """Return the first entry that is not a driver's file and the reason, or None."""
     return next((f"{each.path} {each.fault}" for each in entries(root) if each.fault), None)
 
 
 def cnc_fault(root: int, directory: Path) -> str | None:
-    """Return why `cnc.dat` is not a driver's file, or None if it is one or does not exist.
+    """Return the reason why `cnc.dat` is not a driver's file, or None if it is valid or missing.
 
-    A version of 0 is valid: that driver was killed before it was ready.
+    A version of 0 is valid, because the driver may have been killed before it was ready.
     """
     try:
         descriptor = os.open(
@@ -144,7 +144,7 @@ def cnc_fault(root: int, directory: Path) -> str | None:
 
 
 def delete_files(root: int) -> None:
-    """Delete the driver's files; a folder with foreign files is kept."""
+    """Delete the driver's files, but keep a folder that contains foreign files."""
     for each in entries(root):
         if each.fault:
             continue

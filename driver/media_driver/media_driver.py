@@ -1,12 +1,12 @@
-"""An embedded media driver: launches the agents for a Context and owns the `cnc.dat` file.
+"""An embedded media driver, which runs the agents and owns the `cnc.dat` file.
 
     with MediaDriver(Context(dir=...)) as driver:       runs in its own threads
         ...
     with MediaDriver(Context(dir=..., threading_mode=INVOKER)) as driver:
         driver.invoke()                                 runs in the calling thread
 
-Each agent of a threaded driver runs its kernel in quanta, without the GIL. Source: spec 10.2, 10.4
-and 10.5, Aeron 1.53.
+Each agent of a threaded driver runs its kernel for a limited time per call, without the GIL.
+Source: spec 10.2, 10.4 and 10.5, Aeron 1.53.
 """
 
 import random
@@ -50,11 +50,11 @@ from windtunnel.driver.media_driver.sender import sender
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 QUANTUM_NS = 10 * NS_PER_MS
-"""How long a kernel runs before its thread checks for a shutdown request."""
+"""Time in nanoseconds that a kernel runs before its thread checks for a shutdown request."""
 
 
 class MediaDriver:
-    """A media driver in this process."""
+    """A media driver that runs in this process."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class MediaDriver:
         try:
             self._initialize(sockets, resolver or SystemResolver(), links, random.Random(seed))
         except BaseException:
-            # A cnc.dat that never becomes ready would delay the next driver in this directory.
+            # If a cnc.dat file never becomes ready, it delays the next driver in this directory.
             self._cnc.close()
             (self.context.dir / cnc_file.FILE_NAME).unlink(missing_ok=True)
             raise
@@ -111,8 +111,8 @@ class MediaDriver:
     def _compile(self) -> None:
         """Compile every kernel, or load it from the cache, before the driver becomes ready.
 
-        A quantum of 0 ns compiles a kernel without running a duty cycle. It also starts the
-        measurement of duty cycles, so slow steps come first.
+        A run of 0 ns compiles a kernel without running a duty cycle. It also starts the measurement
+        of duty cycles, so slow steps come first.
         """
         precompile.precompile_calls()
         resources, mode = self._resources, self.context.threading_mode
@@ -130,7 +130,7 @@ class MediaDriver:
 
     @property
     def agents(self) -> tuple[ConductorState, SenderState, ReceiverState]:
-        """The state of conductor, sender and receiver, for callers that run the kernels."""
+        """The states of conductor, sender and receiver, for callers that run the kernels."""
         return self._resources.conductor, self._resources.sender, self._resources.receiver
 
     def _sender_duty_cycle(self) -> int:
@@ -142,7 +142,9 @@ class MediaDriver:
     def _when_full(self, turn: Callable[[], int]) -> Callable[[], None]:
         def wait() -> None:
             if self._shutdown.is_set:
-                raise DriverError("the driver is shutting down: its agents accept no more commands")
+                raise DriverError(
+                    "the driver is shutting down and its agents accept no more commands"
+                )
             if self.context.threading_mode in (INVOKER, SHARED):
                 turn()
             else:
@@ -159,7 +161,7 @@ class MediaDriver:
         return work_count + self._sender_duty_cycle() + self._receiver_duty_cycle()
 
     def start(self) -> None:
-        """Start the threads of the threading mode; an INVOKER driver has none."""
+        """Start the threads for the threading mode. An INVOKER driver has no threads."""
         mode, conductor = self.context.threading_mode, self.conductor
         if mode == SHARED:
             runs = {"shared": conductor.run_all}
@@ -196,25 +198,26 @@ class MediaDriver:
             while not self._shutdown.is_set:
                 run(QUANTUM_NS)
         except Exception as error:
-            # A failed agent ends the driver. Failures of a command or a SETUP are handled earlier.
+            # A failed agent shuts down the driver. Failed commands and SETUPs are handled earlier.
             self.failure = error
             trace = "".join(traceback.format_exception(error))
             self._resources.record_error(ErrorCode.GENERIC_ERROR, trace)
             self._shutdown.set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until a shutdown is requested or an agent fails. Returns whether that happened.
+        """Wait until a shutdown is requested or an agent fails. Returns False after the timeout.
 
-        A main thread with signal handlers must use a timeout and wait again, see ShutdownSignal.
+        A main thread with signal handlers must call this function repeatedly with a timeout (see
+        ShutdownSignal).
         """
         return self._shutdown.wait(timeout_s)
 
     def stop(self) -> None:
-        """Request the shutdown of the threads. Safe in a signal handler."""
+        """Request the driver's threads to shut down. Safe in a signal handler."""
         self._shutdown.set()
 
     def close(self) -> None:
-        """Stop the agents, delete their logs, and mark `cnc.dat` as closed. Idempotent."""
+        """Stop the agents, delete their log buffers, and mark `cnc.dat` as closed. Idempotent."""
         if self._is_closed:
             return
         self._is_closed = True

@@ -1,9 +1,10 @@
 """Precompiles the small kernels that the conductor's Python code calls.
 
 The duty cycles of the agents are compiled when a driver is launched. Commands, publications and
-images are handled in Python, which calls some ninety small kernels. Without this module each would
-be loaded from disk, or compiled, at its first call while no agent makes progress: compiling
-`unblock` alone takes eight seconds. The argument types of these calls are therefore listed here.
+images are handled in Python, which calls about ninety small kernels. Without this module, each
+kernel would be loaded from disk, or compiled, at its first call while no agent makes progress.
+Compiling `unblock` alone takes eight seconds. The argument types of these calls are therefore
+listed here.
 """
 
 from collections.abc import Callable
@@ -21,10 +22,10 @@ from windtunnel.driver.media_driver.image import congestion_control, publication
 from windtunnel.driver.media_driver.sender import error_frames, network_publication
 from windtunnel.driver.wire import data, error, header, resolution
 
-# One argument of each type.
+# One example argument of each type.
 I64 = 0
 BYTES = np.zeros(1, np.uint8)
-"""A log buffer, counter values, or a message."""
+"""Example argument for a log buffer, counter values or a message."""
 LONGS = np.zeros(1, np.int64)
 POSITIONS = subscriber_positions.make_positions(1)
 
@@ -152,16 +153,16 @@ NAME_RESOLUTION_CALLS = (
     ((BYTES, I64, I64), (resolution.check_entry, resolution.write_header)),
     ((BYTES, *(I64,) * 4, BYTES, I64, BYTES, I64), (resolution.write_entry,)),
 )
-"""Kernels of the driver name resolver."""
+"""Example arguments and the kernels of the driver name resolver."""
 
 Calls = tuple[tuple[tuple[object, ...], tuple[Callable[..., object], ...]], ...]
 CALLS: Calls = SCALAR_CALLS + BUFFER_CALLS + MULTI_BUFFER_CALLS + NAME_RESOLUTION_CALLS
-"""Pairs of example arguments and the kernels that the conductor calls with such types."""
+"""Pairs of example arguments and the kernels that the conductor calls with these types."""
 
 
 @cache
 def precompile_calls() -> None:
-    """Load all kernels from the cache or compile them; once per process."""
+    """Compile the conductor's small kernels, or load them from the cache, once per process."""
     for arguments, kernels in CALLS:
         for each in kernels:
             jit.compile_for(each, arguments)

@@ -1,7 +1,4 @@
-"""Formats the settings as text or JSON: all known settings, or those of one driver.
-
-Returns texts; the caller prints them.
-"""
+"""Formats all known settings, or the settings of one driver, as text or JSON for printing."""
 
 import json
 from collections.abc import Callable
@@ -13,7 +10,7 @@ SCHEMA = "windtunnel-driver-settings/1"
 
 
 def describe() -> str:
-    """Return a paragraph for each setting."""
+    """Return a text with a paragraph for each known setting."""
     defaults = Context()
     lines = []
     for name, kind in SETTINGS.items():
@@ -27,7 +24,7 @@ def describe() -> str:
 
 
 def describe_json() -> str:
-    """Return all settings as a JSON document."""
+    """Return all known settings as a JSON document."""
     defaults = Context()
     rows = [
         {
@@ -43,7 +40,7 @@ def describe_json() -> str:
 
 
 def configuration(context: Context, origin_of: Callable[[str], str]) -> str:
-    """Return the value and the origin of every setting of one driver."""
+    """Return a text with the value and the origin of each of a driver's settings."""
     lines = [f"    {name}={_text(context, name)}" for name in SETTINGS]
     width = max(map(len, lines))
     rows = (

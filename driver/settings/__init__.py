@@ -1,1 +1,1 @@
-"""Settings of a process: kinds of values, property files, precedence of sources."""
+"""The settings of a process: types of values, property files, and the precedence of sources."""

@@ -1,10 +1,10 @@
-"""Kinds of settings: environment variable, text format and bounds of a value.
+"""Kinds of settings. Each kind has an environment variable, a text format and limits on the value.
 
     mtu_length: Annotated[int, Size("AERON_MTU_LENGTH", "longest datagram", 64, 65_504)] = 1_408
 
-The annotation of a field specifies its kind, next to its type and default. A kind parses a text
-(`parse`), formats a value in the same way (`write`), and validates a value (`fault`). Constraints
-between settings are checked elsewhere.
+The annotation of a field specifies its type and its kind. A kind parses a string (`parse`), formats
+a value as such a string (`write`), and validates a value (`fault`). Constraints between settings
+are checked elsewhere.
 """
 
 from collections.abc import Mapping
@@ -17,13 +17,14 @@ from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.channel import uri_value
 
 DURATION_MAX_NS = 1 << 62
-"""Longest duration, 146 years; limits others so that a time plus a duration never overflows."""
+"""The longest duration, 146 years. The limit ensures that a time plus a duration never overflows.
+"""
 
 _BOOLEANS = {"true": True, "1": True, "on": True, "false": False, "0": False, "off": False}
 
 
 def parse_flag(variable: str, text: str) -> bool:
-    """Parse a boolean, with the spellings that Aeron accepts."""
+    """Parse a boolean, in any spelling that Aeron accepts."""
     found = _BOOLEANS.get(text.lower())
     if found is None:
         raise ConfigurationError(f"{variable}={text}: expected true or false")
@@ -31,25 +32,25 @@ def parse_flag(variable: str, text: str) -> bool:
 
 
 def between(low: str, high: str) -> str:
-    """Describe bounds for a message."""
+    """Return a message text for a range of valid values."""
     return f"from {low} to {high}"
 
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """A text without further checks."""
+    """A setting that accepts any text. Base class of the other kinds."""
 
     variable: str
-    """Environment variable of the setting."""
+    """The environment variable of the setting."""
     description: str
-    """Description for users; one line without a full stop."""
+    """A one-line description for users, without a full stop."""
 
     def parse(self, text: str) -> Any:
-        """Parse a text. Raises ConfigurationError with the variable and the text."""
+        """Parse the text of a setting. Raises ConfigurationError with the variable and the text."""
         return text
 
     def write(self, value: Any) -> str:
-        """Format a value as a text that `parse` accepts."""
+        """Format a value as text that `parse` accepts."""
         return str(value)
 
     def bounds(self) -> str:
@@ -57,13 +58,13 @@ class Setting:
         return "any text"
 
     def fault(self, value: Any) -> str | None:
-        """Return why a value is invalid, or None if it is valid."""
+        """Return why a value is invalid, or None if the value is valid."""
         return None
 
 
 @dataclass(frozen=True, slots=True)
 class Number(Setting):
-    """An integer; hexadecimal and octal prefixes are accepted, as in C."""
+    """An integer, decimal or with a hexadecimal or octal prefix as in C."""
 
     low: int = I32_MIN
     high: int = I32_MAX
@@ -95,12 +96,14 @@ class Size(Number):
 
 @dataclass(frozen=True, slots=True)
 class Duration(Number):
-    """Nanoseconds, such as 200ms, 5s or digits without a unit; fields end in `_ns`."""
+    """A duration in nanoseconds, written as 200ms, 5s or digits without a unit. Field names end in
+    `_ns`.
+    """
 
     low: int = 0
     high: int = DURATION_MAX_NS
     value_of_zero: int = 0
-    """Value that 0 stands for, where Aeron accepts 0 for the minimum."""
+    """The value that 0 stands for, in settings where Aeron accepts 0 for the minimum."""
 
     def parse(self, text: str) -> int | None:
         return (
@@ -121,7 +124,7 @@ class Duration(Number):
 
 @dataclass(frozen=True, slots=True)
 class Flag(Setting):
-    """A boolean, with the spellings that Aeron accepts."""
+    """A boolean, in any spelling that Aeron accepts."""
 
     def parse(self, text: str) -> bool:
         return parse_flag(self.variable, text)
@@ -135,10 +138,11 @@ class Flag(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Setting):
-    """One of several words, each with any number of spellings."""
+    """One of several words, each of which may have several spellings."""
 
     words: Mapping[str, str]
-    """Map from each spelling, for example the name of a C function, to the word of this driver."""
+    """Maps each spelling, for example the name of a C function, to the word that this driver uses.
+    """
     ignores_case: bool = False
 
     def parse(self, text: str) -> str:
@@ -158,7 +162,7 @@ class Choice(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Directory(Setting):
-    """A path."""
+    """A directory path."""
 
     def parse(self, text: str) -> Path:
         return Path(text)

@@ -1,4 +1,4 @@
-"""Property files and -D options, read into environment variables like the C driver does.
+"""Property files and -D options, translated into environment variables as in the C driver.
 
     # comment          ! comment
     aeron.dir = /dev/shm/one                name, then = or :, then the value
@@ -6,8 +6,8 @@
     aeron.driver.resolver.bootstrap.neighbor = one:8050,\\
         two:8050                            a backslash at the end continues the line
 
-A name becomes a variable in upper case, with underscores instead of dots. An empty value resets the
-setting to its default. Source: the C driver of Aeron 1.53.
+The variable is the property name in upper case, with underscores instead of dots. An empty value
+resets the setting to its default. Source: the C driver of Aeron 1.53.
 """
 
 from collections.abc import Iterator
@@ -18,21 +18,25 @@ from windtunnel.driver.base.errors import ConfigurationError
 FILE_PREFIX = "file://"
 URL_PREFIXES = ("http://", "https://")
 FILE_LENGTH_MAX = 1 << 20
-"""Our limit: a longer file is not a property file."""
+"""The maximum length of a property file in bytes, chosen by this project."""
 
 
 def variable_of(name: str) -> str:
-    """Return the environment variable of a property."""
+    """Return the name of the environment variable that corresponds to a property."""
     return name.upper().replace(".", "_")
 
 
 def name_of(variable: str) -> str:
-    """Return the property of an environment variable, if its name has no capital letters."""
+    """Return the property name for an environment variable, assuming that it has no capital
+    letters.
+    """
     return variable.lower().replace("_", ".")
 
 
 def read_line(where: str, line: str) -> tuple[str, str]:
-    """Parse `name=value` into (variable, value). Raises ConfigurationError that names `where`."""
+    """Parse `name=value` into (variable, value). Raises ConfigurationError with the
+    source `where`.
+    """
     ends = [at for at in (line.find("="), line.find(":")) if at >= 0]
     name = line[: min(ends)].strip() if ends else ""
     if not name:
@@ -41,18 +45,20 @@ def read_line(where: str, line: str) -> tuple[str, str]:
 
 
 def read_file(path_or_url: str) -> Iterator[tuple[str, str]]:
-    """Yield (variable, value) for each property of a file. Raises ConfigurationError."""
+    """Yield (variable, value) for each property in a file. Raises ConfigurationError."""
     if path_or_url.lower().startswith(URL_PREFIXES):
-        raise ConfigurationError(f"{path_or_url}: properties are read from files only, not by HTTP")
+        raise ConfigurationError(
+            f"{path_or_url}: properties can only be read from files, not over HTTP"
+        )
     path = Path(path_or_url.removeprefix(FILE_PREFIX))
     try:
         if path.stat().st_size > FILE_LENGTH_MAX:
-            raise ConfigurationError(f"{path}: expected at most {FILE_LENGTH_MAX} bytes")
+            raise ConfigurationError(f"{path}: expected a file of at most {FILE_LENGTH_MAX} bytes")
         lines = path.read_text(encoding="utf-8").splitlines()
     except OSError as error:
         raise ConfigurationError(f"cannot read {path}: {error.strerror}") from error
     except UnicodeDecodeError as error:
-        raise ConfigurationError(f"{path}: expected text in UTF-8") from error
+        raise ConfigurationError(f"{path}: expected a UTF-8 text file") from error
     joined, first = "", 0
     for number, line in enumerate(lines, start=1):
         text = line.strip(" \t")
@@ -66,4 +72,4 @@ def read_file(path_or_url: str) -> Iterator[tuple[str, str]]:
         yield read_line(f"{path}:{first}", joined)
         joined, first = "", 0
     if joined:
-        raise ConfigurationError(f"{path}:{first}: the file ends in a continued line")
+        raise ConfigurationError(f"{path}:{first}: the file ends with a continued line")

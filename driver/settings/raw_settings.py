@@ -1,4 +1,4 @@
-"""Unparsed settings of a process, from its environment, property files and options.
+"""The unparsed settings of a process, from its environment, property files and options.
 
 environment  <  property files and -D options, in the order of the command line
 """
@@ -12,14 +12,16 @@ ENVIRONMENT = "environment"
 
 @dataclass(slots=True)
 class RawSettings:
-    """Texts of settings by environment variable; other variables are ignored later."""
+    """Unparsed values by environment variable, including unrelated variables, which are ignored
+    later.
+    """
 
     texts: dict[str, str]
     origins: dict[str, str] = field(default_factory=dict)
-    """Source that last set a variable; variables of the environment are absent."""
+    """The source that last set each variable. Variables from the environment are not included."""
 
     def set_variable(self, variable: str, text: str, origin: str) -> None:
-        """Set a variable, or unset it if the text is empty."""
+        """Set a variable, or remove it if the text is empty."""
         if text:
             self.texts[variable] = text
             self.origins[variable] = origin
@@ -32,16 +34,16 @@ class RawSettings:
         self.set_variable(*properties.read_line(origin, line), origin)
 
     def load_file(self, path_or_url: str) -> None:
-        """Set the variables in a property file. Raises ConfigurationError."""
+        """Set the variables of all properties in a file. Raises ConfigurationError."""
         for variable, text in properties.read_file(path_or_url):
             self.set_variable(variable, text, path_or_url)
 
     def environment_variables(self) -> set[str]:
-        """Return the variables from the environment, which other programs share."""
+        """Return the names of the variables set in the environment, which other programs share."""
         return set(self.texts) - set(self.origins)
 
     def origin_of(self, variable: str) -> str:
-        """Return the source that set a variable; "default" if it is not set."""
+        """Return the source that set a variable, or "default" if the variable is not set."""
         if not self.texts.get(variable):
             return "default"
         return self.origins.get(variable, ENVIRONMENT)

@@ -1,4 +1,4 @@
-"""Units of defaults and bounds: bytes and nanoseconds."""
+"""Units for default values and limits: bytes and nanoseconds."""
 
 KIB = 1024
 MIB = 1024 * KIB

@@ -1,8 +1,9 @@
-"""Settings that a context reads from environment variables.
+"""Reads the settings of client contexts from environment variables.
 
     {"client_name": ("AERON_CLIENT_NAME", text), ...}      field: its variable, and its parser
 
-Used by contexts in a program; settings of a process are in `raw_settings`.
+Client programs use these contexts. The settings of a driver or archive process are in
+`raw_settings`.
 """
 
 import os
@@ -10,7 +11,7 @@ from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 Reader = Callable[[str, str], Any]
-"""Function from (variable, text) to the value; raises ConfigurationError."""
+"""A function from (variable, text) to the parsed value. Raises ConfigurationError."""
 
 
 def text(variable: str, value: str) -> str:
@@ -23,10 +24,10 @@ def read_variables(
     environment: Mapping[str, str] | None,
     overridden: Collection[str],
 ) -> dict[str, Any]:
-    """Return values by field, for variables that are set and fields that are not overridden.
+    """Read values from environment variables, by field. Overridden fields are left out.
 
-    `environment` None is the environment of this process. Raises ConfigurationError that names the
-    variable with an invalid value.
+    If `environment` is None, this process's environment is read. Raises ConfigurationError with the
+    name of a variable whose value is invalid.
     """
     environment = os.environ if environment is None else environment
     return {

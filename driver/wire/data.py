@@ -5,7 +5,7 @@
     | length|v |f |typ|offset |session|stream | term  |reserved value | payload
     +-------+--+--+---+-------+-------+-------+-------+---------------+---------
 
-A datagram is a copy of part of a term: whole frames, each padded to 32 bytes. Of a padding frame
+A datagram is a copy of part of a term: whole frames, each padded to 32 bytes. For a padding frame
 only the header is sent, at the end of a datagram. A heartbeat is a datagram of 32 bytes whose
 length field is zero.
 Source: driver-protocol 1.2, 3.3.
@@ -69,7 +69,7 @@ def write(
     term_id,
     reserved_value,
 ):
-    """Write a 32-byte header. Returns its length."""
+    """Write a 32-byte data frame header. Returns the header's length."""
     header.write(buf, at, frame_length, flags, frame_type)
     put_i32(buf, at + TERM_OFFSET, term_offset)
     put_i32(buf, at + SESSION_ID, session_id)
@@ -81,13 +81,13 @@ def write(
 
 @kernel
 def write_heartbeat(buf, at, session_id, stream_id, term_id, term_offset, flags):
-    """Write a heartbeat with the position of the sender. Returns its length."""
+    """Write a heartbeat at the sender's position. Returns the frame length."""
     return write(buf, at, 0, flags, types.DATA, term_offset, session_id, stream_id, term_id, 0)
 
 
 @kernel
 def is_heartbeat(buf, at, length):
-    """Return whether a datagram is a heartbeat, which only the length field shows."""
+    """Return whether a datagram is a heartbeat: 32 bytes with a length field of zero."""
     return length == HEADER_LENGTH and get_i32(buf, at + header.FRAME_LENGTH) == 0
 
 
@@ -97,7 +97,8 @@ def validate(buf, at, length, term_length):
 
     Shapes:  buf uint8[n], at + length <= n, length >= 32
     Returns: the distance from the first frame to the end of the last one in the stream: the sum of
-             the aligned frame lengths, a padding frame counted in full; 0 for a heartbeat; INVALID
+             the aligned frame lengths, with padding frames counted in full, 0 for a heartbeat, or
+             INVALID
     Source:  driver-protocol 3.3
     """
     start = get_i32(buf, at + TERM_OFFSET)

@@ -5,8 +5,8 @@
     | header|session|stream | receiver id   | group tag     | code  |length | text
     +-------+-------+-------+---------------+---------------+-------+-------+-------
 
-The group tag is valid only with the flag HAS_GROUP_TAG. The text has no terminator and the frame no
-padding.
+The group tag is valid only with the flag HAS_GROUP_TAG. The text has no terminator, and the frame
+is not padded.
 Source: driver-protocol 1.7.
 """
 
@@ -29,7 +29,7 @@ LENGTH_MAX = LENGTH + TEXT_LENGTH_MAX
 
 @kernel
 def check(buf, at, length):
-    """Check that the text of a datagram that passed `header.check` lies inside it.
+    """Check that the error text lies inside a datagram that passed `header.check`.
 
     Returns: OK, TOO_SHORT, or BAD_VALUE
     """
@@ -80,7 +80,7 @@ def text_length(buf, at):
 def write(
     buf, at, session_id, stream_id, receiver_id, has_tag, group_tag, error_code, text, text_length
 ):
-    """Write the whole frame; truncate a long `text`. Returns the length of the frame."""
+    """Write the whole frame, truncating a long `text`. Returns the frame length."""
     kept = min(text_length, TEXT_LENGTH_MAX)
     header.write(buf, at, LENGTH + kept, types.HAS_GROUP_TAG if has_tag else 0, types.ERR)
     put_i32(buf, at + SESSION_ID, session_id)

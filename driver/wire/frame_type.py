@@ -17,28 +17,28 @@ RES = 0x07
 RSP_SETUP = 0x0B
 
 BEGIN = 0x80
-"""DATA: the first fragment of a message."""
+"""DATA flag: the frame is the first fragment of a message."""
 END = 0x40
-"""DATA: the last fragment of a message."""
+"""DATA flag: the frame is the last fragment of a message."""
 UNFRAGMENTED = BEGIN | END
 EOS = 0x20
-"""Heartbeat: the stream ended at this position."""
+"""Heartbeat flag: the stream ended at this position."""
 REVOKED = 0x10
-"""Heartbeat: the stream was revoked; only together with EOS."""
+"""Heartbeat flag: the stream was revoked. Only valid together with EOS."""
 
 SEND_RESPONSE_SETUP = 0x80
-"""SETUP: the receiver must answer with a RSP_SETUP."""
+"""SETUP flag: the receiver must answer with an RSP_SETUP."""
 GROUP = 0x40
-"""SETUP: the channel has many receivers."""
+"""SETUP flag: the channel has many receivers."""
 
 SEND_SETUP = 0x80
-"""SM: the receiver does not know the stream and requests a SETUP."""
+"""SM flag: the receiver requests a SETUP, because it has no image of the stream."""
 SM_EOS = 0x40
-"""SM: the receiver is finished with the stream."""
+"""SM flag: the receiver is finished with the stream."""
 
 REPLY = 0x80
-"""RTTM: the receiver must send the frame back."""
+"""RTTM flag: the receiver must send the frame back."""
 HAS_GROUP_TAG = 0x08
-"""ERR: the group tag field is valid."""
+"""ERR flag: the group tag field is valid."""
 SELF = 0x80
-"""RES: the entry describes the sender of the datagram."""
+"""RES flag: the entry describes the sender of the datagram."""

@@ -1,11 +1,11 @@
-"""Header of every frame, eight bytes, and the first check of every datagram.
+"""The eight-byte header of every frame, and the first check of every datagram.
 
     0               4       5       6               8
     +---------------+-------+-------+---------------+
     | frame length  |version| flags | type          |
     +---------------+-------+-------+---------------+
 
-It checks the minimum length of each type; the fields of a type are checked by its own module.
+The check covers the minimum length of each frame type. The module of a type checks its fields.
 Source: driver-protocol 1.1, 1.10.
 """
 
@@ -26,7 +26,7 @@ BAD_VERSION = -3
 BAD_ALIGNMENT = -4
 BAD_TYPE = -5
 BAD_VALUE = -6
-"""A field of the frame type is out of range; only the `check` of a type returns it."""
+"""A field value is out of range for the frame type. Only a type's own `check` returns this."""
 
 DATA_HEADER_LENGTH = 32
 ALIGNMENT = 32
@@ -58,7 +58,7 @@ def frame_type(buf, at):
 
 @kernel
 def write(buf, at, length, flag_bits, type_code):
-    """Write all eight bytes."""
+    """Write all eight bytes of a frame header."""
     put_i32(buf, at + FRAME_LENGTH, length)
     put_u8(buf, at + VERSION, types.VERSION)
     put_u8(buf, at + FLAGS, flag_bits)
@@ -67,9 +67,9 @@ def write(buf, at, length, flag_bits, type_code):
 
 @kernel
 def check(buf, at, length):
-    """Check that a datagram of `length` bytes begins with a frame that can be read.
+    """Check that a datagram of `length` bytes begins with a readable frame.
 
-    After OK every fixed field of that type lies inside the datagram.
+    If the result is OK, every fixed field of the frame type lies inside the datagram.
     Returns: OK, or the first of TOO_SHORT, BAD_LENGTH, BAD_VERSION, BAD_TYPE, BAD_ALIGNMENT that
              applies
     """

@@ -24,7 +24,7 @@ LENGTH = GAP_LENGTH + 4
 
 @kernel
 def check(buf, at, length, term_length):
-    """Check that a datagram that passed `header.check` names a range inside a term.
+    """Check that a datagram that passed `header.check` requests a range inside one term.
 
     Returns: OK (also for a length of zero), TOO_SHORT, or BAD_VALUE
     """
@@ -66,7 +66,7 @@ def gap_length(buf, at):
 
 @kernel
 def write(buf, at, session_id, stream_id, term_id, term_offset, gap_length):
-    """Write the whole frame. Returns its length."""
+    """Write the whole frame. Returns the frame length."""
     header.write(buf, at, LENGTH, 0, types.NAK)
     put_i32(buf, at + SESSION_ID, session_id)
     put_i32(buf, at + STREAM_ID, stream_id)

@@ -1,4 +1,4 @@
-"""Resolution frame: any number of names with their addresses.
+"""Resolution frame: any number of host names with their addresses.
 
     0       8                       (each entry 8-aligned)
     +-------+-----------------------+-----------------------+----
@@ -46,7 +46,7 @@ INVALID = -1
 
 @kernel
 def address_length(buf, at):
-    """Return the length of the address of the entry at `at`; INVALID for an unknown type."""
+    """Return the address length of the entry at `at`, or INVALID for an unknown entry type."""
     kind = get_u8(buf, at + RES_TYPE)
     if kind == NAME_TO_IP4:
         return 4
@@ -98,7 +98,7 @@ def age_ms(buf, at):
 
 @kernel
 def write_entry(buf, at, flags, udp_port, age_ms, address, address_length, name, name_length):
-    """Write one entry with its padding; `address` is 4 or 16 bytes. Returns its aligned length."""
+    """Write one padded entry with a 4- or 16-byte `address`. Returns the entry's aligned length."""
     length = align(ADDRESS + address_length + 2 + name_length, ENTRY_ALIGNMENT)
     zero(buf, at, length)
     put_u8(buf, at + RES_TYPE, NAME_TO_IP4 if address_length == 4 else NAME_TO_IP6)
@@ -113,6 +113,6 @@ def write_entry(buf, at, flags, udp_port, age_ms, address, address_length, name,
 
 @kernel
 def write_header(buf, at, frame_length):
-    """Write the header of the frame after its entries. Returns the length of the frame."""
+    """Write the frame header once all entries are written. Returns the frame length."""
     header.write(buf, at, frame_length, 0, types.RES)
     return frame_length

@@ -1,4 +1,4 @@
-"""Response setup frame: a subscriber specifies the session on which a responder may answer.
+"""Response setup frame: a subscriber specifies the session that its responses come from.
 
     0       8       12      16        20
     +-------+-------+-------+---------+
@@ -22,7 +22,7 @@ LENGTH = RESPONSE_SESSION_ID + 4
 
 @kernel
 def check(buf, at, length):
-    """Check only the size, because any ids are valid. Returns OK or TOO_SHORT."""
+    """Check only the size, because all ids are valid. Returns OK or TOO_SHORT."""
     return header.OK if length >= LENGTH else header.TOO_SHORT
 
 
@@ -43,7 +43,7 @@ def response_session_id(buf, at):
 
 @kernel
 def write(buf, at, session_id, stream_id, response_session_id):
-    """Write the whole frame. Returns its length."""
+    """Write the whole frame. Returns the frame length."""
     header.write(buf, at, LENGTH, 0, types.RSP_SETUP)
     put_i32(buf, at + SESSION_ID, session_id)
     put_i32(buf, at + STREAM_ID, stream_id)

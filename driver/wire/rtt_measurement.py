@@ -5,7 +5,7 @@
     | header|session|stream | echo timestamp|reception delta| receiver id   |
     +-------+-------+-------+---------------+---------------+---------------+
 
-The timestamp is in nanoseconds of the requester's clock; only the requester can interpret it.
+The timestamp is in nanoseconds of the requester's clock, so only the requester can interpret it.
 Source: driver-protocol 1.6.
 """
 
@@ -24,7 +24,7 @@ LENGTH = RECEIVER_ID + 8
 
 @kernel
 def check(buf, at, length):
-    """Check only the size, because any field values are valid. Returns OK or TOO_SHORT."""
+    """Check only the size, because all field values are valid. Returns OK or TOO_SHORT."""
     return header.OK if length >= LENGTH else header.TOO_SHORT
 
 
@@ -62,7 +62,7 @@ def receiver_id(buf, at):
 def write(
     buf, at, flags, session_id, stream_id, echo_timestamp_ns, reception_delta_ns, receiver_id
 ):
-    """Write the whole frame. Returns its length."""
+    """Write the whole frame. Returns the frame length."""
     header.write(buf, at, LENGTH, flags, types.RTTM)
     put_i32(buf, at + SESSION_ID, session_id)
     put_i32(buf, at + STREAM_ID, stream_id)

@@ -1,4 +1,4 @@
-"""Setup frame: a sender describes its stream.
+"""Setup frame: a sender describes its stream to receivers.
 
     0       8       12      16      20       24       28      32      36      40
     +-------+-------+-------+-------+--------+--------+-------+-------+-------+
@@ -6,7 +6,7 @@
     |       |       |       |       |term id |term id |length |       |       |
     +-------+-------+-------+-------+--------+--------+-------+-------+-------+
 
-Active term id and offset are the sender's position, not the publisher's.
+The active term id and the offset are the sender's position, not the publisher's.
 Source: driver-protocol 1.3.
 """
 
@@ -111,7 +111,7 @@ def write(
     mtu_length,
     ttl,
 ):
-    """Write the whole frame. Returns its length."""
+    """Write the whole frame. Returns the frame length."""
     header.write(buf, at, LENGTH, flags, types.SETUP)
     put_i32(buf, at + TERM_OFFSET, term_offset)
     put_i32(buf, at + SESSION_ID, session_id)

@@ -1,4 +1,4 @@
-"""Status message (SM): a receiver reports its consumption position and its window.
+"""Status message (SM): a receiver reports its consumption position and receiver window.
 
     0       8       12      16      20      24      28              36              44
     +-------+-------+-------+-------+-------+-------+---------------+---------------+
@@ -28,10 +28,11 @@ LENGTH_TAGGED = GROUP_TAG + 8
 
 @kernel
 def check(buf, at, length, term_length):
-    """Check that a datagram that passed `header.check` is valid for a sender of this term length.
+    """Check that a datagram that passed `header.check` is valid for this term length.
 
-    Units:   term_length of the publication it names; the maximum term length if it names none
-    Returns: OK, TOO_SHORT, or BAD_VALUE if offset or window cannot belong to such a term
+    Units:   `term_length` of the publication that the message is for, or the maximum term length if
+             there is no such publication
+    Returns: OK, TOO_SHORT, or BAD_VALUE if the offset or the window does not fit such a term
     """
     if length < LENGTH:
         return header.TOO_SHORT
@@ -76,7 +77,7 @@ def receiver_id(buf, at):
 
 @kernel
 def feedback_length(buf, at):
-    """Return the number of bytes after the fixed part: 0 none, 8 a group tag, else invalid."""
+    """Return the number of bytes after the fixed part: 0, 8 for a group tag, else invalid."""
     return header.frame_length(buf, at) - LENGTH
 
 
@@ -87,7 +88,7 @@ def has_group_tag(buf, at):
 
 @kernel
 def group_tag(buf, at):
-    """Return the group tag; valid only if `has_group_tag`."""
+    """Return the group tag, which is valid only if `has_group_tag`."""
     return get_i64(buf, at + GROUP_TAG)
 
 
@@ -105,7 +106,7 @@ def write(
     has_tag,
     group_tag,
 ):
-    """Write the whole frame, with the tag if `has_tag`. Returns its length, 36 or 44."""
+    """Write the whole frame, including the tag if `has_tag`. Returns the frame length, 36 or 44."""
     length = LENGTH_TAGGED if has_tag else LENGTH
     header.write(buf, at, length, flags, types.SM)
     put_i32(buf, at + SESSION_ID, session_id)

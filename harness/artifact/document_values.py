@@ -1,11 +1,11 @@
-"""Values of documents, checked against the annotations of the dataclass that they become.
+"""Checks the values of a JSON document against the dataclass that represents the document.
 
     {"name": "traffic", "started_ns": 1, ...} --parse(Phase, ...)--> Phase(name="traffic", ...)
 
-Documents come from other people's run folders, so a value of a wrong type must not get past the
-reading of its file. Supported are dataclasses, bool, int, float, str, None, Any, Literal, unions,
-lists and dictionaries with strings as keys. A missing field has its default; an unknown one is an
-error.
+Documents come from other people's run folders, so a value with a wrong type must be rejected when
+the file is read. Supported are dataclasses, bool, int, float, str, None, Any, Literal, unions,
+lists and dictionaries with strings as keys. A missing field takes its default, and an unknown field
+is an error.
 """
 
 import types
@@ -14,7 +14,7 @@ from functools import cache
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin, get_type_hints
 
 FOUND_LENGTH_MAX = 80
-"""Maximum length of a value that an error quotes."""
+"""Maximum length of a value that an error message quotes."""
 _NAMES: dict[Any, str] = {
     bool: "true or false",
     int: "an integer",
@@ -30,19 +30,19 @@ _Parsed = TypeVar("_Parsed")
 
 
 class ValueTypeError(ValueError):
-    """A value of a wrong type; the text has the field's path, the expected and the found value."""
+    """A value with a wrong type. The message has its path, the expected type and the value."""
 
 
 def parse(kind: type[_Parsed], value: object, place: str = "") -> _Parsed:
-    """Return a value of a document as `kind`; `place` is its path, such as `phases[2].name`.
+    """Convert a document's value to type `kind`. `place` is its path, such as `phases[2].name`.
 
-    Raises ValueTypeError.
+    Raises ValueTypeError if the value has another type.
     """
     return cast(_Parsed, _parse(kind, value, place))
 
 
 def described(value: object) -> str:
-    """Return a value for an error message; long ones are cut off."""
+    """Format a value for an error message, cutting off a long one."""
     if isinstance(value, dict | list):
         kind = "an object" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value)} item{'' if len(value) == 1 else 's'}"
@@ -56,7 +56,7 @@ def described(value: object) -> str:
 
 
 def refuse(place: str, expected: str, value: object) -> ValueTypeError:
-    """Return the error of an invalid value."""
+    """Create the error for an invalid value."""
     return ValueTypeError(
         f"{place + ': ' if place else ''}expected {expected}, found {described(value)}"
     )
@@ -114,7 +114,7 @@ def _object(kind: Any, value: object, place: str) -> Any:
     unknown = [key for key in value if key not in kinds]
     if unknown:
         found = described(unknown[0])
-        raise ValueTypeError(f"{place + ': ' if place else ''}expected no other key, found {found}")
+        raise ValueTypeError(f"{place + ': ' if place else ''}unknown key {found}")
     values = {key: _parse(kinds[key], each, _inside(place, key)) for key, each in value.items()}
     try:
         return kind(**values)
@@ -124,7 +124,7 @@ def _object(kind: Any, value: object, place: str) -> Any:
 
 @cache
 def _fields(kind: Any) -> tuple[dict[str, Any], tuple[str, ...]]:
-    """Return the types of a dataclass's fields, and the names of those without a default."""
+    """Return the types of a dataclass's fields, and the names of the fields without a default."""
     hints = get_type_hints(kind)
     own = [each for each in fields(kind) if each.init]
     required = [

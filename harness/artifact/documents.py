@@ -1,7 +1,7 @@
-"""JSON documents of a run folder, each with a schema name in its first key.
+"""JSON documents in a run folder, each of which names its schema in its first key.
 
-A document is written atomically (a new file, then a rename), so a reader never sees a part of one.
-Symbolic links are not followed: see `regular_file`.
+A document is written atomically (a new file, then a rename), so a reader never sees an incomplete
+document. Symbolic links are not followed: see `regular_file`.
 """
 
 import json
@@ -17,28 +17,28 @@ Document = dict[str, Any]
 _Parsed = TypeVar("_Parsed")
 
 DEPTH_MAX = 32
-"""Maximum number of objects and lists inside each other."""
+"""Maximum nesting depth of objects and lists."""
 VALUES_MAX = 1 << 22
-"""Maximum number of values, several times that of the largest documents, which list samples."""
+"""Maximum number of values, several times as many as the largest documents have."""
 NAME_BYTES_MAX = 255
 """Maximum length of a file name on Linux."""
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 
 class DocumentError(ValueError):
-    """A document that exists but cannot be parsed; the text names the file and the error."""
+    """A document that exists but cannot be parsed. The message names the file and the error."""
 
 
 def write_document(path: Path, document: Document) -> None:
-    """Write a document atomically: readers see the old one or the new one."""
+    """Write a document atomically, so a reader sees either the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, json.dumps(document, indent=1) + "\n")
 
 
 def read_document(path: Path, schema: str | None = None) -> Document | None:
-    """Return the document, or None if the file does not exist.
+    """Read a document. Returns None if the file does not exist.
 
-    Raises DocumentError if it is damaged, of another schema, or not a regular file.
+    Raises DocumentError if the file is damaged, has another schema, or is not a regular file.
     """
     try:
         text = read_text(path)
@@ -56,12 +56,13 @@ def read_document(path: Path, schema: str | None = None) -> Document | None:
 
 
 def parse_text(text: str, name: str) -> Document:
-    """Return the document of a text; `name` is that of its file. Raises DocumentError.
+    """Parse a document from a string. `name` is its file name. Raises DocumentError.
 
-    Its size and depth are bounded, its integers have 64 bits, its other numbers are finite, and its
-    strings can be written as UTF-8.
+    The size and depth of a valid document are limited, its integers have 64 bits, its other numbers
+    are finite, and its strings can be written as UTF-8.
     """
-    # Counted before parsing: an empty list of two characters takes sixty bytes of memory.
+    # Values are counted before parsing, because an empty list of two characters takes sixty bytes
+    # of memory.
     if sum(map(text.count, "[{,")) > VALUES_MAX:
         raise DocumentError(f"{name}: expected at most {VALUES_MAX} values, found more")
     try:
@@ -69,7 +70,7 @@ def parse_text(text: str, name: str) -> Document:
     except RecursionError as error:
         raise DocumentError(f"{name}: {_TOO_DEEP}") from error
     except ValueError as error:
-        raise DocumentError(f"{name}: not JSON: {error}") from error
+        raise DocumentError(f"{name}: invalid JSON: {error}") from error
     try:
         _check_values(document)
     except ValueTypeError as error:
@@ -85,10 +86,10 @@ def read_as(
     schema: str,
     adapt: Callable[[Document], Document] = lambda document: document,
 ) -> _Parsed | None:
-    """Return a document as a dataclass, or None if the file does not exist.
+    """Read a document into a dataclass. Returns None if the file does not exist.
 
-    `adapt` converts the document of the file, without its schema, to the names of the dataclass;
-    it may raise ValueTypeError. Raises DocumentError, which names the file and the field.
+    `adapt` converts the keys of the document, without its schema, to the dataclass's field names.
+    It may raise ValueTypeError. Raises DocumentError, which names the file and the field.
     """
     document = read_document(path, schema)
     if document is None:
@@ -100,11 +101,11 @@ def read_as(
         raise DocumentError(f"{path.name}: {error}") from error
 
 
-_TOO_DEEP = f"expected at most {DEPTH_MAX} objects and lists inside each other, found more"
+_TOO_DEEP = f"objects and lists are nested more than {DEPTH_MAX} levels deep"
 
 
 def _check_values(document: object) -> None:
-    """Raise ValueTypeError for a value that a document must not contain, anywhere in it."""
+    """Raise ValueTypeError if a document contains a forbidden value at any depth."""
     level: list[object] = [document]
     for depth in range(DEPTH_MAX + 1):
         inner: list[object] = []
@@ -118,7 +119,7 @@ def _check_values(document: object) -> None:
             elif isinstance(value, str):
                 _check_text(value)
             elif type(value) is int and not INT64_MIN <= value <= INT64_MAX:
-                raise ValueTypeError("expected integers of 64 bits, found a greater number")
+                raise ValueTypeError("expected 64-bit integers, found a larger number")
             elif isinstance(value, float) and not math.isfinite(value):
                 raise ValueTypeError(f"expected finite numbers, found {value}")
         level = inner
@@ -134,7 +135,7 @@ def _check_text(text: str) -> None:
 
 
 def check_name(value: object, place: str) -> None:
-    """Raise ValueTypeError unless a value is a valid name of a subfolder."""
+    """Raise ValueTypeError unless a value can be the name of a subfolder."""
     if (
         not isinstance(value, str)
         or value in ("", ".", "..")

@@ -1,7 +1,8 @@
-"""Files of raw records: packed little-endian structs, no header, one dtype per file.
+"""Files of raw records: packed little-endian structs of one dtype, without a file header.
 
-A missing file is no exception: it reads as None, so that the judge can name it. A file that ends
-inside a record (its writer was killed) reads as its complete records; see `has_torn_tail`.
+Reading a missing file returns None instead of raising an exception, so the judge can name the file.
+If a file ends inside a record because its writer was killed, its complete records are read; see
+`has_torn_tail`.
 """
 
 import os
@@ -17,7 +18,7 @@ Records = NDArray[Any]
 
 
 def write_records(path: Path, records: Records) -> None:
-    """Write all records as one new file."""
+    """Write all records to a new file."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_bytes(np.ascontiguousarray(records).tobytes())
 
@@ -30,9 +31,9 @@ def append_records(path: Path, records: Records) -> None:
 
 
 def read_records(path: Path, dtype: np.dtype[Any]) -> Records | None:
-    """Return all complete records of a file, or None if it does not exist.
+    """Read all complete records of a file. Returns None if the file does not exist.
 
-    Raises UnsafeFileError for anything but a regular file.
+    Raises UnsafeFileError if it is not a regular file.
     """
     try:
         with open_regular(path) as file:
@@ -43,5 +44,5 @@ def read_records(path: Path, dtype: np.dtype[Any]) -> Records | None:
 
 
 def has_torn_tail(path: Path, dtype: np.dtype[Any]) -> bool:
-    """Whether the file ends inside a record."""
+    """Return whether the file ends inside a record."""
     return size_of(path) % dtype.itemsize != 0

@@ -1,16 +1,16 @@
-"""Regular files, opened and replaced without following a symbolic link.
+"""Opens and replaces regular files without following symbolic links.
 
-Users exchange run folders, so their contents are untrusted input. A file may be a symbolic link to
-another file of the user, a FIFO that blocks the reader forever, or a device. Every file of a run or
-suite folder is therefore read through `open_regular` and written through `replace_file`.
+Users exchange run folders, so their contents are untrusted input. A file could be a symbolic link
+to another file of the user, a FIFO that blocks the reader forever, or a device. Every file of a run
+or suite folder is therefore read through `open_regular` and written through `replace_file`.
 
     open_regular    O_NOFOLLOW, O_NONBLOCK, then fstat: anything but a regular file is refused
     replace_file    a new file of random name (O_EXCL) in a directory opened with O_NOFOLLOW,
                     renamed over the old one; a link with the final name is replaced, not followed
 
-These check the last component of a directory path only, so each command first passes its folder
-argument to `untrusted_folder`: no subfolder may be a symbolic link. The path of the folder itself
-may contain symbolic links.
+These functions check only the last component of a directory path. Each command therefore first
+passes its folder argument to `untrusted_folder`, which requires that no subfolder is a symbolic
+link. The path of the folder itself may contain symbolic links.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 WHOLE_BYTES_MAX = 64 << 20
-"""Limit of files read into memory as text, ten times the size of the largest documents."""
+"""Maximum size of a file that is read into memory as text, ten times the largest documents."""
 
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
 _CREATE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -42,7 +42,7 @@ _KINDS = (
 
 
 class UnsafeFileError(OSError):
-    """A path that is rejected because it is not a regular file or directory as expected."""
+    """A path that is rejected because it is not the regular file or directory that was expected."""
 
     def __init__(self, path: Path, text: str) -> None:
         super().__init__(errno.EINVAL, text, str(path))
@@ -54,13 +54,13 @@ class UnsafeFileError(OSError):
 def open_regular(path: Path) -> BinaryIO:
     """Open a regular file for reading.
 
-    Raises UnsafeFileError for anything else of this name, including a symbolic link, and OSError if
+    Raises UnsafeFileError if the path is anything else, including a symbolic link, and OSError if
     the file does not exist or is not readable.
     """
     try:
         descriptor = os.open(path, _READ)
     except OSError as error:
-        # ELOOP: a symbolic link. ENXIO: a socket, or a device without a driver.
+        # ELOOP means a symbolic link. ENXIO means a socket, or a device without a driver.
         if error.errno in (errno.ELOOP, errno.ENXIO):
             raise _unsafe(path, "a regular file", os.lstat(path).st_mode) from error
         raise
@@ -75,15 +75,16 @@ def open_regular(path: Path) -> BinaryIO:
 
 
 def size_of(path: Path) -> int:
-    """Return the length of a regular file in bytes. Raises as `open_regular` does."""
+    """Return the length of a regular file in bytes. Raises the same errors as `open_regular`."""
     with open_regular(path) as file:
         return os.fstat(file.fileno()).st_size
 
 
 def read_text(path: Path, max_bytes: int = WHOLE_BYTES_MAX) -> str:
-    """Return the UTF-8 text of a regular file.
+    """Read the UTF-8 text of a regular file.
 
-    Raises UnsafeFileError for a longer file, UnicodeDecodeError, and as `open_regular` does.
+    Raises the same errors as `open_regular`, UnsafeFileError if the file is too long, and
+    UnicodeDecodeError.
     """
     with open_regular(path) as file:
         content = file.read(max_bytes + 1)
@@ -93,7 +94,7 @@ def read_text(path: Path, max_bytes: int = WHOLE_BYTES_MAX) -> str:
 
 
 def map_bytes(path: Path) -> NDArray[np.uint8]:
-    """Map the bytes of a regular file for reading. Raises as `open_regular` does."""
+    """Map a regular file's bytes for reading. Raises the same errors as `open_regular`."""
     with open_regular(path) as file:
         if os.fstat(file.fileno()).st_size == 0:
             return np.zeros(0, dtype=np.uint8)
@@ -101,10 +102,10 @@ def map_bytes(path: Path) -> NDArray[np.uint8]:
 
 
 def replace_file(path: Path, content: str) -> None:
-    """Write a file atomically: readers see the old one or the new one, never a part.
+    """Write a file atomically: readers see either the old or the new contents.
 
     Raises UnsafeFileError if the last component of its directory is a symbolic link, and OSError
-    for other failures; the previous file is then unchanged.
+    for other failures. The previous file is then unchanged.
     """
     try:
         folder = os.open(path.parent, _FOLDER)
@@ -126,9 +127,9 @@ def replace_file(path: Path, content: str) -> None:
 
 
 def untrusted_folder(path: Path) -> Path:
-    """Return the path of a user's folder with the symbolic links in it resolved.
+    """Resolve the symbolic links in a folder's path, and check that the folder contains none.
 
-    Raises UnsafeFileError if any folder within it, at any depth, is a symbolic link.
+    Raises UnsafeFileError if a subfolder, at any depth, is a symbolic link.
     """
     real = real_path(path)
     for above, names, _ in os.walk(real):
@@ -139,7 +140,7 @@ def untrusted_folder(path: Path) -> Path:
 
 
 def real_path(path: Path) -> Path:
-    """Resolve symbolic links; a path without any is returned unchanged."""
+    """Resolve the symbolic links in a path. A path without links is returned unchanged."""
     real = path.resolve()
     return path if path.absolute() == real else real
 

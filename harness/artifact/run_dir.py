@@ -1,4 +1,4 @@
-"""Layout of suite folders and run folders: the only module that composes their paths.
+"""The layout of suite and run folders. No other module composes paths in them.
 
 runs/matrix-<suite-id>/        matrix.html  matrix.json  a suite folder for each pair
 runs/<suite-id>/               report.html  suite.json
@@ -25,18 +25,18 @@ from pathlib import Path
 
 
 def new_suite_id(now_utc: datetime) -> str:
-    """Return a suite id that sorts by time, and is unique within a second."""
+    """Return a suite id that sorts by time and is unique within a second."""
     return f"{now_utc:%Y%m%dT%H%M%SZ}-{secrets.token_hex(2)}"
 
 
 def run_name(scenario: str, seed: int) -> str:
-    """Return the name of the run folder of one scenario with one seed."""
+    """Return the run folder name for one scenario and one seed."""
     return f"{scenario.replace('/', '-')}-s{seed}"
 
 
 @dataclass(frozen=True)
 class SuiteDir:
-    """The folder of one suite: several runs and their report."""
+    """The folder of one suite, with its runs and their report."""
 
     path: Path
 
@@ -53,13 +53,13 @@ class SuiteDir:
         return RunDir(self.path / run_name(scenario, seed))
 
     def runs(self) -> list["RunDir"]:
-        """Return the folders of all runs with a manifest, by name."""
+        """Return the folders of all runs that have a manifest, sorted by name."""
         return [RunDir(found.parent) for found in sorted(self.path.glob("*/run.json"))]
 
 
 @dataclass(frozen=True)
 class MatrixDir:
-    """The folder of one matrix: a suite for each pair, and a page of all cells."""
+    """The folder of one matrix, with a suite for each pair and a page of all cells."""
 
     path: Path
 
@@ -77,7 +77,7 @@ class MatrixDir:
 
 @dataclass(frozen=True)
 class PublisherFiles:
-    """The files of one publisher."""
+    """The files of one publisher in a host's folder."""
 
     document: Path
     offers: Path
@@ -86,7 +86,7 @@ class PublisherFiles:
 
 @dataclass(frozen=True)
 class SubscriberFiles:
-    """The files of one subscriber."""
+    """The files of one subscriber in a host's folder."""
 
     document: Path
     index: Path
@@ -97,7 +97,7 @@ class SubscriberFiles:
 
 @dataclass(frozen=True)
 class RecorderFiles:
-    """The files of one recorder, the workload that lets an archive record a stream."""
+    """The files of one recorder, the workload that makes an archive record a stream."""
 
     document: Path
     log: Path
@@ -105,7 +105,7 @@ class RecorderFiles:
 
 @dataclass(frozen=True)
 class HostDir:
-    """The files of one host."""
+    """The files of one host in a run folder."""
 
     path: Path
 
@@ -146,7 +146,7 @@ class HostDir:
         return self.path / "logs.json"
 
     def save_generation(self, number: int) -> None:
-        """Move the sampler's files of a killed driver to the subfolder `before-<number>`."""
+        """Move the sampler files of a killed driver to the subfolder `before-<number>`."""
         folder = self.path / f"before-{number}"
         folder.mkdir(parents=True, exist_ok=True)
         for file in (self.counters, self.counter_samples, self.pressure, self.log_index):
@@ -167,7 +167,7 @@ class HostDir:
         return RecorderFiles(self.path / f"{stem}.json", self.path / f"{stem}.log")
 
     def log_buffer(self, folder: str, registration_id: int) -> Path:
-        """Return the path of a copied log buffer, by its folder in the driver's directory."""
+        """Return the path of a copied log file, by its folder in the driver's directory."""
         return self.path / "logs" / f"{folder}-{registration_id}.logbuffer"
 
     def publisher(self, traffic_id: str) -> PublisherFiles:
@@ -191,7 +191,7 @@ class HostDir:
 
 @dataclass(frozen=True)
 class RunDir:
-    """The folder of one run: one scenario with one seed."""
+    """The folder of one run, for one scenario with one seed."""
 
     path: Path
 
@@ -221,12 +221,12 @@ class RunDir:
 
     @property
     def replayed(self) -> Path:
-        """The decisions that this run replays: `decisions` of the original run."""
+        """The decisions that this run replays: a copy of the original run's `decisions`."""
         return self.path / "replayed.bin"
 
     @property
     def replay(self) -> Path:
-        """How many of them were repeated."""
+        """The comparison of this replay with the original run."""
         return self.path / "replay.json"
 
     @property
@@ -240,7 +240,7 @@ class RunDir:
 
     @property
     def host_events(self) -> Path:
-        """The host events that happened."""
+        """The host events that were applied in this run."""
         return self.path / "host-events.json"
 
     @property
@@ -271,7 +271,7 @@ class RunDir:
 
     @property
     def analysis_page(self) -> Path:
-        """The analysis as a page with charts and tables."""
+        """The analysis as an HTML page with charts and tables."""
         return self.path / "analysis.html"
 
     @property
@@ -283,11 +283,11 @@ class RunDir:
         return self.path / "hosts"
 
     def capture(self, host: str) -> Path:
-        """Return the path of the capture of a host's interface, both directions."""
+        """Return the path of a host's packet capture, which has both directions."""
         return self.captures / f"{host}.pcap"
 
     def capture_statistics(self, host: str) -> Path:
-        """Return the path of the capture's statistics: packets received, dropped by the kernel."""
+        """Return the path of a capture's statistics: packets received and packets dropped."""
         return self.captures / f"{host}.json"
 
     def capture_log(self, host: str) -> Path:

@@ -1,4 +1,4 @@
-"""Benchmarks of our driver and archive against the real ones, under the same loads in alternation.
+"""Benchmarks of Windtunnel's driver and archive against Aeron's, run alternately under equal loads.
 
     plan.py        what is measured, and on which channels
     subject.py     the two drivers: command line and environment of each
@@ -15,7 +15,8 @@
     machine.py     facts about this machine, and its load
     document.py    everything as one JSON document
 
-Both drivers get the same client, ours, so that a ratio compares drivers; so do both archives, each
-with a media driver of its own beside it, as in production. A reading counts only if every message
-arrived and in order; nothing is compiled while it is taken. Floors are set by the caller.
+Both drivers are used with our client, so a ratio compares only drivers. Both archives are used with
+our client too, and each has a separate media driver, as in production. A reading counts only if
+every message arrived in order and nothing was compiled while it was taken. The caller sets the
+floors.
 """

@@ -1,15 +1,15 @@
-"""Measures one archive: how fast it records, and how fast it replays what it recorded.
+"""Measures how fast an archive records, and how fast it replays its recordings.
 
     record  replay  record  replay  record  replay  record  replay ...
     -------- warm-up ------------>  ---- these are counted ---->
 
-Each recording has as many messages as fit into the bytes that one may take, the same for every
-archive, and starts with an empty stream. What was started within the first second is dropped, since
-a just-in-time compiler may need it. A rate is that of all counted recordings, or all counted
-replays, together, by the clock of the load: from a connected stream, before its first message, to
-the last message written or read. A reading is void if a message is missing, out of order or
-duplicated, if a recording does not end where the stream did, if a process died, or if kernels were
-compiled meanwhile.
+Each recording has as many messages as fit into the size limit, which is the same for every archive,
+and starts with an empty stream. Recordings and replays that start within the warm-up time, one
+second by default, are not counted, because a just-in-time compiler may need it. A rate covers all
+counted recordings, or all counted replays. The load's clock runs from a connected stream, before
+its first message, to the last message written or read. A reading is void if a message is missing,
+out of order or duplicated, if a recording does not end where the stream did, if a process died, or
+if kernels were compiled during the measurement.
 """
 
 import shutil
@@ -29,40 +29,40 @@ from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 from windtunnel.harness.orchestrate.lab import LabError
 
 CONNECT_LIMIT_S = 180.0
-"""Long enough for kernels that are not compiled yet."""
+"""Connection timeout, long enough to compile kernels."""
 TURN_LIMIT_S = 120.0
 ROOM_FACTOR = 2
-"""A purged recording may still exist when the next one has started."""
+"""Number of recordings that need space, because a purged one may outlast the next one's start."""
 
 
 @dataclass(frozen=True)
 class Turn:
-    """One recording, or one replay."""
+    """One recording or one replay, with its duration and its processor time."""
 
     message_count: int
     duration_ns: int
-    """By the load's clock."""
+    """Duration by the load's clock."""
     processor_ns: int
-    """Of archive and driver, including start and end."""
+    """Processor time of the archive and its driver, including start and end."""
 
 
 def check_room(folder: Path, settings: BenchSettings) -> None:
-    """Raise LabError if recordings could fill the disk."""
+    """Raise LabError if the recordings could fill the disk."""
     needed, free = ROOM_FACTOR * settings.recording_bytes, shutil.disk_usage(folder).free
     if free < needed:
         raise LabError(
-            f"recordings need {needed} bytes in {folder}, where {free} are free; "
-            f"free some space, or exclude the archive cases with --only"
+            f"recordings need {needed} bytes in {folder}, but only {free} are free: "
+            f"free up some space, or exclude the archive cases with --only"
         )
 
 
 def message_count(case: BenchCase, settings: BenchSettings) -> int:
-    """Return the number of messages of a recording, at least one."""
+    """Return the number of messages per recording, at least one."""
     return max(1, settings.recording_bytes // aligned(DATA_HEADER_LENGTH + case.message_length))
 
 
 def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
-    """Return messages and megabytes per second, and nanoseconds of processor time per message.
+    """Return messages/s, megabytes/s and nanoseconds of processor time per message.
 
     Raises MeasurementError if there are no messages or the time is zero.
     """
@@ -71,7 +71,7 @@ def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
     duration_ns = sum(turn.duration_ns for turn in kept)
     if messages <= 0 or duration_ns <= 0:
         raise MeasurementError(
-            f"expected values above 0, found {messages} messages in {duration_ns} ns"
+            f"expected more than 0 messages and ns, found {messages} messages in {duration_ns} ns"
         )
     rate = messages * 1e9 / duration_ns
     return {
@@ -84,7 +84,7 @@ def values_of(turns: Iterable[Turn], message_length: int) -> dict[str, float]:
 def measure_archive(
     case: BenchCase, host: ArchiveHost, settings: BenchSettings, folder: Path, round_index: int
 ) -> Reading:
-    """Measure one case on a running archive."""
+    """Measure one case with a running archive."""
     name = host.subject.name
     try:
         values = _under_load(case, host, settings, folder)
@@ -120,7 +120,7 @@ def _under_load(
             turns.append(_record_and_replay(loads, host, count))
         last_ns = time.time_ns()
     if compiled_between(cache_root(), first_ns, last_ns):
-        raise MeasurementError("kernels were compiled on this machine while it was measured")
+        raise MeasurementError("kernels were compiled on this machine during the measurement")
     return {
         f"{way}-{name}": value
         for way, each in zip(("record", "replay"), zip(*turns, strict=True), strict=True)

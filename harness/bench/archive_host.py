@@ -1,11 +1,11 @@
 """Runs one archive and its media driver in a directory that is removed afterwards.
 
-    ours    python -m windtunnel.driver, and python -m windtunnel.driver.archive beside it
+    ours    python -m windtunnel.driver, and a separate python -m windtunnel.driver.archive
     java    one process of Java's archive and its driver, from the jar that AERON_ALL_JAR names
 
-Both get the same settings under the same names: `aeron.archive.dir` for one is AERON_ARCHIVE_DIR
-for the other; for the rest each uses its own default. An archive is ready when its mark file has a
-version, which it writes last.
+Both get the same settings under equivalent names, such as `aeron.archive.dir` and
+AERON_ARCHIVE_DIR, and use their defaults for all other settings. An archive is ready when its mark
+file has a version, which it writes last.
 """
 
 import contextlib
@@ -31,13 +31,13 @@ from windtunnel.harness.orchestrate.subjects import peers
 
 SEGMENT_LENGTH = 128 << 20
 VERSION_OFFSET, VERSION_LENGTH = 8, 4
-"""Of the version within a mark file. Source: archive-protocol 4.5."""
+"""Position of the version within a mark file. Source: archive-protocol 4.5."""
 
 _OPENS = ("java.base/sun.nio.ch", "java.base/jdk.internal.misc", "java.base/java.util.zip")
 _JAVA_OPTIONS = (
     "-Xmx512m",
     "-XX:+UseParallelGC",
-    # Bounds checks of buffers are optional; without them Java performs best.
+    # Java's buffer bounds checks are optional; Java performs best without them.
     "-Dagrona.disable.bounds.checks=true",
     *(word for name in _OPENS for word in ("--add-opens", f"{name}=ALL-UNNAMED")),
 )
@@ -46,7 +46,7 @@ _JAVA_MAIN = "io.aeron.archive.ArchivingMediaDriver"
 
 @dataclass(frozen=True)
 class ArchiveSubject:
-    """One of the archives under test."""
+    """One of the archives that the benchmark measures."""
 
     name: str
     title: str
@@ -58,7 +58,7 @@ ARCHIVES = {subject.name: subject for subject in (OUR_ARCHIVE, JAVA_ARCHIVE)}
 
 
 def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, str]]:
-    """Return the archives to measure, and those that are not available, with the reason."""
+    """Return the archives to measure, and the reason for each archive that is not available."""
     if not settings.archive_cases():
         return [], {}
     selected = [ARCHIVES[name] for name in settings.drivers if name in ARCHIVES]
@@ -68,8 +68,8 @@ def archives(settings: BenchSettings) -> tuple[list[ArchiveSubject], dict[str, s
 
 
 def archive_settings(settings: BenchSettings, folder: Path, control_channel: str) -> dict[str, str]:
-    """Return the settings of both archives and their drivers, by Java's names."""
-    # A driver may share one thread between sender and receiver; an archive has no such mode.
+    """Return the settings of both archives and their drivers, by Java property name."""
+    # A driver may use one thread for sender and receiver. An archive has no such mode.
     is_dedicated = settings.threading_mode == "DEDICATED"
     given = {
         "aeron.threading.mode": settings.threading_mode,
@@ -82,7 +82,7 @@ def archive_settings(settings: BenchSettings, folder: Path, control_channel: str
         "aeron.archive.replication.channel": "aeron:udp?endpoint=127.0.0.1:0",
     }
     given |= {name.lower().replace("_", "."): text for name, text in settings.both_set.items()}
-    # These are fixed: other values would name another archive.
+    # These settings are fixed, because other values would select another archive.
     return given | {
         "aeron.dir": str(folder / "aeron"),
         "aeron.archive.dir": str(folder / "archive"),
@@ -93,21 +93,21 @@ def archive_settings(settings: BenchSettings, folder: Path, control_channel: str
 def our_environment(
     given: Mapping[str, str], settings: BenchSettings, ambient: Mapping[str, str] = os.environ
 ) -> dict[str, str]:
-    """Return the settings as environment variables, for our archive."""
+    """Return the settings as environment variables for our archive."""
     named = {name.upper().replace(".", "_"): text for name, text in given.items()}
     fixed = {name: named[name] for name in ("AERON_DIR", "AERON_ARCHIVE_DIR")}
     return plain_environment(ambient) | named | settings.ours_set | fixed
 
 
 def java_command(given: Mapping[str, str]) -> list[str]:
-    """Return the command that starts Java's archive, with the settings as properties."""
+    """Return the command that starts Java's archive, with the settings as system properties."""
     properties = (f"-D{name}={text}" for name, text in given.items())
     program, jar = peers.java_program() or "java", os.path.abspath(os.environ[peers.JAR_VARIABLE])
     return [program, *_JAVA_OPTIONS, *properties, "-cp", jar, _JAVA_MAIN]
 
 
 def mark_is_ready(mark_file: Path) -> bool:
-    """Whether the archive of a new directory is ready."""
+    """Return whether the archive with this mark file is ready, assuming a new directory."""
     try:
         with mark_file.open("rb") as file:
             head = file.read(VERSION_OFFSET + VERSION_LENGTH)
@@ -117,7 +117,7 @@ def mark_is_ready(mark_file: Path) -> bool:
 
 
 class ArchiveHost:
-    """A running archive, from start to end."""
+    """A running archive with its media driver, as a context manager."""
 
     def __init__(
         self, subject: ArchiveSubject, settings: BenchSettings, folder: Path, control_channel: str
@@ -133,7 +133,7 @@ class ArchiveHost:
 
     @property
     def directory(self) -> Path:
-        """Directory of the media driver."""
+        """The media driver's directory."""
         return self._folder / "aeron"
 
     def __enter__(self) -> Self:
@@ -182,12 +182,12 @@ class ArchiveHost:
 
     @property
     def is_alive(self) -> bool:
-        """Whether the archive is running, and our driver if it has one beside it."""
+        """Whether the archive and, if it is a separate process, its driver are running."""
         is_running = self._archive is not None and self._archive.poll() is None
         return is_running and (self._driver is None or self._driver.is_alive)
 
     def processor_ns(self) -> int:
-        """Processor time so far of the archive and its driver; 0 once they are gone."""
+        """Return the processor time of the archive and its driver, or 0 if they have ended."""
         assert self._archive is not None
         beside = self._driver.processor_ns() if self._driver is not None else 0
         with contextlib.suppress(OSError):
@@ -195,7 +195,7 @@ class ArchiveHost:
         return 0
 
     def _end(self) -> None:
-        # The archive first: it is a client of the driver.
+        # The archive ends first, because it is a client of the driver.
         if self._archive is not None:
             self._archive.terminate()
             self._archive.wait(END_LIMIT_S)

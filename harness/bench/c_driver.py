@@ -1,9 +1,10 @@
-"""The process of the real Aeron C driver, which pyaeron contains.
+"""Runs the real Aeron C driver, which the pyaeron package contains.
 
     python -m windtunnel.harness.bench.c_driver
 
-It reads the same variables as ours (AERON_DIR, AERON_THREADING_MODE, ...) and exits on SIGTERM or
-SIGINT. Exit codes: 0 stopped by a signal, 1 it could not start, 127 pyaeron is not installed.
+It reads the same environment variables as our driver (AERON_DIR, AERON_THREADING_MODE, ...) and
+exits on SIGTERM or SIGINT. Exit codes: 0 if a signal stopped the driver, 1 if the driver could not
+start, 127 if pyaeron is not installed.
 """
 
 import os
@@ -14,17 +15,17 @@ NOT_INSTALLED = 127
 
 
 def main() -> int:
-    """Run the driver until a stop signal."""
+    """Run the C driver until a signal stops it. Returns the exit code."""
     try:
         import pyaeron
     except ImportError as error:
         print(f"the real C driver needs pyaeron: {error}", file=sys.stderr)
         return NOT_INSTALLED
-    # Blocked before the driver starts threads, so that they inherit the mask and only this one
-    # waits.
+    # The signals are blocked before the driver starts threads. The threads inherit the mask, so
+    # only this thread waits for signals.
     stops = {signal.SIGTERM, signal.SIGINT}
     signal.pthread_sigmask(signal.SIG_BLOCK, stops)
-    # pyaeron's own default would take precedence over the variable.
+    # pyaeron's default would take precedence over the environment variable.
     mode = os.environ.get("AERON_THREADING_MODE", "DEDICATED").lower()
     try:
         with pyaeron.MediaDriver(dir=os.environ["AERON_DIR"], threading=mode):

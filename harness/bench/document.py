@@ -1,7 +1,7 @@
-"""A benchmark as one JSON document: machine, settings, every reading, every figure.
+"""A benchmark as one JSON document, with machine, settings, readings and figures.
 
-Nothing is rounded and no reading is omitted, void ones with their reasons included, so that the
-table can be drawn and other ratios computed from it again.
+Nothing is rounded, and no reading is omitted, not even void readings with their reasons. The table
+and other ratios can therefore be computed again from the document.
 """
 
 from dataclasses import asdict
@@ -26,7 +26,7 @@ def bench_document(
     readings: list[Reading],
     comparisons: list[Comparison],
 ) -> dict[str, Any]:
-    """Return the document."""
+    """Build the JSON document of a benchmark."""
     archive_subjects, missing = archives(settings)
     return {
         "schema": SCHEMA,

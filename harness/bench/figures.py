@@ -1,9 +1,9 @@
-"""Figures from readings: median and range of each subject, and the ratio of ours to the peer's.
+"""Computes figures from readings: each subject's median and range, and our ratio to the peer.
 
     ratio = median of ours / median of the peer's: of the C driver, or of Java's archive
 
-If more is better, a floor is the minimum of the ratio; if less is better, the maximum. A figure
-without valid readings of both has no ratio, and does not meet its floor.
+A floor is the minimum of the ratio if more is better, and its maximum if less is better. A figure
+without valid readings of both subjects has no ratio, and does not meet its floor.
 """
 
 import json
@@ -19,7 +19,7 @@ from windtunnel.harness.bench.plan import CASES, BenchCase
 
 @dataclass(frozen=True)
 class Figure:
-    """One number that is measured of each driver, or of each archive."""
+    """One quantity that is measured for each driver or each archive."""
 
     name: str
     case: str
@@ -28,12 +28,12 @@ class Figure:
     unit: str
     is_more_better: bool
     peer: str = "c"
-    """The subject that ours is compared with."""
+    """The driver or archive that ours is compared with."""
 
 
 @dataclass(frozen=True)
 class Spread:
-    """All valid readings of one subject."""
+    """All valid readings of one driver or archive."""
 
     values: tuple[float, ...]
 
@@ -52,7 +52,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class Comparison:
-    """One figure of both subjects."""
+    """One figure for both drivers or both archives, with the floor of its ratio."""
 
     figure: Figure
     ours: Spread | None
@@ -61,14 +61,14 @@ class Comparison:
 
     @property
     def ratio(self) -> float | None:
-        """The ratio of our median to the peer's; None if one of them is missing."""
+        """The ratio of our median to the peer's, or None if either is missing."""
         if self.ours is None or self.peer is None or self.peer.median <= 0:
             return None
         return self.ours.median / self.peer.median
 
     @property
     def holds(self) -> bool | None:
-        """Whether the floor is met; None if there is no floor."""
+        """Whether the floor is met, or None if there is no floor."""
         if self.floor is None:
             return None
         if self.ratio is None:
@@ -129,10 +129,10 @@ assert set(DEFAULT_FLOORS) <= set(NAMES)
 
 
 def read_floors(texts: Iterable[str]) -> dict[str, float]:
-    """Return the default floors, changed by `name=ratio` or by JSON files of such pairs; later ones
-    win.
+    """Return the default floors, changed by `name=ratio` arguments and by JSON files.
 
-    Raises ValueError that says what was expected; OSError for a file.
+    A later argument overrides an earlier one. A file contains an object of names and ratios. Raises
+    ValueError with what was expected, or OSError if a file cannot be read.
     """
     floors = dict(DEFAULT_FLOORS)
     for text in texts:
@@ -164,12 +164,12 @@ def _pairs_of_file(text: str) -> dict[str, object]:
     except ValueError as error:
         raise ValueError(f"{path}: expected JSON: {error}") from error
     if not isinstance(pairs, dict):
-        raise ValueError(f"{path}: expected an object of name and ratio")
+        raise ValueError(f"{path}: expected a JSON object of figure names and ratios")
     return pairs
 
 
 def compare(readings: Iterable[Reading], floors: dict[str, float]) -> list[Comparison]:
-    """Return every figure that was measured, in the order of the cases."""
+    """Compare every figure that was measured, in the order of the cases."""
     kept = list(readings)
     measured = {reading.case for reading in kept}
     return [

@@ -1,10 +1,11 @@
-"""Runs one driver in a process and a directory of its own, both gone afterwards.
+"""Runs one driver as a process in a directory that is removed afterwards.
 
     with DriverHost(OURS, settings, folder) as host:
         host.start_up_ns      from before the process was started to a ready cnc file
 
-Ready is what a client waits for: the file's version is in place and the conductor has updated its
-heartbeat. The time includes that of the Python interpreter in which both drivers run.
+A driver is ready when a client could connect: the cnc file has a version, and the conductor has
+updated its heartbeat. The time includes the start of the Python interpreter in which both drivers
+run.
 """
 
 import contextlib
@@ -24,12 +25,12 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 LOOK_S = 0.0005
 START_LIMIT_S = 300.0
-"""Long enough for a first start, which compiles."""
+"""Start-up timeout, long enough for a first start that compiles kernels."""
 END_LIMIT_S = 20.0
 
 
 class DriverHost:
-    """A running driver, from start to end."""
+    """A running driver, as a context manager."""
 
     def __init__(self, subject: DriverSubject, settings: BenchSettings, folder: Path) -> None:
         self.subject = subject
@@ -76,13 +77,13 @@ class DriverHost:
         return self._process is not None and self._process.poll() is None
 
     def processor_ns(self) -> int:
-        """Processor time so far; 0 once it is gone."""
+        """Return the processor time used so far, or 0 if the driver has ended."""
         with contextlib.suppress(OSError):
             return process_facts.processor_ns(self.pid)
         return 0
 
     def memory(self) -> Memory:
-        """Memory now; zero once it is gone."""
+        """Return the driver's current memory, or zeros if the driver has ended."""
         with contextlib.suppress(OSError):
             return process_facts.memory(self.pid)
         return Memory(0, 0)
@@ -93,7 +94,7 @@ class DriverHost:
             code = self._process.poll()
             if code is not None:
                 raise LabError(
-                    f"{self.subject.title} ended at start-up with exit code {code}: "
+                    f"{self.subject.title} ended during start-up with exit code {code}: "
                     f"{self._process.tail()}"
                 )
             if time.monotonic_ns() > deadline_ns:

@@ -1,4 +1,4 @@
-"""The load generators of one measurement: processes of the workload, each with a board.
+"""The load generators of one measurement: one process each, with a shared-memory board.
 
     with Loads(case, ...) as loads:
         loads.wait_until_flowing()
@@ -25,21 +25,21 @@ ROLES: dict[Kind, tuple[str, ...]] = {
     "echo": ("ping", "pong"),
     "archive": ("archive",),
 }
-"""The sender, then the receiver; an archive's load does both."""
+"""Roles of the sender and the receiver. An archive's load has both roles."""
 
 LOOK_S = 0.002
 FLOW_LIMIT_S = 180.0
-"""Long enough for kernels that are not compiled yet."""
+"""Timeout for the first message, long enough to compile kernels."""
 DRAIN_LIMIT_S = 10.0
 END_LIMIT_S = 15.0
 
 
 class MeasurementError(Exception):
-    """A void reading; the text says why."""
+    """A void measurement. The message says why."""
 
 
 class Loads:
-    """The load processes of one driver."""
+    """The load generator processes of one driver, as a context manager."""
 
     def __init__(
         self,
@@ -111,16 +111,16 @@ class Loads:
 
     @property
     def count(self) -> int:
-        """Messages that arrived in order, or round trips."""
+        """The number of messages that arrived in order, or of round trips."""
         return self.boards[self._counting].message_count
 
     @property
     def board(self) -> Board:
-        """The board of the load that counts."""
+        """The board of the load that counts messages or round trips."""
         return self.boards[self._counting]
 
     def check(self) -> None:
-        """Raise MeasurementError unless all loads are running without a fault."""
+        """Raise MeasurementError unless all loads are running and no board has a fault."""
         for role, board in self.boards.items():
             if board.fault is not Fault.NONE:
                 raise MeasurementError(f"{role}: {board.fault_text}")
@@ -131,16 +131,16 @@ class Loads:
                 raise MeasurementError(f"{role} ended with exit code {code}: {tail}")
 
     def wait_until_flowing(self) -> None:
-        """Wait until the first messages have arrived."""
+        """Wait until the first messages have arrived. Raises MeasurementError."""
         self.wait(lambda: self.count > 0, FLOW_LIMIT_S, "no message has arrived")
 
     def sleep(self, seconds: float) -> None:
-        """Let the loads run; check them once, at the end."""
+        """Let the loads run for a while, then check them once."""
         time.sleep(seconds)
         self.check()
 
     def finish(self) -> None:
-        """Stop the traffic; every message that was sent must arrive."""
+        """Stop sending, and wait for every message that was sent. Raises MeasurementError."""
         first, second = (self.boards[role] for role in self._roles)
         first.order = Command.STOP
         self.wait(lambda: first.state is State.ENDED, DRAIN_LIMIT_S, "the sender did not stop")
@@ -150,7 +150,7 @@ class Loads:
             DRAIN_LIMIT_S,
             f"not all of the {sent} messages sent arrived",
         )
-        # A ping may have been stopped between an offer and its echo.
+        # A ping may have been stopped between an offer and the echo of its message.
         if second.message_count > sent + (self._roles[0] == "ping"):
             raise MeasurementError(f"sent {sent} messages, received {second.message_count}")
 
@@ -160,7 +160,7 @@ class Loads:
         limit_s: float,
         problem: str,
     ) -> None:
-        """Wait for a condition. Raises MeasurementError if a load fails or the time is over."""
+        """Wait for a condition. Raises MeasurementError if a load fails or the timeout expires."""
         deadline_s = time.monotonic() + limit_s
         while not condition():
             self.check()

@@ -1,6 +1,7 @@
-"""Facts about the machine of a benchmark, and its load from other processes.
+"""Facts about the benchmark's machine, and its load from other processes.
 
-Figures of a busy machine are unreliable: both drivers and both loads share its cores with the rest.
+Figures from a busy machine are unreliable, because the driver and the loads share its cores with
+other processes.
 """
 
 import os
@@ -13,19 +14,19 @@ LOAD_PER_CORE_MAX = 0.5
 
 @dataclass(frozen=True)
 class BenchMachine:
-    """Facts that affect a figure besides the drivers."""
+    """Facts about the machine that affect the figures."""
 
     cores: int
-    """Available to this process."""
+    """Number of cores available to this process."""
     processor: str
     kernel: str
     python: str
     load_average: float
-    """Of the last minute, at the start."""
+    """Load average of the last minute, at the start."""
 
     @property
     def warning(self) -> str:
-        """Why the figures are unreliable; empty on an idle machine."""
+        """Why the figures are unreliable, or an empty string on an idle machine."""
         limit = LOAD_PER_CORE_MAX * self.cores
         if self.load_average <= limit:
             return ""
@@ -36,7 +37,7 @@ class BenchMachine:
 
     @property
     def line(self) -> str:
-        """All facts on one line."""
+        """All facts about the machine on one line."""
         return (
             f"{self.cores} cores, {self.processor}, Linux {self.kernel}, Python {self.python}, "
             f"load average {self.load_average:.2f} at the start"
@@ -44,7 +45,7 @@ class BenchMachine:
 
 
 def processor_name(cpuinfo: str) -> str:
-    """Extract the model name from the text of /proc/cpuinfo."""
+    """Extract the processor's model name from the contents of /proc/cpuinfo."""
     for line in cpuinfo.splitlines():
         name, _, rest = line.partition(":")
         if name.strip() == "model name":
@@ -53,7 +54,7 @@ def processor_name(cpuinfo: str) -> str:
 
 
 def read_machine() -> BenchMachine:
-    """Return the facts about the machine now."""
+    """Read the current facts about the machine."""
     try:
         cpuinfo = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace")
     except OSError:

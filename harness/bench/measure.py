@@ -1,10 +1,10 @@
-"""Takes one measurement of one driver: a reading, or why it is void.
+"""Takes one measurement of one driver, which may be void.
 
     connect | first second dropped | sample 1 ......... sample 2 | drain, compare | end
                                      count, time, processor time
 
-Figures are differences of the two samples. A reading is void if a message was lost, out of order or
-duplicated, if a process died, or if kernels were compiled meanwhile.
+Figures are differences between the two samples. A reading is void if a message was lost, out of
+order or duplicated, if a process died, or if kernels were compiled during the measurement.
 """
 
 import socket
@@ -25,25 +25,25 @@ from windtunnel.harness.bench.subject import plain_environment
 PERCENTILES = {"p50": 50.0, "p90": 90.0, "p99": 99.0, "p99.9": 99.9, "max": 100.0}
 NO_ROUND_TRIPS = "no round trip completed during the measurement"
 LOAD_LIMIT_S = 240.0
-"""On top of the measured time: a load that is not stopped exits by then."""
+"""Time beyond the measurement after which a load exits even if it was not stopped."""
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of one measurement."""
+    """The result of one measurement, which may be void."""
 
     driver: str
     case: str
     round_index: int
     values: dict[str, float] = field(default_factory=dict)
-    """By the name of the figure; empty for a void reading."""
+    """Measured values by name, empty for a void reading."""
     void: str = ""
-    """Why the reading is void; empty for a valid one."""
+    """The reason why the reading is void, or an empty string."""
 
 
 @dataclass(frozen=True)
 class Sample:
-    """All counters at one moment."""
+    """All counters of a measurement at one moment."""
 
     now_ns: int
     wall_ns: int
@@ -52,9 +52,9 @@ class Sample:
 
 
 def stream_values(first: Sample, second: Sample, message_length: int) -> dict[str, float]:
-    """Return messages and megabytes per second, and the driver's processor time per message in ns.
+    """Return messages/s, megabytes/s and the driver's processor time per message in ns.
 
-    Raises MeasurementError if nothing arrived in between.
+    Raises MeasurementError if nothing arrived between the samples.
     """
     messages = second.count - first.count
     if messages <= 0:
@@ -68,7 +68,7 @@ def stream_values(first: Sample, second: Sample, message_length: int) -> dict[st
 
 
 def echo_values(latencies_ns: np.ndarray) -> dict[str, float]:
-    """Return percentiles in microseconds. Raises MeasurementError if there are no round trips."""
+    """Return latency percentiles in microseconds. Raises MeasurementError without round trips."""
     if latencies_ns.size == 0:
         raise MeasurementError(NO_ROUND_TRIPS)
     found = np.percentile(latencies_ns, list(PERCENTILES.values()), method="higher") / 1e3
@@ -76,13 +76,13 @@ def echo_values(latencies_ns: np.ndarray) -> dict[str, float]:
 
 
 def compiled_between(root: Path, first_ns: int, second_ns: int) -> bool:
-    """Whether a compiled kernel was written to the cache between two wall-clock times."""
+    """Return whether a compiled kernel was written to the cache between two wall-clock times."""
     written = (path.stat().st_mtime_ns for path in root.glob("*/**/*.nbi"))
     return any(first_ns <= at_ns <= second_ns for at_ns in written)
 
 
 def free_ports(count: int) -> list[int]:
-    """Return currently unused ports of the loopback interface, all different."""
+    """Return different ports of the loopback interface that are currently unused."""
     with ExitStack() as closing:
         sockets = [
             closing.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
@@ -96,7 +96,7 @@ def free_ports(count: int) -> list[int]:
 def measure(
     case: BenchCase, host: DriverHost, settings: BenchSettings, folder: Path, round_index: int
 ) -> Reading:
-    """Measure one case on a running driver."""
+    """Measure one case with a running driver."""
     name = host.subject.name
     try:
         if case.kind == "startup":
@@ -131,7 +131,7 @@ def _under_load(
         resident = host.memory().resident / 1e6
         loads.finish()
     if compiled_between(cache_root(), first.wall_ns, second.wall_ns):
-        raise MeasurementError("kernels were compiled on this machine while it was measured")
+        raise MeasurementError("kernels were compiled on this machine during the measurement")
     if case.kind == "stream":
         values = stream_values(first, second, case.message_length)
     else:

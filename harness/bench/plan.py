@@ -1,4 +1,4 @@
-"""The cases of a benchmark and its settings.
+"""The cases and the settings of a benchmark.
 
 stream cases    udp-1344, udp-32, ipc-32    a source and a sink, at full speed
 echo cases      rtt-udp, rtt-ipc            a ping and a pong, one message at a time
@@ -17,9 +17,9 @@ FIRST_STREAM_ID = 1001
 STREAMS_PER_CASE = 2
 SWARM = "swarm"
 ARCHIVE = "archive"
-"""Group name of all archive cases."""
+"""Name of the group of all archive cases."""
 SWARM_FRAMES = 10_000
-"""Requested in each trial; streams limited by their byte bound have fewer."""
+"""Frames requested in each trial. Streams with a lower byte limit have fewer."""
 ECHO_MESSAGE_LENGTH = 32
 IDLES = ("yield", "spin", "sleep")
 THREADING_MODES = ("DEDICATED", "SHARED_NETWORK", "SHARED")
@@ -27,7 +27,7 @@ THREADING_MODES = ("DEDICATED", "SHARED_NETWORK", "SHARED")
 
 @dataclass(frozen=True)
 class BenchCase:
-    """One thing to measure."""
+    """One case to measure: a load on a driver or an archive."""
 
     name: str
     kind: Kind
@@ -49,55 +49,54 @@ CASES = (
 )
 CASE_NAMES = tuple(case.name for case in CASES)
 GROUPS = {ARCHIVE: tuple(case.name for case in CASES if case.kind == "archive")}
-"""Names of groups of cases."""
+"""Groups of cases by group name."""
 
 
 def stream_id(case: BenchCase) -> int:
-    """Return the first of the case's own stream ids, so that no case sees streams of an earlier
-    one.
+    """Return the first stream id of a case. No two cases share a stream id.
 
-    A driver keeps a closed IPC stream until its linger is over, and subscribers would still join
-    it.
+    A driver keeps a closed IPC stream until its linger timeout, and subscribers with the same
+    stream id would still join it.
     """
     return FIRST_STREAM_ID + STREAMS_PER_CASE * CASE_NAMES.index(case.name)
 
 
 @dataclass(frozen=True)
 class BenchSettings:
-    """Settings of a benchmark; texts such as `2m` go into channels unchanged."""
+    """Settings of a benchmark. Strings such as `2m` are copied unchanged into channel URIs."""
 
     rounds: int = 3
     seconds: float = 2.0
     warm_up_s: float = 1.0
     cases: tuple[str, ...] = CASE_NAMES
     drivers: tuple[str, ...] = ("ours", "c", "java")
-    """`c` has no archive, and of `java` only the archive is measured."""
+    """The subjects to measure. `c` has no archive, and for `java` only the archive is measured."""
     window: str = "2m"
     """Receiver window and socket buffers of UDP channels."""
     term_length: str = "16m"
     mtu: str = ""
-    """Empty: the driver's own default."""
+    """The MTU of all channels, or an empty string for the driver's default."""
     threading_mode: str = "DEDICATED"
     client_idle: str = "yield"
     both_set: dict[str, str] = field(default_factory=dict)
-    """Environment variables of both drivers."""
+    """Additional environment variables for both drivers."""
     ours_set: dict[str, str] = field(default_factory=dict)
-    """Environment variables of our driver alone; they take precedence."""
+    """Additional environment variables for our driver only, which take precedence."""
     recording_bytes: int = 512 << 20
-    """Maximum size of one recording; it is purged before the next one."""
+    """Maximum size of one recording, which is purged before the next recording."""
 
     def chosen(self) -> list[BenchCase]:
-        """The cases to measure of a driver, start-up first."""
+        """Return the cases to measure for a driver, start-up first."""
         others = (SWARM, ARCHIVE)
         return [case for case in CASES if case.name in self.cases and case.kind not in others]
 
     def archive_cases(self) -> list[BenchCase]:
-        """The cases to measure of an archive."""
+        """Return the cases to measure for an archive."""
         return [case for case in CASES if case.name in self.cases and case.kind == ARCHIVE]
 
 
 def channel(medium: Medium, settings: BenchSettings, port: int) -> str:
-    """Return the channel URI of a stream; `port` is unused for IPC."""
+    """Return the channel URI of a stream. IPC ignores `port`."""
     parts = [f"term-length={settings.term_length}"]
     if settings.mtu:
         parts.append(f"mtu={settings.mtu}")

@@ -1,11 +1,11 @@
-"""Runs the rounds of a benchmark: drivers alternate, so that other load on the machine affects all.
+"""Runs benchmark rounds in which drivers alternate, so other load affects them equally.
 
     unmeasured    the first driver runs every case, the others start and stop once, so that
                   compilation and cold disk reads happen here
     round 1..n    each driver is restarted and measured in every case; then each archive, in an
-                  empty directory; then the swarm, which has drivers of its own
+                  empty directory; then the swarm, which uses separate drivers
 
-All files lie in a folder of their own that is always removed afterwards.
+All files are in a temporary folder that is always removed afterwards.
 """
 
 import os
@@ -27,21 +27,21 @@ from windtunnel.harness.orchestrate.lab import LabError
 
 UNMEASURED_S = 0.2
 UNMEASURED = -1
-"""Index of the round that is not counted."""
+"""Index of the unmeasured round."""
 
 OnReading = Callable[[Reading], None]
 OnStart = Callable[[int, DriverSubject | ArchiveSubject], None]
 
 
 def run_rounds(settings: BenchSettings, on_start: OnStart, on_reading: OnReading) -> list[Reading]:
-    """Measure all cases. Raises LabError if a driver cannot be started."""
+    """Measure all cases in all rounds. Raises LabError if a driver cannot be started."""
     subjects = [SUBJECTS[name] for name in settings.drivers if name in SUBJECTS]
     subjects = subjects if settings.chosen() else []
     archive_subjects, _ = archives(settings)
     if C in subjects and c_version() is None:
         raise LabError(
-            "the real C driver comes with pyaeron, which is not installed; "
-            "use `--drivers ours` to measure ours alone"
+            "the real C driver comes with pyaeron, which is not installed: "
+            "use `--drivers ours` to measure only our driver"
         )
     readings: list[Reading] = []
     with _folder() as folder:
@@ -102,7 +102,7 @@ def _measure_archives(
 
 @contextmanager
 def _folder() -> Iterator[Path]:
-    """A folder in shared memory if available: with logs on a disk the disk would be measured."""
+    """Create a temporary folder, in shared memory if possible to avoid measuring the disk."""
     shared = Path("/dev/shm")
     parent = shared if shared.is_dir() and os.access(shared, os.W_OK) else None
     path = Path(tempfile.mkdtemp(prefix="windtunnel-bench-", dir=parent))

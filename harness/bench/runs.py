@@ -1,10 +1,10 @@
-"""Measures how many complete runs, from lab to verdict, a fidelity executes per minute on all
-cores.
+"""Measures how many complete runs per minute a fidelity level executes on all cores.
 
     one run unmeasured --> scenarios x seeds, one per core in parallel --> runs / minute
 
-The scenarios are four of typical size, one of each kind of fault. A run that does not PASS makes
-the figure void: a broken lab is fast.
+A complete run extends from lab setup to verdict. The four scenarios have a typical size and
+different kinds of faults. A run that does not PASS makes the figure void, because a broken lab is
+fast.
 """
 
 import os
@@ -23,13 +23,13 @@ SCENARIOS = ("loss/gilbert-elliott", "order/displacement", "copies/data", "damag
 
 @dataclass(frozen=True)
 class RunsMade:
-    """The result of a number of runs."""
+    """Number and duration of the runs executed."""
 
     fidelity: str
     runs: int
     took_s: float
     void: str = ""
-    """Why the figure is void."""
+    """The reason why the figure is void, or an empty string."""
 
     @property
     def per_minute(self) -> float:
@@ -37,7 +37,7 @@ class RunsMade:
 
 
 def measure_runs(fidelity: Fidelity, seeds: int, out: Path) -> RunsMade:
-    """Execute the runs. Raises LabError if this machine cannot."""
+    """Execute the runs and measure their duration. Raises LabError if they are not possible."""
     labs.require(fidelity)
     files = [installation.SCENARIOS / f"{name}.yaml" for name in SCENARIOS]
     run_suite(files[:1], fidelity=fidelity, seeds=1, out=out)

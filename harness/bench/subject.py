@@ -1,6 +1,6 @@
-"""The two drivers under test: their names, commands and environments.
+"""The two drivers that the benchmark compares: their names, commands and environments.
 
-AERON_ variables of the environment are removed, so that the settings shown are the settings used.
+AERON_ variables are removed from the environment, so the settings shown are the settings used.
 """
 
 import importlib.metadata
@@ -15,12 +15,12 @@ from windtunnel.harness.bench.plan import BenchSettings
 
 @dataclass(frozen=True)
 class DriverSubject:
-    """How one driver is started."""
+    """Name of a driver, and the command that starts it."""
 
     name: str
     title: str
     arguments: tuple[str, ...]
-    """After the interpreter."""
+    """Arguments of the Python interpreter."""
 
     def command(self) -> list[str]:
         return [sys.executable, *self.arguments]
@@ -32,7 +32,7 @@ SUBJECTS = {subject.name: subject for subject in (OURS, C)}
 
 
 def plain_environment(ambient: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Return the environment of a load: the current one, without Aeron's settings."""
+    """Return the environment for a load: the current one without Aeron's settings."""
     return {name: text for name, text in ambient.items() if not name.startswith("AERON_")}
 
 
@@ -42,18 +42,18 @@ def environment(
     directory: Path,
     ambient: Mapping[str, str] = os.environ,
 ) -> dict[str, str]:
-    """Return the environment of a driver."""
+    """Return the environment variables for a driver process."""
     variables = plain_environment(ambient)
     variables |= {"AERON_THREADING_MODE": settings.threading_mode}
     variables |= settings.both_set
     if subject is OURS:
         variables |= settings.ours_set
-    # The directory is fixed: another one would be another driver's.
+    # The directory is fixed, because another directory would select another driver.
     return variables | {"AERON_DIR": str(directory)}
 
 
 def c_version() -> str | None:
-    """Return the installed version of pyaeron; None if it is not installed."""
+    """Return the installed version of pyaeron, or None if it is not installed."""
     try:
         return importlib.metadata.version("pyaeron")
     except importlib.metadata.PackageNotFoundError:

@@ -1,9 +1,9 @@
-"""Measures how many simulated trials one core executes per minute.
+"""Measures how many simulated trials per minute one core executes.
 
     python -m windtunnel.harness.simulator swarm --json    one line per trial, with its end time
       first line: everything is loaded, the clock starts ........ last line within the time
 
-A trial with a violation or a defect makes the reading void: a broken world is fast.
+A trial with a violation or a defect makes the reading void, because a broken simulation is fast.
 """
 
 import json
@@ -22,14 +22,14 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 OURS = "ours"
 TRIALS_MAX = 1_000_000
-"""More than any time allows."""
+"""Requested number of trials, more than the measurement time allows."""
 LOAD_LIMIT_S = 600.0
-"""On top of the measured time: a machine's first run compiles every kernel of the simulator."""
+"""Time beyond the measurement in which a first run can compile the simulator's kernels."""
 _POLL_S = 0.05
 
 
 def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Reading:
-    """Run trials for the configured time."""
+    """Run trials for the configured time, and return the reading."""
     argv = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", "--json"]
     argv += ["--seeds", str(TRIALS_MAX), "--frames", str(SWARM_FRAMES), "--memory", str(folder)]
     running = LocalProcess(
@@ -52,14 +52,14 @@ def measure_swarm(settings: BenchSettings, folder: Path, round_index: int) -> Re
 
 
 def parse_trials(text: str) -> list[dict[str, Any]]:
-    """Parse the complete lines of a swarm's output that describe a trial."""
+    """Parse the trials from a swarm's output, ignoring an incomplete last line."""
     whole = text[: text.rfind("\n") + 1].splitlines()
     documents = (json.loads(line) for line in whole if line.startswith("{"))
     return [each for each in documents if each.get("kind") == "trial"]
 
 
 def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) -> Reading:
-    """Compute the reading: trials after the first one, within the time, at least one."""
+    """Compute a reading from the trials that ended in time, except the first, or from one."""
     trials_read = list(trials)
     if wrong := _first_wrong(trials_read):
         void = f"seed {wrong['seed']}: {wrong['violation'] or wrong['defect']}"
@@ -83,5 +83,5 @@ def _first_wrong(trials: list[dict[str, Any]]) -> dict[str, Any] | None:
 
 
 def _took_s(trials: list[dict[str, Any]]) -> float:
-    """From the end of the first to the end of the last."""
+    """Return the seconds from the end of the first trial to the end of the last one."""
     return float(trials[-1]["elapsed_s"] - trials[0]["elapsed_s"]) if trials else 0.0

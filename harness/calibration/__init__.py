@@ -1,5 +1,4 @@
-"""Calibration of impairments: measures known traffic through a backend against the requested
-values.
+"""Calibration of impairments: compares their measured effects with the requested values.
 
     plan        impairments, one at a time, and how much traffic each needs
     probe       the traffic: numbered DATA frames from host a to host b
@@ -8,5 +7,5 @@ values.
     floors      which of them must be within limits, and whether they are
     throughput  the highest rate at which the relay forwards datagrams without loss
 
-No driver and no judge takes part: a calibration measures the instrument.
+Neither a driver nor the judge takes part: a calibration measures the impairments themselves.
 """

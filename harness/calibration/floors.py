@@ -1,11 +1,11 @@
-"""Compares a round's figures with the requested values, and checks those that have limits.
+"""Compares a round's measured values with the requested ones, and checks their accuracy limits.
 
     loss rate      inside the 99.9 % interval of the requested rate
     burst length   within 5 %
     added delay    of the relay, beyond the baseline transit: p50 within 0.3 ms, p99 within 2 ms
 
-Delays applied by netem are reported without a limit: they are the kernel's own. So are those on a
-machine where even a link without impairments is slow, which makes the calibration void in part.
+Delays applied by netem have no limit, because the kernel causes them. Delays also have no limit on
+a machine where even a link without impairments is slow. The calibration is then partly void.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ MILLISECOND_NS = 1e6
 
 @dataclass(frozen=True)
 class Baseline:
-    """Transit times of packets without impairments."""
+    """Transit times of packets on a link without impairments."""
 
     p50_ns: float = 0.0
     p99_ns: float = 0.0
@@ -39,17 +39,17 @@ class Baseline:
 
     @property
     def problem(self) -> str:
-        """Why no delay can be judged here; empty if delays can be judged."""
+        """The reason why delays cannot be checked here, or an empty string."""
         if not self.is_known:
             return "added delays: no baseline, since the round without impairments is void"
         if self.p99_ns > DELAY_P99_NS:
             late_ms = self.p99_ns / MILLISECOND_NS
-            return f"added delays: the baseline p99 is {late_ms:.1f} ms, this machine is too busy"
+            return f"added delays: the baseline p99 is {late_ms:.1f} ms: this machine is too busy"
         return ""
 
 
 def baseline_of(delivery: Delivery) -> Baseline:
-    """Return the transit times of a round without impairments."""
+    """Return the transit times in a round without impairments."""
     taken = measure.delays_ns(delivery)
     p50, p99 = (measure.quantile(taken, part).value for part in (0.5, 0.99))
     return Baseline(p50, p99, is_known=True)
@@ -58,7 +58,7 @@ def baseline_of(delivery: Delivery) -> Baseline:
 def measures(
     impairment: Impairment, delivery: Delivery, baseline: Baseline, backend: str
 ) -> list[Measure]:
-    """Return all figures of a round."""
+    """Return all measured quantities of a round."""
     settings = impairment.settings
     if settings is None:
         return _baseline(impairment.name, delivery)
@@ -93,7 +93,7 @@ def measures(
 
 
 def problems(rows: list[Measure]) -> list[str]:
-    """Describe the rows that should have had a limit but have too few samples."""
+    """Describe the measurements that need a limit but have too few samples."""
     return [
         f"{each.impairment}: {each.samples} bursts are too few to check their length; raise --scale"
         for each in rows
@@ -102,7 +102,7 @@ def problems(rows: list[Measure]) -> list[str]:
 
 
 def _rate(name: str, settings: ImpairmentCase, delivery: Delivery) -> Measure:
-    """The rate that arrived; the requested rate is compared only if the sender offered more."""
+    """Measure the arrival rate, compared with the requested rate if the sender offered more."""
     arrived = measure.bits_per_s(delivery)
     requested = (
         settings.rate_bits_per_s if measure.offered_bits_per_s(delivery) > arrived.high else 0
@@ -173,7 +173,7 @@ def _delay(
 ) -> list[Measure]:
     taken = measure.delays_ns(delivery)
     if settings.reorder_ppb:
-        # Those that are reordered ahead of the delay are measured separately.
+        # Packets that are reordered ahead of the delay are measured separately.
         taken = taken[taken > settings.delay_ns // 2]
     rows = []
     limits = ((0.5, baseline.p50_ns, DELAY_P50_NS), (0.99, baseline.p99_ns, DELAY_P99_NS))

@@ -1,10 +1,10 @@
-"""Computes what a round delivered: figures with intervals from two captures of numbered frames.
+"""Measures what a round delivered, from two captures of numbered frames.
 
     near  0 1 2 3 4 5 ...   times at which packets left host a
     far   0 2 1 1 5 ...     times at which they reached host b: 3 and 4 lost, 1 duplicated and late
 
-Quantile intervals are those of order statistics, shares exact binomial ones; both are valid for any
-distribution.
+Every value has an interval. Quantiles use order statistics and shares use exact binomial intervals;
+both are valid for any distribution.
 """
 
 import math
@@ -21,14 +21,14 @@ from windtunnel.harness.verdict.statistics.binomial import interval
 CONFIDENCE = 0.999
 REACH = NormalDist().inv_cdf((1 + CONFIDENCE) / 2)
 NUMBER_AT = 32
-"""Offset of the number within its frame."""
+"""Offset of the packet number within its frame."""
 PACKET_BITS = 8.0 * (FRAME_LENGTH + 42)
-"""Including the headers of Ethernet, IP and UDP."""
+"""Length of a packet in bits, including the Ethernet, IP and UDP headers."""
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A value, its 99.9 % interval, and the number of samples that it is based on."""
+    """A measured value, its 99.9 % interval, and the number of samples."""
 
     value: float
     low: float
@@ -41,15 +41,15 @@ class Delivery:
     """The departures and arrivals of all packets of a round."""
 
     sent_ns: NDArray[np.int64]
-    """Departure time of each number."""
+    """Departure time of each packet, by packet number."""
     numbers: NDArray[np.int64]
-    """Numbers that arrived intact, in order of arrival, copies included."""
+    """Numbers of the packets that arrived intact, in order of arrival and with copies."""
     arrived_ns: NDArray[np.int64]
     corrupted: int
 
 
 def match_captures(near: Capture, far: Capture, sender: str) -> Delivery:
-    """Match two captures by the numbers in their frames."""
+    """Match the packets in two captures by the numbers in their frames."""
     numbers, times_ns = _numbered(near, sender)
     sent_ns = np.zeros(int(numbers.max()) + 1 if len(numbers) else 0, dtype=np.int64)
     sent_ns[numbers] = times_ns
@@ -66,35 +66,35 @@ def _numbered(capture: Capture, sender: str) -> tuple[NDArray[np.int64], NDArray
 
 
 def lost(delivery: Delivery) -> NDArray[np.bool_]:
-    """Which numbers never arrived."""
+    """Return which packets never arrived, as a flag for each packet number."""
     missing = np.ones(len(delivery.sent_ns), dtype=bool)
     missing[delivery.numbers] = False
     return missing
 
 
 def share(hits: int, trials: int) -> Figure:
-    """A share with the interval in which another round would lie."""
+    """Return a share, with the interval that another round's share would fall into."""
     value = hits / trials if trials else 0.0
     low, high = interval(trials, value, CONFIDENCE)
     return Figure(value, low / max(trials, 1), high / max(trials, 1), trials)
 
 
 def burst_length(missing: NDArray[np.bool_]) -> Figure:
-    """The mean length of an unbroken run of losses."""
+    """Return the mean length of an unbroken run of losses."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], missing.astype(np.int8), [0]])))
     lengths = (edges[1::2] - edges[::2]).astype(np.float64)
     return _mean(lengths)
 
 
 def delays_ns(delivery: Delivery) -> NDArray[np.int64]:
-    """The transit time of each number, sorted; of copies the first counts."""
+    """Return the sorted transit times of the packets, using the first copy of each."""
     numbers, first = np.unique(delivery.numbers, return_index=True)
     taken: NDArray[np.int64] = np.sort(delivery.arrived_ns[first] - delivery.sent_ns[numbers])
     return taken
 
 
 def quantile(values: NDArray[np.int64], part: float) -> Figure:
-    """A quantile of sorted values, with the order statistics around it."""
+    """Return a quantile of sorted values, with its interval from order statistics."""
     count = len(values)
     if count == 0:
         return Figure(0.0, 0.0, 0.0, 0)
@@ -109,19 +109,18 @@ def quantile(values: NDArray[np.int64], part: float) -> Figure:
 
 
 def reordering(delivery: Delivery) -> tuple[Figure, Figure]:
-    """The share of packets that were reordered, and how many others each of them passed on
-    average."""
+    """Return the share of reordered packets, and how many packets each one overtook on average."""
     _, first = np.unique(delivery.numbers, return_index=True)
     arrived = delivery.numbers[np.sort(first)]
     rank = np.argsort(np.argsort(arrived))
     ahead = rank - np.arange(len(arrived))
-    # A packet that skips a delay moves forward by all that it passes, which move back by one each.
+    # A packet that skips a delay moves ahead of all that it overtakes, which each move back by one.
     passed = ahead[ahead > 1].astype(np.float64)
     return share(len(passed), len(arrived)), _mean(passed)
 
 
 def bits_per_s(delivery: Delivery) -> Figure:
-    """The rate at which packets arrived, headers included, from the first to the last."""
+    """Return the rate at which packets arrived, in bits per second with headers."""
     count = len(delivery.numbers)
     if count < 2:
         return Figure(0.0, 0.0, 0.0, count)
@@ -136,7 +135,7 @@ def bits_per_s(delivery: Delivery) -> Figure:
 
 
 def offered_bits_per_s(delivery: Delivery) -> float:
-    """The rate at which packets were sent."""
+    """Return the rate at which packets were sent, in bits per second with headers."""
     count = len(delivery.sent_ns)
     if count < 2:
         return 0.0

@@ -1,8 +1,7 @@
-"""The rounds of a calibration: one impairment at a time, with as many packets as its interval
-needs.
+"""The rounds of a calibration: one impairment per round, with enough packets for its interval.
 
-A mean burst length within 5 % takes about 3500 bursts, a loss rate within a few per cent some
-thousand losses; the shares are chosen high, so that this is a matter of seconds.
+A mean burst length within 5 % requires about 3500 bursts, and a loss rate within a few per cent
+requires some thousand losses. High shares are chosen, so this takes only seconds.
 """
 
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ MILLISECOND_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Impairment:
-    """One round of a calibration."""
+    """One calibration round: an impairment and its number of packets."""
 
     name: str
     settings: ImpairmentCase | None
@@ -24,7 +23,7 @@ class Impairment:
 
 
 def impairments(scale: float = 1.0) -> list[Impairment]:
-    """Return all rounds, the baseline first: its transit time is subtracted from the others'."""
+    """Return all rounds, starting with the baseline that other rounds' delays are relative to."""
     bursts = LossCase(
         model="gilbert-elliott",
         shares_ppb=(5 * PERCENT, 20 * PERCENT, 100 * PERCENT, 0),

@@ -1,13 +1,13 @@
-"""The traffic generator and sink of a calibration, one process on each host.
+"""The traffic generator and sink of a calibration, with one process on each host.
 
     python -m windtunnel.harness.calibration.probe send|flood|sink
 
     | DATA header 32 | number 8 | padding |     one frame per datagram, to a port of the case
 
-`send` keeps a steady pace and never catches up: what is late stays late, so that the requested pace
-is an upper bound. `flood` sends 1 kB frames in bursts, catches up, and prints how many seconds it
-took. The sink binds the port, so that the far host answers nothing; captures or the relay do the
-counting.
+`send` keeps a steady pace and never catches up after a delay, so the requested pace is an upper
+limit. `flood` sends 1 kB frames in bursts, catches up, and prints how many seconds it took. The
+sink binds the port, so the receiving host sends no ICMP errors. The captures or the relay count the
+packets.
 """
 
 import argparse
@@ -25,7 +25,7 @@ SESSION_ID = 4_711
 STREAM_ID = 1_001
 FLOOD_LENGTH = 1_024
 FLOOD_FRAMES = TERM_LENGTH // FLOOD_LENGTH
-"""The frames of a burst, which fill a term: the next burst differs in its term id alone."""
+"""Number of frames in a burst. They fill one term, so only the term id changes between bursts."""
 TERM_ID, TERM_ID_AT = struct.Struct("<i"), 20
 READY = "ready"
 _DATA = 1
@@ -34,7 +34,7 @@ _SLEEP_MIN_S = 100e-6
 
 
 def frame(number: int, length: int = FRAME_LENGTH) -> bytes:
-    """Build the DATA frame with this number."""
+    """Build the DATA frame with this packet number."""
     term_count, offset = divmod(number * length, TERM_LENGTH)
     header = HEADER.pack(
         length, 0, _WHOLE_MESSAGE, _DATA, offset, SESSION_ID, STREAM_ID, term_count, 0
@@ -44,7 +44,7 @@ def frame(number: int, length: int = FRAME_LENGTH) -> bytes:
 
 
 def send(address: str, port: int, packets: int, packets_per_s: int) -> None:
-    """Send a number of numbered frames at a pace."""
+    """Send numbered frames to an address at a steady pace."""
     interval_s = 1.0 / packets_per_s
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.connect((address, port))
@@ -58,7 +58,7 @@ def send(address: str, port: int, packets: int, packets_per_s: int) -> None:
 
 
 def flood(address: str, port: int, packets: int, packets_per_s: int) -> float:
-    """Send a number of large frames, in bursts at a pace. Returns the seconds that it took."""
+    """Send large frames to an address in bursts. Returns the duration in seconds."""
     frames = [bytearray(frame(number, FLOOD_LENGTH)) for number in range(FLOOD_FRAMES)]
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender:
         sender.connect((address, port))
@@ -74,7 +74,7 @@ def flood(address: str, port: int, packets: int, packets_per_s: int) -> float:
 
 
 def sink(port: int) -> None:
-    """Bind a port until SIGTERM."""
+    """Bind a port and keep it until SIGTERM."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as owner:
         owner.bind(("", port))
         print(READY, flush=True)
@@ -82,7 +82,7 @@ def sink(port: int) -> None:
 
 
 def main() -> int:
-    """Run one role. Returns the exit code."""
+    """Run one of the roles send, flood and sink. Returns the exit code."""
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.calibration.probe")
     parser.add_argument("role", choices=["send", "flood", "sink"])
     parser.add_argument("--address", default="")

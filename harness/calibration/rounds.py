@@ -1,10 +1,9 @@
-"""Runs the rounds of a calibration: one lab, and for each impairment a relay, two captures, one
-stream.
+"""Runs calibration rounds in one lab, each with a relay, two captures and one stream.
 
     lab up --> (relay, netem, captures, sink, send, drain, measure)* --> lab down
 
-A round in which a capture lost packets, or whose relay reports an error, is void and says why: its
-figures would be wrong.
+A round is void if a capture lost packets or the relay reported an error, because its figures would
+be wrong.
 """
 
 from __future__ import annotations
@@ -40,19 +39,19 @@ SENDER, RECEIVER = "a", "b"
 READY_TIMEOUT_S = 120.0
 STOP_TIMEOUT_S = 30.0
 SLACK = 20.0
-"""How much longer than planned the sending may take on a busy machine."""
+"""Factor by which sending may take longer than planned on a busy machine."""
 
 Report = Callable[[str], None]
 
 
 class Void(Exception):
-    """A round that cannot be judged; the text says why."""
+    """A round without valid results. The message says why."""
 
 
 def calibrate(
     rounds: list[Impairment], backend: Backend, packets_per_s: int, seed: int, report: Report
 ) -> Calibration:
-    """Run all rounds in one lab. Raises LabError or Unsupported if none can be run."""
+    """Run all rounds in one lab. Raises LabError or Unsupported if the lab cannot be used."""
     result = Calibration(backend, platform.release(), packets_per_s, seed, time.time_ns())
     baseline = floors.Baseline()
     with (
@@ -81,7 +80,7 @@ def calibrate(
 
 @contextlib.contextmanager
 def open_lab(folder: Path) -> Iterator[Lab]:
-    """Two hosts and the middlebox between them, for the duration of the block."""
+    """Create a lab with two hosts and the middlebox between them, and remove it afterwards."""
     laid_out = topology.build(f"calibrate-{os.getpid()}", (SENDER, RECEIVER), (SENDER, RECEIVER))
     lab = labs.make(NETNS, laid_out, records=folder / ".lab", runs=folder)
     lab.up()
@@ -92,7 +91,7 @@ def open_lab(folder: Path) -> Iterator[Lab]:
 
 
 def case_of(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Case:
-    """Build the case for the relay: one stream, and the impairments of this round."""
+    """Build the relay's case, with one stream and this round's impairments."""
     channel = f"aeron:udp?endpoint={lab.address(RECEIVER)}:{PORT}"
     traffic = TrafficCase(
         id="probe", ordinal=0, stream_id=probe.STREAM_ID, from_host=SENDER, to_host=RECEIVER,
@@ -120,7 +119,7 @@ def case_of(lab: Lab, impairment: Impairment, backend: Backend, seed: int) -> Ca
 
 
 class Round:
-    """One impairment in a lab that is up."""
+    """One calibration round in a running lab."""
 
     def __init__(self, lab: Lab, folder: RunDir, case: Case) -> None:
         self._lab = lab
@@ -129,7 +128,7 @@ class Round:
         self._watched: list[WatchedProcess] = []
 
     def make(self, packets: int, packets_per_s: int) -> measure.Delivery:
-        """Send packets and measure what arrived. Raises Void or RunFailed."""
+        """Send packets and return which of them arrived, and when. Raises Void or RunFailed."""
         self._case.write(self._folder.case)
         netem = Netem(self._lab, self._case, self._folder.netem_log)
         try:
@@ -140,15 +139,15 @@ class Round:
             self._send("send", packets, packets_per_s)
             self._end("relay")
             netem.close()
-            # The last packets may lie in two blocks of the kernel, which are delivered in
-            # succession.
+            # The last packets may be in two blocks of the kernel, which are delivered one after the
+            # other.
             time.sleep(2 * sniffer.SETTLE_S)
         finally:
             self._end("relay", "capture", "sink")
         return self._read()
 
     def flood(self, packets: int, packets_per_s: int) -> tuple[float, LinkAccount]:
-        """Send packets in bursts, without captures: (packets a second, the relay's account).
+        """Send packets in bursts, without captures. Returns packets/s and the relay's account.
 
         Raises Void or RunFailed.
         """
@@ -242,8 +241,8 @@ class Round:
     def _captured(self, host: str) -> Capture:
         facts = sniffer.statistics(self._folder.capture_log(host).read_text(errors="replace"))
         if facts is None or facts.dropped_by_kernel:
-            raise Void(f"the capture at {host} lost packets")
+            raise Void(f"the capture on host {host} lost packets")
         capture = read_capture(self._folder.capture(host), (PORT,), skip_damaged=True)
         if capture is None or capture.problem:
-            raise LabError(f"the capture at {host} cannot be read")
+            raise LabError(f"the capture on host {host} cannot be read")
         return capture

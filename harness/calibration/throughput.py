@@ -1,12 +1,12 @@
-"""Measures how many datagrams a second the relay forwards before it falls behind or loses one.
+"""Measures how many datagrams per second the relay forwards without loss or growing lag.
 
     sender (bursts of 1 kB frames) --> relay --> sink         at 25 k/s, 50 k/s, 75 k/s, ...
 
-A step passes if the sender kept its pace, the relay kept up, and its ledger shows as many datagrams
-out as were sent: none lost by the kernel before it, none dropped, none unaccounted for. The last
-step that passes is the result. The kernel's buffer for the relay is larger than what a step sends,
-so a relay that is too slow loses nothing: it is detected by its lag. `calibrate` measures
-configured delays.
+A step passes if the sender kept its pace, the relay kept up, and the relay's ledger shows that all
+datagrams were sent: none lost by the kernel, none dropped, none unaccounted for. The last step that
+passes is the result. The kernel's buffer for the relay is larger than the data of one step, so a
+relay that is too slow loses nothing and is detected by its lag. `calibrate` measures configured
+delays.
 """
 
 import tempfile
@@ -21,16 +21,14 @@ from windtunnel.harness.calibration.rounds import Round, case_of, open_lab
 
 STEPS_PER_S = tuple(range(25_000, 300_001, 25_000))
 PACE_SHARE_MIN = 0.98
-"""Share of the requested pace; below that the sender is the bottleneck."""
+"""Minimum share of the requested pace. Below it, the sender is the bottleneck."""
 LAG_P50_MAX_NS = 2_000_000
-"""A burst of the sender takes the relay less; behind a growing queue every datagram waits
-longer.
-"""
+"""Maximum median lag. The relay forwards one burst faster; a growing queue exceeds the limit."""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One load and its result."""
+    """One load on the relay, and its result."""
 
     ordered_per_s: int
     sent_per_s: float
@@ -39,7 +37,7 @@ class Step:
 
     @property
     def trouble(self) -> str:
-        """Why the step does not pass; empty if it does."""
+        """The reason why the step does not pass, or an empty string."""
         account = self.account
         if account.unaccounted or account.datagrams_held_at_end:
             return f"{account.unaccounted} datagrams are unaccounted for"
@@ -53,9 +51,9 @@ class Step:
 
 
 def relay_steps(seconds: float, report: Callable[[str], None]) -> list[Step]:
-    """Run loads of `seconds` each, up to and including the first that does not pass.
+    """Increase the load in steps of `seconds` until a step fails. Returns all steps.
 
-    Raises LabError, RunFailed or Void if one cannot be run.
+    Raises LabError, RunFailed or Void if a load cannot be run.
     """
     baseline = Impairment("baseline", None, 0)
     steps: list[Step] = []

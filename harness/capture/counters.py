@@ -1,4 +1,4 @@
-"""The sampler process, which reads a driver's shared memory during a run.
+"""The sampler process, which reads a driver's counters from shared memory during a run.
 
     python -m windtunnel.harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
@@ -9,8 +9,9 @@
     DIR/pressure.json          how long the driver waited for a processor, over time
     DIR/logs.json, DIR/logs/   copies of the driver's log buffers, at the end
 
-It ends on SIGTERM, after a final sample. It waits for a driver that has not started, and continues
-to sample one that has died, since the file stays mapped. Without a driver it writes no documents.
+The sampler ends on SIGTERM, after a final sample. It waits for a driver that has not started, and
+continues to sample a driver that has died, because the file stays mapped. Without a driver it
+writes no documents.
 """
 
 from __future__ import annotations
@@ -40,9 +41,9 @@ EXIT_HARNESS = 3
 def wait_for_driver(
     directory: Path, stop: ShutdownSignal, interval_s: float, after_ms: int = 0
 ) -> CncFile | None:
-    """Return the driver's file once its heartbeat is set, or None if stopped earlier.
+    """Wait for the driver's first heartbeat. Returns its cnc file, or None if stopped earlier.
 
-    A driver that started before `after_ms` since 1970 is ignored.
+    A driver that started before `after_ms`, in milliseconds since 1970, is ignored.
     """
     while not stop.is_set:
         cnc = map_cnc(directory / CNC_FILE)
@@ -60,7 +61,7 @@ def follow(
     gauge = PressureGauge(cnc.pid, int(interval_s * 1e9))
     files.path.mkdir(parents=True, exist_ok=True)
     flushed_s = next_s = time.monotonic()
-    # Also at the beginning and at the end, so that there are two rows however short the run is.
+    # Samples at the beginning and at the end ensure two rows for a run of any length.
     gauge.poll(time.time_ns())
     with files.counter_samples.open("wb") as output:
         while not stop.is_set:
@@ -84,14 +85,26 @@ def follow(
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run the sampler and return its exit code."""
+    """Run the sampler. Returns its exit code."""
     parser = argparse.ArgumentParser(
         prog="windtunnel.harness.capture.counters", description=__doc__
     )
     parser.add_argument("--aeron-dir", type=Path, required=True)
-    parser.add_argument("--out", type=Path, required=True, help="the host's folder of the run")
-    parser.add_argument("--interval", type=parse_duration, default="5ms", help="such as 5ms")
-    parser.add_argument("--after", type=int, default=0, help="ms since 1970 of the driver's start")
+    parser.add_argument(
+        "--out", type=Path, required=True, help="the host's folder in the run folder"
+    )
+    parser.add_argument(
+        "--interval",
+        type=parse_duration,
+        default="5ms",
+        help="time between two samples, such as 5ms",
+    )
+    parser.add_argument(
+        "--after",
+        type=int,
+        default=0,
+        help="ignore drivers that started before this time (in ms since 1970)",
+    )
     options = parser.parse_args(argv)
     stop = ShutdownSignal.install()
     interval_s = options.interval / 1e9
@@ -99,7 +112,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         cnc = wait_for_driver(options.aeron_dir, stop, interval_s, options.after)
         if cnc is None:
-            print(f"stopped before there was a driver in {options.aeron_dir}")
+            print(f"stopped before a driver started in {options.aeron_dir}")
             return 0
         print(READY_LINE, flush=True)
         logs = LogHolder(options.aeron_dir)

@@ -1,4 +1,4 @@
-"""A driver's log buffers, opened when they appear and copied at the end of a run.
+"""A driver's log files, which are opened when they appear and copied at the end of a run.
 
     D/publications/17.logbuffer --poll--> open handle --copy--> logs/publications-17.logbuffer
     D/images/23.logbuffer                                       logs.json
@@ -17,19 +17,19 @@ from windtunnel.harness.artifact.host.log_index import FOLDERS, SUFFIX, LogFacts
 from windtunnel.harness.artifact.run_dir import HostDir
 
 HELD_MAX = 512
-"""Limit of open handles; of a run with more streams, only the first logs are copied."""
+"""Maximum number of open logs. Of a run with more streams, only the first logs are copied."""
 
 LOG_LENGTH_MAX = 64 << 20
-"""A longer log is not copied: its terms have 32 MiB or more, most of which a run does not fill."""
+"""Maximum length of a copied log. Longer logs have terms of at least 32 MiB, mostly unused."""
 
 COPIED_BYTES_MAX = 256 << 20
-"""Limit of the copied bytes of one host, not counting zeros."""
+"""Maximum number of bytes copied per host, not counting zeros."""
 
 BLOCK_LENGTH = 1 << 16
 
 
 class LogHolder:
-    """The logs of one driver; `poll` must be called more often than a log can appear and vanish."""
+    """The open logs of one driver. `poll` must be called often enough to see short-lived logs."""
 
     def __init__(self, directory: Path) -> None:
         self._directory = directory
@@ -37,7 +37,7 @@ class LogHolder:
         self._too_many: set[tuple[str, int]] = set()
 
     def poll(self) -> None:
-        """Open every new log."""
+        """Open every log that appeared since the last call."""
         for folder in FOLDERS:
             try:
                 names = os.listdir(self._directory / folder)
@@ -60,7 +60,7 @@ class LogHolder:
             self._handles[key] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def copy(self, files: HostDir) -> None:
-        """Copy all logs, write the list of them, and close them."""
+        """Copy all logs, write their index, and close them."""
         remaining_bytes = COPIED_BYTES_MAX
         logs = [
             LogFacts(*key, length=0, left_out=f"the limit of {HELD_MAX} open logs was reached")
@@ -79,7 +79,7 @@ class LogHolder:
                 if remaining_bytes < 0:
                     target.unlink()
                     remaining_bytes += copied
-                    left_out = f"the logs of the host have more than {COPIED_BYTES_MAX} bytes"
+                    left_out = f"the host's logs exceed the limit of {COPIED_BYTES_MAX} bytes"
             logs.append(LogFacts(folder, registration_id, length, left_out))
             os.close(handle)
         self._handles.clear()
@@ -87,7 +87,7 @@ class LogHolder:
 
 
 def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
-    """Copy the blocks that are not zero and return their size; stop when it exceeds the limit."""
+    """Copy the blocks that are not zero, until a limit is exceeded. Returns their total size."""
     copied = 0
     with target.open("wb") as output:
         output.truncate(length)
@@ -105,10 +105,10 @@ def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
 
 
 def _data_from(handle: int, offset: int, length: int) -> int:
-    """Return the offset of the next data at or after `offset` in a sparse file, else `length`."""
+    """Return the offset of the next data in a sparse file, from `offset` on, or `length`."""
     if offset >= length:
         return length
     try:
         return os.lseek(handle, offset, os.SEEK_DATA)
-    except OSError:  # ENXIO: no data up to the end
+    except OSError:  # ENXIO: no data until the end
         return length

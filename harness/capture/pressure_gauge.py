@@ -1,11 +1,11 @@
-"""Measurement of a driver's waiting time for a processor, from the kernel's counters.
+"""Measures how long a driver waits for a processor, from the kernel's statistics.
 
     /proc/<pid>/task/<tid>/schedstat    ns running, ns runnable and waiting, time slices
     <control group>/cpu.stat            time throttled by a quota
     /proc/stat                          steal ticks of each processor
 
-A driver that has ended keeps its last values, and a value that the kernel does not provide is
-UNKNOWN. Source: kernel documentation, sched-stats, cgroup-v2 and proc.
+A driver that has ended keeps its last values. A value that the kernel does not provide is UNKNOWN.
+Source: kernel documentation, sched-stats, cgroup-v2 and proc.
 """
 
 from __future__ import annotations
@@ -25,11 +25,14 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _STEAL = 8
 """Index of the steal time in a processor's line of /proc/stat."""
 _THROTTLED = {"throttled_usec": 1_000, "throttled_time": 1}
-"""Keys of control groups v2 and v1, with the nanoseconds of their units."""
+"""Keys in control groups v2 and v1, with the length of their units in nanoseconds."""
 
 
 class PressureGauge:
-    """Records a row for each call of `poll`; `tick` is called for each sample in between."""
+    """Records the scheduling pressure on a driver, with one row per `poll`.
+
+    `tick` is called for each sample in between.
+    """
 
     def __init__(self, pid: int, interval_ns: int) -> None:
         self._pid = pid
@@ -37,7 +40,7 @@ class PressureGauge:
         self._rows: list[tuple[int, ...]] = []
         self._run_ns = self._wait_ns = 0
         self._waits_ns: dict[int, int] = {}
-        """Waiting time of each thread at the last call of `poll`."""
+        """Waiting time of each thread at the last `poll`."""
         self._stolen_ns = 0
         self._steal_ticks = steal_ticks()
         self._throttle = _throttle_file(pid)
@@ -45,13 +48,13 @@ class PressureGauge:
         self._longest_gap_ns = 0
 
     def tick(self) -> None:
-        """Record the time since the previous sample."""
+        """Update the longest interval between two samples."""
         now_ns = time.monotonic_ns()
         self._longest_gap_ns = max(self._longest_gap_ns, now_ns - self._ticked_ns)
         self._ticked_ns = now_ns
 
     def poll(self, now_ns: int) -> None:
-        """Append a row."""
+        """Append a row with the current values."""
         threads = thread_times(self._pid)
         if threads:
             self._run_ns = sum(run_ns for run_ns, _ in threads.values())
@@ -64,7 +67,7 @@ class PressureGauge:
         self._longest_gap_ns = 0
 
     def _longest_wait_ns(self, waits_ns: dict[int, int]) -> int:
-        """Return the longest waiting time of any thread since the last call.
+        """Return the longest time that any thread has waited since the last call.
 
         This is not the growth of the maximum over all threads: a thread that waited long at the
         start and sleeps now would hide the waiting time of others.
@@ -74,7 +77,7 @@ class PressureGauge:
         return max(0, *grown_ns)
 
     def _all_stolen_ns(self) -> int:
-        """Return the sum, over all calls, of the steal time of the most affected processor."""
+        """Return the accumulated steal time of the most affected processor."""
         ticks = steal_ticks()
         if not ticks:
             return UNKNOWN
@@ -85,13 +88,13 @@ class PressureGauge:
         return self._stolen_ns
 
     def pressure(self) -> Pressure:
-        """Return all rows so far."""
+        """Return all rows recorded so far."""
         rows = np.array(self._rows, dtype=np.int64).reshape(-1, len(COLUMNS))
         return Pressure(self._interval_ns, rows)
 
 
 def thread_times(pid: int) -> dict[int, tuple[int, int]]:
-    """Return the running and waiting time of each thread of a process in ns; empty if unknown."""
+    """Return the running and waiting time of each thread in ns, or an empty dict if unknown."""
     folder = PROC / str(pid) / "task"
     try:
         names = os.listdir(folder)
@@ -106,7 +109,7 @@ def thread_times(pid: int) -> dict[int, tuple[int, int]]:
 
 
 def steal_ticks() -> list[int]:
-    """Return the steal ticks of each processor; empty if unknown."""
+    """Return the steal ticks of each processor, or an empty list if unknown."""
     lines = (line.split() for line in _read(PROC / "stat").splitlines())
     return [
         int(fields[_STEAL])
@@ -116,7 +119,7 @@ def steal_ticks() -> list[int]:
 
 
 def parse_throttled(text: str) -> int:
-    """Return the throttled time in ns from a cpu.stat file, or UNKNOWN."""
+    """Parse the throttled time from a cpu.stat file. Returns nanoseconds, or UNKNOWN."""
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         if name in _THROTTLED and value.strip().isdecimal():
@@ -125,7 +128,7 @@ def parse_throttled(text: str) -> int:
 
 
 def _throttle_file(pid: int) -> Path | None:
-    """Return the cpu.stat file of a process's control group, v1 or v2, or None."""
+    """Return the cpu.stat file of a process's control group, v1 or v2, or None if there is none."""
     for line in _read(PROC / str(pid) / "cgroup").splitlines():
         _, controllers, path = [*line.split(":", 2), "", ""][:3]
         names = controllers.split(",")

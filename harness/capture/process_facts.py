@@ -1,4 +1,4 @@
-"""Processor time and memory of a process, from procfs.
+"""Reads a process's processor time and memory from procfs.
 
 Source: proc(5).
 """
@@ -9,7 +9,7 @@ from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _UTIME, _STIME = 11, 12
-"""Indexes of the fields of /proc/<pid>/stat after the command name."""
+"""Indexes of the times among the fields of /proc/<pid>/stat that follow the command name."""
 KIB = 1024
 
 
@@ -19,18 +19,18 @@ class Memory:
 
     resident: int
     anonymous: int
-    """Anonymous resident memory, without mapped files and shared memory."""
+    """Resident memory without mapped files and shared memory."""
 
 
 def parse_processor_ns(stat: str) -> int:
-    """Return user and system time in ns from a stat file, whose command name may be arbitrary."""
+    """Parse user and system time in ns from a stat file with any command name."""
     fields = stat.rpartition(")")[2].split()
     ticks = int(fields[_UTIME]) + int(fields[_STIME])
     return ticks * 1_000_000_000 // _TICKS_PER_SECOND
 
 
 def parse_memory(status: str) -> Memory:
-    """Return the resident memory from a status file; 0 for a missing line."""
+    """Parse the resident memory from a status file. A missing line counts as 0."""
     lengths = {"VmRSS": 0, "RssAnon": 0}
     for line in status.splitlines():
         name, _, rest = line.partition(":")
@@ -40,10 +40,10 @@ def parse_memory(status: str) -> Memory:
 
 
 def processor_ns(pid: int) -> int:
-    """Return user and system time of a process in ns; raises OSError if it has ended."""
+    """Return a process's user and system time in ns. Raises OSError if the process has ended."""
     return parse_processor_ns(Path(f"/proc/{pid}/stat").read_text())
 
 
 def memory(pid: int) -> Memory:
-    """Return the resident memory of a process; raises OSError if it ended."""
+    """Return a process's resident memory. Raises OSError if the process has ended."""
     return parse_memory(Path(f"/proc/{pid}/status").read_text())

@@ -1,4 +1,4 @@
-"""Sampling of counter values: each pass over a driver's counters returns the changed ones.
+"""Samples a driver's counters: each pass returns the values that have changed.
 
     id     0        1        2        3                      state     ALLOCATED, RECLAIMED
     pass   [value]  [value]  [value]  [value] -> differs? -> COUNTER_SAMPLE
@@ -22,7 +22,7 @@ from windtunnel.harness.dissect.driver_files.cnc_file import ALLOCATED, RECLAIME
 
 
 class Sampler:
-    """Keeps the state of each counter at the last pass; the caller decides when to sample."""
+    """Stores the state of each counter at the last pass. The caller decides when to sample."""
 
     def __init__(self, cnc: CncFile) -> None:
         self._cnc = cnc
@@ -63,13 +63,13 @@ class Sampler:
         return samples
 
     def _grow(self) -> int:
-        """Return the number of ids allocated so far, which are contiguous."""
+        """Count the ids allocated so far, which are contiguous."""
         while self._count < len(self._state) and self._state[self._count] != UNUSED:
             self._count += 1
         return self._count
 
     def _record_allocation(self, counter_id: int) -> None:
-        """Record the counter that has an id now: a new one, or one seen before its registration."""
+        """Record the counter that an id now has: a new one, or one seen before its registration."""
         facts = self._cnc.counter(counter_id)
         if facts is None:
             self._known[counter_id] = False
@@ -87,7 +87,7 @@ class Sampler:
         self._type_id[counter_id] = facts.type_id
 
     def _end_life(self, counter_id: int) -> None:
-        """Record the last sampled value of an id as the final value of its counter."""
+        """Record an id's last sampled value as the final value of its counter."""
         life = self._life_of.get(counter_id)
         if life is not None:
             final_value = int(self._last_value[counter_id])

@@ -1,4 +1,4 @@
-"""The packet capture on a host's interface: tcpdump's command line and output.
+"""The packet capture on a host's interface, using tcpdump.
 
     tcpdump: listening on eth0, ...                 ready
     tcpdump: <N> packets captured, <N> packets received by filter, ...      on REPORT_SIGNAL
@@ -8,13 +8,15 @@
     <N> packets dropped by interface                only if there were any
 
 The kernel passes packets to tcpdump in blocks, a full one at once and a partial one after a second.
-After the last packet a capture must not be ended before it reports that it has captured all packets
-that its filter received, or the last ones are missing. They may be in two blocks, the second of
-which arrives a second after the first, so a capture whose count still grows is not ended either.
+After the last packet, a capture must not be ended before it reports that it has captured all
+packets that its filter received. Otherwise the last packets are missing. They may be in two blocks,
+the second of which arrives a second after the first, so a capture whose count still grows is not
+ended either.
 
 tcpdump listens on the interface before it installs its filter. Packets in between, such as ARP,
-count as received by filter but are never captured; this is no loss. So a capture reports once
-before anything is sent, and packets that are missing in each report are not counted as lost.
+count as received by the filter but are never captured, which is no loss. A capture therefore
+reports once before anything is sent, and packets that are missing in every report are not counted
+as lost.
 """
 
 from __future__ import annotations
@@ -28,14 +30,14 @@ READY = "listening on "
 """Part of the line that tcpdump prints when the capture has begun."""
 
 SETTLE_S = 1.1
-"""Longer than the kernel holds a partial block."""
+"""Wait between two reports, longer than the kernel holds a partial block."""
 SETTLES_MAX = 8
-"""Limit of the wait for a capture, in multiples of `SETTLE_S`."""
+"""Maximum wait for a capture, in multiples of `SETTLE_S`."""
 BUFFER_KIB = 128 * 1024
 """Size of the kernel buffer, enough for a second at 1 Gbit/s."""
 
 REPORT_SIGNAL = signal.SIGUSR1
-"""The signal on which tcpdump prints its statistics."""
+"""The signal that makes tcpdump print its statistics."""
 
 _STATISTICS = re.compile(
     r"^(\d+) packets? (captured|received by filter|dropped by kernel|dropped by interface)", re.M
@@ -44,7 +46,7 @@ REQUIRED = {"captured", "received by filter", "dropped by kernel"}
 
 
 def command(interface: str, file: str) -> list[str]:
-    """Return the command that captures all UDP packets of an interface, in full length."""
+    """Return the command that captures all UDP packets on an interface in full length."""
     return [
         "tcpdump",
         *("-i", interface),
@@ -62,12 +64,12 @@ _SO_FAR = re.compile(r"(\d+) packets? captured, (\d+) packets? received by filte
 
 
 def is_report(line: str) -> bool:
-    """Return whether a line of the log has the statistics printed on `REPORT_SIGNAL`."""
+    """Return whether a log line has the statistics that tcpdump prints on `REPORT_SIGNAL`."""
     return _SO_FAR.search(line) is not None
 
 
 class Settling:
-    """Decides whether a capture can be ended, from its reports."""
+    """Decides from a capture's reports whether the capture can be ended."""
 
     def __init__(self, now_s: float) -> None:
         self._last_s = now_s + SETTLES_MAX * SETTLE_S
@@ -75,18 +77,19 @@ class Settling:
         self._has_all = False
 
     def update(self, line: str, now_s: float) -> None:
-        """Process a line of the capture's log."""
+        """Process one line of the capture's log."""
         found = _SO_FAR.search(line)
         if found is None:
             return
         taken, received = int(found[1]), int(found[2])
         if taken != self._captured:
             self._captured, self._captured_s = taken, now_s
-        # Decided by reports only: a capture without a report may be waiting for a processor.
+        # Only reports decide this, because a capture without a report may be waiting for a
+        # processor.
         self._has_all = taken >= received or now_s - self._captured_s >= SETTLE_S
 
     def is_over(self, now_s: float) -> bool:
-        """Return whether the capture has all packets, or none for longer than `SETTLE_S`.
+        """Return whether the capture is complete, or has received no packet for `SETTLE_S`.
 
         Also returns true after `SETTLES_MAX` times `SETTLE_S`.
         """
@@ -94,11 +97,11 @@ class Settling:
 
 
 def statistics(log: str) -> CaptureFacts | None:
-    """Return the final statistics in tcpdump's log, or None if it did not print them.
+    """Parse the final statistics in tcpdump's log. Returns None if tcpdump printed none.
 
-    A packet that was received by the filter but not captured counts as dropped: it was still in the
-    kernel's buffer at the end. Packets that are missing in every report, the first of which is from
-    before anything was sent, arrived before the filter was installed and do not count.
+    A packet that was received by the filter but not captured counts as dropped, because it was
+    still in the kernel's buffer at the end. Packets that are missing in every report arrived before
+    the filter was installed, and do not count. The first report is made before anything is sent.
     """
     found = {what: int(count) for count, what in _STATISTICS.findall(log)}
     if not found.keys() >= REQUIRED:

@@ -13,7 +13,7 @@ from windtunnel.harness.cli import exit_code
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
-    help="Folder of the runs to clean up after.  [default: runs]",
+    help="Folder that contains the runs to clean up after.  [default: runs]",
 )
 def clean(out: Path) -> int:
     """Remove every namespace, container, network and qdisc left behind by killed runs.

@@ -15,7 +15,7 @@ from windtunnel.harness.cli import exit_code
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
-    help="Folder for runs; its free disk space is checked.  [default: runs]",
+    help="Folder for runs. Its free disk space is checked.  [default: runs]",
 )
 def doctor(as_json: bool, out: Path) -> int:
     """Check the prerequisites of this machine and show the fallback for each missing one.

@@ -1,6 +1,6 @@
-"""`windtunnel explain` and `windtunnel schema`: describe a scenario, and the format of scenarios.
+"""`windtunnel explain` and `windtunnel schema`: describe a scenario, and the scenario file format.
 
-Neither starts anything. `explain` refuses what `run` refuses.
+Neither command starts anything. `explain` rejects every file that `run` would reject.
 """
 
 import json
@@ -10,7 +10,7 @@ import click
 from windtunnel.harness.cli import exit_code, scenarios
 
 _EXAMPLE_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
-"""From the block reserved for documentation; a run derives its addresses from the run id."""
+"""Addresses reserved for documentation. A real run derives its addresses from its run id."""
 
 
 @click.command(short_help="Describe a scenario with all defaults resolved.")
@@ -18,16 +18,16 @@ _EXAMPLE_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
-    help="Seed of the run.  [default: the scenario's root seed]",
+    help="Seed of the run to describe.  [default: the scenario's root seed]",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the resolved case as JSON.")
 @click.option(
     "--schema", "as_schema", is_flag=True, help="Print the JSON Schema of scenario files instead."
 )
 def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) -> int:
-    """Describe the scenario FILE, or the scenario of that name, with all defaults resolved.
+    """Describe a scenario, given as a file or by name, with all defaults resolved.
 
-    Prints the hosts, streams and fault rules, and estimates how many frames each rule affects.
+    Prints the hosts, streams and fault rules, and an estimate of how many frames each rule affects.
     Validates the file as `run` does; errors are reported with file, line and column.
     """
     if as_schema:
@@ -64,8 +64,8 @@ def explain(file: str | None, seed: int | None, as_json: bool, as_schema: bool) 
 def schema() -> None:
     """Print the JSON Schema of scenario files, for editors and other tools.
 
-    It describes keys, types and units. Rules that involve several tables, such as the names of
-    hosts, are checked by `windtunnel explain FILE`.
+    The schema describes keys, types and units. `windtunnel explain FILE` also checks references
+    between sections, such as the names of hosts.
     """
     _print_schema()
 

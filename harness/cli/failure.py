@@ -1,4 +1,4 @@
-"""Conversion of exceptions of lower layers to one line on stderr and an exit code.
+"""Conversion of exceptions from lower layers to one line on stderr and an exit code.
 
 ScenarioError, PeerError       64    invalid scenario or command line; nothing was started
 LabError                        3    this machine cannot provide what the run needs
@@ -14,7 +14,7 @@ from windtunnel.harness.cli import exit_code
 
 
 class Failure(click.ClickException):
-    """An error with a message for stderr and an exit code."""
+    """An expected error: a message for stderr, and an exit code."""
 
     exit_code: int  # type: ignore[misc]  # click declares it for the class; ours differs by failure
 
@@ -25,7 +25,8 @@ class Failure(click.ClickException):
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Convert expected errors of lower layers to Failure; all others propagate as defects."""
+    """Convert expected errors of lower layers to Failure. All other exceptions propagate as
+    defects."""
     from windtunnel.harness.artifact.documents import DocumentError
     from windtunnel.harness.orchestrate.lab import LabError
     from windtunnel.harness.orchestrate.subjects.peers import PeerError

@@ -39,26 +39,26 @@ def from_capture(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Make a scenario from CAPTURE that has the same lost, late and duplicate frames.
+    """Make a scenario with the same lost, late and duplicate frames as CAPTURE.
 
-    Reads pcap and pcapng, plain or compressed by gzip or xz. SECOND is a capture of the same
-    streams at their other end. With both, each frame is matched between the two captures; the
-    capture nearer to the sender is detected, and the clocks need not agree. With one capture the
-    outcome of each frame is inferred: a frame that a NAK requested and that was retransmitted was
-    lost; a frame that arrived out of order without a NAK was delayed; a frame that arrived twice
-    without a NAK was duplicated.
+    Reads pcap and pcapng, plain or compressed with gzip or xz. SECOND is a capture of the same
+    streams at the other host. With two captures, each frame is matched between them. Which one is
+    nearer to the sender is detected, and their clocks need not agree. With one capture, the outcome
+    of each frame is inferred: a frame that was retransmitted after a NAK was lost; a frame that
+    arrived out of order without a NAK was delayed; a frame that arrived twice without a NAK was
+    duplicated.
 
     The scenario has the streams with their ids, term lengths, MTUs and start positions, the lost
-    ranges of transmissions and of retransmissions, and the delays. Its messages are generated:
-    where the captured messages differ in length, frame boundaries differ from the capture, and
-    the file's header says so.
+    ranges of transmissions and of retransmissions, and the delays. Its messages are generated: if
+    the captured messages differ in length, frame boundaries differ from the capture, and a comment
+    in the file says so.
 
     \b
       windtunnel from-capture eth0.pcap --out bad-night.yaml
       windtunnel from-capture sender.pcapng.gz receiver.pcapng.gz
       windtunnel run bad-night.yaml --fidelity sim
 
-    Exit codes: 0 written; 2 a capture cannot be read or has no Aeron stream.
+    Exit codes: 0 written; 2 a capture cannot be read or contains no Aeron stream.
     """
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.replay.from_capture import from_captures

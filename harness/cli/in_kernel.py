@@ -1,4 +1,5 @@
-"""Execution of a command inside User Mode Linux, whose kernel has features that the host's lacks.
+"""Execution of a command in User Mode Linux, whose kernel has features that the host's kernel
+lacks.
 
 windtunnel run X --kernel uml  --boot-->  windtunnel run X
                               <-- output, run folder, exit code --
@@ -15,16 +16,17 @@ from windtunnel.harness.cli.failure import Failure, one_line
 
 ENGINE_S = 600.0
 RUN_S = 300.0
-"""Added to a run's own budget: processes start about ten times more slowly inside."""
+"""Extra time for each run in seconds: processes start about ten times more slowly in User Mode
+Linux."""
 WARM_UPS = ("windtunnel.harness.warm_up", "windtunnel.driver.warm_up")
 """Programs that compile missing kernels on the host, which has more than one processor. A failure
-is not fatal: the kernel is then compiled inside, which delays the start."""
+is not fatal: the kernels are then compiled in User Mode Linux, which delays the start."""
 
 
 def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
-    """Execute `windtunnel run` inside and return its exit code.
+    """Execute `windtunnel run` in User Mode Linux and return its exit code.
 
-    `values` has the values of all options of `windtunnel run` by parameter name.
+    `values` maps the parameter names of `windtunnel run` to their values.
     """
     from windtunnel.harness.orchestrate.suite import runner
 
@@ -47,12 +49,14 @@ def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
 
 
 def _with_engine(arguments: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
-    """Execute a command inside that needs containers, with a Docker engine that has our image."""
+    """Execute a command that needs containers, with a Docker engine and our image in the guest."""
     from windtunnel.harness.orchestrate.labs import image_export, image_kernels
     from windtunnel.harness.uml import boot, engine
 
     with one_line(), boot.own_folder() as folder:
-        click.echo("windtunnel: exporting the image for the engine inside", err=True)
+        click.echo(
+            "windtunnel: exporting the container image for the engine in User Mode Linux", err=True
+        )
         kernels = image_kernels.compile_in_folder()
         image = image_export.save_image(folder)
         launcher = [engine.__name__, str(image), image_kernels.volume_name(), str(kernels)]
@@ -62,12 +66,12 @@ def _with_engine(arguments: Sequence[str], options: Mapping[str, object], budget
 
 @dataclass(frozen=True)
 class Environment:
-    """What a command needs inside besides the kernel."""
+    """What a command needs in User Mode Linux besides the kernel."""
 
     launcher: Sequence[str] = ()
-    """A module of ours with its arguments, which starts the command; empty to start it directly."""
+    """The Python module that starts the command, and its arguments; empty to start it directly."""
     disk_bytes: int = 0
-    """Size of an additional disk; 0 for none."""
+    """Size of an additional disk, or 0 for none."""
     modules: Sequence[str] = ()
     """Kernel modules to load."""
 
@@ -78,7 +82,7 @@ def command(
     budget_s: float,
     environment: Environment = Environment(),
 ) -> int:
-    """Execute a `windtunnel` command inside and return its exit code."""
+    """Execute a `windtunnel` command in User Mode Linux and return its exit code."""
     from windtunnel.harness.cli import exit_code
     from windtunnel.harness.uml import boot, kernel
 

@@ -1,4 +1,4 @@
-"""`windtunnel list`: lists the included scenarios, or the checks and gates of the judge."""
+"""`windtunnel list`: lists the included scenarios, or the judge's checks and gates."""
 
 import json
 import textwrap
@@ -17,7 +17,7 @@ HEADINGS = {
 
 
 @click.command("list")
-@click.option("--checks", is_flag=True, help="List the checks and gates of the judge instead.")
+@click.option("--checks", is_flag=True, help="List the judge's checks and gates instead.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def list_scenarios(checks: bool, as_json: bool) -> None:
     """List the included scenarios with their descriptions, or the judge's checks and gates."""
@@ -67,7 +67,7 @@ def _print_checks(as_json: bool) -> None:
 
 
 def _judged() -> list[dict[str, str]]:
-    """Return all checks and gates, with the kind of violation that a check finds."""
+    """Return all gates and checks, and the kind of violation that each check detects."""
     from windtunnel.harness.verdict.checks.subject import NAME, subject_lived
     from windtunnel.harness.verdict.registry import CHECKS, GATES, first_sentence
 

@@ -1,7 +1,7 @@
-"""Probes of this machine: which prerequisites it has, and the fallback for each missing one.
+"""Probes that find out which prerequisites this machine has, and the fallback for each missing one.
 
-Each probe returns one Fact. An exception in a probe becomes a Fact as well. Probes change nothing,
-apart from a network namespace that is created and removed at once.
+Each probe returns one Fact. An exception in a probe is reported as a Fact, too. Probes change
+nothing, except that one creates a network namespace, which is removed at once.
 """
 
 import os
@@ -16,9 +16,9 @@ from pathlib import Path
 
 ENGINE_TIMEOUT_S = 2.0
 MEMORY_BYTES_MIN = 256 << 20
-"""Free space in /dev/shm: log buffers and cnc files of two hosts, with a margin."""
+"""Required free space in /dev/shm: log buffers and cnc files of two hosts, with a margin."""
 DISK_BYTES_MIN = 2 << 30
-"""Free disk space: captures and payloads of the three main scenarios, with a margin."""
+"""Required free disk space: captures and payloads of the three main scenarios, with a margin."""
 
 SIMULATION_NEEDS = ("Python", "numba", "scapy", "pydantic")
 """Names of the facts that `--fidelity sim` needs."""
@@ -39,9 +39,9 @@ class Fact:
     name: str
     has: bool
     detail: str
-    "What was found."
+    "What the probe found."
     instead: str = ""
-    "The fallback, or how to install it; shown if it is missing."
+    "The fallback, or how to install the prerequisite. Shown if it is missing."
     needed_for: str = ""
 
 
@@ -51,12 +51,14 @@ def engine_address() -> str:
 
 
 def engine_version() -> str | None:
-    """Return the version of the Docker engine, or None if none responds within a few seconds."""
+    """Return the version of the Docker engine, or None if it does not respond within a few
+    seconds."""
     address = engine_address()
     try:
         if address.startswith("unix://"):
             return _version_from_unix_socket(address.removeprefix("unix://"))
-        # The SDK handles all other schemes (ssh, tcp with TLS); it is slow to import, hence last.
+        # The SDK handles all other schemes (ssh, tcp with TLS). It is imported last because that is
+        # slow.
         import docker
 
         client = docker.from_env(timeout=ENGINE_TIMEOUT_S)
@@ -64,7 +66,7 @@ def engine_version() -> str | None:
             return str(client.version()["Version"])
         finally:
             client.close()
-    except Exception:  # whatever the reason, an engine that does not respond cannot be used
+    except Exception:  # Whatever the reason, an engine that does not respond cannot be used.
         return None
 
 
@@ -109,7 +111,9 @@ def _kernel_cache() -> Fact:
     folder = Path(cache_root())
     files = sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
     detail = f"{files} compiled kernels in {folder}" if files else f"empty: {folder}"
-    return Fact("kernel cache", files > 0, detail, "the first run compiles (about a minute)")
+    return Fact(
+        "kernel cache", files > 0, detail, "the first run compiles the kernels (about a minute)"
+    )
 
 
 def _privileges() -> Fact:
@@ -236,7 +240,7 @@ def _cores() -> Fact:
 
 
 def probes(runs: Path) -> list[Callable[[], Fact]]:
-    """Return all probes in the order of the output; `runs` is the folder of the run folders."""
+    """Return all probes in output order. `runs` is the folder that contains the run folders."""
     return [
         _python,
         lambda: _library("numba", "kernels of driver, relay and judge"),
@@ -259,7 +263,7 @@ def probes(runs: Path) -> list[Callable[[], Fact]]:
 
 
 def facts(runs: Path) -> list[Fact]:
-    """Run all probes; an exception in a probe becomes a Fact of its own."""
+    """Run all probes. A probe that raises an exception is reported as a failed prerequisite."""
     found = []
     for number, probe in enumerate(probes(runs)):
         try:
@@ -270,7 +274,7 @@ def facts(runs: Path) -> list[Fact]:
 
 
 def possible_fidelities(found: list[Fact]) -> list[str]:
-    """Return the fidelities that the facts allow, the default first."""
+    """Return the fidelities that this machine can run, the default one first."""
     has = {fact.name: fact.has for fact in found}
     fidelities = []
     if has.get("Docker engine"):

@@ -1,4 +1,4 @@
-"""The `windtunnel` command group, and the conversion of every error to a message and an exit code.
+"""The `windtunnel` command group. It reports every error as a message and an exit code.
 
 A usage error or a missing privilege is reported as one line on stderr. Only a defect of Windtunnel
 itself prints a traceback; its exit code is 3, because Python's default of 1 would mean FAIL.
@@ -60,8 +60,7 @@ byte by byte.
   windtunnel analyze lan/*.pcap           analyse loss and recovery in captures
   windtunnel doctor                       check prerequisites and show fallbacks
 
-\b
-Tools that inspect an Aeron driver, real Aeron's or ours, while it runs or afterwards:
+\b Tools that inspect an Aeron driver, real Aeron's or ours, during or after its execution:
 
 \b
   windtunnel stat --dir /dev/shm/aeron-me       show its counters live; --json, or a table in a pipe
@@ -80,7 +79,7 @@ Shell completion, which includes scenario names (bash; similar for zsh and fish)
 
 
 class OrderedGroup(click.Group):
-    """A group that lists its commands in the order in which they were added."""
+    """A click command group that lists its commands in the order in which they were added."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         return list(self.commands)
@@ -133,7 +132,7 @@ for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, calibrate):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; does not raise."""
+    """Run the command line and return its exit code. Never raises an exception."""
     try:
         result = windtunnel.main(arguments, prog_name="windtunnel", standalone_mode=False)
         sys.stdout.flush()

@@ -1,7 +1,7 @@
 """Lookup of scenario files by name.
 
 A name such as `loss/reliable-2pct` is the path below `scenarios/` without `.yaml`. The path of an
-existing file takes precedence. Files are not parsed here.
+existing file takes precedence. This module does not parse files.
 """
 
 import difflib
@@ -17,13 +17,13 @@ MAIN = ("loss/reliable-2pct", "reorder/reliable-swap-and-hold", "loss/unreliable
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:
-    """Return the names of all scenarios in the folder, sorted."""
+    """Return the sorted names of all scenarios in the folder."""
     found = (path.relative_to(folder).with_suffix("") for path in folder.rglob("*.yaml"))
     return sorted(str(each) for each in found if each.parts[0] != "networks")
 
 
 def find(name: str, folder: Path = SCENARIOS) -> Path:
-    """Return the file of a scenario name or path; UsageError with similar names if none exists."""
+    """Return the scenario file with this name or path. Raises UsageError with similar names."""
     found = _file(name, folder)
     if found is not None:
         return found
@@ -39,12 +39,12 @@ def _file(name: str, folder: Path) -> Path | None:
 
 
 def find_all(chosen: tuple[str, ...], folder: Path = SCENARIOS) -> list[Path]:
-    """Return the files of the given scenarios and folders, or of the main scenarios if none."""
+    """Return the files of the given scenarios and folders, or by default of the main scenarios."""
     return [file for name in chosen or MAIN for file in _files(name, folder)]
 
 
 def _files(name: str, folder: Path) -> list[Path]:
-    """Return the file of a scenario, or all files of a folder of scenarios."""
+    """Return the file of a scenario, or all scenario files in a folder."""
     inside = [each for each in names(folder) if each.startswith(f"{name.rstrip('/')}/")]
     if inside and _file(name, folder) is None:
         return [find(each, folder) for each in inside]
@@ -52,6 +52,6 @@ def _files(name: str, folder: Path) -> list[Path]:
 
 
 def complete(_: click.Context, __: click.Parameter, incomplete: str) -> list[CompletionItem]:
-    """Return shell completions: scenario names, or files if no name matches."""
+    """Return shell completions: scenario names, or files if no scenario name matches."""
     matching = [CompletionItem(name) for name in names() if name.startswith(incomplete)]
     return matching or [CompletionItem(incomplete, type="file")]

@@ -1,6 +1,6 @@
-"""Parsers of captures, frames, logs and counter files, independent of the driver's code.
+"""Parsers for captures, frames, log buffers and counter files, independent of the driver's code.
 
-All offsets are taken from the specification again, on purpose: nothing here is shared with the
-driver, so a wrong offset in the driver cannot go unnoticed by the judge. The parsers report what
-the bytes contain, not whether it is correct.
+The parsers deliberately define all offsets themselves, from the specification: they share nothing
+with the driver, so the judge notices a wrong offset in the driver. The parsers report what the
+bytes contain, not whether it is correct.
 """

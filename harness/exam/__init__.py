@@ -5,6 +5,7 @@
                        copy of driver/ with the edits, first on PYTHONPATH of the subject's
                        processes
 
-The driver's source is not changed: a mutant is data, a text to find and its replacement. The driver
-is not imported here; it is text in this package and a process elsewhere.
+The driver's source files are not changed. A mutant is data: a string to find in a file, and its
+replacement. This package edits the sources as text, and runs the mutated driver only in other
+processes.
 """

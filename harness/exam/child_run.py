@@ -4,7 +4,7 @@
         |
       FOLDER/<suite>/suite.json, .../<run>/verdict.json --> ExamRun
 
-A run without a verdict is HARNESS, since the failure was not found by the judge.
+A run without a verdict counts as HARNESS, since the judge did not find the failure.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 POLL_S = 0.2
 RUN_LIMIT_S = 2_700.0
-"""Longer than compilation and any wait in a run together, so that only a defect of the harness can
-exceed it."""
+"""Limit on the duration of a run. It exceeds compilation and all waits in a run together, so only a
+defect of the harness can reach it."""
 STOP_LIMIT_S = 60.0
 HARNESS = "HARNESS"
 CANCELLED = "CANCELLED"
@@ -41,7 +41,7 @@ def execute_run(
     out: Path,
     stop: threading.Event,
 ) -> ExamRun:
-    """Execute a run and return its result; ends it early, as CANCELLED, when `stop` is set."""
+    """Execute a run and return its result. If `stop` is set, end the run early as CANCELLED."""
     out.mkdir(parents=True, exist_ok=True)
     before = set(out.iterdir())
     options = ["--fidelity", fidelity, "--payload", str(payload), "--out", str(out)]
@@ -65,7 +65,7 @@ def execute_run(
 
 
 def _wait(process: LocalProcess, stop: threading.Event) -> bool:
-    """Wait for the end of a run; return False if it had to be ended."""
+    """Wait for a run to end. Returns False if the run had to be terminated."""
     deadline_s = time.monotonic() + RUN_LIMIT_S
     try:
         while process.wait(POLL_S) is None:
@@ -80,7 +80,7 @@ def _wait(process: LocalProcess, stop: threading.Event) -> bool:
 
 
 def _read(run: ExamRun, out: Path, before: set[Path], process: LocalProcess) -> None:
-    """Read the result of a run from its folder."""
+    """Fill in a run's result from its folder."""
     for folder in sorted(set(out.iterdir()) - before):
         try:
             suite = Suite.read(SuiteDir(folder).document)
@@ -97,7 +97,7 @@ def _read(run: ExamRun, out: Path, before: set[Path], process: LocalProcess) -> 
 
 
 def failed_checks(folder: RunDir) -> list[str]:
-    """Return the names of the failed checks in the verdict of a run, without duplicates."""
+    """Return the names of the failed checks in a run's verdict, without duplicates."""
     try:
         verdict = json.loads(folder.verdict.read_text(encoding="utf-8"))
         found = [each["name"] for each in verdict["checks"] if each["outcome"] == "FAIL"]

@@ -1,10 +1,10 @@
-"""The document exam.json: the killed mutants with check and scenario, and the survivors.
+"""The document exam.json: the runs of each mutant, and whether the judge detected its defect.
 
-    killed      a run of it was judged FAIL
-    survived    all its runs were judged, and none FAIL
-    undecided   none FAIL, and at least one could not be judged, even when repeated
+    killed      one of its runs was judged FAIL
+    survived    all its runs were judged PASS
+    undecided   no run was judged FAIL, and at least one could not be judged, even when repeated
 
-Rows are in the order of the mutants' files.
+Mutants are in the order of their files.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ class ExamRun:
     folder: str = ""
     "The run folder, if it was kept."
     before: str = ""
-    "Why the first execution of this run could not be judged; empty if there was one only."
+    "Why the first execution of this run could not be judged, or empty if it was not repeated."
 
 
 @dataclass
@@ -65,23 +65,23 @@ class MutantRow:
 
     @property
     def can_be_tried_again(self) -> bool:
-        """Whether repeating the inconclusive runs may still kill it."""
+        """Whether repeating the inconclusive runs may still kill the mutant."""
         return self.state == UNDECIDED and bool(self.not_judged)
 
     @property
     def killer(self) -> ExamRun | None:
-        """The run that was judged FAIL."""
+        """The run that was judged FAIL, or None."""
         return next((run for run in self.runs if run.outcome == "FAIL"), None)
 
     @property
     def is_explained(self) -> bool:
-        """Whether it was killed, or has a documented reason to survive."""
+        """Whether the mutant was killed, or has a documented reason to survive."""
         return self.state == KILLED or bool(self.survives_because)
 
 
 @dataclass
 class Exam:
-    """One exam: the runs of the driver without a defect, then those of each mutant."""
+    """One exam: the runs of the driver without a defect, and the runs of each mutant."""
 
     fidelity: str
     command: list[str]
@@ -98,7 +98,7 @@ class Exam:
 
     @property
     def kill_rate(self) -> float:
-        """The share of mutants that were killed; 0 when none was run."""
+        """The share of mutants that were killed, or 0 if no mutant was run."""
         return self.killed_count / len(self.mutants) if self.mutants else 0.0
 
     @property
@@ -113,7 +113,7 @@ class Exam:
 
     @property
     def is_void(self) -> bool:
-        """Whether the driver without a defect did not pass, so that a FAIL proves nothing."""
+        """Whether the driver without a defect did not pass. A mutant's FAIL then proves nothing."""
         return any(run.outcome != "PASS" for run in self.sound)
 
     @property

@@ -5,11 +5,11 @@
     mutant 2: ...                                  `jobs` mutants in parallel
     inconclusive runs                              repeated once, one at a time
 
-An INCONCLUSIVE run proves nothing about driver or judge: the machine was too slow, and parallel
-runs make it slower. The driver without a defect is the copy that has all mutants, with none active;
-it is compiled before the first run. exam.json is rewritten after each mutant, so that partial
-results survive an interruption. The folder of a killed mutant is removed, since its verdict is in
-exam.json; that of a survivor is kept.
+An INCONCLUSIVE run proves nothing about the driver or the judge: the machine was too slow, and
+parallel runs make it slower. The driver without a defect is the copy with all mutants, of which
+none is active. It is compiled before the first run. exam.json is rewritten after each mutant, so
+partial results survive an interruption. The folder of a killed mutant is removed, since its verdict
+is in exam.json, but the folder of a survivor is kept.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ WITHOUT_DEFECT = "sound"
 OWN = "of each mutant"
 PAYLOAD = "payload.bin"
 PAYLOAD_BYTES = 1_000_003
-"""A prime, so that messages do not repeat with any period of the log."""
+"""A prime number, so the payload does not repeat with any period of the log."""
 PAYLOAD_SEED = 0xE8A3
 POLL_S = 0.2
 
@@ -59,12 +59,12 @@ class MutationRun:
     mutants: Sequence[Mutant]
     folder: Path
     fidelity: str | None = None
-    "The fidelity of all runs; None for the fidelity of each mutant."
+    "The fidelity of all runs, or None to run each mutant at the fidelity that it specifies."
     jobs: int = 1
     keeps_all: bool = False
 
     def fidelity_of(self, mutant: Mutant) -> str:
-        """Return the fidelity in which a mutant runs."""
+        """Return the fidelity at which a mutant runs."""
         return self.fidelity or mutant.fidelity
 
 
@@ -78,7 +78,7 @@ class Listener(Protocol):
         """Called when all runs of a mutant have ended."""
 
     def on_repeat(self, name: str, run: ExamRun) -> None:
-        """Called when a run could not be judged and is repeated; `name` is that of the mutant."""
+        """Called before an inconclusive run of a mutant, or of the driver `sound`, is repeated."""
 
 
 def examine(
@@ -111,7 +111,7 @@ def examine(
 
 @dataclass(frozen=True)
 class _RunningExam:
-    """A running exam: its specification, its results and its resources."""
+    """An exam in progress: its specification, results and resources."""
 
     mutation_run: MutationRun
     exam: Exam
@@ -121,7 +121,7 @@ class _RunningExam:
     listener: Listener
 
     def execute(self, scenario: str, mutant: str, fidelity: str) -> ExamRun:
-        """Execute one run, in the folder of its mutant or scenario."""
+        """Execute one run in the folder of its mutant or scenario."""
         folder = self.mutation_run.folder / mutant
         if mutant == NONE:
             folder = (
@@ -189,7 +189,7 @@ def _run_without_defect(running: _RunningExam) -> None:
 
 
 class _RowRecorder:
-    """Thread-safe recorder of the latest row of each mutant, in the order of the mutants."""
+    """Thread-safe recorder of each mutant's latest result, in the order of the mutants."""
 
     def __init__(self, mutation_run: MutationRun, exam: Exam) -> None:
         self._exam = exam
@@ -198,7 +198,7 @@ class _RowRecorder:
         self._lock = threading.Lock()
 
     def record(self, row: MutantRow) -> None:
-        """Record a row, unless its runs were cancelled without a decision."""
+        """Record a mutant's result, unless a run was cancelled before the mutant was decided."""
         if row.state == UNDECIDED and any(run.outcome == CANCELLED for run in row.runs):
             return
         with self._lock:
@@ -209,7 +209,7 @@ class _RowRecorder:
 
 
 def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
-    """Yield results as they complete; polls, so that signals are handled in between."""
+    """Yield results as they complete, polling so that signals are handled in between."""
     pending = set(futures)
     while pending:
         done, pending = wait(pending, timeout=POLL_S, return_when=FIRST_COMPLETED)
@@ -230,7 +230,7 @@ def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
 
 
 def _try_again(running: _RunningExam, mutant: Mutant, before: MutantRow) -> MutantRow:
-    """Run a mutant again in the scenarios that could not be judged."""
+    """Run a mutant again in the scenarios whose runs were inconclusive."""
     row = replace(before, runs=list(before.runs))
     return _run_in(running, mutant, row, [each.scenario for each in before.not_judged])
 

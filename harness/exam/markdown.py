@@ -1,4 +1,4 @@
-"""The report of an exam in Markdown: the kill rate, the survivors, then all mutants."""
+"""The Markdown report of an exam: the kill rate, the surviving mutants, then all mutants."""
 
 from __future__ import annotations
 
@@ -56,11 +56,11 @@ def verdict_line(exam: Exam) -> str:
         text += f"; {len(exam.unexplained)} not killed and not explained"
     if exam.again_count:
         text += f"; {exam.again_count} inconclusive runs were repeated"
-    return text if exam.is_whole else f"{text}; not all were run"
+    return text if exam.is_whole else f"{text}; not all mutants were run"
 
 
 def where(row: MutantRow) -> str:
-    """Return the scenario that killed a mutant, or those that did not."""
+    """Return the scenario that killed a mutant, or the scenarios that did not."""
     killer = row.killer
     if killer:
         return killer.scenario
@@ -76,7 +76,7 @@ def by(row: MutantRow) -> str:
 
 
 def because(row: MutantRow) -> str:
-    """Return why a mutant was not killed: its documented reason, or why runs were undecided."""
+    """Return why a mutant was not killed: its documented reason, or the runs that did not pass."""
     if row.state == UNDECIDED:
         return "; ".join(
             f"{run.scenario}: {run.outcome}: {run.reason}"

@@ -1,15 +1,15 @@
-"""Mutants: edits of single driver files, each with the violated rule and the expected checks.
+"""Mutants: edits of one driver file each, with the violated rule and the checks that should fail.
 
 name        name of the mutant
 about       the protocol rule that is violated, in a sentence
-file        path below the repository, in driver/
-find        text that occurs exactly once
-replace     text that replaces it
+file        path in the repository, within driver/
+find        string that occurs exactly once in the file
+replace     its replacement
 side        the side that runs the mutant: sender, receiver or both
-fidelity    sim if it is sufficient, since its results do not depend on the load of the machine
+fidelity    sim if that is sufficient, since its results do not depend on the machine's load
 scenarios   scenarios in which the judge should fail the run, the most likely first
 killed_by   the checks that should fail
-survives_because   the reason why no check can fail; for a survivor only
+survives_because   the reason why no check can fail, only for a mutant that survives
 """
 
 import ast
@@ -25,17 +25,17 @@ from windtunnel.harness.scenario.schema.table import Name
 
 FOLDER = Path(__file__).parent / "mutants"
 NONE = "none"
-"""Name for the copy of the driver that has all mutants, with none of them active."""
+"""Name of the driver copy with all mutants while none of them is active."""
 Side = Literal["sender", "receiver", "both"]
 Fidelity = Literal["sim", "netns"]
 
 
 class MutantError(ValueError):
-    """A mutant is invalid; the text has its name and what was expected."""
+    """An invalid mutant. The message has its name and what was expected."""
 
 
 class Mutant(BaseModel):
-    """One mutant."""
+    """One mutant: an edit of one driver file."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True)
 
@@ -51,7 +51,7 @@ class Mutant(BaseModel):
     survives_because: str = ""
 
     def applied(self, text: str) -> str:
-        """Return the file's text with the edit; raises MutantError if it does not apply."""
+        """Return the file's text with the edit. Raises MutantError if the edit does not apply."""
         count = text.count(self.find)
         if count != 1:
             raise MutantError(
@@ -71,19 +71,19 @@ class Mutant(BaseModel):
 
 
 def load_all(folder: Path = FOLDER) -> list[Mutant]:
-    """Return all mutants of a folder in file order; raises MutantError if one is invalid."""
+    """Return all mutants of a folder in file order. Raises MutantError if one is invalid."""
     found = [mutant for file in sorted(folder.glob("*.yaml")) for mutant in load_file(file)]
     names = [each.name for each in found]
     twice = sorted({name for name in names if names.count(name) > 1})
     if twice:
         raise MutantError(
-            f"{folder}: {', '.join(twice)}: expected unique names of mutants, found duplicates"
+            f"{folder}: expected unique mutant names, found duplicates: {', '.join(twice)}"
         )
     return found
 
 
 def load_file(file: Path) -> list[Mutant]:
-    """Return the mutants of one file, which contains a list of tables."""
+    """Return the mutants in one file, which contains a list of tables."""
     try:
         rows = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
@@ -103,7 +103,7 @@ def _mutant(file: Path, row: object, number: int) -> Mutant:
 
 
 def chosen(mutants: Sequence[Mutant], patterns: Iterable[str]) -> list[Mutant]:
-    """Return the mutants whose names match any of the patterns, or all without patterns."""
+    """Return the mutants whose names match any of the patterns, or all if there is no pattern."""
     globs = list(patterns)
     for pattern in globs:
         if not any(fnmatchcase(each.name, pattern) for each in mutants):
@@ -114,7 +114,7 @@ def chosen(mutants: Sequence[Mutant], patterns: Iterable[str]) -> list[Mutant]:
 
 
 def by_name(name: str, folder: Path = FOLDER) -> Mutant:
-    """Return the mutant with a name; raises MutantError if there is none."""
+    """Return the mutant with this name. Raises MutantError if it does not exist."""
     for each in load_all(folder):
         if each.name == name:
             return each

@@ -1,12 +1,12 @@
-"""The mutated driver: one copy of the sources that has all mutants, with its compiled kernels.
+"""The mutated driver: one copy of the sources with all mutants, and its compiled kernels.
 
     <store>/<repository>/
       tree/windtunnel/driver/...    the copy, see `mutation_source`; first on PYTHONPATH
       tree/windtunnel/harness/...   workloads and the simulator, which compile the driver's kernels
       compiled-sim                  digest of the sources that were compiled for a fidelity
 
-All mutants are compiled together, and an environment variable selects the active one, or none. The
-kernel cache is keyed by content, so only kernels that an edit affects are compiled.
+All mutants are compiled together, and an environment variable selects the active mutant, or none.
+The kernel cache is keyed by content, so only kernels that an edit affects are compiled.
 """
 
 import fcntl
@@ -26,21 +26,21 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 from windtunnel.harness.orchestrate.subjects.subject import OURS, Pair, Subject
 
 STORE = "planted"
-"""Name of the store, beside the kernel cache."""
+"""Name of the store, a folder next to the kernel cache."""
 PACKAGE = "windtunnel"
 PACKAGES = ("driver", "harness")
 UNCOMPILED = (
     *("harness/cli/", "harness/exam/", "harness/orchestrate/"),
     *("harness/replay/", "harness/verdict/"),
 )
-"""Folders whose modules are not imported by any process of the subject."""
+"""Folders whose modules no process of the subject imports."""
 PROGRAMS = {
     "netns": ("-m", "windtunnel.driver.warm_up", "--mode", "SHARED", "--patience", "60"),
     "sim": ("-m", "windtunnel.harness.simulator", "warm-up"),
 }
 """The program that compiles all kernels of the subject's processes, by fidelity."""
 WARM_UP_LIMIT_S = 1_800.0
-"""Long, since the machine may be busy."""
+"""Limit on the duration of compilation. It is long, since the machine may be busy."""
 COMPILED = "compiled"
 LOCK = "lock"
 
@@ -53,7 +53,7 @@ def prepare(
     mutants: Sequence[Mutant] | None = None,
     store: Path | None = None,
 ) -> dict[str, str]:
-    """Create the driver with all mutants and compile it for a fidelity, if it is not up to date.
+    """Create the driver with all mutants and compile it for a fidelity, unless it is up to date.
 
     Returns: the environment variables that activate `mutant`, or no mutant if it is None. Raises
     MutantError if an edit does not apply to the current driver.
@@ -79,9 +79,9 @@ def prepare(
 
 
 def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) -> Pair:
-    """Return the pair with the mutant on its side; raises MutantError for another driver.
+    """Return a pair of drivers with the mutant on its side. Raises MutantError for other drivers.
 
-    Without a mutant, both sides use the copy that has all mutants, with none active.
+    Without a mutant, both sides use the copy with all mutants, of which none is active.
     """
     name = NONE if mutant is None else mutant.name
 
@@ -90,7 +90,8 @@ def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) 
             return subject
         if subject.name != OURS.name:
             raise MutantError(
-                f"mutant {name}: expected {OURS.name} as the {side}, found {subject.name}"
+                f"mutant {name}: expected the driver {OURS.name} as the {side}, "
+                f"found {subject.name}"
             )
         return replace(subject, mutant=name, environment={**subject.environment, **environment})
 
@@ -98,7 +99,7 @@ def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) 
 
 
 def _texts(mutants: Sequence[Mutant]) -> dict[str, str]:
-    """Return the text of each edited file, with all edits in it."""
+    """Return the text of each edited file with all of its mutants."""
     found = {SWITCH: Path(mutation_switch.__file__).read_text(encoding="utf-8")}
     for file in dict.fromkeys(each.file for each in mutants):
         text = (ROOT / file).read_text(encoding="utf-8")
@@ -123,7 +124,7 @@ def _environment(home: Path) -> dict[str, str]:
 
 
 def _update(tree: Path, texts: dict[str, str]) -> str:
-    """Update the copy file by file, and return a digest of the sources with kernels."""
+    """Update the copy file by file. Returns a digest of the sources that affect compilation."""
     paths = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
     sources = {path.relative_to(ROOT).as_posix(): path for path in paths}
     digest = hashlib.sha256()
@@ -142,7 +143,7 @@ def _update(tree: Path, texts: dict[str, str]) -> str:
 
 
 def _compile(fidelity: str, environment: dict[str, str], home: Path) -> None:
-    """Run the copy once with no mutant active, which compiles its kernels."""
+    """Run the copy once without an active mutant, which compiles its kernels."""
     if fidelity not in PROGRAMS:
         return
     log = home / f"warm-up-{fidelity}.log"
@@ -157,7 +158,7 @@ def _compile(fidelity: str, environment: dict[str, str], home: Path) -> None:
         code = running.wait(WARM_UP_LIMIT_S)
         if code:
             raise MutantError(
-                f"the driver with all mutants cannot be compiled: expected exit code 0 of "
+                f"the driver with all mutants cannot be compiled: expected exit code 0 from "
                 f"{PROGRAMS[fidelity][1]}, found {code}: {running.tail(2)}"
             )
     finally:

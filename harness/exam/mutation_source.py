@@ -1,4 +1,4 @@
-"""Source text with many mutants: each edited function is present in all its versions.
+"""Source text with many mutants: all versions of each edited function, and a switch between them.
 
     def scan(log, at): ...            def scan__0(log, at): ...      original
                               --->    def scan__7(log, at): ...      mutant 7
@@ -8,8 +8,8 @@
                                               return scan__7(log, at)
                                           return scan__0(log, at)
 
-So a driver with all mutants is compiled once, and a number selects the active one. An edit must be
-within functions of a module or of a class. This module depends on Python's syntax only.
+So a driver with all mutants is compiled once, and a number selects the active mutant. An edit must
+be within module-level functions or methods. This module depends only on Python's syntax.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 SWITCH = "driver/base/planted.py"
-"""Path of the copy of `mutation_switch`."""
+"""Path of the copy of `mutation_switch` in the mutated driver."""
 _IMPORT = "from windtunnel.driver.base import planted\n"
 _KERNELS = frozenset({"kernel", "allocating_kernel"})
 _Key = tuple[str, str]
-"""Names of class and function; the class is empty for a function of a module."""
+"""Class name and function name. The class name is empty for a module-level function."""
 
 
 class MutationError(ValueError):
@@ -33,7 +33,7 @@ class MutationError(ValueError):
 
 @dataclass(frozen=True)
 class _Function:
-    """One function of a source text."""
+    """One function in a source text."""
 
     node: ast.FunctionDef
     lines: list[str]
@@ -47,7 +47,7 @@ class _Function:
 
     @property
     def start(self) -> int:
-        """The line number of its first decorator, or of its `def`."""
+        """The line number of the first decorator, or of `def` if there is no decorator."""
         return _start(self.node)
 
     @property
@@ -56,11 +56,11 @@ class _Function:
 
     @property
     def head(self) -> list[str]:
-        """The lines of its signature."""
+        """The lines of the signature."""
         return self.lines[self.node.lineno - self.start : self.node.body[0].lineno - self.start]
 
     def renamed(self, name: str) -> list[str]:
-        """Return its lines under another name, without decorators other than a kernel's."""
+        """Return the function's lines with another name. Only a kernel keeps its decorators."""
         old, new = f"def {self.node.name}(", f"def {name}("
         first, *rest = self.lines[self.node.lineno - self.start :]
         decorators = self.decorators if self.is_kernel else []
@@ -68,14 +68,14 @@ class _Function:
 
 
 def with_mutants(source: str, edited: Mapping[int, str]) -> str:
-    """Return a text that has all edited versions, selected by their numbers."""
+    """Return a source text with all edited versions. A number selects one at run time."""
     original = _functions(source)
     versions: dict[_Key, dict[int, _Function]] = {}
     for number, text in edited.items():
         changed = _functions(text)
         if list(changed) != list(original) or _without(source) != _without(text):
             raise MutationError(
-                f"edit {number}: expected changes within functions only, found others"
+                f"edit {number}: expected changes only within functions, found changes elsewhere"
             )
         for key, function in changed.items():
             if ast.dump(function.node) != ast.dump(original[key].node):
@@ -109,7 +109,7 @@ def _start(node: ast.FunctionDef) -> int:
 
 
 def _without(text: str) -> str:
-    """Return the syntax tree of a text without the bodies of its functions."""
+    """Return a text's syntax tree without the function bodies."""
     tree = ast.parse(text)
     for node in ast.walk(tree):
         if isinstance(node, ast.FunctionDef):
@@ -136,7 +136,7 @@ def _with_versions(
 
 
 def _arguments(signature: ast.arguments, *, is_method: bool) -> str:
-    """Return the argument list that passes a function's own arguments on."""
+    """Return the argument list of a call that passes on all of a function's arguments."""
     names = [each.arg for each in (*signature.posonlyargs, *signature.args)]
     arguments = names[1:] if is_method else names
     arguments += [f"*{signature.vararg.arg}"] if signature.vararg else []
@@ -146,7 +146,7 @@ def _arguments(signature: ast.arguments, *, is_method: bool) -> str:
 
 
 def _import_line(tree: ast.Module) -> int:
-    """Return the number of the line after the docstring and the `__future__` imports."""
+    """Return the last line number of the docstring and the `__future__` imports, or 0."""
     at = 0
     for node in tree.body:
         is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)

@@ -3,8 +3,8 @@
     WINDTUNNEL_PLANTED=17 --> NUMBER, for Python code
                           --> a cell under a symbol's name --> number(), for kernels
 
-A kernel is compiled and cached once for all mutants, so the number must not be a constant in it. It
-is read through a symbol that each process binds to its own cell at startup.
+A kernel is compiled and cached once for all mutants, so it must not contain the number as a
+constant. It reads the number through a symbol that each process binds to its own cell at startup.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numba.extending import intrinsic
 
 VARIABLE = "WINDTUNNEL_PLANTED"
 NUMBER = int(os.environ.get(VARIABLE, "0"))
-"""Number of the active mutant, 0 for none."""
+"""Number of the active mutant, or 0 for none."""
 _SYMBOL = "windtunnel_planted"
 _CELL = np.array([NUMBER], dtype=np.int64)
 binding.add_symbol(_SYMBOL, _CELL.ctypes.data)
@@ -35,5 +35,5 @@ def _read(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @intrinsic
 def number(typing_context: Any) -> Any:
-    """Return the number of the active mutant; callable in kernels."""
+    """Return the number of the active mutant. Kernels can call this function."""
     return types.int64(), _read

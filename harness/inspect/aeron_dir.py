@@ -1,4 +1,4 @@
-"""A driver's directory, and a snapshot of its cnc file.
+"""A driver's directory, and snapshots of its cnc.dat and loss report.
 
     cnc.dat  --read the used parts-->  a sparse copy of the same length  -->  CncFile
 
@@ -33,18 +33,18 @@ from windtunnel.harness.dissect.driver_files.loss_report import LossReport, read
 CNC_FILE = "cnc.dat"
 LOSS_REPORT_FILE = "loss-report.dat"
 LENGTH_MAX = (1 << 31) - 1
-"""Maximum length of these files, except for log buffers: drivers store lengths in 32 bits."""
+"""Maximum length of a cnc.dat or loss report in bytes: drivers store lengths in 32 bits."""
 _COUNTERS_A_READ = 256
 _BLOCK_LENGTH = 1 << 18
-"""This many zeros mark the end of an append-only file: no entry contains as many."""
+"""Number of zero bytes that mark the end of the entries: no entry contains that many."""
 
 
 class NothingThereError(LookupError):
-    """The file does not exist or is incomplete; the text has its path."""
+    """Raised if a file does not exist or is incomplete. The message contains its path."""
 
 
 def default_directory() -> Path:
-    """Return the default driver directory, the same as that of the C driver on Linux."""
+    """Return the default driver directory, which is also the C driver's default on Linux."""
     user = os.environ.get("USER") or _account_name()
     parent = Path("/dev/shm")
     return (parent if parent.is_dir() else Path(tempfile.gettempdir())) / f"aeron-{user}"
@@ -58,7 +58,7 @@ def _account_name() -> str:
 
 
 def read_driver(directory: Path) -> CncFile:
-    """Return a snapshot of a driver's cnc file; raises NothingThereError or CncFileError."""
+    """Return a snapshot of a driver's cnc.dat. Raises NothingThereError or CncFileError."""
     path = directory / CNC_FILE
     with opened(path, "no driver") as (descriptor, length):
         if length < HEADER_LENGTH:
@@ -83,7 +83,7 @@ def read_driver(directory: Path) -> CncFile:
 
 
 def read_losses(directory: Path) -> LossReport:
-    """Read the loss report of a driver; raises NothingThereError."""
+    """Read a driver's loss report. Raises NothingThereError if it does not exist."""
     with opened(directory / LOSS_REPORT_FILE, "no loss report") as (descriptor, length):
         copy = np.zeros(min(length, LENGTH_MAX), dtype=np.uint8)
         _copy_until_blank(descriptor, copy, 0, len(copy))
@@ -92,9 +92,9 @@ def read_losses(directory: Path) -> LossReport:
 
 @contextmanager
 def opened(path: Path, error_prefix: str) -> Iterator[tuple[int, int]]:
-    """Open a file and yield its descriptor and length; raises NothingThereError."""
+    """Open a regular file and yield its descriptor and length. Raises NothingThereError."""
     try:
-        # Without O_NONBLOCK, open would block if the path is a named pipe.
+        # Without O_NONBLOCK, opening a named pipe would block.
         descriptor = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError) as error:
         raise NothingThereError(f"{error_prefix}: {path} does not exist") from error
@@ -133,7 +133,7 @@ def _copy_until_blank(descriptor: int, copy: NDArray[np.uint8], start: int, end:
 
 
 def _copy(descriptor: int, copy: NDArray[np.uint8], at: int, length: int) -> None:
-    """Copy one range; if the file has been truncated meanwhile, the rest stays zero."""
+    """Copy a range of the file. If the file was truncated, the missing bytes stay zero."""
     done = 0
     while done < length:
         count = os.preadv(descriptor, [copy[at + done : at + length]], at + done)

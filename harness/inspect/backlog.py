@@ -1,6 +1,6 @@
-"""The backlog of each end of a stream, as in Aeron's BacklogStat.
+"""The backlog of a stream's publisher, sender, receiver and subscribers, as in Aeron's BacklogStat.
 
-    publisher    window: left until back pressure   pub-lmt - pub-pos
+    publisher    window: bytes to back pressure     pub-lmt - pub-pos
     sender       backlog: bytes to send; window     pub-pos - snd-pos; snd-lmt - snd-pos
     receiver     backlog: bytes after a gap         rcv-hwm - rcv-pos
     subscriber   backlog: bytes to consume          rcv-hwm - sub-pos; without a receiver
@@ -38,20 +38,20 @@ _ORDER = (PUBLISHER, SENDER, RECEIVER, SUBSCRIBER)
 
 @dataclass
 class End:
-    """One end of a stream: its position, backlog and window."""
+    """The position, backlog and window of one publisher, sender, receiver or subscriber."""
 
     kind: str
     registration_id: int
     position: int | None = None
     backlog_bytes: int | None = None
-    "Bytes still to process; None if the counter to compare with does not exist."
+    """Bytes still to process, or None if the counter to compare with does not exist."""
     window_bytes: int | None = None
-    "Bytes until it is blocked by back pressure or flow control."
+    """Bytes until back pressure or flow control blocks this end, or None if unknown."""
 
 
 @dataclass(frozen=True)
 class StreamBacklog:
-    """The ends of one stream at this driver."""
+    """The backlogs of a stream's publisher, sender, receiver and subscribers at one driver."""
 
     session_id: int
     stream_id: int
@@ -60,12 +60,12 @@ class StreamBacklog:
 
 
 Key = tuple[int, int, str]
-"""Session, stream and channel."""
+"""Key of a stream: session id, stream id and channel."""
 
 
 @dataclass
 class _Reading:
-    """Counter values by kind and registration id, which is unique within a driver."""
+    """Values of the stream counters by kind and registration id, which is unique per driver."""
 
     positions: dict[tuple[str, int], int] = field(default_factory=dict)
     limits: dict[tuple[str, int], int] = field(default_factory=dict)

@@ -1,6 +1,6 @@
-"""An atomic compare-and-swap, for writing to a live driver's memory.
+"""An atomic compare-and-swap on a live driver's memory.
 
-It is a full memory barrier. With the JIT disabled it is replaced by a non-atomic version, which is
+It is a full memory barrier. When the JIT is disabled, a non-atomic version replaces it, which is
 safe only for memory that is not shared.
 """
 
@@ -44,7 +44,7 @@ _swap: Any = _plain if _SETTINGS.DISABLE_JIT else intrinsic(_locked)
 
 @allocating_kernel
 def compare_and_swap(words: Any, index: int, expected: int, desired: int) -> bool:
-    """Atomically replace the word at `index` if it equals `expected`; return whether it did.
+    """Atomically replace the word at `index` if it equals `expected`. Returns whether it did.
 
     Shapes:  words int64[n], 0 <= index < n, in memory that may be shared
     Memory:  sequentially consistent

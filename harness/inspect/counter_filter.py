@@ -1,4 +1,4 @@
-"""Selection of counters by patterns, as in Aeron's AeronStat.
+"""Selection of counters by pattern, as in Aeron's AeronStat.
 
 A pattern matches anywhere in the number or text. A filter applies only to counters that have the
 attribute; all others pass. Unlike in AeronStat, the newer stream counters (back pressure, NAKs,
@@ -14,7 +14,7 @@ from windtunnel.harness.dissect.driver_files import counter_key
 
 @dataclass(frozen=True)
 class CounterFilter:
-    """Patterns that a counter must match; None matches everything."""
+    """Patterns that a counter must match. None matches every counter."""
 
     type: re.Pattern[str] | None = None
     identity: re.Pattern[str] | None = None
@@ -23,7 +23,7 @@ class CounterFilter:
     channel: re.Pattern[str] | None = None
 
     def passes(self, counter: CounterFacts) -> bool:
-        """Return whether a counter matches."""
+        """Return whether a counter matches every pattern that applies to its type."""
         if not _found(self.type, counter.type_id):
             return False
         if counter.type_id == counter_key.SYSTEM:

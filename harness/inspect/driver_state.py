@@ -14,22 +14,22 @@ from windtunnel.harness.dissect.driver_files.cnc_file import CncFile
 
 ALIVE, SILENT, CLOSED, STARTING = "alive", "silent", "closed", "starting"
 DRIVER_TIMEOUT_MS = 10_000
-"""Aeron's default: after this time without a heartbeat a client considers the driver dead."""
+"""Time without a heartbeat after which clients consider a driver dead: Aeron's default."""
 
 
 @dataclass(frozen=True)
 class DriverState:
-    """The state of a driver, from a snapshot of its cnc file."""
+    """The state of a driver, taken from a snapshot of its cnc.dat."""
 
     state: str
     pid: int
     cnc_version: str
     software: str
-    "The driver's description of its build; empty if there is none."
+    """The driver's description of its build, or empty if it has none."""
     start_ms: int
     heartbeat_ms: int
     heartbeat_age_ms: int
-    "-1 if there is no heartbeat."
+    """Time since the last heartbeat in milliseconds, or -1 if there was none."""
     client_liveness_timeout_ns: int
     counter_count: int
     distinct_error_count: int
@@ -40,13 +40,13 @@ class DriverState:
 
     @property
     def software_version(self) -> str:
-        """The version in `software`; empty if there is none."""
+        """Return the version contained in `software`, or an empty string."""
         found = re.search(r"\bversion=(\S+)", self.software)
         return found[1] if found else ""
 
 
 def driver_state(cnc: CncFile, now_ms: int) -> DriverState:
-    """Return the state of the driver at this time."""
+    """Return a driver's state at the time `now_ms`."""
     heartbeat_ms = int(cnc.heartbeat[0])
     age_ms = now_ms - heartbeat_ms if heartbeat_ms > 0 else -1
     if heartbeat_ms <= 0:
@@ -70,5 +70,5 @@ def driver_state(cnc: CncFile, now_ms: int) -> DriverState:
 
 
 def version_text(composed: int) -> str:
-    """Format a version that is encoded as three bytes of an integer."""
+    """Format a version number that is packed into the low three bytes of an integer."""
     return f"{composed >> 16 & 0xFF}.{composed >> 8 & 0xFF}.{composed & 0xFF}"

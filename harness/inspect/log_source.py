@@ -1,4 +1,4 @@
-"""Access to a log buffer file, which is read block by block."""
+"""Block-by-block access to a log buffer file."""
 
 import os
 from collections.abc import Iterator
@@ -16,7 +16,7 @@ BLOCK_LENGTH = 1 << 18
 
 
 class Blocks:
-    """Reads a file through a cache of one block."""
+    """Reads a file and caches one block."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor
@@ -24,7 +24,7 @@ class Blocks:
         self._block = b""
 
     def read_at(self, at: int, length: int) -> bytes:
-        """Return the bytes at an offset; fewer at the end of the file."""
+        """Return the bytes at an offset, or fewer than `length` at the end of the file."""
         start = at - self._at
         if start < 0 or start + length > len(self._block):
             self._at, start = at, 0
@@ -34,7 +34,7 @@ class Blocks:
 
 @contextmanager
 def open_log_buffer(path: Path) -> Iterator[LogBuffer]:
-    """Open a log buffer file; raises NothingThereError or LogBufferError."""
+    """Open a log buffer file. Raises NothingThereError or LogBufferError."""
     with opened(path, "no log buffer") as (descriptor, length):
         try:
             log = read_log_buffer(Blocks(descriptor).read_at, length)

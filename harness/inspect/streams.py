@@ -27,7 +27,7 @@ class StreamCounter:
 
 @dataclass(frozen=True)
 class Stream:
-    """One end of a stream at one driver."""
+    """A stream at one driver, with its counters."""
 
     session_id: int
     stream_id: int
@@ -60,7 +60,7 @@ def _value(counter: CounterFacts) -> StreamCounter:
 
 
 def _whole_channel(counter: CounterFacts, channel_in_key: str) -> str:
-    """Return the channel in the label, without the join position of a subscriber."""
+    """Return the full channel from a counter's label, without a subscriber's join position."""
     at = counter.label.find("aeron:")
     if at < 0:
         return channel_in_key

@@ -1,7 +1,7 @@
-"""Termination request: writes the command TERMINATE_DRIVER into a driver's command ring.
+"""Writes a TERMINATE_DRIVER command into a driver's command ring.
 
-    claim     the tail is advanced by the record's aligned length; if the record does not fit before
-              the end of the ring, the rest is filled by a padding record
+    claim     advance the tail by the record's aligned length; if the record does not fit before
+              the end of the ring, fill the rest with a padding record
     record    0 length (i32)   4 type (i32)   8 client id   16 correlation id   24 token length   28
 
 A record's length is negative while the record is written, and positive once it is complete. Length
@@ -32,15 +32,15 @@ ALIGNMENT = 8
 _WORD = 8
 _TAIL, _HEAD_CACHE, _HEAD, _CORRELATION_ID = 128, 256, 384, 512
 _ATTEMPTS_MAX = 10_000
-"""Attempts to win against concurrent clients; after that the ring is considered damaged."""
+"""Maximum number of attempts against concurrent clients; then the ring counts as damaged."""
 
 
 class RequestError(RuntimeError):
-    """The request could not be written; the text has the reason."""
+    """Raised if the request could not be written. The message contains the reason."""
 
 
 def request_termination(directory: Path, token: bytes) -> None:
-    """Request termination; raises NothingThereError, CncFileError or RequestError."""
+    """Ask a driver to terminate. Raises NothingThereError, CncFileError or RequestError."""
     path = directory / CNC_FILE
     try:
         header = np.fromfile(path, dtype=np.uint8, count=HEADER_LENGTH)
@@ -48,7 +48,7 @@ def request_termination(directory: Path, token: bytes) -> None:
         if ends is None:
             raise NothingThereError(f"{path}: the driver has not initialized the file yet")
         if path.stat().st_size < ends[0]:
-            raise CncFileError(f"{path}: truncated within its command ring")
+            raise CncFileError(f"{path}: the file ends inside its command ring")
         mapped = np.memmap(path, dtype=np.uint8, mode="r+", shape=(ends[0],))
     except FileNotFoundError as error:
         raise NothingThereError(f"no driver: {path} does not exist") from error
@@ -56,13 +56,13 @@ def request_termination(directory: Path, token: bytes) -> None:
         raise CncFileError(f"{path}: {error}") from error
     capacity = ends[0] - HEADER_LENGTH - RING_TRAILER_LENGTH
     if capacity < ALIGNMENT or capacity & (capacity - 1):
-        text = f"expected a command ring with a power of two bytes, found {capacity}"
+        text = f"expected a command ring whose length is a power of two, found {capacity} bytes"
         raise CncFileError(f"{path}: {text}")
     Ring(np.asarray(mapped)[HEADER_LENGTH:]).request_termination(token)
 
 
 class Ring:
-    """The command ring in a cnc file, for writing one command."""
+    """A driver's command ring, opened for writing one command."""
 
     def __init__(self, section: NDArray[np.uint8]) -> None:
         self._bytes = section
@@ -70,7 +70,10 @@ class Ring:
         self._capacity = len(section) - RING_TRAILER_LENGTH
 
     def request_termination(self, token: bytes) -> None:
-        """Write the request; raises RequestError if the token is too long or the ring is full."""
+        """Write the termination request.
+
+        Raises RequestError if the token is too long or the ring is full.
+        """
         client_id = self._next_correlation_id()
         message = struct.pack("<qqi", client_id, NO_CORRELATION_ID, len(token)) + token
         if len(message) > self._capacity // 8:
@@ -90,7 +93,7 @@ class Ring:
             found = self._word(at)
             if found < (1 << 63) - 1 and self._swap(at, found, found + 1):
                 return found
-        raise RequestError("no correlation id could be taken: the command ring is damaged")
+        raise RequestError("cannot take a correlation id: the command ring is damaged")
 
     def _write(self, type_id: int, message: bytes) -> None:
         length = RECORD_HEADER_LENGTH + len(message)
@@ -107,23 +110,23 @@ class Ring:
             tail = self._word(self._capacity + _TAIL)
             used = tail - head
             if not 0 <= used <= self._capacity or tail % ALIGNMENT or tail > 1 << 62:
-                continue  # head or tail moved between the two reads, or the ring is damaged
+                continue  # Head or tail moved between the two reads, or the ring is damaged.
             at = tail & (self._capacity - 1)
             to_end = self._capacity - at
             padding = to_end if needed > to_end else 0
             if used + padding + needed > self._capacity:
-                raise RequestError("the command ring is full: the driver does not take commands")
+                raise RequestError("the command ring is full: the driver is not reading commands")
             # The head cache of other producers may become stale, which is harmless.
             if self._swap(self._capacity + _TAIL, tail, tail + padding + needed):
                 if padding:
                     self._set_header(at, padding, PADDING)
                 return 0 if padding else at
-        raise RequestError("no record could be claimed: the command ring is damaged")
+        raise RequestError("cannot claim a record: the command ring is damaged")
 
     def _set_header(self, at: int, length: int, type_id: int) -> None:
-        """Write length and type as one word, visible after all preceding writes."""
+        """Write a record's length and type as one word, visible after all preceding writes."""
         desired = int.from_bytes(struct.pack("<ii", length, type_id), "little", signed=True)
         for _ in range(_ATTEMPTS_MAX):
             if self._swap(at, self._word(at), desired):
                 return
-        raise RequestError("another process writes to the claimed record: the ring is damaged")
+        raise RequestError("another process wrote to the claimed record: the ring is damaged")

@@ -1,4 +1,4 @@
-"""The middlebox between hosts: fault rules, the engine that applies them, and the relay around it.
+"""The middlebox between hosts: fault rules, the engine that applies them, and the relay process.
 
     rules, rule_compiler       the case's faults as a table
     engine/prf                 the keyed draw: same frame, same decision, whatever the timing
@@ -13,7 +13,7 @@
     relay/report               writes accounts and decisions to the run folder
     relay/relay                the loop between the interfaces; __main__ is the process around it
 
-The simulator uses the same engine as the relay. Not supported: IP fragments, and packets that a
-network card would segment into several datagrams; the relay counts them and reports them at its
-end.
+The simulator uses the same engine as the relay. Not supported are IP fragments, and packets that a
+network card would segment into several datagrams. The relay counts both and reports them when it
+ends.
 """

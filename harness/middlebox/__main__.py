@@ -1,11 +1,11 @@
-"""The relay process.
+"""The relay process, which forwards packets between hosts and applies the case's faults.
 
     python -m windtunnel.harness.middlebox --case FILE --interface IF ... --out DIR
 
     open interfaces -> compile -> find hosts -> "ready" -> forward ... SIGTERM -> drain -> ledger
 
-Exit codes: 0 every packet is accounted for; 3 the relay failed or could not do all of its work
-(stderr says why). SIGINT is handled by the harness and ignored here.
+Exit codes: 0 if every packet is accounted for; 3 if the relay failed or could not do all of its
+work, with the reason on stderr. The relay ignores SIGINT, which the harness handles.
 """
 
 import argparse
@@ -49,14 +49,14 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 EXIT_HARNESS = 3
 PRIORITY = -15
-"""Niceness of the process."""
+"""Niceness of the relay process."""
 READY = "ready {interfaces}"
 TURN_NS = 50_000_000
 """Longest time in the kernel before decisions are written and signals are checked."""
 
 
 class Stop:
-    """Records whether SIGTERM was received."""
+    """A flag that SIGTERM sets."""
 
     def __init__(self) -> None:
         self.is_requested = False
@@ -87,14 +87,14 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m windtunnel.harness.middlebox", description=__doc__
     )
-    parser.add_argument("--case", type=Path, required=True, help="case.json of the run")
+    parser.add_argument("--case", type=Path, required=True, help="the run's case.json")
     parser.add_argument(
         "--interface",
         required=True,
         action="append",
-        help="interface to a host; repeat per host, in the order of the case",
+        help="interface to a host; repeat for each host, in the case's order",
     )
-    parser.add_argument("--out", type=Path, required=True, help="the run folder to write")
+    parser.add_argument("--out", type=Path, required=True, help="run folder to write to")
     return parser
 
 
@@ -131,7 +131,7 @@ def _forward(case: Case, interfaces: Sequence[str], run_dir: RunDir, stop: Stop)
 def assemble(
     case: Case, ports: Sequence[Port], replayed: ReplayedDecisions | None = None
 ) -> tuple[Relay, Engine]:
-    """Create the relay and its engine for open interfaces; MAC addresses are still unknown."""
+    """Create the relay and its engine for open interfaces, leaving the MAC addresses unset."""
     length_max = max(port.packet_length_max for port in ports)
     relay = make_relay(
         fds=[port.socket.fileno() for port in ports],
@@ -153,7 +153,7 @@ def assemble(
 
 
 def routes(case: Case) -> NDArray[np.int64]:
-    """Return the code of the link direction by port of sender and receiver, or NO_LINK."""
+    """Return each port pair's link direction code, or NO_LINK for a pair without a link."""
     names = [host.name for host in case.hosts]
     table = np.full((len(names), len(names)), sockets.NO_LINK, dtype=np.int64)
     for code, (sender, receiver) in enumerate(case.directions):
@@ -162,7 +162,7 @@ def routes(case: Case) -> NDArray[np.int64]:
 
 
 def _raise_priority() -> None:
-    """Raise the priority above the hosts' processes, if allowed: a late relay distorts the run."""
+    """Raise the priority above the hosts', if allowed, because a late relay distorts the run."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
 
@@ -178,9 +178,9 @@ def _find_macs(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> N
 def _turn_until_stopped(
     relay: Relay, engine: Engine, log: DecisionLog, stop: Stop, longest_ns: int
 ) -> str:
-    """Forward until stopped and drained. Returns an error text, empty if there was none.
+    """Forward until stopped and drained. Returns an error message, or an empty string.
 
-    `longest_ns` is how long the last frames may take to leave.
+    `longest_ns` is the longest time that the last frames may take to leave.
     """
     give_up_ns = 0
     while True:
@@ -194,16 +194,16 @@ def _turn_until_stopped(
         if status == loop.DRAINED:
             return ""
         if give_up_ns and time.time_ns() > give_up_ns:
-            return "frames were still arriving or held when the time to drain was over"
+            return "frames were still arriving or held when the drain timeout expired"
 
 
 def _errors(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
-    """Describe what the relay could not do."""
+    """Describe each kind of work that the relay could not do."""
     found = []
     counts = relay.counts.sum(axis=0)
     if engine.state[HOLD_OVERFLOWS]:
         found.append(
-            f"{engine.state[HOLD_OVERFLOWS]} frames were forwarded at once: no slot was free"
+            f"{engine.state[HOLD_OVERFLOWS]} frames were not held, because no slot was free"
         )
     if engine.state[SESSION_OVERFLOWS]:
         found.append(
@@ -234,7 +234,7 @@ def _errors(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
 
 
 def _reset_accounts(relay: Relay, engine: Engine) -> None:
-    """Reset the accounts: packets before all hosts were found belong to no traffic."""
+    """Reset the accounts, discarding packets that passed before all hosts were found."""
     relay.counts[:] = 0
     relay.link_counts[:] = 0
     relay.lags[:] = 0
@@ -246,7 +246,7 @@ def _reset_accounts(relay: Relay, engine: Engine) -> None:
 
 
 def _halves(address: str) -> NDArray[np.int64]:
-    """Return an address as the signed halves of its IPv6 form."""
+    """Return the two halves of an address in IPv6 form as signed integers."""
     parsed = ip_address(address)
     packed = parsed.packed if parsed.version == 6 else bytes(10) + b"\xff\xff" + parsed.packed
     return np.frombuffer(packed, dtype=">i8").astype(np.int64)

@@ -1,9 +1,9 @@
-"""Compiles the faults of a case to the tables that kernels use.
+"""Compiles a case's faults into the tables that kernels use.
 
     case.faults  -->  RULES, streams that each applies to, bits that each corrupts
                  -->  TEMPLATES --> PATCHES, and the bytes of forged frames
 
-Runs once, before the first datagram arrives.
+This runs once, before the first datagram arrives.
 """
 
 from typing import Any
@@ -24,10 +24,10 @@ from windtunnel.harness.scenario.resolved.fault_case import FaultCase, WhenCase
 from windtunnel.harness.scenario.schema.units import BILLION
 
 SWAP_PATIENCE_NS = 1_000_000
-"""How long a swapped frame waits for a neighbour before it is sent alone."""
+"""Time for which a swapped frame waits for a neighbour before it is sent alone."""
 
 PAYLOAD = -1
-"""In place of a count of bits: everything after the frame's header."""
+"""Replaces a number of bits, and stands for everything after the frame's header."""
 
 _ACTIONS = {name: code for code, name in decision.ACTIONS.items()}
 _PLACES = {
@@ -61,7 +61,7 @@ _FIELDS: dict[str, tuple[str, ...]] = {
     "term-id": ("term_id", "active_term_id", "consumption_term_id"),
     "reserved": ("reserved_value",),
 }
-"""The names in `layout` of each field name in scenarios."""
+"""Maps each field name in scenarios to its names in `layout`."""
 
 assert decision.LINKS == LINK_NAMES
 
@@ -69,8 +69,7 @@ assert decision.LINKS == LINK_NAMES
 def compile_rules(
     case: Case,
 ) -> tuple[NDArray[Any], NDArray[np.uint8], NDArray[np.int64]]:
-    """Return the rules as records RULE, the streams they apply to, and the bits that they may
-    corrupt."""
+    """Return the RULE records, the streams each applies to, and the bits each may corrupt."""
     rules = np.zeros(len(case.faults), dtype=RULE)
     selected = np.zeros((len(rules), len(case.traffic) + 1), dtype=np.uint8)
     spans = np.zeros((len(rules), len(CLASSES), 2), dtype=np.int64)
@@ -90,7 +89,7 @@ def compile_rules(
 
 
 def compile_ranges(case: Case) -> NDArray[np.int64]:
-    """Begin and end of each range of all rules' lists, which are sorted and do not overlap."""
+    """Return the begin and end of each position range, rule after rule."""
     found = [
         (start, start + length) for fault in case.faults for start, length in fault.place.ranges
     ]
@@ -162,8 +161,7 @@ def _fill_action(rule: Any, fault: FaultCase, first_forged: int) -> None:
 
 
 def _span(code: int, field: str) -> tuple[int, int]:
-    """First bit and bit count of a field in frames of a class; (0, 0) if the class does not have
-    it."""
+    """Return a field's first bit and bit count in frames of a class, or (0, 0) if it is absent."""
     frame = layout.BY_TYPE_CODE.get(frame_class.DATA if code == frame_class.HEARTBEAT else code)
     if frame is None:
         return 0, 0
@@ -178,13 +176,13 @@ def _span(code: int, field: str) -> tuple[int, int]:
 def compile_templates(
     case: Case,
 ) -> tuple[NDArray[Any], NDArray[Any], NDArray[np.uint8]]:
-    """Build the forged frames of all rules: their records, their patches, and their bytes."""
+    """Build the forged frames of all rules: their templates, their patches and their bytes."""
     forged_cases = [forged for fault in case.faults for forged in fault.forged]
     templates = np.zeros(len(forged_cases), dtype=TEMPLATE)
     patches: list[tuple[int, int, int]] = []
     raw = b""
     if forged_cases:
-        # scapy takes a second to import, which a case without forged frames need not wait for.
+        # Importing scapy takes a second, which a case without forged frames can avoid.
         from windtunnel.harness.dissect.frames.forged_frames import build_frame
 
         mtu = max(traffic.mtu for traffic in case.traffic)
@@ -209,9 +207,9 @@ def compile_templates(
 
 
 def stream_ends(case: Case) -> NDArray[np.int64]:
-    """The position after the last expected frame of each stream, by ordinal.
+    """Return the position after the last expected frame of each stream, by stream ordinal.
 
-    Computed only for rules that need it, since it takes the whole plan.
+    The positions are computed only if a rule needs them, because this takes the whole message plan.
     """
     ends = np.full(len(case.traffic), -1, dtype=np.int64)
     if any(fault.place.kind == "stream-end" for fault in case.faults):

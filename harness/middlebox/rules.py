@@ -1,10 +1,10 @@
-"""The case's faults as a table for kernels: one record per rule, in file order.
+"""The case's faults as a table for kernels, with one record per rule in file order.
 
     case.faults[i]  --compile-->  RULES[i]: its conditions, time, probability, action
 
-Links and frame classes are bit masks, shares are thresholds of a draw, `ALWAYS_LAST` means
-unbounded. Frame classes have a dense index here (Aeron's type codes have a gap, and the harness's
-own classes lie far above).
+Links and frame classes are bit masks, and shares are thresholds of a draw. Frame classes have a
+dense index here, because Aeron's type codes have a gap and the harness's additional codes are far
+above them.
 """
 
 import numpy as np
@@ -13,11 +13,11 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.artifact.middlebox import decision, frame_class
 
 CLASSES: tuple[int, ...] = tuple(sorted(frame_class.NAMES))
-"""Frame class codes by class index."""
+"""Frame class codes, in the order of their class indexes."""
 
 NO_RULE = -1
 NOWHERE = -1
-"""In place of a stream ordinal: the rule waits for no stream position."""
+"""Value of a stream ordinal if the rule waits for no stream position."""
 
 # Values of `place`.
 ANYWHERE, RANGE, TERM_START, TERM_END, STREAM_END, RANGES = range(6)
@@ -90,7 +90,7 @@ assert set(decision.ACTIONS) == set(range(1, 10))
 
 @allocating_kernel
 def class_index(code: int) -> int:
-    """The dense index of a frame class code."""
+    """Return the index of a frame class code in CLASSES."""
     if code >= _FIRST_OWN:
         return code - _FIRST_OWN + _FIRST_OWN_INDEX
     return _RSP_SETUP_INDEX if code == _RSP_SETUP else code

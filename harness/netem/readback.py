@@ -1,4 +1,4 @@
-"""Parsing of an interface's netem settings, and their comparison with the requested ones.
+"""Parses an interface's netem settings and compares them with the requested settings.
 
     tc -j -s qdisc show dev IF  --parse-->  Applied: settings and packet counts
 
@@ -26,24 +26,26 @@ ABSOLUTE_ERROR = 1e-9
 
 @dataclass(frozen=True)
 class Applied:
-    """The settings and counts of a netem qdisc, as reported by the kernel."""
+    """The settings and packet counts that the kernel reports for a netem qdisc."""
 
     options: dict[str, Any]
     packets: int
-    """Packets that were transmitted."""
+    """Number of transmitted packets."""
     dropped: int
-    """Packets that were dropped on purpose or since the queue was full."""
+    """Number of packets dropped on purpose or because the queue was full."""
     waiting: int
     requeued: int
 
 
 def parse(text: str) -> Applied:
-    """Parse the root qdisc of an interface; raises ValueError unless it is a netem."""
+    """Parse an interface's root qdisc. Raises ValueError unless it is a netem qdisc."""
     try:
         found = [each for each in json.loads(text) if each.get("root")]
         kinds = [each["kind"] for each in found]
         if kinds != ["netem"]:
-            raise ValueError(f"expected one root qdisc, netem, found {', '.join(kinds) or 'none'}")
+            raise ValueError(
+                f"expected netem as the only root qdisc, found {', '.join(kinds) or 'none'}"
+            )
         (root,) = found
         return Applied(
             options=dict(root["options"]),
@@ -53,11 +55,11 @@ def parse(text: str) -> Applied:
             requeued=int(root["requeues"]),
         )
     except (KeyError, TypeError, AttributeError, json.JSONDecodeError) as error:
-        raise ValueError(f"output of tc cannot be parsed: {error!r}: {text[:200]}") from error
+        raise ValueError(f"cannot parse the output of tc: {error!r}: {text[:200]}") from error
 
 
 def differences(requested: ImpairmentCase, applied: Applied) -> list[str]:
-    """Return the differences between requested and reported settings; empty if they agree."""
+    """Describe the differences between the requested and the reported settings."""
     expected = _flat(_expected(requested))
     found = _flat({key: value for key, value in applied.options.items() if key != "ecn"})
     texts = []
@@ -69,7 +71,7 @@ def differences(requested: ImpairmentCase, applied: Applied) -> list[str]:
 
 
 def _expected(requested: ImpairmentCase) -> dict[str, Any]:
-    """Return the impairment with the keys and units of `tc -j`: s, bytes/s, shares of 1."""
+    """Return the impairment with the keys and units of `tc -j`: s, bytes/s, and fractions of 1."""
     options: dict[str, Any] = {"limit": limit(requested), "gap": requested.reorder_gap}
     if requested.loss is not None:
         key, names = _LOSS_KEYS[requested.loss.model]
@@ -84,7 +86,7 @@ def _expected(requested: ImpairmentCase) -> dict[str, Any]:
 
 
 def _flat(options: dict[str, Any]) -> dict[str, float]:
-    """Return nested options by path; the caller treats a missing option as zero."""
+    """Flatten nested options to a dict by path. The caller treats a missing option as zero."""
     flat = {}
     for key, value in options.items():
         if isinstance(value, dict):

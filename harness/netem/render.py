@@ -1,8 +1,8 @@
-"""The impairments of a link direction as arguments of `tc qdisc ... netem`.
+"""Converts a link direction's impairments to the arguments of `tc qdisc ... netem`.
 
-Correlations are never used, since netem's correlated generator delivers a fraction of the requested
-share. The limit is always given, since netem's default of 1000 packets drops most packets of a fast
-link with a delay.
+Correlations are never used, because netem's correlated generator delivers only a fraction of the
+requested share. The limit is always given, because netem's default of 1000 packets drops most
+packets of a fast link with a delay.
 """
 
 from windtunnel.harness.scenario.resolved.impairment_case import ImpairmentCase, LossCase
@@ -11,16 +11,16 @@ from windtunnel.harness.scenario.schema.units import BILLION, NANOSECONDS
 LIMIT_MIN = 10_000
 LIMIT_MAX = 2_000_000
 PACKETS_PER_S = 200_000
-"""More than this lab can carry; assumed for a link without a rate."""
+"""Assumed packet rate of a link without a rate limit, more than this lab can carry."""
 SMALL_PACKET_BITS = 8 * 60
 TAIL = 4
-"""Largest deviation of a delay from its mean, in multiples of the jitter, in netem's tables."""
+"""Largest deviation of a delay from its mean in netem's tables, in multiples of the jitter."""
 
 _TC_UNITS = {name: scale for name, scale in NANOSECONDS.items() if name != "min"}
 
 
 def limit(impairment: ImpairmentCase) -> int:
-    """Return the queue limit in packets: the requested one, or twice the largest possible queue."""
+    """Return the queue limit in packets: as requested, or twice the largest possible queue."""
     if impairment.queue_packets:
         return impairment.queue_packets
     per_second = PACKETS_PER_S
@@ -31,7 +31,7 @@ def limit(impairment: ImpairmentCase) -> int:
 
 
 def arguments(impairment: ImpairmentCase) -> list[str]:
-    """Return all arguments that follow the word `netem`."""
+    """Return all arguments that follow the word `netem` on the command line."""
     options = ["limit", str(limit(impairment))]
     if impairment.loss is not None:
         options += _loss(impairment.loss)
@@ -49,7 +49,7 @@ def arguments(impairment: ImpairmentCase) -> list[str]:
 
 
 def percent(share_ppb: int) -> str:
-    """Return a share as an exact percentage for `tc`."""
+    """Format a share as an exact percentage for `tc`."""
     whole, rest = divmod(share_ppb, BILLION // 100)
     return f"{whole}.{rest:07d}".rstrip("0").rstrip(".") + "%"
 

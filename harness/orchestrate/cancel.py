@@ -5,7 +5,7 @@
         with cancellation.shielded():
             ...                      a signal is deferred to the end of this block
 
-Handlers are installed in the main thread only; in any other thread, signals are not handled here.
+Handlers are only installed in the main thread. In other threads, this module handles no signals.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Cancelled(BaseException):
 
 
 class Cancellation:
-    """Raises Cancelled on the first signal, and ignores later ones during shutdown."""
+    """A context manager that raises Cancelled on the first signal, and ignores later signals."""
 
     def __init__(self) -> None:
         self._before: dict[int, Any] = {}
@@ -66,7 +66,7 @@ class Cancellation:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Defer signals to the end of the block, where a pending one raises Cancelled."""
+        """Defer signals to the end of the block, where a pending signal raises Cancelled."""
         self._shields += 1
         try:
             yield

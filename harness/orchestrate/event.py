@@ -2,7 +2,7 @@
 
     suite -> (run -> phase* -> progress* -> verdict)* -> end
 
-The caller displays them and may ignore any event. It must return quickly, since the run waits.
+The caller displays events, and may ignore any of them. It must return quickly, since the run waits.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ class RunEvent:
     """One progress event of a suite."""
 
     kind: Kind
-    """`run` starts a run, `phase` starts a phase, `progress` reports delivered bytes, `note` is a
-    remark, `verdict` ends the run."""
+    """Kind of the event: `run` starts a run, `phase` starts a phase, `progress` reports delivered
+    bytes, `note` is a remark, `verdict` ends the run."""
 
     run_index: int
     """Index of this run in the suite, from 0."""
@@ -29,30 +29,30 @@ class RunEvent:
     scenario: str
     seed: int
     pair: str = ""
-    """Drivers of publisher and subscriber, such as `ours to pyaeron`."""
+    """Drivers on the publisher's and subscriber's hosts, such as `ours to pyaeron`."""
 
     phase: str = ""
     text: str = ""
     """One line of text; for a verdict, its reason."""
 
     fraction: float | None = None
-    """Share of this run's bytes that were delivered, if known."""
+    """Fraction of this run's bytes that has been delivered, if known."""
 
     published_bytes: int = 0
     delivered_bytes: int = 0
     total_bytes: int = 0
     drop_count: int = 0
-    """Frames that the relay has dropped so far."""
+    """Number of frames that the relay has dropped so far."""
 
     nak_count: int = 0
-    """NAKs that all drivers have sent so far."""
+    """Number of NAKs that all drivers have sent so far."""
 
     outcome: str = ""
-    """For a verdict: FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
+    """Outcome of a verdict: FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
 
 
 OnEvent = Callable[[RunEvent], None]
 
 
 def ignore(event: RunEvent) -> None:
-    """Do nothing."""
+    """Ignore an event. This is the default callback."""

@@ -44,7 +44,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def driver_version(counters: Path) -> str:
-    """Return the version in a driver's counters, or "" if it is unknown."""
+    """Return the version label in a driver's counters, or "" if it is unknown."""
     try:
         found = read_counters(counters) or []
     except (DocumentError, OSError):

@@ -1,4 +1,4 @@
-"""The names of the fidelities, each of which is realised by a lab of its own."""
+"""The names of the fidelities. Each fidelity has a different lab."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Literal
 Fidelity = Literal["netns", "compose", "sim"]
 
 NETNS: Fidelity = "netns"
-"""Network namespaces of this machine: real sockets and real time."""
+"""Network namespaces on this machine: real sockets and real time."""
 
 COMPOSE: Fidelity = "compose"
-"""Containers that are joined by the container engine's bridges."""
+"""Containers connected by the container engine's bridges."""
 
 SIM: Fidelity = "sim"
-"""One process on virtual time."""
+"""A simulation in one process, on virtual time."""

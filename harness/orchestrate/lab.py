@@ -1,11 +1,11 @@
-"""The interface of a lab, which hosts, a middlebox and their processes run in.
+"""The interface of a lab, in which hosts, a middlebox and their processes run.
 
     place          eth0            mid             eth0          place
     "a"  [driver, workloads] ---- [relay] ---- [driver, workloads]  "b"
 
 A place is a host of the scenario or `MID`, where the middlebox runs. A lab starts processes in a
-place and translates paths of the run folder into paths of that place. It does not know what the
-processes do.
+place, and translates paths in the run folder to paths in that place. What the processes do is
+defined elsewhere.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Protocol
 
 MID = "mid"
-"""The place of the middlebox."""
+"""The name of the place where the middlebox runs."""
 
 
 class LabError(Exception):
-    """The lab cannot be built or has failed, through no fault of the driver under test."""
+    """The lab cannot be built or has failed. The driver under test is not at fault."""
 
 
 class Unsupported(Exception):
@@ -27,56 +27,57 @@ class Unsupported(Exception):
 
 
 class LabProcess(Protocol):
-    """A process in a place, whose stdout and stderr are appended to its log."""
+    """A process in a lab. Its stdout and stderr are appended to its log."""
 
     name: str
-    """Unique within a run, `<place>/<role>`; the key of its exit facts in the manifest."""
+    """Name of the process, `<place>/<role>`, which is unique in a run. It is the key of the
+    process's exit facts in the manifest."""
 
     def poll(self) -> int | None:
-        """Return the exit code (-N if signal N ended the process), or None if it is alive."""
+        """Return the exit code (-N if signal N ended it), or None if the process is alive."""
 
     def wait(self, timeout_s: float) -> int | None:
-        """Wait for the end and return the exit code, or None on timeout."""
+        """Wait until the process ends, and return its exit code, or None on timeout."""
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the process alone; no error if it has ended already."""
+        """Send a signal to the process, but not to its group. Does nothing if it has ended."""
 
     def terminate(self) -> None:
-        """Send SIGTERM to the process alone; no error if it has ended already."""
+        """Send SIGTERM to the process, but not to its group. Does nothing if it has ended."""
 
     def kill(self) -> None:
         """Send SIGKILL to the process group and reap the process."""
 
     def tail(self, lines: int = 5) -> str:
-        """Return the last lines of its log, for an error message."""
+        """Return the last lines of the process's log, for an error message."""
 
 
 class Lab(Protocol):
-    """Hosts and a middlebox between them, in which processes can be run.
+    """A lab: hosts and a middlebox between them, in which processes can run.
 
     Call `up` first and `down` last. `down` may be called at any time, in any state and repeatedly.
     """
 
     name: str
-    """The fidelity: `netns`, `compose` or `sim`."""
+    """The fidelity of the lab: `netns`, `compose` or `sim`."""
 
     def up(self) -> None:
-        """Build the lab; on failure raise LabError and leave nothing behind."""
+        """Build the lab. On failure, raise LabError and leave nothing behind."""
 
     def address(self, host: str) -> str:
-        """Return the IPv4 address of the host's interface; available before `up`."""
+        """Return the IPv4 address of a host's interface. It is available before `up`."""
 
     def interface(self, host: str) -> str:
-        """Return the name of the host's interface towards the middlebox."""
+        """Return the name of a host's interface to the middlebox."""
 
     def mid_interfaces(self) -> tuple[str, ...]:
-        """Return the middlebox's interfaces towards the hosts, in the order of the case's hosts."""
+        """Return the middlebox's interfaces to the hosts, in the order of the hosts in the case."""
 
     def python(self, place: str) -> str:
-        """Return the Python interpreter for Windtunnel's own programs in this place."""
+        """Return the path of the Python interpreter for Windtunnel's programs in a place."""
 
     def shared_memory(self, host: str) -> str:
-        """Return the path, on the host, of a private directory in memory for its driver."""
+        """Return the path of a private in-memory directory for the driver of a host."""
 
     def spawn(
         self,
@@ -86,21 +87,21 @@ class Lab(Protocol):
         env: Mapping[str, str] | None = None,
         log: Path,
     ) -> LabProcess:
-        """Start argv in a place.
+        """Start a process in a place.
 
-        Windtunnel's packages are importable in the process. It leads its own process group and
-        dies with the harness. `env` is added to the lab's own variables. `log` is a path of the run
-        folder on the harness's side; stdout and stderr are appended to it.
+        The process can import Windtunnel's packages. It leads a process group and dies with the
+        harness. `env` is added to the lab's environment variables. stdout and stderr are appended
+        to `log`, which is a path in the run folder as the harness sees it.
         """
 
     def path(self, path: Path) -> str:
-        """Return the path, in every place, of a file in the run folder (or of the payload)."""
+        """Return the path that a file in the run folder, or the payload, has in every place."""
 
     def read(self, place: str, path: str) -> bytes:
         """Return the contents of a small file in a place, such as /proc/net/snmp."""
 
     def down(self) -> None:
-        """Kill every process, remove everything that `up` created, and verify that nothing is left.
+        """Kill all processes, remove everything that `up` created, and verify that nothing is left.
 
-        Idempotent. Raises LabError that names what could not be removed.
+        Can be called repeatedly. Raises LabError, which names what could not be removed.
         """

@@ -1,9 +1,9 @@
-"""Reading of scenario files that are to be run: valid in themselves, and known to the judge.
+"""Loading of scenario files, which rejects files that cannot be run or judged.
 
-    load_scenario       the tables of the file, and the rules that involve several of them
+    load_scenario       the sections of the file, and the rules that involve several sections
     the registry        the checks that `expect` names, and their arguments
 
-Every command that runs or describes a scenario reads it here, so all refuse the same files.
+All commands that run or describe scenarios use this module, so they reject the same files.
 """
 
 from collections.abc import Iterable
@@ -17,12 +17,12 @@ from windtunnel.harness.verdict.expectation import expectation_problems
 
 
 def load_runnable(file: Path) -> Scenario:
-    """Read a scenario that a run can execute and judge; ScenarioError has all problems."""
+    """Read a scenario that can be run and judged. Raises ScenarioError with all problems."""
     return load_scenario(file, _problems)
 
 
 def require_runnable(files: Iterable[Path]) -> None:
-    """Raise ScenarioError with all problems of all files, unless each can be run."""
+    """Raise ScenarioError with the problems of all files unless all scenarios can be run."""
     errors: list[str] = []
     for file in dict.fromkeys(files):
         try:

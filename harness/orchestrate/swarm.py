@@ -1,6 +1,7 @@
-"""Run of the simulator's swarm, with a directory in memory that is removed at the end.
+"""Execution of the simulator's `swarm` command, with an in-memory directory that is removed at the
+end.
 
-The swarm is a process of its own and prints to the caller's stdout and stderr.
+The swarm runs in a separate process, which prints to the caller's stdout and stderr.
 """
 
 from __future__ import annotations
@@ -24,9 +25,10 @@ RECORDS = ".lab"
 
 
 def run_swarm(arguments: Sequence[str], out: Path) -> int:
-    """Run the simulator's `swarm` command with these arguments and return its exit code.
+    """Run the simulator's `swarm` command with these arguments, and return its exit code.
 
-    `out` is the folder of runs; the record of what the swarm changes on the machine is kept there.
+    `out` is the folder of runs, which also contains the record of what the swarm changes on the
+    machine.
     """
     run_id = f"swarm/{os.getpid()}-{time.time_ns()}"
     record = LabState(token=addressing.token(run_id), run_id=run_id, kind=SIM)

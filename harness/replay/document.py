@@ -1,6 +1,6 @@
-"""Writes a scenario file: plain values with a header of comments.
+"""Writing of scenario files: plain values, with comments as a header.
 
-The text is parsed again before it is returned, so it is always a valid scenario.
+`parse` reads a written text back, to ensure that it is a valid scenario.
 """
 
 from collections.abc import Sequence
@@ -41,9 +41,9 @@ def reduced(
     fidelity: Sequence[str],
     faults: Sequence[Document],
 ) -> Document:
-    """Return a scenario's document with the traffic and checks of another, and with other rules.
+    """Return a scenario document, reduced to the streams and checks of `like`, with new rules.
 
-    `like` has some of the streams of the document, possibly shorter ones.
+    `like` has some of the document's streams, possibly with less content.
     """
     lengths = {each.id: each.content.total_bytes for each in like.traffic}
     traffic = [
@@ -72,7 +72,7 @@ def reduced(
 
 
 def _with_bytes(traffic: Document, total_bytes: int) -> Document:
-    """Return a stream of a document with another length; a replay has that of what it replays."""
+    """Return a stream's table with another length. A replay has no length and stays unchanged."""
     if "content" not in traffic:
         return traffic
     return {**traffic, "content": {**traffic["content"], "bytes": format_bytes(total_bytes)}}
@@ -93,12 +93,12 @@ def text_of(document: Document, header: Sequence[str]) -> str:
 
 
 def parse(text: str) -> Scenario:
-    """Parse the text of a scenario that was written here."""
+    """Parse the text of a scenario that this module wrote."""
     return parse_scenario(text, "the scenario that was written")
 
 
 class _Dumper(yaml.SafeDumper):  # type: ignore[misc]  # PyYAML carries no types
-    """Without anchors: repeated values are written repeatedly."""
+    """A YAML dumper without anchors. It writes repeated values each time."""
 
     def ignore_aliases(self, data: Any) -> bool:
         return True

@@ -1,11 +1,11 @@
-"""Delta debugging: reduces a set to a minimal subset with which something still happens.
+"""Delta debugging: reduces a set to a minimal subset with which a failure still happens.
 
-    12 34 56 78     does one part alone suffice?  then continue with that
-    3456.. 12..     does it happen without one part?  then continue without
+    12 34 56 78     does one part alone suffice?  then continue with that part
+    3456.. 12..     does it happen without one part?  then continue without that part
     1 2 3 4 ...     else cut into smaller parts
 
-The result is minimal in this sense: without any single element it does not happen. If any one of
-several elements suffices, one of them is found in a logarithmic number of tests.
+The result is minimal in this sense: if any single element is removed, the failure does not happen.
+If any one of several elements suffices, one of them is found in a logarithmic number of tests.
 
 Source: Zeller, Hildebrandt: "Simplifying and isolating failure-inducing input" (2002), ddmin.
 """
@@ -20,9 +20,9 @@ _Thing = TypeVar("_Thing")
 def fewest(
     things: Sequence[_Thing], happens: Callable[[Sequence[_Thing]], bool]
 ) -> Sequence[_Thing]:
-    """Return a minimal subset of `things`, in their order, with which it `happens`.
+    """Return a minimal subset of `things`, in their order, for which `happens` is true.
 
-    It must happen with all of them. The empty set is tested first.
+    `happens` must be true for all `things`. The empty set is tested first.
     """
     if not things or happens([]):
         return []
@@ -47,7 +47,7 @@ def fewest(
 def _without_one(
     pieces: Sequence[Sequence[_Thing]], happens: Callable[[Sequence[_Thing]], bool]
 ) -> Sequence[_Thing] | None:
-    """Return all pieces but one, if it happens with those."""
+    """Return the first combination of all pieces but one for which `happens` is true, or None."""
     for index in range(len(pieces)):
         rest = [each for piece in (*pieces[:index], *pieces[index + 1 :]) for each in piece]
         if happens(rest):

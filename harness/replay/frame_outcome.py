@@ -1,15 +1,14 @@
-"""Infers the outcome of each frame of a stream between sender and receiver from captures.
+"""Infers from captures what happened to a stream's frames between sender and receiver.
 
-    two places   sent      s1 .. s2 .. s3        matches transmissions and arrivals
-                 arrived        r2'     r3'      s1 was lost
-    one place    a gap that a NAK requests and a later frame fills           attempt 1 was lost
-                 the same frame again after a NAK                            it was lost downstream
-                 the same frame again without a NAK                          a duplicate
-                 a frame below the highest without a NAK                     it was late
+    two captures   sent      s1 .. s2 .. s3      matches transmissions and arrivals
+                   arrived        r2'     r3'    s1 was lost
+    one capture    a gap that a NAK requests and a later frame fills         attempt 1 was lost
+                   the same frame again after a NAK                          it was lost downstream
+                   the same frame again without a NAK                        a duplicate
+                   a frame below the highest without a NAK                   it was late
 
-With two places each transmission is followed, and their clocks need not agree. With one place
-outcomes are inferred: a receiver that sent one NAK and got the frame once has lost one
-transmission.
+With two captures, each transmission is followed, and the clocks need not agree. With one capture,
+outcomes are inferred: if a receiver sent one NAK and got the frame once, one transmission was lost.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from windtunnel.harness.replay.sightings import Stream
 
 DROP, LATE, COPY = "drop", "late", "copy"
 SLACK_NS = 50_000
-"""A frame may be faster by this much than the fastest one that was matched unambiguously."""
+"""A frame may be this much faster than the fastest frame that was matched unambiguously."""
 
 END_OF_TIME_NS = (1 << 63) - 1
 
@@ -42,17 +41,17 @@ class FrameOutcome(NamedTuple):
     length: int
     attempt: int
     delay_ns: int = 0
-    """Of a late frame, beyond the usual transit time; of a copy, after the first."""
+    """For a late frame, the delay beyond the usual transit time. For a copy, the time since the
+    earlier arrival."""
     overtaken_by: int = 0
-    """Frames of the stream that were sent later and arrived before it."""
+    """Number of frames of the stream that were sent later but arrived earlier."""
 
 
 Times = dict[int, list[int]]
 
 
 def match_captures(near: Stream, far: Stream) -> list[FrameOutcome]:
-    """Return the outcomes of all transmissions at the near place, given the arrivals at the far
-    one."""
+    """Return the lost, late and duplicate transmissions between two capture points."""
     base_ns, slack_ns = _transit(near, far)
     sent, arrived = _by_position(near.transmissions), _by_position(far.transmissions)
     first = {int(each["position"]): each for each in near.transmissions[::-1]}
@@ -82,13 +81,13 @@ def match_captures(near: Stream, far: Stream) -> list[FrameOutcome]:
 def match(
     departures: list[int], arrivals: list[int], base_ns: int, slack_ns: int
 ) -> tuple[list[int | None], list[tuple[int, int]]]:
-    """Match arrivals to departures.
+    """Match the arrivals of a frame to its departures.
 
-    An arrival is matched to the last departure that is possible and still unmatched, so that a
-    frame does not count as late if a retransmission explains it.
+    An arrival is matched to the last possible departure that is still unmatched, so a frame does
+    not count as late if a retransmission explains it.
 
-    Returns: the arrival of each departure, None for those that were lost; and for each further
-    arrival the attempt that it is a copy of, and how long after it the copy arrived
+    Returns: (the arrival time of each departure, or None if it was lost; for each additional
+    arrival, the attempt that it is a copy of, and how long after the original it arrived)
     """
     matched: list[int | None] = [None] * len(departures)
     copies = []
@@ -109,9 +108,9 @@ def match(
 
 
 def is_nearer(first: Stream, second: Stream) -> bool:
-    """Whether the first place is nearer to the sender; the clocks of the two need not agree.
+    """Return whether the first capture point is nearer to the sender than the second.
 
-    The sum of the times there and back is independent of the clocks' offset.
+    Their clocks need not agree: the offset cancels out in the sum of the times there and back.
     """
     there = _differences(_by_position(first.transmissions), _by_position(second.transmissions))
     back = _differences(_by_feedback(second.feedback), _by_feedback(first.feedback))
@@ -123,7 +122,7 @@ def is_nearer(first: Stream, second: Stream) -> bool:
 
 
 def _transit(near: Stream, far: Stream) -> tuple[int, int]:
-    """The usual transit time between two places by their clocks, and how much shorter it may be."""
+    """Return the usual transit time between two capture points, and how much shorter it may be."""
     found = _differences(_by_position(near.transmissions), _by_position(far.transmissions))
     if not len(found):
         return 0, SLACK_NS
@@ -132,7 +131,7 @@ def _transit(near: Stream, far: Stream) -> tuple[int, int]:
 
 
 def _differences(before: Times, after: Times) -> NDArray[np.int64]:
-    """The time differences of frames that are seen exactly once at each place."""
+    """Return the transit times of frames that were seen exactly once at each capture point."""
     return np.array(
         [
             after[name][0] - times[0]
@@ -153,7 +152,7 @@ def _by_position(transmissions: NDArray[Any]) -> Times:
 
 
 def _by_feedback(feedback: NDArray[Any]) -> Times:
-    """Times of SMs and NAKs by their contents."""
+    """Return the times of SMs and NAKs, grouped by their contents."""
     found: Times = defaultdict(list)
     columns = (feedback[name].tolist() for name in ("position", "length", "frame_type", "time_ns"))
     for position, length, kind, time_ns in zip(*columns, strict=True):
@@ -162,7 +161,7 @@ def _by_feedback(feedback: NDArray[Any]) -> Times:
 
 
 def _orders(near: Stream, far: Stream) -> tuple[NDArray[Any], NDArray[Any]]:
-    """First departures and first arrivals of the frames that were seen at both places."""
+    """Return the first departures and first arrivals of frames seen at both capture points."""
     sent, arrived = _by_position(near.transmissions), _by_position(far.transmissions)
     both = [
         (times[0], arrived[position][0]) for position, times in sent.items() if position in arrived
@@ -179,14 +178,14 @@ def _count_overtaken(
     base_ns: int,
     slack_ns: int,
 ) -> int:
-    """The number of frames that left after a frame and arrived before it."""
+    """Return how many frames left after a given frame but arrived before it."""
     first = int(np.searchsorted(departures, departed_ns, side="right"))
     last = int(np.searchsorted(departures, arrival_ns - base_ns + slack_ns, side="right"))
     return int(np.count_nonzero(arrivals[first:last] < arrival_ns))
 
 
 def infer_outcomes(stream: Stream) -> list[FrameOutcome]:
-    """Return the outcomes of a stream's frames as seen at one place."""
+    """Return a stream's lost, late and duplicate transmissions, inferred from one capture."""
     transmissions = stream.transmissions
     naks = _Naks(stream)
     farthest = np.maximum.accumulate(transmissions["position"])
@@ -215,7 +214,7 @@ def infer_outcomes(stream: Stream) -> list[FrameOutcome]:
 
 
 def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
-    """Yield gaps that were never filled: one loss each, or as many as there were rounds of NAKs."""
+    """Yield the losses in gaps that were never filled: one per round of NAKs, and at least one."""
     starts = stream.transmissions["position"]
     seen = merged(
         zip(starts.tolist(), (starts + stream.transmissions["length"]).tolist(), strict=True)
@@ -237,8 +236,8 @@ class _Naks:
     def rounds(self, position: int, after_ns: int, until_ns: int) -> int:
         """Count how often a position was requested between two times.
 
-        NAKs that follow each other faster than a retransmission takes belong to one round, and one
-        that was sent just before the retransmission arrived is not what it answers.
+        NAKs that follow each other faster than a retransmission takes belong to one round. A NAK
+        sent just before the retransmission arrived cannot have caused it, and does not count.
         """
         count, last_ns = 0, 0
         for time_ns in self._times(position, after_ns, until_ns):
@@ -259,7 +258,7 @@ class _Naks:
         return found
 
     def _repair_times_ns(self, stream: Stream) -> tuple[int, int]:
-        """The times from the first NAK to the retransmission: median and minimum."""
+        """Return the median and minimum time from a frame's first NAK to its retransmission."""
         waits = []
         passed_ns: dict[int, int] = {}
         highest = 0

@@ -1,7 +1,7 @@
 """Converts one or two captures to the text of a scenario, with notes on its limits.
 
-FILE            one place: outcomes are inferred from NAKs and retransmissions
-FILE_A FILE_B   two places: each frame is followed from one to the other
+FILE            one capture: outcomes are inferred from NAKs and retransmissions
+FILE_A FILE_B   two captures: each frame is followed from one capture to the other
 """
 
 from __future__ import annotations
@@ -27,18 +27,19 @@ class Captured:
     name: str
     text: str
     streams: list[dict[str, object]]
-    """Of each: session, stream, frames, their outcomes, and how these are known."""
+    """For each stream: session, stream id, number of frames, outcomes, and whether it was followed
+    through two captures."""
 
     notes: list[str]
     """What the scenario does not reproduce exactly."""
 
 
 def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int] = ()) -> Captured:
-    """Return the scenario of one or two captures.
+    """Convert one or two captures to a scenario.
 
-    `target` is the file that it will be written to, which determines its name; with `stream_ids`
-    all other streams are excluded. Raises CaptureError, or ScenarioError if the capture cannot be
-    expressed.
+    The name of the scenario depends on `target`, the file that it will be written to. If
+    `stream_ids` is given, all other streams are excluded. Raises CaptureError if a capture cannot
+    be used, and ScenarioError if the streams cannot be expressed as a scenario.
     """
     places = [read_streams(file) for file in files]
     keys = [key for key in places[0] if not stream_ids or key[1] in stream_ids]
@@ -48,13 +49,13 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
         alone += [key for key in places[1] if key not in places[0]]
         keys = [key for key in keys if key in places[1]]
         notes += [
-            f"stream {stream_id}, session {session_id}: seen at one place only, excluded"
+            f"stream {stream_id}, session {session_id}: excluded, as only one capture has it"
             for session_id, stream_id in dict.fromkeys(alone)
             if not stream_ids or stream_id in stream_ids
         ]
     if not keys:
         description = f"stream {', '.join(map(str, stream_ids))}" if stream_ids else "stream"
-        both = " at both places" if len(places) == 2 else ""
+        both = " in both captures" if len(places) == 2 else ""
         raise CaptureError(f"{', '.join(map(str, files))}: found no {description}{both}")
     if len(keys) > TRAFFIC_MAX:
         raise CaptureError(f"{files[0]}: expected at most {TRAFFIC_MAX} streams, found {len(keys)}")
@@ -85,10 +86,10 @@ def _notes(seen: ObservedStream) -> list[str]:
     if not are_alike(stream):
         notes.append(
             f"{who}: its messages differ in length, so frame boundaries differ from "
-            "the capture's and each range applies to the whole frames in it"
+            "the capture's, and each range applies to all frames that overlap it"
         )
     if not seen.is_followed:
-        notes.append(f"{who}: seen from one place, so the outcomes of its frames are inferred")
+        notes.append(f"{who}: in one capture only, so the outcomes of its frames are inferred")
     return notes
 
 
@@ -121,7 +122,7 @@ def _header(files: Sequence[Path], notes: Sequence[str]) -> list[str]:
 
 
 def name_for(target: Path) -> str:
-    """Return the name of a scenario file: its path below `scenarios/`, elsewhere its base name."""
+    """Return a scenario's name: the file's path in `scenarios/`, or `captured/` and its stem."""
     parts = target.resolve().with_suffix("").parts
     if ROOT_FOLDER in parts:
         start = len(parts) - parts[::-1].index(ROOT_FOLDER)

@@ -1,13 +1,13 @@
-"""Converts a capture to a scenario with the same streams, and the same lost, late and duplicate
-frames.
+"""Converts a capture's streams to a scenario with the same lost, late and duplicate frames.
 
     streams   --> traffic: stream, term length, MTU, initial term id, start position, length
     outcomes  --> faults:  drop, hold or displace, duplicate, by position and attempt
     NAKs      --> reliable or not
 
-Message lengths are not part of the protocol, so messages are as long as those seen if all had one
-length, else between the shortest and the longest. In the latter case frame boundaries differ from
-the capture's, and a range applies to every frame of which it contains a byte.
+Message lengths are not part of the protocol. If all messages in the capture have the same length,
+the scenario's messages have it, too. Otherwise their lengths are random, from the shortest to the
+longest in the capture. Frame boundaries then differ from the capture's, and a range applies to all
+frames that overlap it.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from windtunnel.harness.scenario.schema.units import format_bytes, format_durati
 from windtunnel.harness.scenario.validation.traffic_validation import longest_message
 
 HOLD_FROM_NS = 1_000_000
-"""Shorter delays are expressed by the number of frames that overtook, not by time."""
+"""Shorter delays are expressed as a number of overtaking frames, not as a time."""
 DISPLACED_MAX = 4096
 FIRST_PORT = 24_325
 HOSTS = ("a", "b")
@@ -45,17 +45,17 @@ class ObservedStream:
     stream: Stream
     outcomes: Sequence[FrameOutcome]
     is_followed: bool
-    """From two places; otherwise the outcomes are inferred."""
+    """Whether two captures show each transmission. Otherwise the outcomes are inferred."""
 
     @property
     def is_reliable(self) -> bool:
-        """Whether its receiver requested what was lost; a stream without losses may be either."""
+        """Whether the receiver sent NAKs. A stream without losses counts as reliable, too."""
         is_asking = bool((self.stream.feedback["frame_type"] == NAK).any())
         return is_asking or not any(each.what == DROP for each in self.outcomes)
 
 
 def document_of(seen: Sequence[ObservedStream], name: str, about: str) -> Document:
-    """Build a scenario's document for streams that were seen; the first one's sender is host a."""
+    """Build a scenario document from observed streams. The first stream's sender becomes host a."""
     sender = seen[0].stream.source
     traffic, faults = [], []
     ids = _stream_ids(seen)
@@ -82,7 +82,7 @@ def document_of(seen: Sequence[ObservedStream], name: str, about: str) -> Docume
 
 
 def _stream_ids(seen: Sequence[ObservedStream]) -> list[int]:
-    """Return unique stream ids: further sessions of a stream take the next free number."""
+    """Return unique stream ids. Additional sessions of a stream get the next free ids."""
     found: list[int] = []
     for each in seen:
         stream_id = each.stream.stream_id
@@ -125,7 +125,7 @@ def _traffic(seen: ObservedStream, stream_id: int, port: int, link: int) -> Docu
 
 
 def message_lengths(stream: Stream) -> NDArray[np.int64]:
-    """Return the lengths of the messages whose first frame was seen, in order; at least one."""
+    """Return the lengths of the messages in a capture, in order. There is at least one."""
     frames = stream.transmissions[stream.transmissions["frame_type"] == DATA]
     _, first = np.unique(frames["position"], return_index=True)
     frames = frames[first]
@@ -139,7 +139,7 @@ def message_lengths(stream: Stream) -> NDArray[np.int64]:
 
 
 def are_alike(stream: Stream) -> bool:
-    """Whether all messages of a stream have one length, except the last one."""
+    """Return whether all messages of a stream have the same length, except a shorter last one."""
     lengths = message_lengths(stream)
     frames = stream.transmissions[stream.transmissions["frame_type"] == DATA]
     is_whole = bool(len(frames)) and bool(frames["flags"][0] & BEGIN and frames["flags"][-1] & END)
@@ -147,16 +147,18 @@ def are_alike(stream: Stream) -> bool:
 
 
 def _rules(faults: Iterable[tuple[int, int, Sequence[FrameOutcome]]]) -> list[Document]:
-    """Convert outcomes to rules; delays are rounded more coarsely until there are few enough
-    rules."""
+    """Convert outcomes to rules, rounding delays more coarsely until there are few enough rules.
+
+    If they are still too many when no coarser step is possible, all of them are returned.
+    """
     streams = list(faults)
     step_ns = 10_000
     while True:
         acts: list[Document] = []
         selected = []
         for stream_id, link, outcomes in streams:
-            # A frame lost or late in an attempt cannot be duplicated in it as well: the first
-            # outcome counts.
+            # A frame that is lost or late in an attempt cannot be duplicated in that attempt as
+            # well: the first outcome counts.
             taken: set[tuple[int, int]] = set()
             for outcome in sorted(outcomes, key=lambda each: (DROP, LATE, COPY).index(each.what)):
                 if (outcome.position, outcome.attempt) in taken:
@@ -178,8 +180,7 @@ def _rules(faults: Iterable[tuple[int, int, Sequence[FrameOutcome]]]) -> list[Do
 
 
 def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
-    """Return the act of a rule that has the same effect on a frame; times are multiples of a
-    step."""
+    """Return an act with the same effect on a frame, its time rounded to a multiple of a step."""
     if outcome.what == DROP:
         return {"drop": "always"}
     delay_ns = min(DELAY_NS_MAX, max(step_ns, round(outcome.delay_ns / step_ns) * step_ns))
@@ -194,7 +195,7 @@ def act_of(outcome: FrameOutcome, step_ns: int) -> Document:
 
 
 def _expect(seen: Sequence[ObservedStream], traffic: Sequence[Document]) -> list[Any]:
-    """Return the checks for each stream; a check of all streams needs no list of them."""
+    """Return the checks to expect, each with its streams unless it applies to all of them."""
     found: list[Any] = []
     for names, is_reliable in ((RELIABLE, True), (UNRELIABLE, False)):
         ids = [

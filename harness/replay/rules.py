@@ -1,4 +1,4 @@
-"""Converts decisions to readable rules: the same frames, in the same attempts, the same act.
+"""Converts decisions to readable rules with the same acts on the same frames and attempts.
 
     drop DATA at 1408 in attempt 1, 1408 bytes
     drop DATA at 2816 in attempt 1, 1408 bytes   -->   position: {from: 1408B, length: 2816B}
@@ -26,7 +26,7 @@ class SelectedFrame(NamedTuple):
     """A frame that an act applies to."""
 
     act: int
-    """Index of the act."""
+    """Index of its act in the list of acts."""
     link: int
     frame_type: str
     stream_id: int
@@ -35,16 +35,17 @@ class SelectedFrame(NamedTuple):
     length: int
     attempt: int
     order: int = 0
-    """In place of the four fields before it, for a frame without a position."""
+    """For a frame without a position: its number within its kind. The four fields before do not
+    apply to it."""
 
 
 def rules_of(
     decisions: Records, acts: Sequence[Document], directions: Sequence[tuple[str, str]]
 ) -> list[Document]:
-    """Return rules, in the form of a scenario file, that make these decisions about these frames.
+    """Return scenario rules that repeat the given decisions about the same frames.
 
-    Shapes: acts: of each rule that a decision names, as in the file of the run; directions: sending
-    and receiving host of each link direction, by code
+    Shapes: acts: the act of each rule of the run's scenario file, by rule number; directions: the
+    sending and receiving host of each link direction, by code
     """
     names: tuple[str, ...] = ("rule", "link", "frame_type", "stream_id", "session")
     names += ("position", "frame_length", "attempt", "order")
@@ -60,7 +61,7 @@ def rules_for(
     acts: Sequence[Document],
     directions: Sequence[tuple[str, str]],
 ) -> list[Document]:
-    """Return rules that apply to exactly these frames, each with its act."""
+    """Return scenario rules that apply each frame's act to exactly the given frames."""
 
     def kind(frame: SelectedFrame) -> tuple[int, int, str, int, int]:
         return frame[:5]
@@ -81,12 +82,12 @@ def rules_for(
 
 
 def range_count(rules: Iterable[Document]) -> int:
-    """Count the ranges, or orders, in a list of rules."""
+    """Return the number of position ranges in a list of rules. A rule by order counts as one."""
     return sum(len(each["what"].get("position", {}).get("ranges", [0])) for each in rules)
 
 
 def always(act: Document) -> Document:
-    """Return an act with probability 1 for every frame that its rule selects."""
+    """Return the act, with probability 1 for every frame that its rule selects."""
     ((name, value),) = act.items()
     if name == "readdress":
         return act
@@ -98,7 +99,7 @@ def always(act: Document) -> Document:
 
 
 def simpler(act: Document) -> Iterator[Document]:
-    """Yield acts that do less than this one, the simplest first."""
+    """Yield acts that do less than the given act, the simplest first."""
     ((name, value),) = act.items()
     if name == "drop":
         return
@@ -118,7 +119,7 @@ def simpler(act: Document) -> Iterator[Document]:
 
 
 def _choices(group: list[SelectedFrame], session: int) -> Iterator[tuple[Document, Document]]:
-    """Yield the conditions that select the frames of a group, and their attempts."""
+    """Yield pairs of conditions that select a group's frames and their attempts."""
     orders = sorted(each.order for each in group if each.position == NO_POSITION)
     for first, end in merged((each, each + 1) for each in orders):
         last = end - 1
@@ -139,7 +140,7 @@ def _choices(group: list[SelectedFrame], session: int) -> Iterator[tuple[Documen
 
 
 def position(ranges: Sequence[Range]) -> Document:
-    """Return ranges in the form of a scenario file."""
+    """Return position ranges in the syntax of a scenario file."""
     spans = [
         {"from": format_bytes(begin), "length": format_bytes(end - begin)} for begin, end in ranges
     ]

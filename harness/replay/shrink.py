@@ -1,12 +1,12 @@
 """Reduces a failed run to a minimal one that still violates the same check.
 
-    streams     one alone, or without one
-    length      half of it, and half of that
-    rules       without all decisions of one
-    decisions   delta debugging over the rest
-    length      again, now that fewer positions matter
-    rules       rules by position instead of decisions: do these alone still fail?
-    acts        a lost frame instead of a late, corrupted or forged one
+    streams     as few as possible
+    length      halved as often as possible
+    rules       as few as possible, each with all its decisions
+    decisions   as few as possible, by delta debugging
+    length      halved again, now that fewer positions matter
+    rules       rules by position instead of decisions: do these rules alone still fail?
+    acts        a lost frame instead of a late, corrupted or forged frame
 
 A step is accepted only if the check that the run violated is violated again. If the steps are
 interrupted, `best` is a candidate that has failed.
@@ -29,7 +29,7 @@ from windtunnel.harness.scenario.resolved.link_case import LinkCase, directions
 from windtunnel.harness.scenario.schema.model import Check, Scenario
 
 BYTES_MIN = 1 << 10
-"""Shorter streams are not tried: they are no easier to read."""
+"""Minimum length of a stream. Shorter streams are no easier to read."""
 
 Fails = Callable[[Candidate], bool]
 Report = Callable[[str], None]
@@ -37,10 +37,10 @@ Report = Callable[[str], None]
 
 @dataclass(frozen=True)
 class Origin:
-    """The run that is shrunk."""
+    """The run that is reduced."""
 
     document: Document
-    """Of the run's scenario file."""
+    """The plain values of the run's scenario file."""
 
     scenario: Scenario
     decisions: Records
@@ -53,15 +53,14 @@ class Origin:
 
 @dataclass
 class Shrinking:
-    """The steps so far; `best` fails, and `is_sure` is whether its rules alone were seen to
-    fail."""
+    """A reduction in progress. `best` is the smallest candidate that has failed so far."""
 
     origin: Origin
     fails: Fails
     report: Report
     best: Candidate = field(init=False)
     rules: list[Document] | None = None
-    """Rules of the best candidate, once they have failed by themselves."""
+    """The best candidate's rules, once a run with these rules alone has failed."""
 
     _passed: set[int] = field(default_factory=set)
 
@@ -84,11 +83,11 @@ class Shrinking:
         self._acts()
 
     def text(self) -> str:
-        """Return the scenario file of the best candidate so far."""
+        """Return the text of a scenario file for the best candidate so far."""
         return self._text(self.written_rules())
 
     def written_rules(self) -> list[Document]:
-        """Return the rules of that file."""
+        """Return the fault rules in the best candidate's scenario file."""
         if self.rules is not None:
             return self.rules
         acts = [fault["act"] for fault in self.origin.document.get("faults", [])]
@@ -111,8 +110,10 @@ class Shrinking:
         return text_of(document, origin.header)
 
     def _try(self, candidate: Candidate) -> bool:
-        """Whether a candidate fails, which then becomes the best; a passed candidate is not run
-        again."""
+        """Run a candidate, and make it the best one if it fails. Returns whether it failed.
+
+        A candidate that has passed is not run again.
+        """
         lengths = [(each.id, each.content.total_bytes) for each in candidate.scenario.traffic]
         key = hash((tuple(lengths), self._bytes(candidate)))
         if key in self._passed or not self.fails(candidate):
@@ -129,7 +130,7 @@ class Shrinking:
         return Candidate(self.best.scenario, decisions)
 
     def _streams(self) -> None:
-        """Find the fewest streams; at least one is needed."""
+        """Reduce the streams to as few as possible, but at least one."""
         ids = [each.id for each in self.best.scenario.traffic]
         if len(ids) == 1:
             return
@@ -187,14 +188,14 @@ class Shrinking:
         return self.best.decisions
 
     def _by_rules(self) -> None:
-        """Check whether the rules alone fail; if so, they replace the decisions from here on."""
+        """Determine whether the rules alone fail. If so, they replace the decisions from now on."""
         rules = self.written_rules()
         try:
             candidate = Candidate(parse(self._text(rules)))
         except ScenarioError as error:
-            # A decision about a frame beyond the end of a shortened stream is a rule that cannot
-            # fire; a replay ignores it.
-            self.report(f"these decisions are no valid rules: {error.errors[0]}")
+            # A decision about a frame beyond the end of a shortened stream becomes a rule that
+            # cannot fire. A replay ignores it.
+            self.report(f"these decisions cannot be written as rules: {error.errors[0]}")
             return
         if self.fails(candidate):
             self.rules = rules
@@ -226,16 +227,20 @@ def _words(act: Document) -> str:
 
 
 def expecting(scenario: Scenario, check: str) -> Scenario:
-    """Return a scenario that expects only one check, with the arguments that it has there.
+    """Return the scenario with only the given check in `expect`.
 
-    A check that is built into every run is not listed; then the scenario's first one is kept.
+    A check that is part of every run is not listed. In this case the scenario's first check is
+    kept.
     """
     checks = [each for each in scenario.expect if each.name == check] or [scenario.expect[0]]
     return scenario.model_copy(update={"expect": tuple(checks)})
 
 
 def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
-    """Return a scenario with some of its streams; its rules, which a replay ignores, name none."""
+    """Return the scenario with only the given streams.
+
+    Its rules, which a replay ignores, no longer refer to any stream.
+    """
     # A replay without the stream that it replays would be empty.
     traffic = tuple(
         each
@@ -253,7 +258,7 @@ def with_streams(scenario: Scenario, ids: Sequence[str]) -> Scenario:
 
 
 def _about(check: Check, ids: Sequence[str]) -> Check:
-    """Return a check that refers to no streams but these."""
+    """Return the check with its `traffic` argument limited to the given streams."""
     meant = check.arguments.get("traffic")
     if meant is None:
         return check
@@ -265,7 +270,7 @@ def _about(check: Check, ids: Sequence[str]) -> Check:
 
 
 def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenario:
-    """Return a scenario in which one stream has this length."""
+    """Return the scenario with another length for one stream and its replays."""
     traffic = tuple(
         each.model_copy(
             update={"content": each.content.model_copy(update={"total_bytes": total_bytes})}

@@ -3,9 +3,9 @@
     run folder --again, with its decisions--> the same check violated? --steps--> shrunk.yaml
                --or by its rules and seed-->
 
-    <out>/shrink-<id>/  shrunk.yaml  shrink.json  run/    the last is the failing run of that file
+    <out>/shrink-<id>/  shrunk.yaml  shrink.json  run/ (the failing run of shrunk.yaml)
 
-Ctrl-C ends the steps; the best candidate so far is written in any case.
+Ctrl-C ends the steps. The best candidate so far is written in any case.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ SCHEMA = "windtunnel-shrink/1"
 SCENARIO = "shrunk.yaml"
 DOCUMENT = "shrink.json"
 BUDGET_MARGIN_NS = 500_000_000
-"""Added to one and a half times what undisturbed streams take, in simulated time."""
+"""Added to the short time budget, which is 1.5 times the simulated time of a run without faults."""
 REPEATS = 3
-"""Runs of a candidate if equal cases may differ; the majority decides."""
+"""Number of runs per candidate if runs of equal cases may differ. The majority decides."""
 
 
 class NotReproduced(Exception):
-    """The run's violation was not reproduced; the text says what was violated instead."""
+    """The run's violation was not reproduced. The message lists the violations that were found."""
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,18 @@ class ShrinkSpec:
     """Options of a shrink."""
 
     folder: RunDir
-    """Of the run that failed."""
+    """Folder of the run that failed."""
 
     manifest: Manifest
     checks: tuple[str, ...]
-    """Checks that it violated, in order of preference; any check if empty."""
+    """Checks that the run violated, in order of preference. If empty, any check will do."""
 
     order: RunSpec
-    """Of a trial, complete except for the candidate; its folder is `run` of a new folder."""
+    """Specification of a trial run, without the candidate. Its folder is `run` in a new folder."""
 
     repeats: int = REPEATS
     options: tuple[str, ...] = ()
-    """Options that a command needs beside scenario, fidelity and seed for the same run."""
+    """Options that a command needs for the same run, besides scenario, fidelity and seed."""
 
     @property
     def home(self) -> Path:
@@ -80,14 +80,14 @@ class Shrunk:
     """The finding of the check in the failing run."""
 
     scenario: str
-    """Path of the file."""
+    """Path of the scenario file."""
 
     run: str
-    """Path of its failing run's folder; empty if it was not run."""
+    """Path of the failing run's folder, or empty if the file was not run."""
 
     command: list[str]
     is_sure: bool
-    """The file alone was seen to fail; otherwise the decisions of `run` are needed."""
+    """Whether a run of the file alone failed. Otherwise the decisions of `run` are needed."""
 
     is_interrupted: bool
     ranges: int
@@ -98,7 +98,7 @@ class Shrunk:
     streams_before: int
     streams_after: int
     runs: int
-    """Number of runs."""
+    """Number of runs that the shrink took."""
     first_run_s: float
     """Time until the violation was reproduced, including compilation."""
     steps_s: float
@@ -130,8 +130,8 @@ def shrink_run(spec: ShrinkSpec, report: Callable[[str], None]) -> tuple[Shrunk,
         except Cancelled as cancelled:
             exit_code = cancelled.exit_code
         except TrialError as error:
-            # Of one candidate; earlier results remain valid.
-            report(f"ended early: {error}")
+            # The error concerns one candidate. Earlier results remain valid.
+            report(f"shrinking ended early: {error}")
         with cancellation.shielded():
             shrunk = _written(spec, trials, shrinking, check, finding_of_best or finding)
             shrunk.is_interrupted = exit_code is not None
@@ -144,7 +144,7 @@ def shrink_run(spec: ShrinkSpec, report: Callable[[str], None]) -> tuple[Shrunk,
 
 @dataclass(frozen=True)
 class _Reproduced:
-    """The violation that was reproduced, and with which decisions."""
+    """A violation that was reproduced, and the decisions that reproduced it."""
 
     check: str
     finding: str
@@ -153,7 +153,7 @@ class _Reproduced:
 
 
 def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) -> _Reproduced:
-    """Reproduce a violation: without faults, with the recorded decisions, or by the rules.
+    """Reproduce a violation without faults, with the recorded decisions, or by the rules.
 
     A stuck stream takes the whole time budget, so a shorter budget is tried first.
     """
@@ -182,15 +182,15 @@ def _reproduce(spec: ShrinkSpec, trials: Trials, report: Callable[[str], None]) 
                 short = _with_short_budget(trials, scenario)
                 break
     checks = ", ".join(spec.checks) or "any check"
-    other = f"; found violations of {', '.join(seen)}" if seen else "; found no violation"
-    raise NotReproduced(f"{checks}: not reproduced in {spec.order.fidelity}{other}")
+    other = f"; found violations of {', '.join(seen)}" if seen else "; found no violations"
+    raise NotReproduced(f"{checks}: violation not reproduced in {spec.order.fidelity}{other}")
 
 
 def _with_short_budget(trials: Trials, scenario: Scenario) -> Scenario:
-    """Return the scenario with a budget of one and a half times the last run, plus a margin.
+    """Return the scenario with a time budget of 1.5 times the last run's time, plus a margin.
 
-    The last run had no faults; returns the scenario itself if its streams did not complete in that
-    run.
+    The last run must be one without faults. If its streams did not complete, the scenario is
+    returned unchanged.
     """
     simulation = Simulation.read(trials.last.simulation)
     if simulation is None or simulation.overran:
@@ -207,8 +207,10 @@ def _with_wall(scenario: Scenario, wall_ns: int) -> Scenario:
 def _steps(
     spec: ShrinkSpec, trials: Trials, found: _Reproduced, report: Callable[[str], None]
 ) -> Iterator[Shrinking]:
-    """The search; repeated with the full budget if its result with the short one is not a
-    failure."""
+    """Yield a search with the short budget and, unless its result is sure, then with the full one.
+
+    A result is sure if a run with its rules alone has failed.
+    """
     short = _shrinking(spec, trials, found, report)
     yield short
     full = load_scenario(spec.folder.scenario).budget.wall_ns
@@ -233,8 +235,8 @@ def _shrinking(
         about=f"A minimal version of {name} with seed {seed} that still violates {check}.",
         header=(
             "Intent",
-            f"  What is left of {name}, seed {seed}, after removing everything",
-            f"  without which {check} is still violated.",
+            f"  {name}, seed {seed}, without everything that is not needed",
+            f"  to violate {check}.",
             "",
             "Reproduce",
             f"  {shlex.join(_command(spec))}",
@@ -248,7 +250,7 @@ def _shrinking(
 
 
 def _last_run(spec: ShrinkSpec, trials: Trials, shrinking: Shrinking, check: str) -> str:
-    """Run the best candidate once more, for inspection. Returns the check's finding."""
+    """Run the best candidate once more for inspection. Returns the check's finding."""
     file = spec.home / SCENARIO
     file.write_text(shrinking.text(), encoding="utf-8")
     if shrinking.is_sure:

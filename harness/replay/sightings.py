@@ -1,12 +1,12 @@
-"""Extracts from a capture every transmission of each stream's frames, and its receivers' feedback.
+"""Extracts each stream's frame transmissions, and its receivers' feedback, from a capture.
 
     capture --frames--> stream (session, stream id, sender)
-                          geometry     from its SETUP, else from its frames
-                          passages     DATA and PAD: time, position, length, payload
-                          feedback     NAK and SM, from the other end
+                          geometry        from its SETUP, else from its frames
+                          transmissions   DATA and PAD: time, position, length, payload
+                          feedback        NAK and SM, from the other end
 
-Positions count from the start of the stream's first term. Frames to destinations other than the one
-with most frames are excluded: a multi-destination publication sends each destination its own.
+Positions count from the start of the stream's first term. Only frames to the destination with the
+most frames are used, since a multi-destination publication sends a copy to each destination.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from windtunnel.harness.dissect.capture.capture_stream import (
 )
 
 FRAMES_MAX = 20_000_000
-"""Upper bound that keeps the frames' records within an ordinary machine's memory."""
+"""Limit on the number of frames, whose records must fit in an ordinary machine's memory."""
 TERM_LENGTH_MIN = 1 << 16
 DEFAULT_MTU = 1408
 BEGIN, END, EOS = 0x80, 0x40, 0x20
@@ -68,12 +68,12 @@ FEEDBACK = np.dtype(
 
 
 class CaptureError(ValueError):
-    """A capture from which no scenario can be made; the text names the file and says why."""
+    """A capture cannot be converted to a scenario. The message has the file and the reason."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """One stream at one place."""
+    """One stream as seen in one capture."""
 
     session_id: int
     stream_id: int
@@ -88,7 +88,7 @@ class Stream:
     mtu: int
     has_setup: bool
     transmissions: NDArray[Any]
-    """PASSAGE, in capture order."""
+    """TRANSMISSION, in capture order."""
 
     feedback: NDArray[Any]
     """FEEDBACK, in capture order."""
@@ -120,8 +120,10 @@ def read_streams(file: Path) -> dict[tuple[int, int], Stream]:
 
 
 def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
-    """Return all frames of a capture, and the addresses that their `source` and `destination`
-    index."""
+    """Return a capture's frames, its addresses, and its packet counts.
+
+    The `source` and `destination` of a frame are indices of addresses.
+    """
     columns = [*_KEPT, "source", "destination"]
     dtype = np.dtype([(name, "<i8") for name in columns])
     parts: list[NDArray[Any]] = []
@@ -140,7 +142,8 @@ def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
                 total += len(part)
                 if total > FRAMES_MAX:
                     raise CaptureError(
-                        f"{file}: expected at most {FRAMES_MAX} frames: split the capture"
+                        f"{file}: expected at most {FRAMES_MAX} frames, found more: split the "
+                        "capture"
                     )
             problem, counts = stream.problem, stream.counts
     except (CaptureFormatError, *UNREADABLE) as error:
@@ -155,8 +158,7 @@ def _read(file: Path) -> tuple[NDArray[Any], list[bytes], dict[str, int]]:
 def _numbered(
     slots: NDArray[Any], table: NDArray[Any], known: dict[bytes, int]
 ) -> NDArray[np.int64]:
-    """Convert indexes into one batch's table of addresses to indexes that are valid for the
-    capture."""
+    """Convert address indices of one batch to indices that are valid for the whole capture."""
     numbers = np.zeros(len(table), dtype=np.int64)
     for slot in np.unique(slots):
         name = b"".join(
@@ -172,7 +174,9 @@ def _opened(file: Path) -> Iterator[BufferedIOBase]:
     with file.open("rb") as plain:
         head = plain.read(8)
         if head.startswith(_ZSTD):
-            raise CaptureError(f"{file}: zstd is not supported: decompress it first (zstd -d)")
+            raise CaptureError(
+                f"{file}: zstd is not supported: decompress the file first (zstd -d)"
+            )
         opener = next((each for magic, each in _OPENERS.items() if head.startswith(magic)), None)
         if opener is None:
             plain.seek(0)
@@ -233,7 +237,7 @@ def _stream(
 
 
 def _geometry(frames: NDArray[Any], setups: NDArray[Any]) -> tuple[int, int, int]:
-    """Initial term id, term length and MTU: from a SETUP, else the smallest possible values."""
+    """Return initial term id, term length and MTU from a SETUP, or else the smallest possible."""
     if len(setups):
         summary = setups[0]
         return int(summary["initial_term_id"]), int(summary["term_length"]), int(summary["mtu"])

@@ -33,23 +33,23 @@ DECISIONS = "tried.bin"
 
 
 class TrialError(Exception):
-    """A trial that could not be judged at all; the text says why."""
+    """A trial could not be judged at all. The message has the reason."""
 
 
 @dataclass(frozen=True)
 class Candidate:
-    """A scenario and decisions to try."""
+    """A scenario to try, and the decisions to replay in it."""
 
     scenario: Scenario
     decisions: Records | None = None
-    """The decisions to replay; None if the scenario's rules decide."""
+    """The decisions to replay, or None if the scenario's rules decide."""
 
 
 class Trials:
-    """Runs trials, one after the other, in one folder."""
+    """Runner of trials, one after the other, in the same folder."""
 
     def __init__(self, order: RunSpec, cancellation: Cancellation, repeats: int) -> None:
-        """`order` has everything but the candidate; trials run in the parent of its folder.
+        """Prepare trials that run as `order` specifies, except for the candidate.
 
         `repeats` is how often a candidate is run if runs of equal cases may differ.
         """
@@ -77,14 +77,14 @@ class Trials:
         return self._order.folder
 
     def use_file(self, file: Path) -> None:
-        """Put another scenario file into the folders of the following runs."""
+        """Copy another scenario file to the folders of all subsequent runs."""
         self._order = replace(self._order, scenario_file=file)
 
     def decisions(self) -> Records:
-        """Return the decisions of the last run's middlebox."""
+        """Return the decisions that the middlebox made in the last run."""
         found = read_decisions(self.last.decisions)
         if found is None:
-            raise TrialError(f"{self.last.decisions}: the run left no decision log")
+            raise TrialError(f"{self.last.decisions}: the run wrote no decision log")
         return found
 
     def violated(self, candidate: Candidate) -> dict[str, str]:
@@ -104,7 +104,7 @@ class Trials:
         return violated_checks(folder)
 
     def fails(self, candidate: Candidate, check: str) -> bool:
-        """Whether a candidate violates a check in the majority of its runs."""
+        """Return whether a candidate violates a check in the majority of its runs."""
         needed = self._repeats // 2 + 1
         yes = no = 0
         while yes < needed and no < needed:
@@ -116,14 +116,14 @@ class Trials:
 
 
 def violated_checks(folder: RunDir) -> dict[str, str]:
-    """Return the failed checks in the verdict of a run, each with its first finding."""
+    """Return the failed checks in a run's verdict, each with its first finding."""
     found: dict[str, str] = {}
     try:
         for each in json.loads(read_text(folder.verdict))["checks"]:
             if each["outcome"] == "FAIL":
                 found.setdefault(str(each["name"]), str(each["text"]))
     except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
-        raise TrialError(f"{folder.verdict}: expected a verdict: {error}") from error
+        raise TrialError(f"{folder.verdict}: cannot read the verdict: {error}") from error
     return found
 
 

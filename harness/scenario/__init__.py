@@ -5,5 +5,5 @@
                  |  validation: rules that involve several tables
               file:line:column of every error
 
-How faults are applied and judged is defined elsewhere.
+Other packages define how faults are applied and checked.
 """

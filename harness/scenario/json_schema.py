@@ -2,9 +2,9 @@
 
     model --pydantic--> schema of the resolved values --here--> schema of the values as written
 
-It accepts every file that the loader accepts. It refuses unknown and missing keys, wrong types and
-missing units, and combinations of keys that a table does not allow. What JSON Schema cannot express
-is checked by the loader only: limits of quantities, and rules that involve several tables.
+It accepts every file that the loader accepts. It rejects unknown and missing keys, wrong types,
+missing units, and combinations of keys that a table does not allow. Limits of quantities and rules
+that involve several tables cannot be expressed in JSON Schema. Only the loader checks these.
 """
 
 from typing import Any
@@ -64,7 +64,7 @@ TABLES: dict[str, Schema] = {
     },
     "Traffic": {"anyOf": [_keys("content"), _keys("replays")]},
 }
-"""The combinations of keys that tables allow, by the table's name."""
+"""Rules for the combinations of keys that each table allows, by table name."""
 
 
 def json_schema() -> Schema:
@@ -78,7 +78,7 @@ def json_schema() -> Schema:
         _allow(tables[name]["properties"][key], number)
     share = tables["Duplicate"]["properties"]["share"]
     _allow(tables["Act"]["properties"]["duplicate"], {"oneOf": share["oneOf"]})
-    # A replay has the content of another stream.
+    # Only a replay may omit the content, so another stream must have it.
     schema["properties"]["traffic"]["contains"] = _keys("content")
     schema["properties"]["expect"]["items"] = _check(tables.pop("Check"))
     _clean(schema)
@@ -86,24 +86,24 @@ def json_schema() -> Schema:
 
 
 class _Generator(GenerateJsonSchema):
-    """Describes values as they are written."""
+    """Generates the schema of values as they are written in a file."""
 
     def function_before_schema(
         self, schema: core_schema.BeforeValidatorFunctionSchema
     ) -> JsonSchemaValue:
-        """Describe a list that may be written as its only item."""
+        """Describe a list, in place of which its only item may be written."""
         found = super().function_before_schema(schema)
         if schema["function"]["function"] is not one_or_many:
             return found
         return {"anyOf": [found["items"], found]}
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """Describe an optional value: it is left out, never written as null."""
+        """Describe an optional value, which is omitted and never written as null."""
         return self.generate_inner(schema["schema"])
 
 
 def _allow(schema: Schema, other: Schema) -> None:
-    """Let a value have another form, too."""
+    """Allow a second form of a value."""
     description = schema.pop("description")
     forms = [other, dict(schema)]
     schema.clear()
@@ -111,7 +111,7 @@ def _allow(schema: Schema, other: Schema) -> None:
 
 
 def _check(resolved: Schema) -> Schema:
-    """Return the schema of a check: its name, or a table of its name and its arguments."""
+    """Return the schema of a check: its name, or a table with its name and arguments."""
     name, arguments = (resolved["properties"][key] for key in ("name", "arguments"))
     entry = {"type": "string", "pattern": applies.PATTERN, "maxLength": applies.ENTRY_LENGTH_MAX}
     drivers = {"type": "array", "items": entry, "minItems": 1, "maxItems": applies.ENTRIES_MAX}
@@ -125,7 +125,7 @@ def _check(resolved: Schema) -> Schema:
 
 
 def _clean(value: Any, *, is_schema: bool = True) -> None:
-    """Remove what describes resolved values: defaults, and limits of numbers written as texts."""
+    """Remove defaults and numeric limits, which apply only to resolved values."""
     if isinstance(value, list):
         for each in value:
             _clean(each)

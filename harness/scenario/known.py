@@ -1,4 +1,4 @@
-"""The file of known failures: violations with the driver, an owner, and an expiry date.
+"""The file of known failures: each entry has a check that fails, an owner, and an expiry date.
 
     schema: windtunnel-known/1
     known:
@@ -33,12 +33,12 @@ def _date(value: object) -> datetime.date:
         try:
             return datetime.date.fromisoformat(value)
         except ValueError:
-            pass  # no day of the calendar, as 2027-02-30
+            pass  # Not in the calendar, such as 2027-02-30.
     raise ValueError(f"expected a date such as 2027-03-31, found {quoted(value)}")
 
 
 class KnownFailure(Table):
-    """One known violation."""
+    """A check that is known to fail for a scenario and a driver."""
 
     scenario: str = Field(min_length=1)
     """Name of the scenario."""
@@ -60,17 +60,17 @@ class KnownFailure(Table):
 
 
 class KnownFailures(Table):
-    """The file of known failures."""
+    """The content of a file of known failures."""
 
     schema_name: Literal["windtunnel-known/1"] = Field(alias="schema")
-    """The version of this format."""
+    """Name and version of the file format."""
 
     known: tuple[KnownFailure, ...] = Field(strict=False, max_length=ENTRIES_MAX)
-    """The entries."""
+    """The known failures."""
 
 
 def load_known(file: Path, checks: Collection[str]) -> tuple[KnownFailure, ...]:
-    """Read and validate a file of known failures; ScenarioError has all problems."""
+    """Read and validate a file of known failures. Raises ScenarioError with all problems."""
     return parse_table(
         read_yaml(file), str(file), KnownFailures, lambda table: _problems(table, checks)
     ).known
@@ -82,7 +82,7 @@ def _problems(table: KnownFailures, checks: Collection[str]) -> list[Problem]:
     for index, entry in enumerate(table.known):
         place = ("known", index)
         if entry.check not in checks:
-            text = f"expected the name of a check, found {entry.check!r}"
+            text = f"expected a check's name, found {entry.check!r}"
             found.append(Problem((*place, "check"), text))
         try:
             applies.check_applies([entry.subject])
@@ -90,7 +90,7 @@ def _problems(table: KnownFailures, checks: Collection[str]) -> list[Problem]:
             found.append(Problem((*place, "subject"), str(error)))
         key = entry.scenario, entry.check, entry.subject
         if key in seen:
-            text = "expected a unique combination of scenario, check and subject, found it again"
+            text = "an earlier entry has the same scenario, check and subject: remove one of them"
             found.append(Problem(place, text))
         seen.add(key)
     return found

@@ -1,8 +1,8 @@
-"""Loader of scenario files; errors have file, line and column.
+"""Loader of scenario files. Errors have a file, line and column.
 
     text --YamlDocument--> plain values with marks --model--> Scenario --validation--> Scenario
 
-The errors of a file are reported at once. The line and column of each key and item are stored by
+All errors in a file are reported at once. The line and column of each key and item are stored by
 path, to locate errors that are found later.
 """
 
@@ -25,7 +25,7 @@ __all__ = ["ScenarioError", "load_scenario", "parse_scenario", "parse_table"]
 
 
 def load_scenario(file: Path, find: Callable[[Scenario], list[Problem]] = problems) -> Scenario:
-    """Read a scenario file and validate it with `find`; ScenarioError has all problems."""
+    """Read a scenario file and validate it with `find`. Raises ScenarioError with all problems."""
     text = read_yaml(file)
     scenario = parse_table(text, str(file), Scenario, find)
     parts = file.resolve().with_suffix("").parts
@@ -34,20 +34,20 @@ def load_scenario(file: Path, find: Callable[[Scenario], list[Problem]] = proble
         expected = "/".join(parts[start:])
         if scenario.name != expected:
             line, column = YamlDocument(text, str(file)).mark(("name",))
-            text = f"expected {expected!r}, the file's path, found {scenario.name!r}"
+            text = f"expected {expected!r} (the file's path), found {scenario.name!r}"
             raise ScenarioError([f"{file}:{line}:{column}: name: {text}"])
     return scenario
 
 
 def parse_scenario(text: str, source: str) -> Scenario:
-    """Parse and validate a scenario; `source` is the file name for error messages."""
+    """Parse and validate a scenario. `source` is the file name for error messages."""
     return parse_table(text, source, Scenario, problems)
 
 
 def parse_table(
     text: str, source: str, model: type[_TABLE], find: Callable[[_TABLE], list[Problem]]
 ) -> _TABLE:
-    """Parse a text as a table of a model, then validate it with `find`."""
+    """Parse YAML as a table of a model and validate it with `find`. Raises ScenarioError."""
     document = YamlDocument(text, source)
     empty = list(_empty_values(document.value, ()))
     if empty:
@@ -64,23 +64,23 @@ def parse_table(
 
 
 def _empty_values(value: object, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    """Yield the keys and items without a value, which would silently be defaults."""
+    """Yield keys and items without a value, which would otherwise silently become defaults."""
     if value is None:
-        yield Problem(path, "expected a value, found none: write one, or remove the key")
+        yield Problem(path, "this key has no value: write one, or remove the key")
     items = value.items() if isinstance(value, dict) else ()
     for key, inner in enumerate(value) if isinstance(value, list) else items:
         yield from _empty_values(inner, (*path, key))
 
 
 def _causes(error: ValidationError) -> list[Any]:
-    """Return the errors without redundant ones: a list of invalid items is not also too short."""
+    """Return the errors without redundant ones. A list with invalid items is not also too short."""
     found = error.errors()
     inner = {each["loc"][:length] for each in found for length in range(len(each["loc"]))}
     return [each for each in found if each["type"] != "too_short" or each["loc"] not in inner]
 
 
 def _path(error: Any, document: YamlDocument) -> tuple[str | int, ...]:
-    """Return the part of pydantic's path that exists in the file, and the key if it is missing."""
+    """Return the part of pydantic's path that exists in the file, with the key if it is missing."""
     path: tuple[str | int, ...] = ()
     for step in error["loc"]:
         if (*path, step) in document.marks:

@@ -1,10 +1,10 @@
-"""A YAML file as plain values with the line and column of each; a small, bounded part of YAML.
+"""A YAML file as plain values with their lines and columns. Supports a small subset of YAML.
 
     text --PyYAML--> events --YamlDocument--> tables, lists, strings, numbers, booleans, nulls
 
-Files come from other people, so everything that lets a short text become a large value, or a value
-of another kind, is an error: anchors and aliases, tags, merge keys, dates, several documents. The
-file, its depth and the number of its values have limits. Nothing here is recursive.
+Files come from other people, so whatever lets a short text become a large value, or a value of
+another kind, is an error: anchors and aliases, tags, merge keys, dates, several documents. The file
+size, the nesting depth and the number of values have limits. Nothing here is recursive.
 """
 
 import math
@@ -28,29 +28,29 @@ from yaml.nodes import ScalarNode
 from windtunnel.harness.scenario.schema.problem import Problem
 
 FILE_BYTES_MAX = 4 << 20
-"""Maximum length of a file; a list of 50,000 ranges, the longest of all lists, fits."""
+"""Maximum size of a file in bytes: room for 50,000 ranges, the longest allowed list."""
 VALUES_MAX = 250_000
 """Maximum number of tables, lists, strings, numbers, booleans and nulls in a file."""
 DEPTH_MAX = 32
-"""Maximum number of tables and lists inside each other; scenarios have at most ten."""
+"""Maximum nesting depth of tables and lists. Scenarios need at most ten levels."""
 ERRORS_MAX = 100
-"""Maximum number of errors that are listed for a file."""
+"""Maximum number of errors that are listed for one file."""
 FOUND_LENGTH_MAX = 80
-"""Maximum length of a value that an error quotes."""
+"""Maximum length of a value that an error message quotes."""
 INTEGER_LENGTH_MAX = 80
-"""Maximum length of an integer as written; 64 bits with a prefix and separators are shorter."""
+"""Maximum length of a written integer. 64 bits with prefix and separators are shorter."""
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 
 _CORE = "tag:yaml.org,2002:"
 _RESOLVED = tuple(_CORE + name for name in ("null", "bool", "int", "float"))
 Mark = tuple[int, int]
-"""Line and column, from 1."""
+"""Line and column, counted from 1."""
 Where = tuple[str | int, ...]
 """Keys and indices from the root of the file."""
 
 
 class ScenarioError(ValueError):
-    """An invalid scenario; `errors` has a message with location for each problem."""
+    """Raised for an invalid file. `errors` contains a message with location for each problem."""
 
     def __init__(self, errors: Iterable[str]) -> None:
         self.errors = tuple(errors)
@@ -58,7 +58,7 @@ class ScenarioError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    """The loader of PyYAML without dates, merge keys and default values: they are strings."""
+    """PyYAML's loader without dates, merge keys and default values, which become strings."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag in _RESOLVED]
@@ -67,7 +67,7 @@ class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
 
 
 def read_yaml(file: Path) -> str:
-    """Return the text of a YAML file; raises ScenarioError, also for a file that is too long."""
+    """Return a YAML file's text. Raises ScenarioError if it cannot be read or is too long."""
     try:
         with file.open("rb") as opened:
             content = opened.read(FILE_BYTES_MAX + 1)
@@ -80,7 +80,8 @@ def read_yaml(file: Path) -> str:
 
 
 def quoted(value: object) -> str:
-    """Return a value as an error quotes it: control characters escaped, long texts cut off."""
+    """Return a value for an error message, with control characters escaped and long strings cut
+    off."""
     if isinstance(value, dict | list | tuple):
         kind = "a table" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value)} item{'' if len(value) == 1 else 's'}"
@@ -92,10 +93,13 @@ def quoted(value: object) -> str:
 
 
 class YamlDocument:
-    """The values of a YAML text, and the location of each."""
+    """The values of a YAML document and their locations."""
 
     def __init__(self, text: str, source: str) -> None:
-        """Parse a text; `source` is the file name for error messages. Raises ScenarioError."""
+        """Parse a YAML string.
+
+        `source` is the file name for error messages. Raises ScenarioError.
+        """
         self.source = source
         self.marks: dict[Where, Mark] = {(): (1, 1)}
         self.value: Any = {}
@@ -135,7 +139,7 @@ class YamlDocument:
         return lines
 
     def _build(self) -> None:
-        """Build `value` from the events of the parser, and store the location of each part."""
+        """Build `value` from the parser's events, and store the location of each part."""
         open_values: list[tuple[Any, Where]] = []
         key: str | None = None
         document_count = 0
@@ -143,7 +147,7 @@ class YamlDocument:
             if isinstance(event, DocumentStartEvent):
                 document_count += 1
                 if document_count > 1:
-                    raise self._refused(event, "expected one document, found another")
+                    raise self._refused(event, "expected one YAML document, found a second")
             elif isinstance(event, CollectionEndEvent):
                 open_values.pop()
                 key = None
@@ -183,27 +187,27 @@ class YamlDocument:
         return event
 
     def _check(self, event: NodeEvent, depth: int) -> None:
-        """Refuse a node that a scenario must not contain."""
+        """Raise ScenarioError for a node that a scenario must not contain."""
         if isinstance(event, AliasEvent):
-            text = "expected no alias, found *{}: write the value again"
+            text = "alias *{} is not supported: write the value again"
             raise self._refused(event, text.format(_short(event.anchor)))
         if event.anchor is not None:
-            text = "expected no anchor, found &{}: aliases are not supported"
+            text = "anchor &{} is not supported: write the value again where it is needed"
             raise self._refused(event, text.format(_short(event.anchor)))
         tag = getattr(event, "tag", None)
         if tag is not None:
-            text = f"expected no tag, found {quoted(tag)}: the type follows from the value"
+            text = f"tag {quoted(tag)} is not supported: the value determines the type"
             raise self._refused(event, text)
         if isinstance(event, MappingStartEvent | SequenceStartEvent) and depth >= DEPTH_MAX:
-            text = f"expected at most {DEPTH_MAX} tables and lists inside each other, found more"
+            text = f"expected at most {DEPTH_MAX} levels of nested tables and lists, found more"
             raise self._refused(event, text)
 
     def _key(self, event: NodeEvent, table: dict[str, Any]) -> str:
         if not isinstance(event, ScalarEvent) or self._tag(event) in _RESOLVED:
-            raise self._refused(event, "expected a string as key")
+            raise self._refused(event, "expected a string as a key")
         key = self._string(event)
         if key in table:
-            raise self._refused(event, f"expected each key once, found {quoted(key)} twice")
+            raise self._refused(event, f"key {quoted(key)} occurs twice: remove one of them")
         return key
 
     def _value(self, event: NodeEvent) -> Any:
@@ -231,9 +235,9 @@ class YamlDocument:
             try:
                 value = self._loader.construct_yaml_int(node)
             except ValueError:
-                value = None  # such as 0x_
+                value = None  # Such as 0x_.
         if value is None or not INT64_MIN <= value <= INT64_MAX:
-            text = f"expected an integer of 64 bits, found {_short(event.value)}"
+            text = f"expected a 64-bit integer, found {_short(event.value)}"
             raise self._refused(event, text)
         return value
 
@@ -263,7 +267,7 @@ def _short(text: str) -> str:
 
 
 def _key(each: Problem) -> tuple[tuple[int, str], ...]:
-    """Return a sort key of a path, whose steps are keys and indices."""
+    """Return a sort key for a problem's path, whose steps are keys and indices."""
     return tuple((step, "") if isinstance(step, int) else (-1, step) for step in each.path)
 
 

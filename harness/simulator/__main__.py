@@ -7,11 +7,11 @@
 
 `run` runs one case and writes its run folder. It prints `ready` when all subscribers have
 subscribed, `simulated <published> <delivered> <total>` as progress, and `events <digest>` at the
-end. Exit codes: 0 the streams completed, 1 the subject failed, 2 a wrong command line, 127 the case
-requires something that the simulator does not support.
+end. Exit codes: 0 the streams completed, 1 the driver or a workload failed, 2 a wrong command line,
+127 the case requires something that the simulator does not support.
 
 `swarm` runs trials and prints those that failed. Exit codes: 0 none, 1 a violation, 2 a wrong
-command line, 3 a defect of the simulator.
+command line, 3 a simulator defect.
 
 `serve` runs cases as `run` does, one after the other, for the process at the other end of a socket.
 """
@@ -39,15 +39,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.simulator")
     commands = parser.add_subparsers(dest="command", required=True)
     run = commands.add_parser("run", help="run one case and write its run folder")
-    run.add_argument("--case", type=Path, required=True, help="case.json of the run")
-    run.add_argument("--out", type=Path, required=True, help="the run folder to write")
+    run.add_argument("--case", type=Path, required=True, help="the run's case.json")
+    run.add_argument("--out", type=Path, required=True, help="path of the run folder")
     run.add_argument("--memory", type=Path, required=True, help="folder for the drivers' files")
-    run.add_argument("--sabotage", default="", help="fault to inject into the subject")
+    run.add_argument("--sabotage", default="", help="fault to inject into the driver or workload")
     _add_swarm(commands)
     serve = commands.add_parser("serve", help="run cases received over a socket")
     serve.add_argument("--fd", type=int, required=True, help="file descriptor of the socket")
     serve.add_argument("--memory", type=Path, required=True, help="folder for the drivers' files")
-    commands.add_parser("warm-up", help="compile every kernel of the simulator into the cache")
+    commands.add_parser("warm-up", help="compile every simulator kernel into the cache")
     options = parser.parse_args(arguments)
     if options.command == "warm-up":
         return _warm_up()
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _warm_up() -> int:
-    """Run one small trial and write its run folder, which compiles every kernel."""
+    """Compile every kernel by running a small trial and writing its run folder."""
     from windtunnel.harness.simulator.swarm.swarm import run_trial
 
     with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as folder:
@@ -82,14 +82,16 @@ def _add_swarm(commands: Any) -> None:
     swarm = commands.add_parser("swarm", help="run many trials, each derived from its seed")
     swarm.add_argument("--seed", type=int, default=0, help="seed of the first trial")
     swarm.add_argument("--seeds", type=int, default=1, help="number of trials")
-    swarm.add_argument("--minutes", type=float, default=0.0, help="start no trial after this time")
+    swarm.add_argument(
+        "--minutes", type=float, default=0.0, help="start no new trials after this time"
+    )
     swarm.add_argument("--jobs", type=int, default=1, help="number of processes")
-    swarm.add_argument("--frames", type=int, help="frames per trial, overriding the seed's choice")
+    swarm.add_argument("--frames", type=int, help="frames per trial (default: the seed's choice)")
     swarm.add_argument("--memory", type=Path, required=True, help="folder for the drivers' files")
     swarm.add_argument("--sabotage", default="", help="fault to inject into each trial")
-    swarm.add_argument("--keep", type=Path, help="folder for the first failing trial's run folder")
+    swarm.add_argument("--keep", type=Path, help="path for the first failing trial's run folder")
     swarm.add_argument(
-        "--json", dest="as_json", action="store_true", help="one JSON line per trial"
+        "--json", dest="as_json", action="store_true", help="print one JSON line per trial"
     )
 
 

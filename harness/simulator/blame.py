@@ -1,7 +1,7 @@
 """Attributes an exception to the driver or client if it passed through their code.
 
-A failed assertion in a kernel leaves no such traceback; it counts as a defect of the harness until
-it has been investigated.
+A failed assertion in a kernel leaves no such traceback, so it counts as a defect of the harness
+until it has been investigated.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _DRIVER = Path(driver.__file__).resolve().parent
 
 
 def is_drivers(error: BaseException) -> bool:
-    """Whether an exception was raised in, or passed through, the code under test."""
+    """Return whether an exception was raised in, or passed through, the driver or client."""
     return any(
         Path(frame.filename).resolve().is_relative_to(_DRIVER)
         for frame in traceback.extract_tb(error.__traceback__)
@@ -23,7 +23,7 @@ def is_drivers(error: BaseException) -> bool:
 
 
 def in_one_line(error: BaseException) -> str:
-    """Format an exception and where it was raised on one line."""
+    """Format an exception and the place where it was raised as one line."""
     frames = traceback.extract_tb(error.__traceback__)
     where = f" at {Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
     return f"{type(error).__name__}{where}: {error}"

@@ -1,4 +1,4 @@
-"""A complete run of a case on virtual time, which writes the same run folder as every fidelity.
+"""Runs a case on virtual time and writes the same run folder as the other fidelity levels.
 
     open the world -> subscribers -> publishers -> all complete -> settle -> files
                                               `-- events: pause, kill, restart
@@ -41,15 +41,15 @@ __all__ = ["CaseRun", "Unsupported"]
 
 TAPE_BYTES = 16 << 20
 STEP_NS = 100_000
-"""Interval between two steps of the applications."""
+"""Simulated time between two steps of the applications."""
 SETTLE_NS = 200 * NS_PER_MS
 DRAIN_NS = 12_000 * NS_PER_MS
-"""Longest time for the last frames to land: above the longest hold that a scenario can specify."""
+"""Maximum wait for the last frames to arrive, longer than a scenario can hold a frame."""
 PROGRESS_S = 0.2
 
 
 class CaseRun:
-    """One run in progress."""
+    """One simulated run of a case."""
 
     def __init__(self, case: Case, folder: RunDir, memory: Path, sabotage: str) -> None:
         require_supported(case)
@@ -61,7 +61,10 @@ class CaseRun:
         self._printed_s = 0.0
 
     def run(self) -> int:
-        """Run the case and write its files. Returns 0, or 1 if the subject failed."""
+        """Run the case and write its files.
+
+        Returns 0, or 1 if the driver or an application failed.
+        """
         case, folder = self._case, self._folder
         replayed = (
             compile_decisions(case, read_replayable(folder.replayed)) if case.replays else None
@@ -120,7 +123,7 @@ class CaseRun:
         while not condition():
             if world.now_ns >= end_ns:
                 self._overran = (
-                    f"the budget of {self._case.wall_ns / 1e9:g} s of simulated time is over; "
+                    f"the budget of {self._case.wall_ns / 1e9:g} s of simulated time ran out: "
                     f"published {programs.count_bytes('publisher')} and delivered "
                     f"{programs.count_bytes('subscriber')} of {self._total_bytes} bytes"
                 )
@@ -134,7 +137,8 @@ class CaseRun:
         world.run_until(world.now_ns + STEP_NS)
 
     def _settle(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
-        """Let the last frames land, however long the middlebox holds them."""
+        """Run the world until the last frames have arrived, including those that the middlebox
+        holds."""
         end_ns, latest_ns = world.now_ns + SETTLE_NS, world.now_ns + DRAIN_NS
         while world.now_ns < end_ns or (_is_in_flight(world) and world.now_ns < latest_ns):
             self._step(world, programs)
@@ -151,7 +155,7 @@ class CaseRun:
             print(f"simulated {sent} {read} {self._total_bytes}", flush=True)
 
     def _write(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
-        """Write the accounts of middlebox and sockets, and the simulation's own summary."""
+        """Write the middlebox ledger, the socket statistics and the simulation summary."""
         write_accounts(world, self._folder)
         write_simulation(
             world,
@@ -167,7 +171,7 @@ class CaseRun:
 
 
 def _is_over(programs: ApplicationSet, events: HostEvents) -> bool:
-    """Whether all applications are done or one has failed; handles due events first."""
+    """Handle due host events. Returns whether all applications are done or one has failed."""
     events.look(programs.count_bytes("publisher"), programs.count_bytes("subscriber"))
     living = programs.living
     if any(each.error for each in living):
@@ -176,7 +180,7 @@ def _is_over(programs: ApplicationSet, events: HostEvents) -> bool:
 
 
 def _is_in_flight(world: SimulatedWorld) -> bool:
-    """Whether any datagram is still in flight or held."""
+    """Return whether any datagram is still in flight or held by the middlebox."""
     between = world.between
     return bool(
         between.engine.held.counts[0]

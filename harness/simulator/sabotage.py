@@ -1,10 +1,10 @@
-"""Makes a sound subject misbehave in a simulated world, under the same names as in workloads.
+"""Injects faults into a simulated world, under the same names as in workloads.
 
     skip-message, flip-byte   applied by the publisher and by the subscriber
     lying-counter             adds to rcv-naks-sent among the driver's counters
     nak-when-unreliable       sends one NAK for the running session, from the stream's own port
 
-It applies to the first stream of the case, once its image exists.
+A fault applies to the case's first stream, once its image exists. The judge must detect it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ NAMES = tuple(name for names in SABOTAGES.values() for name in names)
 
 
 class Sabotage:
-    """The misbehaviour to inject, if any."""
+    """The fault to inject, if any."""
 
     def __init__(self, name: str) -> None:
         if name and name not in NAMES:
@@ -44,16 +44,16 @@ class Sabotage:
 
     @property
     def skips_message(self) -> bool:
-        """Whether publishers skip a message."""
+        """Return whether publishers skip a message."""
         return self._name == SKIP_MESSAGE
 
     @property
     def flips_byte(self) -> bool:
-        """Whether subscribers corrupt a message."""
+        """Return whether subscribers corrupt a message."""
         return self._name == FLIP_BYTE
 
     def step(self, world: SimulatedWorld, subscribers: Sequence[Subscriber]) -> None:
-        """Inject the misbehaviour once there is an image to apply it to."""
+        """Inject the fault once there is an image to apply it to."""
         if self._is_done or self._name not in (LYING_COUNTER, NAK_WHEN_UNRELIABLE):
             return
         victim = subscribers[0]
@@ -68,8 +68,7 @@ class Sabotage:
         self._is_done = True
 
     def require_done(self) -> None:
-        """Raise RuntimeError if the misbehaviour was never injected: the judge must not be blamed
-        for missing it."""
+        """Raise RuntimeError if the fault was never injected: nobody could detect it then."""
         if self._name in (LYING_COUNTER, NAK_WHEN_UNRELIABLE) and not self._is_done:
             raise RuntimeError(f"sabotage {self._name} was not applied: no image appeared")
 

@@ -1,8 +1,8 @@
-"""Runs many cases in one process, for a caller that waits for each before it sends the next.
+"""Runs many cases in one process, one at a time, for a caller on the other end of a socket.
 
     (case, run folder, sabotage) --FD--> a run --FD--> exit code         until the other end closes
 
-What a run prints goes to the log in its run folder, as with a process of its own. Kernels are
+A run's output goes to the log in its run folder, as if it had its own process. Kernels are
 loaded once. Messages are pickled: both ends are the same program, and no other process can reach
 the socket.
 """
@@ -23,7 +23,10 @@ UNSUPPORTED = 127
 
 
 def serve(descriptor: int, memory: Path) -> None:
-    """Run cases until the other end closes; `memory` is the folder for the drivers' files."""
+    """Run cases until the caller closes the socket.
+
+    `memory` is the folder for the drivers' files.
+    """
     with contextlib.suppress(EOFError, OSError), Connection(descriptor) as connection:
         while True:
             case, out, sabotage = connection.recv()

@@ -1,4 +1,4 @@
-"""Checks that a case requires only what the simulator supports."""
+"""Checks that the simulator supports everything that a case requires."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ _CLOCK_READERS = ("media-rcv-ts-offset", "channel-rcv-ts-offset", "channel-snd-t
 
 
 class Unsupported(Exception):
-    """Raised if a case requires a feature that the simulator does not have."""
+    """Raised if a case requires a feature that the simulator does not support."""
 
 
 def require_supported(case: Case) -> None:
     """Raise Unsupported unless the simulator supports everything that a case requires."""
     for host in case.hosts:
         if ip_address(host.address).version != 4:
-            raise Unsupported(f"sim supports only IPv4; host {host.name} has {host.address}")
+            raise Unsupported(f"sim supports only IPv4: host {host.name} has {host.address}")
     for link in case.link_names:
         if case.backend_of(link) != "relay":
             text = f"sim cannot apply the impairments of {link} with {case.backend_of(link)}"
-            raise Unsupported(f"{text}; it supports only the backend relay")
+            raise Unsupported(f"{text}: it supports only the backend relay")
     if case.archives:
-        text = f"sim does not support archives; host {case.archives[0].host} has one"
+        text = f"sim does not support archives, but host {case.archives[0].host} has one"
         raise Unsupported(f"{text}: use --fidelity netns")
     for traffic in case.traffic:
         channels = (

@@ -1,4 +1,4 @@
-"""The topology of a run: its hosts, links and addresses, as pure values.
+"""The topology of a run, as immutable values: hosts, links and addresses.
 
 More than one middlebox, and hosts with several interfaces, are not supported.
 """

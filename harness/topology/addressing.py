@@ -1,11 +1,11 @@
-"""Addresses of a run, derived from its id so that concurrent runs do not interfere.
+"""A run's IP addresses, derived from its id so that concurrent runs do not interfere.
 
     10.64.0.0/10  =  16384 blocks of /24; a run takes one block (by a hash of its id)
     block         =  16 subnets of /28; each host has one:  .1 bridge  .2 relay  .3 host
 
-The bridge address is used by container networks only, whose engine requires its own gateway. Two
-runs may get the same block: for namespaces this is no problem; an engine rejects the second
-network, and the caller uses the next `attempt`.
+Only container networks use the bridge address, because the container engine needs a gateway
+address. Two runs may get the same block. With namespaces this is no problem. A container engine
+rejects the second network, and the caller uses the next `attempt`.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ HOST = 3
 
 
 def token(run_id: str) -> str:
-    """Return eight hex digits that identify the run in the names of namespaces and networks."""
+    """Return eight hex digits that identify the run in namespace and network names."""
     return hashlib.sha256(run_id.encode()).hexdigest()[:8]
 
 
 def block(run_id: str, attempt: int = 0) -> ipaddress.IPv4Network:
-    """Return the address block of a run, which differs for each attempt."""
+    """Return the run's address block, which differs for each attempt."""
     digest = hashlib.sha256(f"windtunnel block {run_id}".encode()).digest()
     index = (int.from_bytes(digest[:8], "little") + attempt) % BLOCKS
     size = 1 << (32 - BLOCK_PREFIX_LENGTH)
@@ -39,7 +39,7 @@ def block(run_id: str, attempt: int = 0) -> ipaddress.IPv4Network:
 
 
 def subnet(run_id: str, host_index: int, attempt: int = 0) -> ipaddress.IPv4Network:
-    """Return the subnet of the host with this index in the scenario."""
+    """Return the subnet of the host with this index."""
     if not 0 <= host_index < HOSTS_MAX:
         raise ValueError(f"host index: expected 0..{HOSTS_MAX - 1}, found {host_index}")
     size = 1 << (32 - SUBNET_PREFIX_LENGTH)

@@ -1,10 +1,10 @@
-"""The network of one run: hosts, each alone in a subnet with the relay, and links between them.
+"""The network of one run: hosts, each in a subnet with the relay, and the links between them.
 
     host a --- subnet a --- relay --- subnet b --- host b
                               |
                           subnet c --- host c
 
-Hosts reach each other through the relay only. A topology is immutable: names, addresses and MTU do
+Hosts reach each other only through the relay. A topology is immutable: names, addresses and MTU do
 not change during a run. The module does not know whether a lab uses namespaces or containers.
 """
 
@@ -24,7 +24,7 @@ UDP_OVERHEAD = 28
 
 @dataclass(frozen=True)
 class Host:
-    """A host and its addresses, in its own subnet."""
+    """A host, with its subnet and addresses."""
 
     name: str
     subnet: ipaddress.IPv4Network
@@ -45,13 +45,13 @@ class Host:
 
 @dataclass(frozen=True)
 class Topology:
-    """The network of a run: all hosts, and those that the middlebox connects."""
+    """The network of a run: all hosts, and the hosts that the middlebox connects."""
 
     run_id: str
     token: str
     hosts: tuple[Host, ...]
     between: tuple[str, ...]
-    """The hosts in the order of the middlebox's interfaces."""
+    """The hosts that the middlebox connects, in the order of its interfaces."""
     mtu: int
 
     def host(self, name: str) -> Host:
@@ -73,9 +73,9 @@ def build(
     datagram_length_max: int = 0,
     attempt: int = 0,
 ) -> Topology:
-    """Return the network of a run, with an MTU beyond 1500 only if a datagram needs it.
+    """Create the network of a run. Its MTU is larger than 1500 only if a datagram needs it.
 
-    `between` has the hosts that the middlebox connects as a star.
+    `between` lists the hosts that the middlebox connects.
     """
     names = list(hosts)
     if len(set(names)) != len(names):
@@ -83,7 +83,9 @@ def build(
     if len(names) > addressing.HOSTS_MAX:
         raise ValueError(f"expected at most {addressing.HOSTS_MAX} hosts, found {len(names)}")
     if len(between) < 2 or len(set(between)) != len(between) or not set(between) <= set(names):
-        raise ValueError(f"link: expected two or more of the hosts {names}, found {between}")
+        raise ValueError(
+            f"link: expected at least two different hosts out of {names}, found {between}"
+        )
     mtu = max(MTU_DEFAULT, datagram_length_max + UDP_OVERHEAD)
     if mtu > MTU_MAX:
         raise ValueError(

@@ -1,4 +1,4 @@
-"""Execution of a command inside User Mode Linux, a Linux kernel in an ordinary process.
+"""Runs a command in User Mode Linux, a Linux kernel that runs as an ordinary process.
 
     this machine                              inside: one processor, no external network
     boot --linux.uml, root = this file system--> inside (process 1): mounts, modules, the command
@@ -6,7 +6,7 @@
          --- signals over a third --->
          <-- exit code in a file ---
 
-For machines whose kernel lacks features that a run needs, such as netem. The file system is that of
-the machine, so programs, the kernel cache and run folders have the same paths; nothing else of the
-machine is accessible. The module does not know what the command does.
+This is for machines whose kernel lacks features that a run needs, such as netem. The command uses
+the machine's file system, so programs, the kernel cache and run folders have the same paths.
+Nothing else of the machine is accessible.
 """

@@ -1,8 +1,8 @@
-"""Start and supervision of the kernel, which runs one command.
+"""Starts and supervises a User Mode Linux kernel that runs one command.
 
-The command's output is passed on immediately. The kernel's own messages go to a log, whose end is
-shown after an error. SIGINT and SIGTERM are forwarded to the command inside, which cleans up and
-ends; a second signal, or a timeout, ends the kernel. If this process is killed the kernel dies too.
+The command's output is passed on immediately. The kernel's messages go to a log, whose end is shown
+after an error. SIGINT and SIGTERM are forwarded to the command inside, which cleans up and ends. A
+second signal or a timeout kills the kernel. If this process is killed, the kernel dies too.
 """
 
 import contextlib
@@ -29,7 +29,10 @@ from windtunnel.harness.uml.kernel import Kernel
 
 MODULES = ("veth", "bridge", "sch_netem")
 INSIDE_VARIABLE = "WINDTUNNEL_KERNEL"
-"""Set for the command inside, which then includes `--kernel` in the command that repeats a run."""
+"""Environment variable that is set for the command inside.
+
+The command then includes `--kernel` in the command line that repeats a run.
+"""
 MEMORY = "2G"
 BOOT_TIMEOUT_S = 180.0
 POLL_S = 0.1
@@ -41,23 +44,23 @@ SIGNALLED = 128
 
 
 class BootError(Exception):
-    """The kernel failed; the text has the reason and the end of its log."""
+    """A kernel that failed. The message has the reason and the end of the kernel's log."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command to run inside, and its timeout."""
+    """A command to run inside the kernel, and its timeout."""
 
     argv: Sequence[str]
     timeout_s: float
     disk_bytes: int = 0
-    """Size of a temporary, empty disk at /dev/ubda; 0 for none."""
+    """Size of a temporary, empty disk at /dev/ubda, or 0 for no disk."""
     modules: Sequence[str] = ()
-    """Additional kernel modules beyond those of a lab."""
+    """Kernel modules to load in addition to the modules of a lab."""
 
 
 def run(kernel: Kernel, command: Command) -> int:
-    """Run a command inside a new kernel and return its exit code; raises BootError."""
+    """Run a command inside a new kernel. Returns its exit code. Raises BootError."""
     with own_folder() as folder:
         _prepare(folder, kernel, command)
         with _Machine(folder, kernel, command) as machine:
@@ -73,13 +76,13 @@ def run(kernel: Kernel, command: Command) -> int:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """Yield a temporary folder, which `windtunnel clean` removes if this process is killed."""
+    """Create a temporary folder, which `windtunnel clean` removes if this process is killed."""
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name, _claim(Path(name)):
         yield Path(name)
 
 
 def finish(commands: Sequence[Sequence[str]]) -> None:
-    """Run commands in parallel on this machine, without output, and wait for all."""
+    """Run commands in parallel on this machine, discard their output, and wait for all of them."""
     running = [
         subprocess.Popen(each, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         for each in commands
@@ -89,10 +92,10 @@ def finish(commands: Sequence[Sequence[str]]) -> None:
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the folders of kernels whose parent was killed, and return a line for each.
+    """Remove the folders of kernels whose parent was killed. Returns a line for each folder.
 
     Other users can create files with such names, so only directories of this user are removed.
-    Raises BootError, after all others have been removed, if one cannot be.
+    Raises BootError if a folder cannot be removed, after all others have been removed.
     """
     removed, problems = [], []
     for folder in sorted(Path(tempfile.gettempdir()).glob(f"{FOLDER_PREFIX}*")):
@@ -120,7 +123,7 @@ def remove_leftovers() -> list[str]:
 
 
 def _claim(folder: Path) -> BinaryIO:
-    """Lock a file in the folder until it is closed, at the latest when this process ends."""
+    """Lock the folder's claim file until the file is closed or this process ends."""
     claim = (folder / CLAIM_FILE).open("wb")
     fcntl.flock(claim, fcntl.LOCK_EX)
     return claim
@@ -144,12 +147,12 @@ def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
     init.chmod(0o755)
     if command.disk_bytes:
         with (folder / DISK_FILE).open("wb") as disk:
-            # A sparse file.
+            # The disk is a sparse file.
             disk.truncate(command.disk_bytes)
 
 
 class _Machine:
-    """A running kernel, which is killed at the end of the context."""
+    """A running kernel, which is killed when the context ends."""
 
     def __init__(self, folder: Path, kernel: Kernel, command: Command) -> None:
         self.signals: list[int] = []
@@ -196,7 +199,7 @@ class _Machine:
         return self
 
     def wait(self) -> None:
-        """Wait for the end of the kernel, a timeout, or a second signal."""
+        """Wait until the kernel ends, a timeout expires, or a second signal arrives."""
         started_s = time.monotonic()
         while not self._has_ended():
             elapsed_s = time.monotonic() - started_s
@@ -211,7 +214,7 @@ class _Machine:
             time.sleep(POLL_S)
 
     def _has_ended(self) -> bool:
-        """Return whether the kernel has ended; it is not reaped, so its id is not reused."""
+        """Return whether the kernel has ended, without freeing its process id."""
         try:
             options = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self._popen.pid, options) is not None
@@ -219,7 +222,7 @@ class _Machine:
             return True
 
     def last_log_lines(self) -> str:
-        """Return the end of the kernel's log, which is read before the folder is removed."""
+        """Return the end of the kernel's log."""
         return self._log_end
 
     def __exit__(
@@ -253,11 +256,11 @@ class _Machine:
 
 
 def _death_wrapper() -> list[str]:
-    """Return the command prefix with which the kernel and its helpers die with this process.
+    """Return a command prefix that makes the kernel and its helpers die with this process.
 
-    The helpers would outlive the kernel. In a process namespace of their own, all of them die with
-    the first one. If the programs or the privileges are missing, the list is empty, and the helpers
-    are only ended in the normal way.
+    The helpers would outlive the kernel. In a separate process namespace, all of them die with the
+    first process. If the programs or the privileges are missing, the list is empty, and the helpers
+    end only with an orderly shutdown.
     """
     if shutil.which("setpriv") is None or shutil.which("unshare") is None:
         return []
@@ -270,7 +273,7 @@ def _death_wrapper() -> list[str]:
 
 
 def _copy(source: int, sink: BinaryIO, up: threading.Event | None) -> None:
-    """Copy a console to a stream until it is closed; the initial `UP` is not copied."""
+    """Copy a console, without the initial `UP`, to a stream until the console is closed."""
     head = b""
     while chunk := os.read(source, 65536):
         if up is not None and not up.is_set():

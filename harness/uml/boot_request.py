@@ -1,4 +1,4 @@
-"""The request to the kernel's first process, and its result.
+"""The request for the kernel's first process, and the result of the request.
 
 <folder>/request.json     request: the command, its environment, the modules to load
 <folder>/exit.json      result:  its exit code, or the error
@@ -14,7 +14,7 @@ EXIT_FILE = "exit.json"
 
 @dataclass(frozen=True)
 class BootRequest:
-    """A command to run inside the kernel."""
+    """A command that the kernel's first process must run."""
 
     argv: list[str]
     cwd: str
@@ -32,7 +32,7 @@ class BootRequest:
 
 @dataclass(frozen=True)
 class Exit:
-    """The result: an exit code, or an error text."""
+    """The result of a request: an exit code, or an error message."""
 
     code: int | None
     problem: str = ""
@@ -42,7 +42,7 @@ class Exit:
 
     @classmethod
     def read(cls, folder: Path) -> "Exit | None":
-        """Return the result, or None if the kernel ended before writing it."""
+        """Read the result. Returns None if the kernel ended before writing it."""
         try:
             return cls(**json.loads((folder / EXIT_FILE).read_text()))
         except (FileNotFoundError, ValueError, TypeError):

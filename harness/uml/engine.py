@@ -1,4 +1,4 @@
-"""A container engine inside User Mode Linux, and a command that uses it.
+"""Runs a command that needs a container engine inside User Mode Linux.
 
     python -m windtunnel.harness.uml.engine IMAGE VOLUME FOLDER COMMAND...
 
@@ -8,11 +8,10 @@
                                    VOLUME: its name; its files are those of FOLDER, shared with
                                            the machine outside
 
-The engine uses a temporary, empty disk. It installs no firewall rules, since a lab's containers
+The engine uses a temporary, empty disk. It installs no firewall rules, because a lab's containers
 only communicate with each other, over bridges. dockerd would start containerd itself, but with a
-timeout of fifteen seconds, which is too short on a slow machine. The exit code is that of the
-command, or 3
-if the engine cannot be started.
+timeout of fifteen seconds, which is too short on a slow machine. The exit code is the command's
+exit code, or 3 if the engine cannot be started.
 """
 
 import os
@@ -34,12 +33,12 @@ version = 2
 disabled_plugins = ["io.containerd.grpc.v1.cri"]
 """
 MODULES = ("ext4", "overlay", "bridge", "veth")
-"""Kernel modules beyond those of a lab of namespaces."""
+"""Kernel modules to load in addition to the modules of a namespace lab."""
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 CANNOT_START = 3
 START_S = 240.0
-"""Startup timeout of each of the two programs."""
+"""Startup timeout of containerd, and of dockerd."""
 STOP_S = 30.0
 ANSWER_S = 30.0
 POLL_S = 0.1
@@ -49,11 +48,11 @@ _CONTROLLERS = Path("/proc/cgroups")
 
 
 class NoEngine(Exception):
-    """The engine cannot be started; the text has the reason."""
+    """A container engine that cannot be started. The message has the reason."""
 
 
 def main(argv: list[str]) -> int:
-    """Start the engine, run the command, end the engine, and return the exit code."""
+    """Start the engine, run the command, and stop the engine. Returns the exit code."""
     image, volume, folder, *command = argv
     started: list[subprocess.Popen[bytes]] = []
     for number in SIGNALS:
@@ -70,7 +69,11 @@ def main(argv: list[str]) -> int:
     except NoEngine as error:
         exits = [_exit_text(each) for each in started if each.poll() is not None]
         text = "\n".join([str(error), *exits])
-        print(f"windtunnel: no container engine inside: {text}", file=sys.stderr, flush=True)
+        print(
+            f"windtunnel: no container engine inside the kernel: {text}",
+            file=sys.stderr,
+            flush=True,
+        )
         return CANNOT_START
     finally:
         for daemon in reversed(started):
@@ -78,18 +81,18 @@ def main(argv: list[str]) -> int:
 
 
 def _leave(number: int, frame: FrameType | None) -> None:
-    """Exit on a signal before the command has started; the engine is ended on exit."""
+    """Exit on a signal that arrives before the command has started. The exit stops the engine."""
     sys.exit(128 + number)
 
 
 def controllers(table: str) -> list[str]:
-    """Return the enabled control group controllers in the text of /proc/cgroups."""
+    """Parse the names of the enabled control group controllers from /proc/cgroups."""
     rows = [line.split() for line in table.splitlines() if not line.startswith("#")]
     return [row[0] for row in rows if len(row) == 4 and row[3] == "1"]
 
 
 def _mount_all() -> None:
-    """Mount the disk and the control groups for the engine."""
+    """Mount the engine's disk and the control groups."""
     PLACE.mkdir(parents=True, exist_ok=True)
     _do("mke2fs", "-q", "-t", "ext4", "-O", "^has_journal", DISK)
     _do("mount", "-t", "ext4", DISK, str(PLACE))
@@ -126,21 +129,21 @@ def _dockerd_answers() -> bool:
     try:
         done = subprocess.run(command, capture_output=True, timeout=ANSWER_S, check=False)
     except subprocess.TimeoutExpired:
-        # The engine listens before it can answer.
+        # The engine listens before it can respond.
         return False
     except OSError as error:
-        raise NoEngine(f"docker cannot be started: {error.strerror}") from error
+        raise NoEngine(f"cannot start docker: {error.strerror}") from error
     return done.returncode == 0
 
 
 def _start(argv: list[str], answers: Callable[[], bool]) -> subprocess.Popen[bytes]:
-    """Start a daemon and wait until it answers; raises NoEngine with the end of its log."""
+    """Start a daemon and wait until it responds. Raises NoEngine with the end of its log."""
     name = argv[0]
     with (PLACE / f"{name}.log").open("wb") as output:
         try:
             daemon = subprocess.Popen(argv, stdout=output, stderr=subprocess.STDOUT)
         except OSError as error:
-            raise NoEngine(f"{name} cannot be started: {error.strerror}") from error
+            raise NoEngine(f"cannot start {name}: {error.strerror}") from error
     try:
         if _wait_until(daemon, answers):
             return daemon
@@ -149,14 +152,14 @@ def _start(argv: list[str], answers: Callable[[], bool]) -> subprocess.Popen[byt
         _stop(daemon)
         raise
     _stop(daemon)
-    late = f"did not answer within {START_S:g} s"
+    late = f"did not respond within {START_S:g} s"
     raise NoEngine(
         f"{name} {late}\n{_last_log_lines(name)}" if code is None else _exit_text(daemon)
     )
 
 
 def _wait_until(daemon: subprocess.Popen[bytes], answers: Callable[[], bool]) -> bool:
-    """Return whether a daemon answers before it ends or the timeout; probes at least once."""
+    """Wait until a daemon responds. Returns False if it ends first or does not respond in time."""
     deadline_s = time.monotonic() + START_S
     while daemon.poll() is None:
         if answers():
@@ -179,7 +182,7 @@ def _last_log_lines(name: str) -> str:
 
 
 def _run(command: list[str]) -> int:
-    """Run the command, forward signals to it, and return its exit code."""
+    """Run the command and forward signals to it. Returns its exit code."""
     running = subprocess.Popen(command, env={**os.environ, "DOCKER_HOST": SOCKET})
 
     def forward(number: int, frame: FrameType | None) -> None:
@@ -205,11 +208,11 @@ def _docker(*arguments: str) -> None:
 
 
 def _do(*argv: str) -> None:
-    """Run a program that must succeed; raises NoEngine with its stderr."""
+    """Run a program that must succeed. Raises NoEngine with the program's stderr."""
     try:
         done = subprocess.run(argv, capture_output=True, text=True, check=False)
     except OSError as error:
-        raise NoEngine(f"{argv[0]} cannot be started: {error.strerror}") from error
+        raise NoEngine(f"cannot start {argv[0]}: {error.strerror}") from error
     if done.returncode != 0:
         raise NoEngine(f"{' '.join(argv)}: {done.stderr.strip()}")
 

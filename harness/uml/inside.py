@@ -1,11 +1,11 @@
-"""Process 1 inside User Mode Linux: `python -m windtunnel.harness.uml.inside FOLDER`.
+"""Process 1 inside User Mode Linux, started by `python -m windtunnel.harness.uml.inside FOLDER`.
 
     mount --> modules --> lo up --> the command --> exit.json --> power off
                                       |  stdout --> tty1     signals <-- tty3
                                       |  stderr --> tty2
 
-Process 1 must not exit, so it powers the machine off on every path. Like any process 1 it reaps all
-orphans.
+Process 1 must not exit, so it always ends by powering the machine off. Like any process 1, it reaps
+all orphans.
 """
 
 import contextlib
@@ -28,7 +28,7 @@ STDOUT_TTY = "/dev/tty1"
 STDERR_TTY = "/dev/tty2"
 SIGNAL_TTY = "/dev/tty3"
 UP = b"up\n"
-"""Written to the console of stderr once the kernel is up, before the command starts."""
+"""Marker written to the stderr console once the kernel is up, before the command starts."""
 
 SIGNALS = {b"i": signal.SIGINT, b"t": signal.SIGTERM}
 _CHUNK = 65536
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def prepare(request: BootRequest) -> None:
-    """Prepare the machine for a lab: mounts, modules, settings and the loopback interface."""
+    """Set up what a lab needs: mounts, modules, settings and the loopback interface."""
     for kind, place, options in _MOUNTS:
         mount(kind, place, options)
     load(Path(request.modules_folder), request.modules)
@@ -77,7 +77,7 @@ def prepare(request: BootRequest) -> None:
 
 
 def mount(kind: str, place: str, options: str) -> None:
-    """Mount a virtual file system; raises OSError with its mount point."""
+    """Mount a virtual file system. Raises OSError with its mount point."""
     Path(place).mkdir(exist_ok=True)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(kind.encode(), place.encode(), kind.encode(), 0, options.encode()) != 0:
@@ -113,8 +113,8 @@ def _command(request: BootRequest, consoles: list[int]) -> int:
     for copy in copies:
         copy.start()
     os.waitid(os.P_PID, running.pid, os.WEXITED | os.WNOWAIT)
-    # Remaining processes of the command would keep its outputs open. Killed before the reaping,
-    # since the process id may be reused afterwards.
+    # Remaining processes of the command would keep its outputs open. They are killed before the
+    # reaping, because a process id may be reused afterwards.
     with contextlib.suppress(ProcessLookupError):
         os.killpg(running.pid, signal.SIGKILL)
     code = running.wait()
@@ -127,7 +127,7 @@ def _command(request: BootRequest, consoles: list[int]) -> int:
 
 
 def open_raw(name: str) -> int:
-    """Open a console in raw mode."""
+    """Open a console in raw mode. Returns its file descriptor."""
     console = os.open(name, os.O_RDWR | os.O_NOCTTY)
     tty.setraw(console)
     return console
@@ -141,7 +141,7 @@ def _copy(source: int, console: int) -> None:
 
 def _pass_signals(console: int, running: subprocess.Popen[bytes]) -> None:
     while word := os.read(console, 1):
-        # Not through Popen, which would reap the process, so that its id may be reused.
+        # Popen would reap the process, so its id could be reused.
         if word in SIGNALS and running.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.kill(running.pid, SIGNALS[word])

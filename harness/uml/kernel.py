@@ -1,4 +1,4 @@
-"""Detection of the installed User Mode Linux and its modules."""
+"""Finds the installed User Mode Linux and its modules."""
 
 import re
 import shutil
@@ -15,7 +15,7 @@ _VERSION_TIMEOUT_S = 10.0
 
 @dataclass(frozen=True)
 class Kernel:
-    """An installed User Mode Linux."""
+    """An installed User Mode Linux kernel."""
 
     program: Path
     release: str
@@ -24,20 +24,20 @@ class Kernel:
 
 
 class NoKernel(Exception):
-    """User Mode Linux is not usable on this machine; the text has the reason and the package."""
+    """User Mode Linux cannot be used on this machine. The message says why and what to install."""
 
 
 def find() -> Kernel:
-    """Return the installed User Mode Linux; raises NoKernel if there is none."""
+    """Find the installed User Mode Linux. Raises NoKernel if it cannot be used."""
     found = shutil.which(PROGRAM)
     if found is None:
-        raise NoKernel(f"{PROGRAM} is not installed; on Debian: apt-get install {PACKAGE}")
+        raise NoKernel(f"{PROGRAM} is not installed: on Debian, run apt-get install {PACKAGE}")
     try:
         output = subprocess.run(
             [found, "--version"], capture_output=True, timeout=_VERSION_TIMEOUT_S, check=False
         ).stdout.decode(errors="replace")
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise NoKernel(f"{found} cannot be started: {error}") from error
+        raise NoKernel(f"cannot start {found}: {error}") from error
     release = _RELEASE.search(output)
     if release is None:
         raise NoKernel(f"{found} --version: expected a kernel release, found {output[:80]!r}")
@@ -48,6 +48,6 @@ def find() -> Kernel:
 
 
 def has_module(kernel: Kernel, name: str) -> bool:
-    """Return whether a kernel has a feature as a module or built in."""
+    """Return whether a kernel has a feature, either built in or as a module."""
     lists = (kernel.modules / "modules.dep", kernel.modules / "modules.builtin")
     return any(f"/{name}.ko" in path.read_text() for path in lists if path.is_file())

@@ -1,4 +1,4 @@
-"""Loading of kernel modules by system call, since the machine may not have `insmod`.
+"""Loads kernel modules by system call, because the machine may lack `insmod`.
 
 modules.dep:   net/bridge/bridge.ko: net/802/stp.ko net/llc/llc.ko
 order:         llc, stp, bridge                         each after its dependencies
@@ -15,10 +15,10 @@ _FINIT_MODULE = 313
 
 
 def load_order(dependencies: str, names: Iterable[str]) -> list[str]:
-    """Return the files to load, in order; names without a module are assumed to be built in.
+    """Return the module files to load, in order. A name without a file is assumed to be built in.
 
-    `dependencies` is the text of modules.dep: on each line a file and its dependencies, the direct
-    ones first.
+    `dependencies` is the content of modules.dep. Each line has a file and its dependencies,
+    starting with the direct ones.
     """
     needs: dict[str, tuple[str, list[str]]] = {}
     for line in dependencies.splitlines():
@@ -33,7 +33,7 @@ def load_order(dependencies: str, names: Iterable[str]) -> list[str]:
 
 
 def load(folder: Path, names: Iterable[str]) -> None:
-    """Load modules and their dependencies; raises OSError with the file that failed."""
+    """Load modules and their dependencies. Raises OSError with the file that failed."""
     libc = ctypes.CDLL(None, use_errno=True)
     for file in load_order((folder / "modules.dep").read_text(), names):
         descriptor = os.open(folder / file, os.O_RDONLY)

@@ -1,4 +1,4 @@
-"""Validation of a scenario's `expect` against the registry: names of checks, and their arguments.
+"""Validation of the check names and check arguments in a scenario's `expect`.
 
 The judge would find the same errors, but only after the run.
 """
@@ -16,7 +16,7 @@ ARGUMENTS = (TRAFFIC, TO, applies.KEY)
 
 
 def expectation_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yield the checks that the judge does not know, and arguments that it cannot apply."""
+    """Yield a problem for each unknown check, and for each argument that cannot be applied."""
     for index, check in enumerate(scenario.expect):
         path: Path = ("expect", index, check.name) if check.arguments else ("expect", index)
         if check.name not in CHECKS:
@@ -37,12 +37,12 @@ def _arguments(scenario: Scenario, check: Check, path: Path) -> Iterator[Problem
     for chosen in _listed(check, TRAFFIC):
         if chosen not in ids:
             hint = f"the ids are {', '.join(ids)}"
-            text = unknown_name("the id of a traffic", chosen, ids, hint)
+            text = unknown_name("the id of a stream", chosen, ids, hint)
             found.append(Problem((*path, TRAFFIC), text))
     yield from found
     if not found and not _selects_a_flow(scenario, check):
-        text = "expected arguments that select a subscriber, found none: a subscriber that is "
-        yield Problem(path, f"{text}`partial` must be named in `{TO}`")
+        text = "expected arguments that select a subscriber, found none: a `partial` subscriber "
+        yield Problem(path, f"{text}must be named in `{TO}`")
 
 
 def _listed(check: Check, key: str) -> list[object]:
@@ -51,7 +51,7 @@ def _listed(check: Check, key: str) -> list[object]:
 
 
 def _selects_a_flow(scenario: Scenario, check: Check) -> bool:
-    """Whether a check applies to at least one subscriber of one stream."""
+    """Return whether a check applies to at least one subscriber of one stream."""
     return any(
         (TRAFFIC not in check.arguments or traffic.id in _listed(check, TRAFFIC))
         and (host in _listed(check, TO) if TO in check.arguments else host not in traffic.partial)

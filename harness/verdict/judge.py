@@ -1,7 +1,7 @@
 """Judge a run folder: run the gates and checks, attribute violations, write verdict.json.
 
     failed gate + violation proven by the bytes    FAIL
-    failed gate + violation that it may cause      INCONCLUSIVE, names the gate
+    failed gate + violation that it may explain    INCONCLUSIVE, with the name of the gate
     a gate or check raises an exception            HARNESS; the other findings still count
 
 The result depends on neither time nor machine: judging a folder again writes the same bytes.
@@ -35,7 +35,7 @@ class Verdict:
     seed: int | None
     outcome: Outcome
     reason: str
-    "One line: the finding that determined the outcome."
+    "The finding that determined the outcome, in one line."
     gates: tuple[Finding, ...]
     checks: tuple[Finding, ...]
 
@@ -57,7 +57,7 @@ class Verdict:
 
 
 def judge(run_dir: Path) -> Verdict:
-    """Judge a run folder and write its verdict.json; write nothing if the folder does not exist."""
+    """Judge a run folder, and write its verdict.json if the folder exists."""
     verdict = verdict_of(Evidence(run_dir))
     if run_dir.is_dir():
         write_document(RunDir(run_dir).verdict, verdict.as_document())
@@ -110,8 +110,8 @@ def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Fi
     ]
     if unknown or not flows:
         text = (
-            f"invalid arguments {expected.arguments}: expected `traffic` (the id of a traffic of "
-            "the case), `to` (the host of a subscriber of that traffic) or `applies`"
+            f"invalid arguments {expected.arguments}: expected `traffic` (the id of a stream in "
+            "the case), `to` (the host of one of its subscribers) or `applies`"
         )
         return [Finding(expected.name, Outcome.HARNESS, text)]
     findings = _guarded(expected.name, check.run, evidence, flows)
@@ -120,7 +120,7 @@ def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Fi
 
 
 def _for_subject(evidence: Evidence, expected: CheckCase, finding: Finding) -> Finding:
-    """Return the finding, downgraded if the check does not apply to every subject of this run."""
+    """Return the finding, downgraded from FAIL if the check does not apply to all drivers."""
     entries = expected.arguments.get(applies.KEY)
     if entries is None or finding.outcome is not Outcome.FAIL:
         return finding
@@ -130,7 +130,8 @@ def _for_subject(evidence: Evidence, expected: CheckCase, finding: Finding) -> F
     for subject in manifest.subjects.values():
         bound = applies.applies_to(entries, subject.driver, subject.version)
         if bound is None:
-            text = f"cannot compare version {subject.version!r} of {subject.driver}"
+            text = "cannot determine whether this check applies to "
+            text += f"version {subject.version!r} of {subject.driver}"
             text = f"{text}: {finding.text}"
             return replace(finding, outcome=Outcome.INCONCLUSIVE, text=text)
         if not bound:
@@ -144,14 +145,14 @@ def _selects(expected: CheckCase, key: str, name: str) -> bool:
 
 
 def _applies_to_flow(expected: CheckCase, flow: TrafficCase) -> bool:
-    """Whether a check covers this subscriber; one that may be cut off must be named in `to`."""
+    """Return whether a check covers a subscriber. A `partial` one must be named in `to`."""
     if "to" not in expected.arguments:
         return flow.to_host not in flow.partial
     return _selects(expected, "to", flow.to_host)
 
 
 def _guarded(name: str, run: Callable[..., list[Finding]], *arguments: Any) -> list[Finding]:
-    """Run a gate or check; an exception becomes a HARNESS finding, never a pass."""
+    """Run a gate or check. If it raises an exception, return a HARNESS finding."""
     try:
         return run(*arguments) or [Finding(name, Outcome.INCONCLUSIVE, "nothing to check")]
     except Exception as error:
@@ -195,12 +196,12 @@ def _conclude(
 
 
 def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Finding]) -> str:
-    """Summarize a passing run, such as "15 of 17 gates and 37 of 37 checks passed (...)"."""
+    """Summarize a passing run, for example "15 of 17 gates and 37 of 37 checks passed (...)"."""
     count = len(checks)
     differences = sum(check.difference for check in checks)
-    notes = [f"{differences} noted as differences"] if differences else []
+    notes = [f"known differences: {differences}"] if differences else []
     if advisory:
-        notes.append(f"{advisory[0].name} failed, advisory only: see gates")
+        notes.append(f"advisory gate {advisory[0].name} failed: see gates")
     passed = f"{len(gates) - len(advisory)} of {len(gates)} gates and "
     passed += f"{count - differences} of {count} checks passed"
     return f"{passed} ({'; '.join(notes)})" if notes else passed

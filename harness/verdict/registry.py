@@ -1,4 +1,4 @@
-"""Registry of all gates and checks, by the names that scenarios use in `expect`."""
+"""Registry of all gates and checks by name. Scenarios list the names of checks in `expect`."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -60,7 +60,7 @@ class Check:
 
 
 def first_sentence(function: Callable[..., object]) -> str:
-    """Return the first sentence of a function's docstring, in one line."""
+    """Return the first sentence of a function's docstring as a single line."""
     text = " ".join((function.__doc__ or "").partition("\n\n")[0].split())
     end = text.find(". ")
     return text if end < 0 else text[: end + 1]
@@ -77,7 +77,7 @@ def _each(check: StreamCheck) -> RunCheck:
 
 
 def _named(finding: Finding, flow: TrafficCase) -> Finding:
-    """Return the finding with its subscriber's host, if the stream has several subscribers."""
+    """Return the finding, naming the subscriber's host if the stream has several subscribers."""
     return replace(finding, about=flow.role) if finding.about == flow.id else finding
 
 

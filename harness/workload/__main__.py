@@ -1,13 +1,14 @@
-"""The process of one workload.
+"""The process of one workload, such as a publisher or a subscriber.
 
     python -m windtunnel.harness.workload publisher|subscriber|recorder|replayer|replicator|saboteur
                     --case case.json --traffic ID --aeron-dir D --out DIR [--sabotage NAME]
 
-Prints `ready` once it has subscribed or records, and `progress <bytes>/<total>` as it proceeds.
-Exit codes: 0 the stream completed, 1 the subject failed (the reason is on stderr and in the
-document), 3 the workload itself or its machine failed, which is no evidence against the subject
-(the traceback is on stderr), 124 as 1, but only because the subject timed out, 127 the subject does
-not support what the case requires, 143 or 130 stopped by a signal.
+It prints `ready` once it has subscribed or records, and `progress <bytes>/<total>` as it proceeds.
+The subject is the software under test. Exit codes: 0 the stream completed; 1 the subject failed
+(the reason is on stderr and in the document); 3 the workload or its machine failed, which is no
+evidence against the subject (the traceback is on stderr); 124 the subject failed because it timed
+out; 127 the subject does not support what the case requires; 143 or 130 a signal stopped the
+process.
 """
 
 import contextlib
@@ -29,12 +30,10 @@ UNSUPPORTED = 127
 SIGNAL_BASE = 128
 
 SUBJECT_PACKAGE = "windtunnel.driver"
-"""The client that a workload uses is part of the subject: an exception in it is the subject's
-failure.
-"""
+"""The client is part of the software under test: an exception in it is a failure of the subject."""
 
 SCARCE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-"""Errors of a machine that has run out of a resource, wherever they are raised."""
+"""Errors of a machine that has run out of a resource, in whatever code they occur."""
 
 RUNS = {
     "publisher": publisher.run,
@@ -72,19 +71,19 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _report_unexpected(role: str, error: Exception) -> int:
-    """Report an unexpected error. Returns the exit code, by the code that raised it."""
+    """Report an unexpected error. The exit code says whose code raised it."""
     is_subject = _is_subject_error(error)
     whose = "the client failed" if is_subject else "the workload itself failed, not the subject"
-    # The log may lie on the disk that is full.
+    # The log may be on the disk that is full.
     with contextlib.suppress(OSError):
         traceback.print_exception(error, file=sys.stderr)
-        # Last, so that it is read first.
+        # This line comes last, because it is read first.
         print(f"{role}: {whose}: {type(error).__name__}: {error}", file=sys.stderr)
     return SUBJECT_FAILED if is_subject else HARNESS_FAILED
 
 
 def _is_subject_error(error: Exception) -> bool:
-    """Whether the innermost frame of this project in the traceback belongs to the subject."""
+    """Return whether the traceback's innermost frame of this project is in the driver package."""
     is_scarce = isinstance(error, OSError) and error.errno in SCARCE
     if is_scarce or isinstance(error, MemoryError):
         return False
@@ -92,7 +91,7 @@ def _is_subject_error(error: Exception) -> bool:
         ".".join(str(frame.f_globals.get("__name__", "")).split(".")[:2])
         for frame, _ in traceback.walk_tb(error.__traceback__)
     ]
-    # A workload's own entry point is called `__main__`.
+    # The entry point of a workload is called `__main__`.
     own = [each for each in packages if each in (SUBJECT_PACKAGE, "windtunnel.harness", "__main__")]
     return bool(own) and own[-1] == SUBJECT_PACKAGE
 

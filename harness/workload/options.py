@@ -1,4 +1,4 @@
-"""The command line of a workload, with the case that it names."""
+"""The command line of a workload, including the case that it names."""
 
 import argparse
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ SABOTAGES = {
     "replicator": (),
     "saboteur": (LYING_COUNTER, NAK_WHEN_UNRELIABLE),
 }
-"""The faults that each role can inject."""
+"""The faults that each workload role can inject."""
 
 
 @dataclass(frozen=True)
@@ -31,20 +31,22 @@ class Options:
     role: str
     case: Case
     traffic: TrafficCase
-    """The stream as seen from this end."""
+    """The stream, with the addresses as seen from this host."""
     aeron_dir: Path
     files: HostDir
     sabotage: str
-    """Empty for a workload without a fault."""
+    """The fault to inject, or an empty string."""
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
-    """Parse the command line and read the case; an error in either ends the process with code 2."""
+    """Parse the command line and read the case. An error ends the process with exit code 2."""
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.workload")
     parser.add_argument("role", choices=list(SABOTAGES))
-    parser.add_argument("--case", type=Path, required=True, help="case.json of the run")
-    parser.add_argument("--traffic", help="id of a stream of the case; a saboteur's default: first")
-    parser.add_argument("--host", help="host of this one of several publishers or subscribers")
+    parser.add_argument("--case", type=Path, required=True, help="the run's case.json")
+    parser.add_argument(
+        "--traffic", help="id of a stream in the case (default for a saboteur: the first)"
+    )
+    parser.add_argument("--host", help="host of this workload, if several hosts have its role")
     parser.add_argument("--aeron-dir", type=Path, required=True, help="the driver's directory")
     parser.add_argument("--out", type=Path, required=True, help="folder for the host's files")
     parser.add_argument("--sabotage", default="", help="fault to inject")

@@ -1,26 +1,26 @@
-"""Stops a reader that a defective driver feeds forever, before it fills the disk.
+"""Stops a subscriber before endless data from a defective driver fills the disk.
 
 A driver that does not clean its terms delivers old frames again and again, as fast as they can be
-written; on virtual time even within one instant, so that no time budget ends it.
+written. In a simulation this takes no virtual time, so no time budget would end it.
 """
 
 from windtunnel.driver.client.image.image import Image
 from windtunnel.harness.workload.stop import SubjectError
 
 FRAMED_BYTES_MAX = 64
-"""Per byte of a stream: a message of one byte, its header, and its alignment."""
+"""Maximum log bytes per stream byte: a one-byte message with its header and alignment."""
 PADDED_TIMES = 2
-"""Upper bound of the growth by padding at the ends of terms."""
+"""Maximum factor by which padding at the ends of terms can increase the length."""
 SLACK_BYTES = 16 << 20
 
 
 def length_max(total_bytes: int) -> int:
-    """The number of log bytes that a stream of this many bytes can never exceed."""
+    """Return the number of log bytes that a stream with this many bytes can never exceed."""
     return SLACK_BYTES + PADDED_TIMES * FRAMED_BYTES_MAX * total_bytes
 
 
 def check(image: Image, length_bytes_max: int) -> None:
-    """Raise SubjectError if an image was read farther than its stream can reach."""
+    """Raise SubjectError if more was read from an image than its stream can contain."""
     length_bytes = image.position - image.join_position
     if length_bytes > length_bytes_max:
         raise SubjectError(

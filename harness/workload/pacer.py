@@ -1,4 +1,4 @@
-"""Computes when an application may handle its next message, to keep a given pace.
+"""Computes when an application may handle its next message to keep a given pace.
 
     handled   1 MiB          2 MiB
               |--- rest ---| |--- rest ---|
@@ -13,13 +13,15 @@ from windtunnel.harness.scenario.schema.pace import PaceCase
 from windtunnel.harness.scenario.schema.units import BILLION
 
 SLACK_NS = 2_000_000
-"""How much lost time it may make up for: sleeping is coarse, and a rate that loses the overshoot of
-each sleep would never be reached with short messages. More would be a burst.
+"""Lost time that the pacer may make up for, because sleeping is imprecise.
+
+Otherwise short messages would never reach their rate, because each sleep takes too long. A larger
+value would allow a burst.
 """
 
 
 class Pacer:
-    """Counts bytes of whole messages, and computes how long to wait before the next."""
+    """Counts the bytes of whole messages, and computes how long to wait before the next message."""
 
     def __init__(self, pace: PaceCase) -> None:
         self._pace = pace
@@ -28,15 +30,15 @@ class Pacer:
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether it never has to wait."""
+        """Whether the pace never requires a wait."""
         return self._pace.is_unlimited
 
     def wait_ns(self, now_ns: int) -> int:
-        """How long to wait; 0 if the next message may be handled."""
+        """Return the time to wait, or 0 if the next message may be handled now."""
         return max(0, self._due_ns - now_ns)
 
     def add(self, length_bytes: int, now_ns: int) -> None:
-        """Record a message that was handled."""
+        """Record a message that has been handled."""
         pace = self._pace
         if pace.bytes_per_s:
             start_ns = max(self._due_ns, now_ns - SLACK_NS)

@@ -1,4 +1,4 @@
-"""Reports the progress of a stream to the runner, a few times a second."""
+"""Reports a stream's progress to the runner a few times per second."""
 
 import sys
 import time
@@ -7,16 +7,16 @@ REPORT_S = 0.1
 
 
 def print_line(line: str) -> None:
-    """Print a line for the runner, in one write.
+    """Print a line for the runner in a single write.
 
-    `print` writes a line and its end separately, and another thread's line may come between them.
+    `print` writes a line and its end separately, so another thread's line could come between them.
     """
     sys.stdout.write(f"{line}\n")
     sys.stdout.flush()
 
 
 class Progress:
-    """Counts bytes and prints `progress <bytes>/<total>` periodically."""
+    """Counts bytes, and prints `progress <bytes>/<total>` periodically."""
 
     def __init__(self, total_bytes: int) -> None:
         self.total_bytes = total_bytes
@@ -27,7 +27,7 @@ class Progress:
         self.count_bytes += length_bytes
 
     def report(self, *, last: bool = False) -> None:
-        """Print the progress, unless the last time was too recent."""
+        """Print the progress, unless the last report was too recent."""
         now_s = time.monotonic()
         if last or now_s - self._reported_s >= REPORT_S:
             self._reported_s = now_s

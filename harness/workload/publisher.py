@@ -1,8 +1,8 @@
-"""Publishes the plan: each message once, in order, as fast as pace and flow control allow.
+"""Publishes the planned messages in order, each once, at full speed or at a given pace.
 
-A message is offered directly from the payload file's bytes; only one that wraps around the file's
-end is copied. On back pressure it sleeps briefly, since drivers, relay and subscribers share the
-same few cores.
+A message is offered directly from the payload file's bytes. Only a message that wraps around the
+file's end is copied. On back pressure the publisher sleeps briefly, because drivers, relay and
+subscribers share the same few cores.
 """
 
 import time
@@ -26,9 +26,9 @@ from windtunnel.harness.workload.stop import GaveUp, Stop, SubjectError, timeout
 
 IDLE_S = 0.0001
 WAIT_S = 0.01
-"""Longest sleep of a publisher between two messages: it may be stopped meanwhile."""
+"""Longest sleep between two messages, after which the publisher checks whether it was stopped."""
 MESSAGES_BETWEEN_LOOKS = 64
-"""Number of messages between two checks of clock and signals."""
+"""Number of messages between two checks of the clock and of signals."""
 
 NS_PER_S = 1_000_000_000
 
@@ -41,7 +41,7 @@ _NAMES = {
 
 
 class Publisher:
-    """Sends the messages of one plan and records each offer."""
+    """Offers the messages of one plan, and records each accepted offer."""
 
     def __init__(
         self,
@@ -56,7 +56,7 @@ class Publisher:
         self._plan = message_plan
         self._payload = payload
         self._skip = skip
-        """Index of the message that is skipped; -1 for none."""
+        """Index of the message that is skipped, or -1 if no message is skipped."""
         self._stop = stop
         self._pacer = Pacer(pace)
         self._waits_for_readers = waits_for_readers
@@ -69,11 +69,11 @@ class Publisher:
 
     @property
     def offers(self) -> NDArray[np.void]:
-        """One OFFER for each accepted message."""
+        """One OFFER record for each accepted message."""
         return self._offers[: self.accepted_count]
 
     def send(self, publication: Publication) -> None:
-        """Offer all messages. Raises SubjectError or Stopped."""
+        """Offer all messages of the plan. Raises SubjectError or Stopped."""
         messages = zip(self._plan.starts.tolist(), self._plan.lengths.tolist(), strict=True)
         for index, (start, length) in enumerate(messages):
             if index % MESSAGES_BETWEEN_LOOKS == 0:
@@ -92,14 +92,14 @@ class Publisher:
         self.progress.report(last=True)
 
     def _rest(self) -> None:
-        """Wait until the next message is due."""
+        """Wait until the next message is due, according to the pace."""
         while wait_ns := self._pacer.wait_ns(time.monotonic_ns()):
             self._stop.check()
             self.progress.report()
             time.sleep(min(wait_ns / NS_PER_S, WAIT_S))
 
     def stay_open(self, duration_ns: int) -> None:
-        """Wait for a while, with the publication open."""
+        """Keep the publication open for a given time."""
         end_ns = time.monotonic_ns() + duration_ns
         while (left_ns := end_ns - time.monotonic_ns()) > 0:
             self._stop.check()
@@ -122,7 +122,7 @@ class Publisher:
                 self.progress.report()
                 time.sleep(IDLE_S)
             elif position == result.ADMIN_ACTION:
-                # Retry at once.
+                # ADMIN_ACTION requires an immediate retry.
                 self.admin_action_count += 1
                 turns += 1
                 require_turned(turns, self.accepted_count, length)
@@ -142,7 +142,7 @@ class Publisher:
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Publish the plan, and write the publisher's files in any case."""
+    """Publish the plan, and write the publisher's files even on failure."""
     traffic, files = options.traffic, options.files.publisher(options.traffic.id)
     facts = begin_facts(traffic, time.time_ns())
     message_plan = plan(
@@ -164,7 +164,7 @@ def run(options: Options, stop: Stop) -> None:
             for destination in traffic.destinations:
                 publication.add_destination(destination)
             note_stream(facts, publication)
-            # Progress counts from here, including the time that it takes to connect.
+            # Progress counts from here, and includes the time to connect.
             publisher.progress.report()
             _wait_until_connected(publication, stop)
             if start is not None:
@@ -200,12 +200,14 @@ def _wait_until_connected(publication: Publication, stop: Stop) -> None:
     while not publication.is_connected:
         stop.check()
         if publication.is_closed:
-            raise SubjectError(f"closed before it was connected: {publication.close_reason}")
+            raise SubjectError(
+                f"the publication was closed before it was connected: {publication.close_reason}"
+            )
         time.sleep(IDLE_S)
 
 
 def _reached(publication: Publication, publisher: Publisher) -> int:
-    """The position after the last accepted message, also if the driver closed the publication."""
+    """Return the position after the last accepted message, even of a closed publication."""
     if not publication.is_closed:
         return publication.position
     return int(publisher.offers["position"][-1]) if publisher.accepted_count else 0

@@ -1,4 +1,4 @@
-"""The facts that a publisher records about its stream, on real and on virtual time."""
+"""The facts that a publisher records about its stream, both in real and in simulated runs."""
 
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.harness.artifact.host.application import PublisherFacts
@@ -6,9 +6,10 @@ from windtunnel.harness.scenario.resolved.case import TrafficCase
 from windtunnel.harness.workload.stop import SubjectError
 
 ADMIN_ACTIONS_MAX = 10_000
-"""Longest sequence in a row. ADMIN_ACTION means that the log was rotated to its next term, so the
-next offer finds room there or a limit: a log that repeats it this often is broken, even on the
-slowest machine.
+"""Maximum number of consecutive ADMIN_ACTION results.
+
+ADMIN_ACTION means that the log was rotated to its next term, so the next offer finds room there or
+hits the limit. A log that returns it this often is broken, even on the slowest machine.
 """
 
 
@@ -22,7 +23,7 @@ def require_turned(admin_action_count: int, message_count: int, length: int) -> 
 
 
 def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
-    """The facts that are known before there is a publication: those of the case."""
+    """Return the facts known before the publication exists, which come from the case."""
     return PublisherFacts(
         session_id=0,
         stream_id=traffic.stream_id,
@@ -41,7 +42,7 @@ def begin_facts(traffic: TrafficCase, started_ns: int) -> PublisherFacts:
 
 
 def note_stream(facts: PublisherFacts, publication: Publication) -> None:
-    """Set the facts of the publication, whose parameters may differ from those of the case."""
+    """Set the publication's facts, which may differ from the parameters in the case."""
     facts.session_id = publication.session_id
     facts.initial_term_id = publication.initial_term_id
     facts.term_length = publication.term_length

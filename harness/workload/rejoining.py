@@ -1,12 +1,12 @@
-"""Reads a stream with interruptions: image after image, from driver after driver.
+"""Reads a stream across interruptions: image after image, from one driver after another.
 
     driver killed        |  new driver, new image     session ended    next session
     image 1 ----------X  |           image 2 -------------- EOS |  image 3 -------- EOS
     part 1, 0 to p1                  part 2, p2 to the end         part 3
 
-A part is what was read from one image: a range of one session from where the image joined to where
-it was closed. Parts of different sessions may overlap in time. Reading ends when as many sessions
-have ended as the scenario has publications.
+A part is the range of one session that was read from one image, from where the image joined to
+where it was closed. Parts of different sessions may overlap in time. Reading ends when as many
+sessions have ended as the scenario has publications.
 """
 
 import time
@@ -29,21 +29,21 @@ RETRY_S = 0.05
 
 
 class Reader(Protocol):
-    """A consumer of an image's fragments."""
+    """Reads the available fragments of an image."""
 
     def poll(self, image: Image) -> int:
         """Read what is available. Returns the number of fragments."""
 
 
 class ImageReader(Reader, Protocol):
-    """A consumer that is also notified when an image delivers no more."""
+    """A reader that is also notified when an image delivers no more fragments."""
 
     def leave(self, image: Image) -> int:
-        """Drop an incomplete message. Returns where the last whole one ended, or -1."""
+        """Drop an incomplete message. Returns the end position of the last whole message, or -1."""
 
 
 class Parts:
-    """Reads all parts of one stream and records each, whatever client they come from."""
+    """Reads all parts of one stream from any number of clients, and records each part."""
 
     def __init__(
         self,
@@ -53,7 +53,7 @@ class Parts:
         sessions: int,
         clock_ns: Callable[[], int] = time.time_ns,
     ) -> None:
-        """`sessions` is the number of sessions that must end before reading is complete."""
+        """Create a reader that is complete once `sessions` sessions have ended."""
         self._application = application
         self._tap = tap
         self._facts = facts
@@ -63,23 +63,22 @@ class Parts:
         self._ended: set[int] = set()
         """Sessions that the application has read to their end."""
         self._tapped: set[int] = set()
-        """The same for the tap."""
+        """Sessions that the tap has read to their end."""
         self._seen: set[int] = set()
-        """Images of the current client, by correlation id, which is unique within its driver."""
+        """Correlation ids of the current client's images, which are unique within a driver."""
         self._open: dict[int, tuple[Image, Part]] = {}
 
     @property
     def is_over(self) -> bool:
-        """Whether all sessions have ended."""
+        """Whether enough sessions have ended, for the application and for the tap."""
         return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
 
     def read(self, own: Subscription, tapped: Subscription) -> int:
-        """Read what is available, for the application and for the tap. Returns the amount of
-        work."""
+        """Read what is available for the application and the tap. Returns the amount of work."""
         return self._read_images(own) + self._read_tapped(tapped)
 
     def leave(self) -> None:
-        """End the parts of the current client, which is closed or no longer needed."""
+        """End the parts of the current client, which was closed or is no longer needed."""
         for image, part in self._open.values():
             self._leave(image, part)
         self._open.clear()
@@ -119,8 +118,8 @@ class Parts:
         return part
 
     def _leave(self, image: Image, part: Part) -> None:
-        """Record how far an image was read, and with it the stream."""
-        # The position of an image that closed during a poll excludes what that poll delivered.
+        """Record how far an image, and thereby its stream, was read."""
+        # If an image closes during a poll, its position excludes what that poll delivered.
         part.end_position = max(image.position, self._application.leave(image))
         part.eos_seen = image.is_end_of_stream
         part.left_ns = self._clock_ns()
@@ -133,7 +132,7 @@ class Parts:
 
 
 class Rejoining:
-    """Reads one stream with a sequence of clients, until all of it was read."""
+    """Reads one stream with a sequence of clients until it has been read completely."""
 
     def __init__(self, options: Options, parts: Parts, progress: Progress, stop: Stop) -> None:
         self._options = options
@@ -143,7 +142,7 @@ class Rejoining:
         self._was_ready = False
 
     def read(self) -> None:
-        """Read to the end. Raises Stopped, and DriverError before the first connection."""
+        """Read to the stream's end. Raises Stopped, or DriverError before the first connection."""
         try:
             while not self._parts.is_over:
                 self._stop.check()
@@ -151,8 +150,8 @@ class Rejoining:
                     with Aeron(self._options.aeron_dir) as aeron:
                         self._read_with(aeron)
                 except DriverError:
-                    # A driver that responded before and does not now: dead, or not yet running
-                    # again.
+                    # A driver that responded before and does not now is dead, or not running again
+                    # yet.
                     if not self._was_ready:
                         raise
                     time.sleep(RETRY_S)

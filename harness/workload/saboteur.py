@@ -1,10 +1,10 @@
-"""Makes a sound subject misbehave, from outside and while the stream runs.
+"""Makes a correct driver seem to misbehave, from outside and while a stream runs.
 
-    lying-counter         adds to rcv-naks-sent among the driver's counters, by its own mapping
+    lying-counter         adds to the driver's counter rcv-naks-sent through a separate mapping
     nak-when-unreliable   sends one NAK for the running session, from the stream's own port
 
-Used to check that the judge detects violations. Runs on the receiving host. Not supported: streams
-over IPv6.
+The saboteur is used to check that the judge detects violations. It runs on the receiving host.
+Streams over IPv6 are not supported.
 """
 
 import socket
@@ -27,7 +27,7 @@ from windtunnel.harness.workload.stop import Stop, SubjectError
 
 IDLE_S = 0.001
 TIMEOUT_S = 300.0
-"""How long a saboteur waits for the stream to start: drivers may be compiling."""
+"""Timeout for the start of the stream, which allows drivers to compile."""
 
 INCREMENT = 3
 INCREMENTS = 5
@@ -36,15 +36,15 @@ INCREMENT_INTERVAL_S = 0.02
 NAK_TYPE = 2
 NAK_BYTES = 32
 _NAK = struct.Struct("<iBBHiiiii")
-"""frame length, version, flags, type, session, stream, term id, term offset, length"""
+"""Frame length, version, flags, type, session, stream, term id, term offset and length."""
 
 NO_CHECKSUM = 0
 _UDP = struct.Struct(">HHHH")
-"""source port, destination port, length, checksum"""
+"""Source port, destination port, length and checksum."""
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Inject the fault. Raises SubjectError if the stream did not appear."""
+    """Inject the fault. Raises SubjectError if the stream does not appear in time."""
     if options.sabotage == LYING_COUNTER:
         falsify_counter(options.aeron_dir, options.traffic.stream_id, stop)
     else:
@@ -52,14 +52,13 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def falsify_counter(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
-    """Add to the stream's rcv-naks-sent, several times, as the receiver may overwrite the
-    change."""
+    """Increase the stream's count of sent NAKs several times, in case a change is overwritten."""
     path = aeron_dir / "cnc.dat"
     deadline_s = time.monotonic() + TIMEOUT_S
     # Length and sections do not change once the file is complete, so one mapping is enough.
     cnc = read_cnc(np.asarray(np.memmap(path, dtype=np.uint8, mode="r+")))
     if cnc is None:
-        raise SubjectError(f"{path}: expected a complete cnc file, found one under construction")
+        raise SubjectError(f"{path}: expected a complete cnc file, found an unfinished one")
     while True:
         found = [
             each.counter_id
@@ -76,7 +75,7 @@ def falsify_counter(aeron_dir: Path, stream_id: int, stop: Stop) -> None:
 
 
 def send_nak(aeron_dir: Path, traffic: TrafficCase, stop: Stop) -> None:
-    """Send one NAK for the position of the stream's newest frame."""
+    """Send one NAK for the current position of a stream."""
     deadline_s = time.monotonic() + TIMEOUT_S
     with (
         Aeron(aeron_dir) as aeron,
@@ -98,10 +97,10 @@ def nak_of(image: Image, stream_id: int) -> bytes:
 
 
 def send_from_port(port: int, frame: bytes, source_identity: str) -> None:
-    """Send a datagram to a stream's source, from the port that the stream is sent to.
+    """Send a datagram to a stream's source, from the port on which the stream arrives.
 
-    The driver has that port bound exclusively, so the UDP header is built here; over IPv4 its
-    checksum may be omitted. Needs the privilege to open raw sockets.
+    The driver has bound that port exclusively, so the UDP header is built here. Its checksum may be
+    omitted over IPv4. The caller needs the privilege to open raw sockets.
     """
     host, _, source_port = source_identity.rpartition(":")
     header = _UDP.pack(port, int(source_port), _UDP.size + len(frame), NO_CHECKSUM)

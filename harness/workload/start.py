@@ -1,10 +1,10 @@
-"""Starts the publishers of one stream together, when all of them are connected.
+"""Starts all publishers of a stream at the same time, once they are all connected.
 
     publisher   connected --> "ready" --> SIGUSR1 --> first message
     runner                    all ready --'
 
-A publisher that started late would find the subscriber so far ahead that its status messages are
-out of range for it, and would never catch up.
+If a publisher started late, the subscriber would already be far ahead. The subscriber's status
+messages would be out of range for the publisher, which would never catch up.
 """
 
 import signal
@@ -18,7 +18,7 @@ IDLE_S = 0.0001
 
 
 class Start:
-    """Whether the runner has signalled the start."""
+    """A flag that the runner's start signal sets."""
 
     def __init__(self) -> None:
         self.given = False

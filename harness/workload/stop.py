@@ -1,6 +1,6 @@
-"""Stops a workload on a signal: sets a flag that its loops check between polls.
+"""Stops a workload on a signal by setting a flag that its loops check between polls.
 
-A signal handler that raised could interrupt an offer or the writing of a file.
+A signal handler that raised an exception could interrupt an offer or the writing of a file.
 """
 
 import signal
@@ -13,20 +13,20 @@ from windtunnel.driver.client import errors
 from windtunnel.driver.client.aeron import Aeron
 
 TIMEOUTS = (*errors.TIMEOUTS, ArchiveClosedError, ArchiveTimeoutError)
-"""Client errors that mean that the driver or the client was not scheduled for too long."""
+"""Client errors that indicate a driver or client that was not scheduled for too long."""
 
 
 class SubjectError(Exception):
-    """A violation of the subject's contract; the text says what was expected and found."""
+    """A contract violation by the software under test. The message says what was expected."""
 
 
 class GaveUp(SubjectError):
-    """A periodic duty of another process was missing for so long that the workload gave up."""
+    """The workload gave up because another process failed to act for too long."""
 
 
 @contextmanager
 def timeouts_as_gave_up(aeron: Aeron) -> Iterator[None]:
-    """Convert a SubjectError to GaveUp if the client had lost its driver by a timeout."""
+    """Convert a SubjectError to GaveUp if the client lost its driver because of a timeout."""
     try:
         yield
     except SubjectError as error:
@@ -44,14 +44,14 @@ class Stopped(Exception):
 
 
 class Stop:
-    """Whether this process was signalled to stop."""
+    """A flag that SIGTERM or SIGINT sets to stop this process."""
 
     def __init__(self) -> None:
         self.number = 0
 
     @classmethod
     def on_signals(cls) -> "Stop":
-        """Create one that handles SIGTERM and SIGINT."""
+        """Create a flag and install the handlers of SIGTERM and SIGINT."""
         stop = cls()
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, stop.ask)
@@ -61,6 +61,6 @@ class Stop:
         self.number = number
 
     def check(self) -> None:
-        """Raise Stopped if a signal was received."""
+        """Raise Stopped if a stop signal was received."""
         if self.number:
             raise Stopped(self.number)

@@ -1,11 +1,11 @@
-"""Reads a stream twice: as an application that reads messages, and as a tap that reads frames.
+"""Reads a stream twice: an application reads messages, and a tap reads frames.
 
     driver --> log of the image --> subscription 1 --> FragmentAssembler --> messages.bin, index.bin
                                 --> subscription 2 --> Tap --------------> frames.bin
 
 Both are registered before publishing starts, so both join at the start of the stream. They end when
 both have read everything and the driver reports the end of the stream. A stream that rejoins is
-read in parts, see `workload.rejoining`; a late subscriber reads as in `workload.archive.merging`.
+read in parts, see `workload.rejoining`. A late subscriber reads as in `workload.archive.merging`.
 """
 
 import struct
@@ -35,7 +35,7 @@ from windtunnel.harness.workload.tap import Tap
 IDLE_S = 0.0001
 FRAGMENT_LIMIT = 256
 PACED_FRAGMENT_LIMIT = 8
-"""For an application with a pace of its own: a rest starts within this many frames of its place."""
+"""Fragment limit of a paced application, which thus starts a rest at most this many frames late."""
 BUFFER_BYTES = 1 << 20
 
 _RECORD = struct.Struct("<qii")
@@ -43,7 +43,7 @@ assert _RECORD.size == DELIVERY.itemsize
 
 
 class Application:
-    """Reads whole messages at its own pace and appends them to files."""
+    """Reads whole messages at a given pace and appends them to files."""
 
     def __init__(
         self,
@@ -65,17 +65,17 @@ class Application:
         self._assembler = FragmentAssembler(self._on_message)
         self.message_count = 0
         self._reading = 0
-        """The image that is being read, by its correlation id."""
+        """Correlation id of the image that is being read."""
         self._ends: dict[int, int] = {}
-        """End position of the last message of each image."""
+        """End position of the last message from each image, by correlation id."""
 
     def leave(self, image: Image) -> int:
-        """Drop an incomplete message. Returns where the last whole one ended, or -1."""
+        """Drop an incomplete message. Returns the end position of the last whole message, or -1."""
         self._assembler.free_session_buffer(image.session_id)
         return self._ends.pop(image.correlation_id, -1)
 
     def poll(self, image: Image) -> int:
-        """Read what is available, unless it rests. Returns the number of fragments.
+        """Read what is available, unless the pace requires a wait. Returns the number of fragments.
 
         Raises SubjectError if there is more than the stream can contain.
         """
@@ -103,13 +103,13 @@ class Application:
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Read the stream to its end, and write the subscriber's files in any case."""
+    """Read the stream to its end, and write the subscriber's files even on failure."""
     traffic, files = options.traffic, options.files.subscriber(options.traffic.id)
     files.document.parent.mkdir(parents=True, exist_ok=True)
     progress = Progress(traffic.total_bytes)
     facts = _facts(traffic.stream_id)
     with ExitStack() as closing:
-        # Runs last: when the document exists, the other files are complete.
+        # This runs last: when the document exists, the other files are complete.
         closing.callback(lambda: facts.write(files.document))
         flips = options.sabotage == FLIP_BYTE
         application, tap = _open_files(closing, files, progress, traffic.consume, flips)
@@ -144,7 +144,7 @@ def _read_one_image(
         subscriptions = [
             aeron.add_subscription(traffic.receive, traffic.stream_id) for _ in range(2)
         ]
-        # Both share one endpoint, whose sources are added once.
+        # Both subscriptions share one endpoint, to which sources are added once.
         for host, source in traffic.sources:
             if host == traffic.to_host:
                 subscriptions[0].add_destination(source)
@@ -205,7 +205,7 @@ def _read(
     *,
     may_be_cut_off: bool,
 ) -> None:
-    """Poll both images until both are at the end of the stream, or closed if that is allowed."""
+    """Poll both images until both have ended, or until one is closed and that is allowed."""
     own, tapped = images
     facts.session_id, facts.join_position = own.session_id, own.join_position
     facts.started_ns = time.time_ns()

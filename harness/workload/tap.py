@@ -1,4 +1,4 @@
-"""A second subscription of the stream, which records every frame, PADs included.
+"""A second subscription to the stream, which records every frame, including padding.
 
 It reads the frames in the image's log, while the application's subscription reassembles messages.
 """
@@ -27,7 +27,7 @@ class Tap:
     def __init__(
         self, frames: BinaryIO, total_bytes: int, clock_ns: Callable[[], int] = time.time_ns
     ) -> None:
-        """`total_bytes` is the total of the stream's messages."""
+        """Create a tap for a stream whose messages have `total_bytes` in total."""
         self._frames = frames
         self._length_bytes_max = overrun_guard.length_max(total_bytes)
         self._clock_ns = clock_ns
@@ -35,7 +35,7 @@ class Tap:
         self.frame_count = 0
 
     def poll(self, image: Image) -> int:
-        """Record the available frames. Returns their number; raises SubjectError."""
+        """Record the available frames. Returns the number of frames. Raises SubjectError."""
         overrun_guard.check(image, self._length_bytes_max)
         self._now_ns = self._clock_ns()
         return image.poll_frames(self._on_frame, FRAME_LIMIT)

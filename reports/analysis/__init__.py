@@ -5,6 +5,6 @@
                                            (Spark)
 
 Both engines read with the same kernels and analyse with the same code, and return the same rows.
-Layers, from the top: `analyze`, `engines`, `sources`, `options`, then `links`, `streams` and
+Layers, from top to bottom: `analyze`, `engines`, `sources`, `options`, then `links`, `streams` and
 `reading`. Spark is required only by `engines.spark` and the `*_source` modules.
 """

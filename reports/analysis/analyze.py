@@ -1,11 +1,11 @@
-"""The analysis of captures, from files to tables, on either engine.
+"""The capture analysis, from files to tables, on either engine.
 
     first reading   totals -> geometry -> streams, points    the streams are not known yet
     second reading  frames in capture order -> walks -> flows, gaps, windows, images, ...
-                    of several points               -> joins -> links
-                    of each frame                             -> fates, if requested
+                    if several points                -> joins -> links
+                    if requested                              -> fates, a row per frame
 
-Both engines take the same steps with the same code; they differ in how frames are read and sorted.
+Both engines take the same steps with the same code, but read and sort frames differently.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 READINGS = 2
-"""How often each byte is read, from the file or from memory; for progress reports."""
+"""How often each byte is read, from the file or from memory. Used for progress reports."""
 
 
 def analyze(
@@ -47,12 +47,12 @@ def analyze(
     spark: "SparkSession | None" = None,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> Tables:
-    """Analyse captures, and return the tables of `Tables`.
+    """Analyse captures and return the result as `Tables`.
 
     `paths` are files, patterns, folders or NAME=PATTERN (see `capture_files`). Only UDP to or from
-    `ports` is read, or all UDP if `ports` is empty. With a Spark session, its workers do the work.
-    `on_progress` receives the bytes read since its last call, each byte READINGS times; it is not
-    called on Spark. Raises CapturePathError, ValueError.
+    `ports` is read, or all UDP if `ports` is empty. With a Spark session, the analysis runs on its
+    workers. `on_progress` receives the number of bytes read since its last call, and counts each
+    byte READINGS times. It is not called with Spark. Raises CapturePathError, ValueError.
     """
     files = find_captures(list(paths))
     options = options or AnalysisOptions()
@@ -123,7 +123,7 @@ def _process(
     points: dict[StreamKey, list[str]],
     write: Callable[[pa.RecordBatch], None] | None,
 ) -> None:
-    """Process a batch in walks and joins, and write the frame outcomes that are now known."""
+    """Pass a batch to the walks and joins, and write the frame outcomes that this determines."""
     for key, walk, rows, walked in walks.follow(frames):
         if write is not None and key[1:] not in points:
             write(inferred_outcomes(key, walk.events.destinations, rows, walked))

@@ -1,8 +1,8 @@
-"""Benchmark of capture analysis: the local engine, Spark and other readers, one after the other.
+"""Benchmark of capture analysis with the local engine, Spark and other readers, one at a time.
 
-The engines read the same synthetic capture, and a small one first, so that no compilation is
-measured. Other readers get a capture of the same kind, no longer than their rate requires. Ratios
-are of frames per second in one run on one machine; other load affects all readers alike. Other
+The engines read the same synthetic capture, after a small one, so that no compilation is measured.
+Other readers get a capture of the same kind, no longer than their rate requires. Ratios compare
+frames per second in one run on one machine, where other load affects all readers alike. Other
 readers are passed as functions: this module starts no programs.
 """
 
@@ -19,22 +19,22 @@ from windtunnel.reports.analysis.synthetic_traffic import write_capture
 
 ENGINES = ("local", "spark")
 OTHERS_FRAMES_MAX = 1_000_000
-"""Frames for other readers; their rate does not depend on the length."""
+"""Maximum number of frames for other readers, whose rate does not depend on the capture length."""
 PORT = 24_325
-"""UDP port by which other readers recognise Aeron in the capture."""
+"""UDP port by which other readers recognize Aeron in the capture."""
 _WARM_UP_FRAMES = 5_000
 
 Reader = Callable[[Path], None]
 
 
 class ReaderUnavailable(RuntimeError):
-    """A reader is not available; the text says why."""
+    """A reader is not available. The message gives the reason."""
 
 
 def measure(
     frames: int, frame_length: int, engines: tuple[str, ...], others: Mapping[str, Reader]
 ) -> list[dict[str, Any]]:
-    """Return a row per reader: frames, wall and CPU seconds, rate, memory; or why it is missing.
+    """Return a row per reader: frames, wall and CPU time, rate and memory, or why it is missing.
 
     The capture is temporary. Raises OSError if it cannot be written.
     """
@@ -76,7 +76,7 @@ def _row(
 
 
 def _timed(work: Callable[[], object], usage_of: int) -> tuple[float, float]:
-    """Return the wall and CPU seconds of some work, by this process or its children."""
+    """Call a function, and return the wall and CPU seconds it took, including child processes."""
     before, start = resource.getrusage(usage_of), time.perf_counter()
     work()
     wall_s, after = time.perf_counter() - start, resource.getrusage(usage_of)
@@ -106,7 +106,7 @@ def _spark(path: Path, small: Path) -> tuple[float, float]:
         wall_s, _ = _timed(lambda: analyze([str(path)], spark=session), resource.RUSAGE_SELF)
     finally:
         session.stop()
-    # The workers are children of a JVM that keeps running, so their CPU time is not available.
+    # Spark's workers are children of a JVM that keeps running, so their CPU time is not available.
     return wall_s, 0.0
 
 
@@ -115,7 +115,7 @@ def _other(reader: Reader, path: Path) -> tuple[float, float]:
 
 
 def lines(rows: list[dict[str, Any]]) -> list[str]:
-    """Format the rows, each with its speed relative to tshark."""
+    """Format the rows as lines, each with the reader's speed relative to tshark."""
     tshark = next((row for row in rows if row["engine"] == "tshark" and "wall_s" in row), None)
     found = []
     for row in rows:

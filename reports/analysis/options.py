@@ -1,4 +1,4 @@
-"""Options of an analysis, and the frame columns that it reads, for both engines."""
+"""Options of a capture analysis, and the frame columns it reads, for both engines."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,19 +9,19 @@ from windtunnel.reports.analysis.streams.stream_set import FRAME_COLUMNS
 from windtunnel.reports.analysis.streams.stream_walk import WalkSettings
 
 OUTCOME_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
-"""Columns of the frame table that the second reading needs, to follow streams and join points."""
+"""Columns of the frame table that the second reading needs to follow streams and join points."""
 
 
 @dataclass(frozen=True)
 class AnalysisOptions:
-    """Optional results, in addition to the tables that every analysis returns."""
+    """Options that request results in addition to the tables that every analysis returns."""
 
     checksums: bool = False
-    "CRC-32 of each payload and message, which reads every payload byte."
+    "Whether to compute the CRC-32 of each payload and message, which reads every payload byte."
     messages: bool = False
-    "One row per message; implies `checksums`."
+    "Whether to return a row per message; implies `checksums`."
     outcomes_dir: Path | None = None
-    "Folder for the table `fates` as Parquet, which may be larger than memory."
+    "Folder for the table `fates`, written as Parquet because it may be larger than memory."
 
     @property
     def read_settings(self) -> dict[str, Any]:

@@ -3,7 +3,7 @@
     cycle   SETUP | DATA x 1024, one of them missing | NAK | the missing one | SM |  next cycle ...
 
 Positions continue across cycles and terms, so all frames differ. Captures are built from arrays, at
-some hundred megabytes per second.
+several hundred megabytes per second.
 """
 
 import struct
@@ -26,7 +26,7 @@ _OFFSET_AT, _TERM_AT, _NAK_TERM_AT, _NAK_OFFSET_AT = 8, 20, 16, 20
 
 
 def write_capture(path: Path, frames: int, frame_length: int) -> int:
-    """Write a capture of about `frames` frames; return the exact number of frames of any type.
+    """Write a capture of about `frames` frames. Returns the exact number of frames of all types.
 
     `frame_length` includes the header, and is a power of two of at least 64. Raises OSError.
     """

@@ -1,9 +1,9 @@
-"""Precompilation of the analysis kernels into the cache, so that tests and workers do not compile.
+"""Precompilation of the analysis kernels into the cache, which saves tests and workers that time.
 
     python -m windtunnel.reports.analysis.warm_up
 
-Processes an empty stream and an empty recording; prints nothing. Needs neither Arrow nor Spark. The
-harness precompiles the kernels that read captures.
+The program processes an empty stream and an empty recording, and prints nothing. It needs neither
+Arrow nor Spark. The harness precompiles the kernels that read captures.
 """
 
 import sys
@@ -21,7 +21,7 @@ from windtunnel.reports.analysis.streams import sending_order
 
 
 def main() -> int:
-    """Compile all kernels. Returns the exit code."""
+    """Compile all analysis kernels. Returns the exit code."""
     none = np.zeros(0, dtype=np.int64)
     bytes_of_none = np.zeros(0, dtype=np.uint8)
     outcomes = np.zeros(0, dtype=EVENT_OUTCOME)

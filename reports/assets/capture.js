@@ -62,12 +62,12 @@ class Chart {
     this.root.append(bar);
     this.plots = {};
     this.section("positions", "Positions", "Stream positions over time; stalls are shaded.");
-    this.section("gaps", "Gaps", "Time to repair of each gap, by the time it was detected.");
-    this.section("stalls", "Flow-control stalls", "When the sender had no window, by cause.");
+    this.section("gaps", "Gaps", "Time to repair each gap, by time of detection.");
+    this.section("stalls", "Flow control stalls", "Pauses of the sender caused by flow control.");
     const pair = Page.element("div", "pair");
     this.root.append(pair);
     this.section("repairs", "Repair times", "Distribution of the time to repair.", pair);
-    this.section("links", "Losses by link", "Share of the frames sent over each link.", pair);
+    this.section("links", "Losses by link", "Share of affected frames on each link.", pair);
     this.chosen = [this.data.streams[0]];
     this.filterTables();
     const hint = "Drag to zoom, double-click to show all traffic, click a legend entry to hide it.";
@@ -124,7 +124,7 @@ class Chart {
       yaxis: { title: "time to repair, ms", type: "log", tickformat: "~g" },
     });
     const stalls = this.stalls();
-    this.show("stalls", stalls, "No stalls: the sender never waited 10 ms for window.", {
+    this.show("stalls", stalls, "No stalls: no flow control pause of 10 ms or more.", {
       height: 120 + 26 * new Set(stalls.flatMap((trace) => trace.y)).size,
       barmode: "overlay",
       yaxis: { fixedrange: true },

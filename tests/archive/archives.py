@@ -1,4 +1,4 @@
-"""Archives as processes, Aeron's Java archive and ours, started with the same settings.
+"""Aeron's Java archive and this project's archive as processes, started with the same settings.
 
     java    the archive of the jar in AERON_ALL_JAR, with Java's media driver
     ours    python -m windtunnel.driver.archive run, and python -m windtunnel.driver beside it
@@ -38,7 +38,7 @@ JAVA = (
 
 
 def why_no_java():
-    """Return why Java's archive is not tested; empty if it is."""
+    """Return the reason why Java's archive is not tested, or an empty string."""
     if not JAR:
         return "AERON_ALL_JAR is not set: expected the path of Aeron's aeron-all jar"
     if not Path(JAR).is_file():
@@ -47,7 +47,9 @@ def why_no_java():
 
 
 KINDS = ("ours",) if why_no_java() else ("ours", "java")
-"""What each acceptance case is run with; `test_both_archives.py` says where Java's is left out."""
+"""The archives with which each acceptance case is run. Exceptions are in
+`test_both_archives.py`.
+"""
 
 
 def until(condition, what):
@@ -88,7 +90,7 @@ def _settings(folder, port):
 
 
 class Archive:
-    """One archive with its driver: one Java process, or two of ours."""
+    """One archive with its driver: one Java process, or two Python processes."""
 
     def __init__(self, kind, folder, settings=None, class_path=()):
         self.kind, self.folder, self.port = kind, folder, free_port()
@@ -106,7 +108,7 @@ class Archive:
 
     @property
     def is_alive(self):
-        """Whether the archive and our client of its driver are running."""
+        """Return whether the archive and the test's client of its driver are running."""
         is_lost = self._aeron is not None and self._aeron.is_closed
         codes = [each.poll() for each in self._processes]
         return set(codes) == {None} and not is_lost
@@ -163,7 +165,9 @@ class Archive:
         return self
 
     def exit_code(self):
-        """Wait until the archive has exited by itself, then end its driver."""
+        """Wait until the archive has exited by itself, then stop its driver. Returns the
+        exit code.
+        """
         archive, *driver = self._processes
         until(lambda: archive.poll() is not None, "the end of the archive")
         for each in driver:
@@ -186,7 +190,7 @@ class Archive:
             _end(each, signal.SIGTERM)
 
     def kill(self):
-        """Kill the archive before closing our client ends its streams."""
+        """Kill the archive before closing the test's client ends its streams."""
         for each in self._processes:
             _end(each, signal.SIGKILL)
         self._end(signal.SIGKILL)
@@ -215,7 +219,7 @@ ACTIVITY_AT, VERSION_AT = 16, 8
 
 
 def activity_ms(mark_file):
-    """Return the activity time in the mark file; -1 after a clean shutdown."""
+    """Return the activity time in the mark file, or -1 after a clean shutdown."""
     with mark_file.open("rb") as file:
         return int.from_bytes(file.read(24)[ACTIVITY_AT:], "little", signed=True)
 
@@ -230,7 +234,7 @@ def mark_is_ready(mark_file):
 
 
 def make_as_old(mark_file, age_ms):
-    """Set the activity time in the mark file of a dead archive that far back."""
+    """Set the activity time in a dead archive's mark file to the given number of ms ago."""
     then_ms = int(time.time() * 1_000) - age_ms
     with mark_file.open("r+b") as file:
         file.seek(ACTIVITY_AT)

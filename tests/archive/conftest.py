@@ -1,4 +1,4 @@
-"""Fixtures with archives that tests share, one process for all that need no special settings.
+"""Fixtures with archives that tests share, with one process for all tests without special settings.
 
 They run only while tests of this folder run, which are therefore kept together: an idle archive
 still uses a twentieth of a core.
@@ -21,7 +21,7 @@ def is_here(item):
 
 
 def pytest_collection_modifyitems(items):
-    """Move this folder's tests together, to the position of the first; keep their order."""
+    """Move all tests of this folder to the position of its first test, in the same order."""
     own = [each for each in items if is_here(each)]
     if own:
         first = items.index(own[0])
@@ -45,7 +45,7 @@ class Archives:
         self._folder, self._running, self._count = folder, {}, 0
 
     def shared(self, kind, name="patient", settings=None, class_path=()):
-        """Return the running archive of that name, starting it on first use."""
+        """Return the running archive with this name, which is started on first use."""
         running = self._running.get((kind, name))
         if running is not None and not running.is_alive:
             # What one test has killed is not the next one's fault.
@@ -120,7 +120,7 @@ def impatient(archives, kind):
 
 @pytest.fixture(scope="session")
 def java_gatekeeper(tmp_path_factory):
-    """The class folder of Gatekeeper.java; None without a compiler."""
+    """The class folder of Gatekeeper.java, or None if there is no Java compiler."""
     return gatekeeper.compiled(JAR, tmp_path_factory.mktemp("classes"))
 
 

@@ -1,4 +1,4 @@
-"""A control session without a client: sends requests, and keeps all received messages in order.
+"""A control session without a client. Sends requests, and keeps all received messages in order.
 
 talk = Conversation(archive)
 request = talk.send(StartRecordingRequest, stream_id=1001, ...)
@@ -112,7 +112,9 @@ class Conversation:
         ]
 
     def answer(self, correlation_id, number=0):
-        """Return the response to a request; a later one if `number` is more than 0."""
+        """Return the first response to a request, or a later response if `number` is more
+        than 0.
+        """
         return until(
             lambda: dict(enumerate(self.heard(correlation_id))).get(number),
             f"answer {number} to {correlation_id}",
@@ -123,7 +125,7 @@ class Conversation:
         return self.answer(self.send(kind, **fields))
 
     def ok(self, kind, **fields):
-        """Send a request that must succeed. Returns the relevant id."""
+        """Send a request that must succeed. Returns the relevant id of its response."""
         answer = self.ask(kind, **fields)
         assert answer.code == ControlResponseCode.OK, answer
         return answer.relevant_id
@@ -146,7 +148,7 @@ class Conversation:
         return until(found, f"{signal.name} of {correlation_id}")
 
     def nothing_came_of(self, *correlation_ids):
-        """Return whether requests were ignored, given that a later one was answered."""
+        """Return whether requests were ignored, given that a later request received a response."""
         self.ok(ArchiveIdRequest)
         return not any(self.heard(each) for each in correlation_ids)
 
@@ -161,7 +163,7 @@ class Conversation:
         return self.messages()
 
     def close(self):
-        """Close the session like a client."""
+        """Close the session in the same way as a client."""
         if not self.publication.is_closed:
             self.publication.offer(
                 codec.encode(CloseSessionRequest(control_session_id=self.control_session_id))

@@ -1,4 +1,4 @@
-"""The authenticator and authorisation service of these tests, by the credentials of a client.
+"""The authenticator and authorisation service of these tests, which use a client's credentials.
 
     stranger    is rejected
     guest       is challenged; "the word" is the correct response
@@ -17,7 +17,7 @@ SOURCE = Path(__file__).with_name("Gatekeeper.java")
 
 
 class Gatekeeper:
-    """Authenticator and authorisation service in one."""
+    """An authenticator that is also an authorisation service."""
 
     def __init__(self):
         self._shown = {}
@@ -49,7 +49,7 @@ class Gatekeeper:
 
 
 def compiled(jar, folder):
-    """Compile the Java version. Returns the folder for the class path; None without a compiler."""
+    """Compile the Java version. Returns its class path folder, or None without a Java compiler."""
     compiler = shutil.which("javac")
     if compiler is None:
         return None

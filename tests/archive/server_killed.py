@@ -37,11 +37,11 @@ from windtunnel.driver.base.errors import StorageError
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PROGRESS = struct.Struct("<3q")
-"""Recording, position, whether its end was written down."""
+"""Recording id, position, and whether the end of the recording was written."""
 LATEST_S = 0.05
 PATIENCE = 20_000
 RECORDINGS_MAX = 2_000
-"""Enough for a minute: whoever should have killed the writer is dead himself."""
+"""Enough recordings for a minute, after which the writer ends by itself."""
 END_MAX = 6 * own.TERM
 
 
@@ -72,7 +72,9 @@ def frames_of(seed, recording_id):
 
 
 def blocks_of(seed, recording_id):
-    """Return the same as blocks: runs of frames of one term, padding as a block of its own."""
+    """Return the frames as blocks: sequences of frames in one term, with padding as a separate
+    block.
+    """
     chance, run = random.Random(seed), []
     for position, content in frames_of(seed, recording_id):
         is_pad = content[6] == own.PAD
@@ -109,7 +111,9 @@ def _said(folder):
 
 
 def check(folder, seed):
-    """Open the files like an archive and check them. Returns the result, or AssertionError."""
+    """Open the files in the same way as an archive and check them. Returns the result or an
+    AssertionError.
+    """
     said = _said(folder)
     last_id, position, is_stopped = PROGRESS.unpack(said) if said else (-1, 0, 0)
     is_refused = False
@@ -146,7 +150,7 @@ def check(folder, seed):
 
 
 def _fork_server():
-    """Fork a writer for each line read; report its process id and its end."""
+    """Fork a writer for each line of input. Report its process id and its end."""
     for line in sys.stdin:
         folder, seed = line.split()
         child = os.fork()
@@ -199,7 +203,7 @@ class Killer:
 
 
 def _until(condition):
-    """Wait for a condition; a writer that fails ends the test with its exit code."""
+    """Wait for a condition. A writer that fails ends the test with its exit code."""
     for _ in range(PATIENCE):
         if condition():
             return

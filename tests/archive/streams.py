@@ -66,7 +66,7 @@ class Recorded:
         return self
 
     def settle(self):
-        """Wait until everything published is recorded."""
+        """Wait until everything that was published is recorded."""
         reached = self.publication.position
         until(
             lambda: (
@@ -107,14 +107,14 @@ class Reader:
         self._assembler = FragmentAssembler(lambda payload, _: self.messages.append(bytes(payload)))
 
     def poll(self):
-        """Read what has arrived; True once the stream has ended."""
+        """Read the messages that have arrived. Returns True once the stream has ended."""
         if self.image is None and self.subscription.images:
             self.image = self.subscription.images[0]
         self.subscription.poll(self._assembler, 64)
         return self.image is not None and (self.image.is_end_of_stream or self.image.is_closed)
 
     def until_count(self, count):
-        """Read until that many messages have arrived."""
+        """Read until `count` messages have arrived."""
         until(lambda: self.poll() or len(self.messages) >= count, f"{count} messages")
         return self.messages
 
@@ -128,7 +128,7 @@ class Reader:
 
 
 class Replay:
-    """A replay over IPC and its reader; `request` is the correlation id of later messages."""
+    """A replay over IPC and its reader. Later messages have `request` as their correlation id."""
 
     def __init__(self, talk, recording_id, **fields):
         self.talk, self.stream_id = talk, new_stream_id()
@@ -184,7 +184,9 @@ class Extended(Recorded):
         self.publish(position, **geometry)
 
     def publish(self, position, *, initial_term_id=None, **geometry):
-        """Publish from there on, with the recording's parameters except those given."""
+        """Publish from `position` with the recording's parameters, some of which may be
+        overridden.
+        """
         if initial_term_id is None:
             initial_term_id = self._initial_term_id
         channel = positioned(position, initial_term_id, **geometry)

@@ -1,4 +1,4 @@
-"""The archive benchmark, complete but short: checks what it counts, not how fast it is."""
+"""The archive benchmark, complete but short. Checks its counts, not its speed."""
 
 from tests.peer.ports import free_port
 from windtunnel.harness.bench import archive

@@ -1,4 +1,4 @@
-"""Java's archive and ours: each opens the other's files and replicates from the other.
+"""Java's and this project's archive open each other's files and replicate from each other.
 
 Skipped with a reason without a Java archive.
 """

@@ -17,7 +17,7 @@ ENTRIES_AT = 32
 
 @pytest.fixture
 def stopped(own_archive, kind):
-    """(a stopped archive with three recordings, the messages sent)."""
+    """Return a stopped archive with three recordings, and the messages that were sent."""
     if kind == "java":
         pytest.skip("Java's archive overwrites them")
     archive = own_archive().start()
@@ -38,7 +38,7 @@ def segments(archive):
 
 
 def check_refused(archive):
-    """Check that the archive does not start, and names the command to run."""
+    """Check that the archive does not start, and that its error contains the command to run."""
     before = segments(archive)
     catalog = archive.directory / "archive.catalog"
     content = catalog.read_bytes() if catalog.exists() else None
@@ -52,7 +52,7 @@ def check_refused(archive):
 
 
 def check_recovered(archive, all_sent):
-    """Check that it starts after `recover`, replays every message, and makes new recordings."""
+    """Check that after `recover` the archive starts, replays every message, and records again."""
     before = segments(archive)
     assert our_tool(["recover", "--dir", str(archive.directory)]) == 0
     assert segments(archive) == before

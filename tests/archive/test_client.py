@@ -1,4 +1,4 @@
-"""Our client with an archive: every call, blocking and asyncio, and unsolicited messages."""
+"""The archive client: every call, blocking and asyncio, and unsolicited messages."""
 
 import asyncio
 
@@ -29,7 +29,7 @@ UNKNOWN = 1_000_100
 
 
 class Client(AeronArchive):
-    """A client that keeps the signals received."""
+    """A client that keeps all signals that it received."""
 
     @classmethod
     def of(cls, archive, **settings):
@@ -142,7 +142,7 @@ def test_listings(client):
     assert subscriptions[0].stream_id == publication.stream_id
     assert client.list_recording_subscriptions(0, 1, "", None, subscriptions.append) == 1
     assert client.list_recording_subscriptions(UNKNOWN, 1, "", None, subscriptions.append) == 0
-    with pytest.raises(ValueError, match="count is 0"):
+    with pytest.raises(ValueError, match="count=0"):
         client.list_recordings(0, 0, found.append)
     assert client.request_archive_id() == client.archive_id
     for each in (publication, other):
@@ -176,7 +176,7 @@ def test_starting_and_stopping(client):
 def test_only_a_publication_of_our_own_is_recorded_from_its_beginning(client):
     stream_id = new_stream_id()
     first = client.add_recorded_publication(IPC, stream_id)
-    with pytest.raises(ArchiveError, match="publication already added"):
+    with pytest.raises(ArchiveError, match="already exists"):
         client.add_recorded_publication(IPC, stream_id)
     assert not first.is_closed
     client.stop_recording_publication(first)
@@ -298,7 +298,7 @@ def test_copying(client, source):
         until(lambda: client.stop_position(copy_id) == 20 * FRAME, "the end of the copy")
     with client.replay(copy_id, "aeron:ipc", new_stream_id()) as subscription:
         assert read_all(subscription) == sent
-    with pytest.raises(ValueError, match="only one of them"):
+    with pytest.raises(ValueError, match="remove one of them"):
         client.replicate(
             *asked, ReplicationParams(live_destination="aeron:ipc", replication_session_id=7)
         )

@@ -17,9 +17,9 @@ from windtunnel.driver.archive.protocol.codes import ControlResponseCode, ErrorC
 from windtunnel.driver.archive.protocol.requests import PurgeRecordingRequest
 
 SEGMENTS = 24
-"""That the disk has room for, the catalog and the mark file not counted."""
+"""The number of segment files that fit on the disk, next to the catalog and the mark file."""
 OTHERS_BYTES = 4 << 20
-"""Of catalog and mark file, and some more."""
+"""The size of the catalog and the mark file, rounded up."""
 
 
 @pytest.fixture

@@ -1,4 +1,4 @@
-"""Extension: a recording continues exactly at its stop position or is rejected. Cases E1 to E8."""
+"""Extension: a recording continues exactly at its stop position, or is rejected. Cases E1 to E8."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""Listings and queries: what is sent, and how they end. Cases L1 to L12."""
+"""Listings and queries: the messages that are sent, and how they end. Cases L1 to L12."""
 
 import pytest
 

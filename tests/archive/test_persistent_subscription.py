@@ -58,7 +58,7 @@ class Persistent:
         return self.poll().subscription.is_live
 
     def has(self, messages):
-        """Return whether it has delivered exactly these messages in order."""
+        """Return whether exactly these messages were delivered in order."""
         self.poll()
         assert self.messages == messages[: len(self.messages)]
         return len(self.messages) == len(messages)

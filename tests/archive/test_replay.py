@@ -27,7 +27,7 @@ from windtunnel.driver.archive.protocol.requests import (
 
 REPLAY_ALL_AND_STOP = -2
 COUNTERS_BEYOND = 5_000
-"""The id of a counter that no test comes to."""
+"""The id of a counter that no test allocates."""
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def live(talk):
 
 
 class Merging:
-    """A merge and the messages read from it."""
+    """A replay merge and the messages that were read from it."""
 
     def __init__(self, client, live, *, replay_endpoint="127.0.0.1:0", recording_id=None):
         session_id = live.publication.session_id

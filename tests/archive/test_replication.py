@@ -30,7 +30,7 @@ def original(source_talk):
 
 
 def replication(source, recording_id, **fields):
-    """A request with only the source set."""
+    """A request in which only the source is set."""
     return {
         "src_recording_id": recording_id, "dst_recording_id": -1, "stop_position": -1,
         "channel_tag_id": -1, "subscription_tag_id": -1, "src_control_stream_id": 10,
@@ -54,7 +54,7 @@ class Copy:
         return self.talk.heard(self.replication_id)
 
     def ends_as(self, *expected):
-        """Check that it has sent exactly these messages."""
+        """Check that the replication has sent exactly these messages."""
         until(lambda: len(self.story) >= len(expected), f"{expected} instead of {self.story}")
         assert shape(self.story) == list(expected)
         return True

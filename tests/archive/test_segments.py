@@ -18,7 +18,7 @@ from windtunnel.driver.archive.protocol.requests import (
 )
 
 FULL = 1_024 - 32
-"""The length of messages whose frames fill a term to its last byte."""
+"""The message length at which frames fill a term to its last byte."""
 STREAM_ID_AT = 16
 
 
@@ -55,7 +55,7 @@ def attach(talk, recorded):
 
 
 def deleted(talk, kind, **fields):
-    """Return the number of files in a response, once they are deleted."""
+    """Return the number of files in a response, once these files are deleted."""
     request = talk.send(kind, **fields)
     count = talk.answer(request).relevant_id
     talk.signal(RecordingSignal.DELETE, request)

@@ -1,4 +1,4 @@
-"""A few of the kills that `python -m tests.archive.server_killed` does by the hundred."""
+"""A few of the kills that `python -m tests.archive.server_killed` performs by the hundred."""
 
 import random
 

@@ -18,7 +18,7 @@ from windtunnel.driver.client.aeron import Aeron
 
 ROOT = Path(__file__).resolve().parents[2]
 LIMIT_S = 300
-"""A first start compiles the driver."""
+"""The time limit of the first start, which compiles the driver."""
 CHANNEL = "aeron:ipc?term-length=64k"
 
 

@@ -1,4 +1,6 @@
-"""Control sessions: authentication, unsolicited messages and the end of a session. S1 to S12."""
+"""Control sessions: authentication, unsolicited messages, and the end of a session. Cases S1 to
+S12.
+"""
 
 import time
 
@@ -25,9 +27,9 @@ from windtunnel.driver.archive.protocol.responses import Challenge, ControlRespo
 
 SESSION_TYPE_ID = 113
 CONNECT_TIMEOUT_S = 5.0
-"""Of the archives that are impatient or guarded."""
+"""The connect timeout of the fixtures `impatient` and `guarded`."""
 TICK_S = 0.01
-"""How coarse a clock may be."""
+"""The coarsest resolution of a clock."""
 
 
 def session_counter(archive, control_session_id):
@@ -40,7 +42,7 @@ def session_counter(archive, control_session_id):
 
 
 def let_in(archive, talk):
-    """Check that a session was accepted and is served."""
+    """Check that a session was accepted and receives responses."""
     answer = talk.answer(talk.connecting)
     assert answer.code == ControlResponseCode.OK
     assert answer.relevant_id == answer.control_session_id > 0

@@ -144,7 +144,7 @@ def verified_by_java(directory):
 
 
 def verified_by_us(directory):
-    """The exit code of our tool."""
+    """Return the exit code of this project's tool."""
     return our_tool(["verify", "-a", "--read-only", "--dir", str(directory)])
 
 
@@ -170,7 +170,7 @@ def test_d6_each_tool_trusts_each_archives_files(own_archive, verified):
 
 
 def golden(count, longest):
-    """The messages that the golden archive recorded, by its README."""
+    """The messages that the golden archive recorded, according to its README."""
     lengths = [1 + (index * 7_919) % longest for index in range(count)]
     return [
         bytes((index + at) & 0xFF for at in range(length)) for index, length in enumerate(lengths)
@@ -230,7 +230,7 @@ def test_d8_a_catalog_that_is_full_grows(own_archive):
 
 
 def cut_to_size(catalog):
-    """Leave of a catalog its entries, as after compaction."""
+    """Truncate a catalog after its last entry, as compaction does."""
     content, at = catalog.read_bytes(), CATALOG_HEADER
     while length := int.from_bytes(content[at : at + 4], "little"):
         at += ENTRY_HEADER + length

@@ -25,7 +25,7 @@ def three(talk):
 
 
 def truncation(talk, recorded, position):
-    """Truncate. Returns the answer, once everything that was to go is gone."""
+    """Truncate a recording. Returns the response, once all files are deleted."""
     request = talk.send(
         TruncateRecordingRequest, recording_id=recorded.recording_id, position=position
     )
@@ -40,7 +40,7 @@ def truncation(talk, recorded, position):
 
 
 def bases(archive, recorded):
-    """Where the segment files of a recording begin."""
+    """Return the base positions of a recording's segment files."""
     names = archive.directory.glob(f"{recorded.recording_id}-*.rec")
     return sorted(int(path.stem.partition("-")[2]) for path in names)
 
@@ -108,7 +108,7 @@ def test_t7_to_its_start(archive, talk, three):
 
 
 def unread(talk, recorded):
-    """A replay whose reader is there and reads nothing, so it cannot end."""
+    """A replay whose reader is connected but does not read, so the replay cannot end."""
     replay = Replay(talk, recorded.recording_id)
     reader = replay.read()
     until(lambda: reader.subscription.images, "the image of the replay")
@@ -138,7 +138,7 @@ def test_t9_what_may_not_be_purged(talk, three):
 
 
 def entry_state(archive, recording_id):
-    """The state that the catalog's entry of a recording has."""
+    """Return the state of a recording's catalog entry."""
     catalog, at = (archive.directory / "archive.catalog").read_bytes(), ENTRY_HEADER
     while length := int.from_bytes(catalog[at : at + 4], "little"):
         own = catalog[at + RECORDING_ID_AT : at + RECORDING_ID_AT + 8]

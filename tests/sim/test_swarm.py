@@ -140,7 +140,7 @@ def test_a_stall_that_outlives_its_image_is_known_by_how_it_was(tmp_path):
     outcome = Trial(slow, tmp_path).run()
     assert outcome.violation == ""
     (stall,) = outcome.stalls
-    assert "image died, and another followed" in stall
+    assert "image died and was replaced" in stall
     assert "snd-pos 131072" in stall
 
 
@@ -211,7 +211,7 @@ def test_harm_is_told_with_the_command_that_repeats_it(tmp_path):
         check=False,
     )
     assert done.returncode == 1
-    assert "seed 3: rcv-hwm is ahead of the wire" in done.stdout
+    assert "seed 3: rcv-hwm exceeds the highest position received" in done.stdout
     again = "reproduce: windtunnel swarm --seed 3 --seeds 1 --sabotage lying-counter"
     assert again in done.stdout.splitlines()
 

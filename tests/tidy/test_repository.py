@@ -14,7 +14,8 @@ from tests.tidy import rules
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("driver", "harness", "reports")
-IGNORED = {".git", ".venv", "runs", "build", ".env", "__pycache__", ".hypothesis"}
+IGNORED = {".git", ".venv", ".env", "__pycache__", ".hypothesis"}
+IGNORED_AT_TOP = {"runs", "build"}
 IGNORED_SUFFIXES = (".egg-info", "_cache")
 TEXTS = {".py", ".md", ".sh", ".yaml", ".yml", ".toml", ".lock", ".html", ".css", ".txt", ""}
 WIDTH_SUFFIXES = {".py", ".sh", ".yaml"}
@@ -26,7 +27,8 @@ def texts() -> dict[str, str]:
     """Every text file of the repository by its path."""
     found = {}
     for name, folders, files in os.walk(ROOT):
-        folders[:] = [each for each in folders if not _is_ignored(each)]
+        ignored = IGNORED_AT_TOP if Path(name) == ROOT else set()
+        folders[:] = [each for each in folders if not _is_ignored(each) and each not in ignored]
         for file in files:
             path = Path(name, file)
             relative = path.relative_to(ROOT).as_posix()

@@ -1,4 +1,4 @@
-"""The client of an archive: records, replays, lists, truncates and replicates recordings.
+"""The archive client, which records, replays, lists, truncates and replicates recordings.
 
     from windtunnel.driver.archive.client import AeronArchive, ArchiveContext
 
@@ -9,7 +9,8 @@
     with Aeron(directory) as aeron, AeronArchive.connect(aeron, context) as archive:
         archive.start_recording("aeron:ipc", 1001)
 
-Works with Aeron's archive and with ours, through messages only: it does not access files.
+The client works with this project's archive and with Aeron's. It only exchanges messages with the
+archive and does not access its files.
 """
 
 from windtunnel.driver.archive.client.archive import AeronArchive

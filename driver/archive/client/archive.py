@@ -1,11 +1,11 @@
-"""The blocking client of an archive: each call waits for its response.
+"""The blocking archive client, where each call waits for its response.
 
     with AeronArchive.connect(aeron, from_environment()) as archive:
         archive.start_recording("aeron:udp?endpoint=localhost:20121", 1001)
         archive.list_recordings(0, 100, print)
         subscription = archive.replay(0, "aeron:ipc", 1002)
 
-Each function in `operations` is a method here with the same arguments.
+`AeronArchive` has a method for each function in `operations`, with the same arguments.
 """
 
 from collections.abc import Callable
@@ -28,11 +28,11 @@ _P = ParamSpec("_P")
 _RESULT = TypeVar("_RESULT")
 
 PAUSE_NS = 200_000
-"""The pause between polls of the response channel."""
+"""The pause between two polls of the response channel."""
 
 
 def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Run an operation to its end, sleeping between its steps."""
+    """Run an operation until it is complete, sleeping between its steps."""
     while True:
         is_done, value = advance(turns)
         if is_done:
@@ -45,7 +45,7 @@ def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
 def _blocking(
     operation: Callable[Concatenate[ControlSession, _P], Turns[_RESULT]],
 ) -> "Callable[Concatenate[AeronArchive, _P], _RESULT]":
-    """Return an operation as a method that waits for its result."""
+    """Convert an operation to a method that waits for its result."""
 
     def method(archive: "AeronArchive", /, *args: _P.args, **kwargs: _P.kwargs) -> _RESULT:
         with archive.lock:
@@ -59,11 +59,12 @@ def _blocking(
 
 
 class AeronArchive(SessionHolder):
-    """A control session with an archive. Thread safe; calls are serialized."""
+    """A control session with an archive. It is thread-safe: calls are serialized."""
 
     @classmethod
     def connect(cls, aeron: Aeron, context: ArchiveContext, clock: Clock | None = None) -> Self:
-        """Open a session with this client of a media driver, which is not closed with it.
+        """Open a session with an archive. Closing the session does not close the given Aeron
+        client.
 
         Raises ArchiveTimeoutError, ArchiveError, ConfigurationError
         """

@@ -1,12 +1,12 @@
-"""The asyncio client of an archive: each call is awaited, and other tasks run in the meantime.
+"""The asyncio archive client, where other tasks run while a call awaits its response.
 
     archive = await AsyncAeronArchive.connect(aeron, context)
     subscription = await archive.replay(recording_id, "aeron:ipc", 1002)
     async for message in subscription:
         print(message.payload)
 
-Several tasks may call at once; each gets the response to its own request. A cancelled call discards
-its response, but its request is carried out.
+Several tasks may make calls at the same time, and each receives the response to its request. If a
+call is cancelled, the archive still executes the request, and the response is discarded.
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,7 +31,7 @@ _RESULT = TypeVar("_RESULT")
 
 
 async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Run an operation to its end, letting other tasks run between its steps."""
+    """Run an operation until it is complete, letting other tasks run between its steps."""
     backoff = Backoff()
     try:
         while True:
@@ -48,7 +48,7 @@ async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
 def _awaiting(
     operation: Callable[Concatenate[ControlSession, _P], Turns[_RESULT]],
 ) -> "Callable[Concatenate[AsyncAeronArchive, _P], Awaitable[_RESULT]]":
-    """Return an operation as a method that is awaited."""
+    """Convert an operation to a method that is awaited."""
 
     async def method(
         archive: "AsyncAeronArchive", /, *args: _P.args, **kwargs: _P.kwargs
@@ -60,13 +60,14 @@ def _awaiting(
 
 
 class AsyncAeronArchive(SessionHolder):
-    """A control session with an archive, for the tasks of one event loop."""
+    """A control session with an archive, for use by the tasks of one event loop."""
 
     @classmethod
     async def connect(
         cls, aeron: Aeron, context: ArchiveContext, clock: Clock | None = None
     ) -> Self:
-        """Open a session with this client of a media driver, which is not closed with it.
+        """Open a session with an archive. Closing the session does not close the given Aeron
+        client.
 
         Raises ArchiveTimeoutError, ArchiveError, ConfigurationError
         """
@@ -78,7 +79,7 @@ class AsyncAeronArchive(SessionHolder):
             raise
 
     async def run(self, turns: Turns[_RESULT]) -> _RESULT:
-        """Await an operation of this session."""
+        """Run an operation of this session and return its result."""
         try:
             return await run(self.aeron, turns)
         finally:
@@ -99,7 +100,7 @@ class AsyncAeronArchive(SessionHolder):
     async def replay(
         self, recording_id: int, channel: str, stream_id: int, params: ReplayParams = EVERYTHING
     ) -> AsyncSubscription:
-        """Replay a recording. Returns the subscription that receives only this replay."""
+        """Replay a recording. Returns a subscription that receives only this replay."""
         starting = replaying.replay(self.session, recording_id, channel, stream_id, params)
         return AsyncSubscription(await self.run(starting))
 

@@ -1,12 +1,12 @@
-"""Opens a control session step by step, without blocking.
+"""Opens a control session with an archive step by step, without blocking.
 
     AWAIT_SUBSCRIPTION -> ADD_PUBLICATION -> AWAIT_PUBLICATION_CONNECTED -> SEND_CONNECT_REQUEST
       -> AWAIT_SUBSCRIPTION_CONNECTED -> AWAIT_CONNECT_RESPONSE
       -> [SEND_CHALLENGE_RESPONSE -> AWAIT_CHALLENGE_RESPONSE]
       -> [SEND_ARCHIVE_ID_REQUEST -> AWAIT_ARCHIVE_ID_RESPONSE] -> DONE
 
-An archive repeats its OK until the first request arrives, so responses to earlier requests are
-ignored. An error closes everything that was opened.
+An archive repeats its OK response until the first request arrives, so responses to earlier requests
+are ignored. After an error, everything that was opened is closed.
 Source: archive-protocol 2.2, 2.3.
 """
 
@@ -47,7 +47,7 @@ CLIENT_COMMIT = "windtunnel"
 
 
 class ConnectState(IntEnum):
-    """The state of an attempt to connect."""
+    """The steps of an attempt to connect to an archive."""
 
     AWAIT_SUBSCRIPTION = 0
     ADD_PUBLICATION = 1
@@ -63,7 +63,7 @@ class ConnectState(IntEnum):
 
 
 class Connecting:
-    """An attempt to open a session; call `poll` until it returns the session."""
+    """An attempt to open a control session. Call `poll` until it returns the session."""
 
     def __init__(self, aeron: Aeron, context: ArchiveContext, clock: Clock | None = None) -> None:
         self.context = context.conclude()
@@ -98,10 +98,11 @@ class Connecting:
         }
 
     def poll(self) -> ControlSession | None:
-        """Take one step. Returns the session once it is open.
+        """Take one step. Returns the control session once it is open, and None before.
 
-        Raises ArchiveTimeoutError naming the state, ArchiveError with the archive's error, and
-        RegistrationError with the driver's; everything is closed then
+        Raises ArchiveTimeoutError with the current state, ArchiveError with the archive's error,
+        and RegistrationError with the driver's error. Everything is closed before one of them is
+        raised.
         """
         if self.state == ConnectState.DONE:
             return self._session
@@ -122,7 +123,7 @@ class Connecting:
         return self._session
 
     def close(self) -> None:
-        """Abandon the attempt and close what was opened, except a session that was returned."""
+        """Abandon the attempt and close what it opened, unless the session was already returned."""
         if self._session is not None:
             return
         if self._registration_id is not None:
@@ -160,7 +161,9 @@ class Connecting:
             self._registration_id, self.state = None, ConnectState.AWAIT_PUBLICATION_CONNECTED
 
     def _poll_resource(self, poll):
-        """Return the resource, or None while it is not ready or must be added again."""
+        """Return the added publication or subscription, or None if it is not ready or must be added
+        again.
+        """
         try:
             return poll(self._registration_id)
         except RegistrationError as error:
@@ -238,7 +241,7 @@ class Connecting:
             self.state = ConnectState.AWAIT_CHALLENGE_RESPONSE
 
     def _next_response(self) -> Response | None:
-        """Return the response to the last request, or None."""
+        """Return the response to the last request, or None if it has not arrived yet."""
         assert self._reader is not None
         while (message := self._reader.next()) is not None:
             if isinstance(message, Response) and message.correlation_id == self._correlation_id:

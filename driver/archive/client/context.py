@@ -1,9 +1,10 @@
-"""The settings of an archive's client: unit, default, bounds and environment variable of each.
+"""The settings of an archive client, with their defaults, limits and environment variables.
 
     credentials    for the connect request         () -> bytes
     challenge      the response to a challenge     (bytes) -> bytes
 
-A context is a value; `conclude` checks all of it. `from_environment` reads environment variables.
+A context is an immutable value. `conclude` checks all settings, and `from_environment` reads them
+from environment variables.
 Source: archive-protocol 2.2, 2.3, 8.2; Aeron 1.53.
 """
 
@@ -28,59 +29,67 @@ TERM_LENGTH_MIN, TERM_LENGTH_MAX = 64 * 1024, 1 << 30
 
 
 def no_challenge(challenge: bytes) -> bytes:
-    """Answer a challenge without credentials, for a client that expects none."""
+    """Respond to a challenge with empty credentials. This is the default handler."""
     return b""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveContext:
-    """The settings of one client of an archive."""
+    """The settings of one archive client."""
 
     control_request_channel: str = ""
-    """The channel for requests; required. AERON_ARCHIVE_CONTROL_CHANNEL."""
+    """The channel for requests, which must be set. Variable: AERON_ARCHIVE_CONTROL_CHANNEL."""
     control_request_stream_id: int = 10
-    """AERON_ARCHIVE_CONTROL_STREAM_ID."""
+    """The stream id for requests. Variable: AERON_ARCHIVE_CONTROL_STREAM_ID."""
     control_response_channel: str = ""
-    """The channel for responses; required. AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL."""
+    """The channel for responses, which must be set. Variable:
+    AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL.
+    """
     control_response_stream_id: int = 20
-    """AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID."""
+    """The stream id for responses. Variable: AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID."""
     control_term_buffer_length: int = 64 * 1024
-    """Of both channels unless they specify it: 64 KiB to 1 GiB.
-    AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH.
+    """The term length of both control channels unless a channel specifies it, from 64 KiB to 1 GiB.
+    Variable: AERON_ARCHIVE_CONTROL_TERM_BUFFER_LENGTH.
     """
     control_term_buffer_sparse: bool = True
-    """AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE."""
+    """Whether the term buffers of both control channels are sparse files. Variable:
+    AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE.
+    """
     control_mtu_length: int = 1408
-    """Of both channels unless they specify it. AERON_ARCHIVE_CONTROL_MTU_LENGTH."""
+    """The MTU of both control channels unless a channel specifies it. Variable:
+    AERON_ARCHIVE_CONTROL_MTU_LENGTH.
+    """
     recording_events_channel: str = ""
-    """The channel of the archive's recording events.
+    """The channel for the archive's recording events. Variable:
     AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL.
     """
     recording_events_stream_id: int = 30
-    """AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID."""
+    """The stream id for recording events. Variable: AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID."""
     message_timeout_ns: int = 10_000_000_000
-    """The timeout for connecting, and for each response; at least 1 ms.
+    """The timeout for connecting and for each response, at least 1 ms. Variable:
     AERON_ARCHIVE_MESSAGE_TIMEOUT.
     """
     message_retry_attempts: int = 3
-    """How often a request is offered before the call fails; at least 1.
+    """The number of attempts to send a request before the call fails, at least 1. Variable:
     AERON_ARCHIVE_MESSAGE_RETRY_ATTEMPTS.
     """
     client_name: str = ""
-    """Shown in the archive's counters; at most 100 characters. AERON_ARCHIVE_CLIENT_NAME."""
+    """The client name that the archive shows in its counters, at most 100 characters. Variable:
+    AERON_ARCHIVE_CLIENT_NAME.
+    """
     credentials: bytes = b""
-    """Sent with the connect request."""
+    """The credentials that are sent with the connect request."""
     on_challenge: ChallengeHandler = no_challenge
-    """Called with a challenge of the archive; returns further credentials."""
+    """Called with a challenge from the archive. Returns the credentials for the response."""
     on_recording_signal: SignalHandler | None = None
     """Called with the signals of recordings that this session started."""
     error_handler: ErrorHandler | None = None
-    """Called with unclaimed errors that arrive while a call awaits its response.
-    None: keep them for `poll_for_error_response`.
+    """Called with unclaimed errors that arrive while a call waits for its response. If it is None,
+    the errors are kept for `poll_for_error_response`.
     """
 
     def conclude(self) -> "ArchiveContext":
-        """Check every setting; all errors are reported together."""
+        """Check every setting. All errors are reported in one exception."""
         failures = []
         for name in ("control_request_channel", "control_response_channel"):
             text = getattr(self, name)
@@ -138,8 +147,9 @@ _VARIABLES: dict[str, tuple[str, Reader]] = {
 def from_environment(
     environment: Mapping[str, str] | None = None, **overrides: Any
 ) -> ArchiveContext:
-    """Read settings from variables, by default of the process; `overrides` have priority.
+    """Read the settings from environment variables. Explicit `overrides` take precedence.
 
-    Raises ConfigurationError naming the variable that cannot be parsed.
+    The variables are those of this process by default. Raises ConfigurationError with the name of a
+    variable that cannot be parsed.
     """
     return ArchiveContext(**(read_variables(_VARIABLES, environment, overrides) | overrides))

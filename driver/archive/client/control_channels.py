@@ -1,10 +1,10 @@
-"""Completes the two channels of a control session before they are opened.
+"""Adds parameters to the request and response channels of a control session.
 
     request  = given + term-length, mtu, sparse + session-id=S
     response = given + term-length, mtu, sparse + session-id=S     one S: clients share an endpoint
 
-A response channel with `control-mode=response` gets no session id; instead the request channel
-names the subscription to which responses are sent.
+A response channel with `control-mode=response` gets no session id. Instead, the request channel
+contains the correlation id of the subscription to which responses are sent.
 Source: archive-protocol 2.2.
 """
 
@@ -16,12 +16,12 @@ CONTROL_MODE_RESPONSE = "response"
 
 
 def is_response_channel(channel: str) -> bool:
-    """Return whether it is a response channel, whose endpoint the subscriber chooses."""
+    """Return whether a channel has `control-mode=response`."""
     return uri.parse(channel).get(uri_param.CONTROL_MODE) == CONTROL_MODE_RESPONSE
 
 
 def with_defaults(channel: str, context: ArchiveContext) -> ChannelUri:
-    """Return the channel with default parameters for control streams, unless it specifies them."""
+    """Return the channel, adding default control stream parameters that it does not specify."""
     result = uri.parse(channel)
     defaults = (
         (uri_param.TERM_LENGTH, context.control_term_buffer_length),
@@ -35,11 +35,11 @@ def with_defaults(channel: str, context: ArchiveContext) -> ChannelUri:
 
 
 def with_session(channel: ChannelUri, session_id: int) -> ChannelUri:
-    """Return the channel with a session id."""
+    """Return the channel with the given session id."""
     return channel.with_param(uri_param.SESSION_ID, session_id)
 
 
 def with_correlation(channel: ChannelUri, subscription_registration_id: int) -> str:
-    """Return the request channel whose responses are sent to that subscription."""
+    """Return a request channel whose responses are sent to the given subscription."""
     unbound = channel.without(uri_param.SESSION_ID)
     return str(unbound.with_param(uri_param.RESPONSE_CORRELATION_ID, subscription_registration_id))

@@ -1,4 +1,4 @@
-"""An open control session: sends requests, and assigns responses to them.
+"""An open control session with an archive. It sends requests and matches responses to them.
 
     request -------> request publication ----> archive
                                            |
@@ -6,9 +6,9 @@
     recording signals  <-----------+-- response subscription
     unclaimed errors   <-----------+
 
-Several requests may be pending at once. An error that answers none of them, such as that of a
-replay that was aborted, is unclaimed: it is passed to the error handler, or kept to be polled.
-Requests are not interpreted here. Source: archive-protocol 2.8.
+Several requests may be pending at the same time. An error that belongs to no pending request, such
+as the error of an aborted replay, is unclaimed: it is passed to the error handler, or kept until
+the program polls for it. This module does not interpret requests. Source: archive-protocol 2.8.
 """
 
 from collections import deque
@@ -41,11 +41,11 @@ from windtunnel.driver.client import Aeron, ExclusivePublication, Subscription
 from windtunnel.driver.logbuffer import publication_result as result
 
 UNCLAIMED_MAX = 64
-"""How many unclaimed errors are kept, for a program that never polls them."""
+"""The maximum number of unclaimed errors that are kept until the program polls for them."""
 
 
 class ControlSession:
-    """A session with an archive; used by one thread at a time."""
+    """A control session with an archive. It may be used by one thread at a time."""
 
     def __init__(
         self,
@@ -60,27 +60,28 @@ class ControlSession:
         self.publication, self._reader = publication, reader
         self.control_session_id = control_session_id
         self.archive_id = NULL_VALUE
-        """The archive's id; -1 if the archive is too old to have one."""
+        """The archive id, or -1 if the archive's version has no archive id."""
         self.is_closed = False
         self.last_correlation_id = NULL_VALUE
-        """The correlation id of the last request, which its signals contain."""
+        """The correlation id of the last request, which signals caused by the request contain."""
         self._responses: dict[int, deque[Response]] = {}
         self._unclaimed: deque[ArchiveError] = deque(maxlen=UNCLAIMED_MAX)
 
     @property
     def subscription(self) -> Subscription:
-        """The response subscription."""
+        """The subscription that receives responses."""
         return self._reader.subscription
 
     @property
     def is_connected(self) -> bool:
-        """Whether the archive is connected."""
+        """Return whether the session is open and the archive is connected."""
         return not self.is_closed and self.subscription.is_connected
 
     def request(self, kind: type[Request], **fields: object) -> Turns[ControlResponse]:
-        """Send a request and wait for its response, which must be OK.
+        """Send a request and wait for its response. Raises ArchiveError unless it is OK.
 
-        Raises ArchiveError with the archive's code, ArchiveTimeoutError, ArchiveClosedError
+        ArchiveError contains the archive's error code. Also raises ArchiveTimeoutError and
+        ArchiveClosedError.
         """
         correlation_id = yield from self.begin(kind, fields)
         try:
@@ -95,7 +96,9 @@ class ControlSession:
         fields: Mapping[str, object],
         publication: ExclusivePublication | None = None,
     ) -> Turns[int]:
-        """Send a request and collect its responses until `end`. Returns its correlation id."""
+        """Send a request. Its responses are collected until `end` is called. Returns its
+        correlation id.
+        """
         self.require_open()
         correlation_id = self.aeron.next_correlation_id()
         request = kind(
@@ -111,13 +114,17 @@ class ControlSession:
         return correlation_id
 
     def end(self, correlation_id: int) -> None:
-        """Stop collecting responses to a request; errors that follow are unclaimed."""
+        """Stop collecting responses to a request. Later errors with its correlation id are
+        unclaimed.
+        """
         self._responses.pop(correlation_id, None)
 
     def send(
         self, message: Message, publication: ExclusivePublication | None = None
     ) -> Turns[None]:
-        """Offer a message as often as configured, on the request publication by default."""
+        """Send a message, by default on the request publication, with the configured number of
+        attempts.
+        """
         publication = publication or self.publication
         content = codec.encode(message)
         for attempt in range(self.context.message_retry_attempts):
@@ -143,7 +150,7 @@ class ControlSession:
         )
 
     def next_response(self, correlation_id: int, name: str) -> Turns[Response]:
-        """Wait for the next message with a request's correlation id."""
+        """Wait for the next message with the correlation id of a request."""
         responses = self._responses[correlation_id]
         deadline_ns = self.clock.now_ns() + self.context.message_timeout_ns
         while not responses:
@@ -161,7 +168,7 @@ class ControlSession:
         return responses.popleft()
 
     def poll(self) -> int:
-        """Receive messages. Returns how many."""
+        """Receive messages from the archive. Returns the number of messages."""
         if self.is_closed:
             return 0
         count = 0
@@ -183,41 +190,41 @@ class ControlSession:
                 self._unclaimed.append(error_from_response("the archive", message))
 
     def take_unclaimed(self) -> ArchiveError | None:
-        """Return the oldest unclaimed error and remove it, or None."""
+        """Remove and return the oldest unclaimed error, or return None if no error is left."""
         return self._unclaimed.popleft() if self._unclaimed else None
 
     def report_unclaimed(self) -> None:
-        """Pass unclaimed errors to the error handler, if there is one."""
+        """Pass unclaimed errors to the error handler, if one is set."""
         if self.context.error_handler is not None:
             while (error := self.take_unclaimed()) is not None:
                 self.context.error_handler(error)
 
     def keep_alive(self) -> Turns[None]:
-        """Send a keep-alive; there is no response."""
+        """Send a keep-alive message. The archive does not respond to it."""
         self.require_open()
         yield from self.send(
             KeepAliveRequest(control_session_id=self.control_session_id, correlation_id=NULL_VALUE)
         )
 
     def require_open(self) -> None:
-        """Raise ArchiveClosedError if the session or the media driver's client was closed."""
+        """Raise ArchiveClosedError if the session or the Aeron client is closed."""
         if self.is_closed or self.subscription.is_closed or self.publication.is_closed:
             raise ArchiveClosedError("the session with the archive is closed", ErrorCode.GENERIC)
 
     def close(self) -> None:
-        """Close the session in the archive, and both channels; may be called again."""
+        """Close the session in the archive, and both channels. Repeated calls have no effect."""
         if self.is_closed:
             return
         self.is_closed = True
         request = CloseSessionRequest(control_session_id=self.control_session_id)
-        # One attempt: otherwise the archive notices that the response channel is disconnected.
+        # One attempt is enough: the archive also notices that the response channel is disconnected.
         self.publication.offer(codec.encode(request))
         self.publication.close()
         self.subscription.close()
 
 
 def require_ok(response: Response, name: str) -> ControlResponse:
-    """Return the response if its code is OK. Raises ArchiveError."""
+    """Return the response if its code is OK. Otherwise raise ArchiveError."""
     if not isinstance(response, ControlResponse):
         raise ArchiveError(
             f"{name}: expected a ControlResponse, found {type(response).__name__}",

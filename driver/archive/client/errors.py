@@ -1,4 +1,4 @@
-"""The exceptions of an archive's client, with Aeron's error codes.
+"""The exceptions of the archive client, with Aeron's error codes.
 
     ArchiveError            the archive rejected a request: `code` is its ErrorCode
       ArchiveTimeoutError   it did not respond in time
@@ -13,7 +13,7 @@ from windtunnel.driver.base.errors import DriverError
 
 
 class ArchiveError(DriverError):
-    """A request failed; `code` is the archive's error code, which may be unknown to us."""
+    """A request failed. `code` is the archive's error code, which may be unknown to this client."""
 
     def __init__(
         self, message: str, code: int = ErrorCode.GENERIC, correlation_id: int = -1
@@ -24,23 +24,24 @@ class ArchiveError(DriverError):
 
 
 class ArchiveTimeoutError(ArchiveError):
-    """The archive did not respond, or could not be reached, in time."""
+    """The archive did not respond in time, or could not be reached in time."""
 
 
 class ArchiveClosedError(ArchiveError):
-    """The session is closed."""
+    """The control session is closed, or the archive is disconnected."""
 
 
 def code_name(code: int) -> str:
-    """Return an error code as text."""
+    """Return the name and number of an error code as text."""
     known = next((each.name for each in ErrorCode if each == code), "unknown code")
     return f"{known} ({code})"
 
 
 def error_from_response(name: str, response: ControlResponse) -> ArchiveError:
-    """Return the exception for a response that is not OK.
+    """Return an exception for a response whose code is not OK.
 
-    An archive can report an unknown recording in two ways; both get the same code here.
+    An archive can report an unknown recording in two ways. The exception has the same code in both
+    cases.
     """
     correlation_id = response.correlation_id
     if response.code == ControlResponseCode.ERROR:

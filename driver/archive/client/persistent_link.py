@@ -1,4 +1,4 @@
-"""The control session of a persistent subscription, which is reopened as often as necessary."""
+"""The control session of a persistent subscription, reopened whenever it is lost."""
 
 from collections.abc import Callable
 
@@ -11,11 +11,11 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client import Aeron
 
 PAUSE_NS = 100_000_000
-"""The pause between attempts."""
+"""The pause between attempts to connect."""
 
 
 class ArchiveLink:
-    """A control session, or an attempt to open one."""
+    """A control session with an archive, or an attempt to open one."""
 
     def __init__(
         self,
@@ -32,18 +32,20 @@ class ArchiveLink:
 
     @property
     def session(self) -> ControlSession:
-        """The session. Raises ArchiveClosedError if there is none."""
+        """The control session. Raises ArchiveClosedError if no session is open."""
         if self._session is None:
             raise ArchiveClosedError("not connected to the archive")
         return self._session
 
     @property
     def is_connected(self) -> bool:
-        """Whether there is a session and the archive is connected."""
+        """Return whether a session is open and the archive is connected."""
         return self._session is not None and self._session.is_connected
 
     def connect(self) -> bool:
-        """Take a step towards a session. Returns whether there is one; errors are reported."""
+        """Take one step towards opening a session. Returns whether it is open; errors are
+        reported.
+        """
         if self._clock.now_ns() < self._next_attempt_ns:
             return False
         try:
@@ -61,14 +63,14 @@ class ArchiveLink:
         return True
 
     def poll(self) -> None:
-        """Receive messages, and report unclaimed errors."""
+        """Receive messages from the archive, and report unclaimed errors."""
         if self._session is not None:
             self._session.poll()
             while (error := self._session.take_unclaimed()) is not None:
                 self._on_error(error)
 
     def close(self) -> None:
-        """Close the session, or abandon the attempt."""
+        """Close the session, or abandon the attempt to open one."""
         if self._connecting is not None:
             self._connecting.close()
         if self._session is not None:

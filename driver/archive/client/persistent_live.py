@@ -1,6 +1,7 @@
 """The live subscription of a persistent subscription.
 
-Does not use the recording; switching between the two is done by the persistent subscription.
+This module does not access the recording. The persistent subscription switches between the live
+stream and the recording.
 """
 
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from windtunnel.driver.client import Aeron, Image, Subscription
 
 
 class LiveStream:
-    """A subscription to the live stream; added when `add` is called."""
+    """The subscription to a live stream, which is added when `add` is called."""
 
     def __init__(
         self,
@@ -30,19 +31,19 @@ class LiveStream:
 
     @property
     def is_added(self) -> bool:
-        """Whether the subscription was added."""
+        """Return whether `add` was called and the subscription was not closed since."""
         return self._registration_id is not None or self._subscription is not None
 
     def add(self) -> None:
-        """Add the subscription; `image` polls for it."""
+        """Add the subscription without waiting for it. `image` returns its first image."""
         self._registration_id = self._aeron.async_add_subscription(
             self._params.live_channel, self._params.live_stream_id
         )
 
     def image(self) -> Image | None:
-        """Return the first image, or None; a timeout without an image is reported once.
+        """Return the first image of the live stream, or None. Reports one error if it is overdue.
 
-        Raises RegistrationError if the driver rejects the subscription
+        Raises RegistrationError if the driver rejects the subscription.
         """
         if self._registration_id is not None:
             registration_id, self._registration_id = self._registration_id, None

@@ -1,4 +1,4 @@
-"""Sets up a persistent subscription: finds the recording and starts a replay.
+"""Prepares a persistent subscription: finds the recording and starts a replay.
 
     AWAIT_ARCHIVE_CONNECTION -> SEND / AWAIT_LIST_RECORDING -> a replay, by the kind of its channel
 
@@ -8,7 +8,7 @@
     response channel    ADD / AWAIT_REPLAY_SUBSCRIPTION -> ADD / AWAIT_REQUEST_PUBLICATION
                           -> SEND / AWAIT_REPLAY_TOKEN -> SEND / AWAIT_REPLAY
 
-The numbers of the states are visible in a counter. Source: archive-protocol 6.2.
+A counter contains the number of the current state. Source: archive-protocol 6.2.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ FROM_LIVE = -2
 
 
 class PersistentState(IntEnum):
-    """The state of a persistent subscription."""
+    """The states of a persistent subscription."""
 
     AWAIT_ARCHIVE_CONNECTION = 0
     SEND_LIST_RECORDING_REQUEST = 1
@@ -61,7 +61,7 @@ class PersistentState(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentParams:
-    """What to read: a recording, and the live stream that it records."""
+    """The recording and the live stream that a persistent subscription reads."""
 
     recording_id: int
     live_channel: str
@@ -69,10 +69,10 @@ class PersistentParams:
     replay_channel: str
     replay_stream_id: int
     start_position: int = FROM_LIVE
-    """A position, FROM_START (-1) for the start of the recording, or FROM_LIVE (-2)."""
+    """The start position, FROM_START (-1) for the start of the recording, or FROM_LIVE (-2)."""
 
     def conclude(self) -> "PersistentParams":
-        """Check every setting; all errors are reported together."""
+        """Check every parameter. All errors are reported in one exception."""
         failures = []
         if self.recording_id < 0:
             failures.append(f"recording_id is {self.recording_id}, but must be at least 0")
@@ -89,7 +89,7 @@ class PersistentParams:
 
 
 class FailureReason(Enum):
-    """Why a persistent subscription has failed."""
+    """The reason for the failure of a persistent subscription."""
 
     GENERIC = auto()
     RECORDING_NOT_FOUND = auto()
@@ -102,7 +102,7 @@ class StreamMismatchError(ArchiveError):
 
 
 def failure_reason(error: Exception) -> FailureReason:
-    """Return the kind of a failure."""
+    """Return the failure reason that corresponds to an exception."""
     if isinstance(error, StreamMismatchError):
         return FailureReason.STREAM_ID_MISMATCH
     if isinstance(error, ArchiveError):
@@ -119,9 +119,10 @@ def require_recording(
     position: int,
     reached: int,
 ) -> RecordingDescriptor:
-    """Return the descriptor if reading can continue with the recording. Raises ArchiveError.
+    """Return the descriptor if the recording contains the position to read from.
 
-    `position` is where to continue, `reached` the highest position seen, replayed or live.
+    Reading continues at `position`. The highest position that was seen so far, replayed or live, is
+    `reached`. Raises ArchiveError.
     """
     recording_id = params.recording_id
     if descriptor is None:
@@ -135,7 +136,8 @@ def require_recording(
     is_stopped = stop != NULL_VALUE
     if 0 <= position < start or (is_stopped and reached > stop):
         raise ArchiveError(
-            f"recording {recording_id}: expected position {reached} to be from {start} to {stop}",
+            f"recording {recording_id}: expected a position from {start} to {stop}, "
+            f"found {reached}",
             ErrorCode.INVALID_POSITION,
         )
     return descriptor
@@ -150,12 +152,12 @@ class StartedReplay:
 
     @property
     def image(self) -> Image | None:
-        """The image of the replay, or None."""
+        """The image of the replay, or None if it has not arrived."""
         return self.subscription.image_by_session_id(self.session_id)
 
 
 class PersistentSetup:
-    """Finds the recording and starts replays; calls `enter` with each state."""
+    """Finds the recording and starts replays. Calls `enter` whenever the state changes."""
 
     def __init__(
         self, params: PersistentParams, enter: Callable[[PersistentState], object]
@@ -170,7 +172,7 @@ class PersistentSetup:
     def _run_in_states(
         self, first: PersistentState, then: PersistentState, turns: Turns[_RESULT]
     ) -> Turns[_RESULT]:
-        """Run one operation: in the first state while its request is sent, then in the second."""
+        """Run one operation. The second state is entered when the request has been sent."""
         self._enter(first)
         is_done, value = advance(turns)
         if is_done:
@@ -180,7 +182,9 @@ class PersistentSetup:
         return (yield from turns)
 
     def describe(self, session: ControlSession) -> Turns[RecordingDescriptor | None]:
-        """Return the descriptor of the recording; None if it is unknown to the archive."""
+        """Return the descriptor of the recording, or None if the archive does not have the
+        recording.
+        """
         descriptors: list[RecordingDescriptor] = []
         yield from self._run_in_states(
             PersistentState.SEND_LIST_RECORDING_REQUEST,
@@ -190,7 +194,7 @@ class PersistentSetup:
         return descriptors[0] if descriptors else None
 
     def replay(self, session: ControlSession, position: int) -> Turns[StartedReplay]:
-        """Start a replay from a position to the end of the recording."""
+        """Start a replay from the given position to the end of the recording."""
         if self._is_response:
             return (yield from self._by_response_channel(session, position))
         if self._is_dynamic:

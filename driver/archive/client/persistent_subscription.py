@@ -1,14 +1,15 @@
-"""Reads one stream from any position to the present and on, first from its recording, then live.
+"""Reads a stream from any position, first from its recording and then from the live stream.
 
       set-up --> REPLAY --> ATTEMPT_SWITCH --> LIVE
         ^           |  replay or live closed |   | live closed
         `-----------+------------------------+---'
 
-Data that is published now is read from the live stream; earlier or missed data is read from the
-recording. Replay and live stream are two images: near the present both are read, the live one
-without delivering its messages, until they meet at one position. Every message is delivered once
-and in order. Connection and replay are set up again as often as necessary; an error that cannot be
-transient (an unknown recording, a position that it does not have) ends the subscription.
+Current data is read from the live stream, and earlier or missed data from the recording. Replay and
+live stream are two images. When the replay has nearly caught up, both are read, but messages of the
+live image are not delivered until both images are at the same position. Every message is delivered
+once and in order. The connection and the replay are set up again as often as necessary. An error
+that cannot be transient, such as an unknown recording or a position outside the recording, ends the
+subscription.
 
 The context of the archive client must not be shared with another client.
 Source: archive-protocol 6.2.
@@ -60,11 +61,11 @@ _WITHOUT_ARCHIVE = (
     PersistentState.ATTEMPT_SWITCH,
     PersistentState.LIVE,
 )
-"""States in which no connection to the archive is required."""
+"""States that require no connection to the archive."""
 
 
 def _is_transient(error: ArchiveError | RegistrationError) -> bool:
-    """Return whether an error may be transient."""
+    """Return whether an error may be transient, in which case a retry may succeed."""
     if isinstance(error, RegistrationError):
         return error.code == DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     return isinstance(error, ArchiveTimeoutError | ArchiveClosedError)
@@ -72,16 +73,20 @@ def _is_transient(error: ArchiveError | RegistrationError) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentHandlers:
-    """Callbacks of a persistent subscription; None for those not needed."""
+    """Callbacks of a persistent subscription, each of which may be None."""
 
     on_live_joined: Callable[[], object] | None = None
     on_live_left: Callable[[], object] | None = None
     on_error: Callable[[Exception], object] | None = None
-    """Called with fatal errors, see `failure`, and with errors after which it retries."""
+    """Called with fatal errors, which are also stored in `failure`, and with errors that cause a
+    retry.
+    """
 
 
 class PersistentSubscription:
-    """Reads one stream from recording and live; `poll` is its duty cycle, on one thread."""
+    """Reads a stream first from its recording and then live. One thread must call `poll`
+    repeatedly.
+    """
 
     def __init__(
         self,
@@ -91,7 +96,7 @@ class PersistentSubscription:
         handlers: PersistentHandlers | None = None,
         clock: Clock | None = None,
     ) -> None:
-        """Raises ConfigurationError, RegistrationError."""
+        """Create the subscription. Raises ConfigurationError and RegistrationError."""
         self._aeron, self._context, self._params = aeron, context.conclude(), params.conclude()
         self._handlers, self._clock = handlers or PersistentHandlers(), clock or SystemClock()
         names = (
@@ -108,7 +113,7 @@ class PersistentSubscription:
         self._difference.set(I64_MIN)
         self.state = PersistentState.AWAIT_ARCHIVE_CONNECTION
         self.position = params.start_position
-        """The position delivered so far; initially the start position of the parameters."""
+        """The position up to which messages were delivered, initially the start position."""
         self.failure: Exception | None = None
         """The error that ended the subscription, or None."""
         self._setup = PersistentSetup(params, self._enter)
@@ -132,26 +137,26 @@ class PersistentSubscription:
 
     @property
     def is_live(self) -> bool:
-        """Whether only the live stream is being read."""
+        """Return whether only the live stream is being read."""
         return self.state is PersistentState.LIVE
 
     @property
     def is_replaying(self) -> bool:
-        """Whether the recording is being read."""
+        """Return whether the recording is being read."""
         return self.state in (PersistentState.REPLAY, PersistentState.ATTEMPT_SWITCH)
 
     @property
     def has_failed(self) -> bool:
-        """Whether nothing more will come, see `failure`."""
+        """Return whether a fatal error, which `failure` contains, has ended the subscription."""
         return self.state is PersistentState.FAILED
 
     @property
     def reason(self) -> FailureReason | None:
-        """Of what kind the failure is; None where nothing has failed."""
+        """The reason for the failure, or None if the subscription has not failed."""
         return None if self.failure is None else failure_reason(self.failure)
 
     def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
-        """Run one duty cycle and deliver complete messages. Returns an amount of work."""
+        """Run one duty cycle and deliver complete messages. Returns the amount of work done."""
 
         def controlled(payload: memoryview, header: Header) -> Action:
             handler(payload, header)
@@ -160,7 +165,7 @@ class PersistentSubscription:
         return self.controlled_poll(controlled, fragment_limit)
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
-        """Like `poll`, with a handler that returns an Action for each message."""
+        """Poll like `poll`, but with a handler that returns an Action for each message."""
         if self.is_closed or self.has_failed:
             return 0
         self._handler = handler
@@ -219,7 +224,7 @@ class PersistentSubscription:
         return 1
 
     def _set_up(self) -> int:
-        """Take one step of listing the recording or of starting a replay."""
+        """Take one step towards listing the recording or starting a replay."""
         if self._replay_request is not None:
             is_done, started = advance(self._replay_request)
             if is_done:
@@ -252,7 +257,9 @@ class PersistentSubscription:
         if self._replay_image is None:
             self._replay_image = self._started_replay.image
             if self._replay_image is None and self._clock.now_ns() > self._image_deadline_ns:
-                raise ArchiveTimeoutError("persistent subscription: no image of the replay")
+                raise ArchiveTimeoutError(
+                    "persistent subscription: the image of the replay did not arrive in time"
+                )
             return int(self._replay_image is not None)
         image = self._replay_image
         if image.is_closed:
@@ -270,7 +277,9 @@ class PersistentSubscription:
         return count
 
     def _is_caught_up(self) -> bool:
-        """Return whether the replay is close to the recorded position, requested when needed."""
+        """Return whether the replay is close to the recorded position. Requests that position if
+        needed.
+        """
         if self._position_request is None:
             if self._max_recorded is not None and self.position < self._max_recorded:
                 return False
@@ -309,7 +318,7 @@ class PersistentSubscription:
         return 1
 
     def _skip_delivered(self, payload: memoryview, header: Header) -> Action:
-        """Skip messages of the live stream that the replay has delivered, and no others."""
+        """Skip a live message if the replay has delivered it. Otherwise stop reading before it."""
         assert self._replay_image is not None
         if header.position <= self._replay_image.position:
             return Action.CONTINUE
@@ -346,15 +355,14 @@ class PersistentSubscription:
             self._return_to_recording()
         elif self.position > image.position:
             raise ArchiveError(
-                f"expected the live stream at position {self.position} or later, found it at "
-                f"{image.position}"
+                f"live stream: expected position {self.position} or later, found {image.position}"
             )
         else:
             self._join_live(image)
         return 1
 
     def _return_to_recording(self) -> None:
-        """Return to the recording, with a new session if necessary."""
+        """Continue reading from the recording, with a new archive session if necessary."""
         self._release_streams()
         is_connected = self._archive.is_connected
         if not is_connected:
@@ -389,7 +397,7 @@ class PersistentSubscription:
         self._archive.close()
 
     def close(self) -> None:
-        """Stop reading and release all resources; may be called again."""
+        """Stop reading and release all resources. Repeated calls have no effect."""
         if self.is_closed:
             return
         self.is_closed = True

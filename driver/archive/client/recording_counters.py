@@ -1,4 +1,4 @@
-"""Finds the position counter of a recording among a driver's counters.
+"""Finds the position counter of a recording among the counters of a driver.
 
     0              8            12        16                16 + n
     +--------------+------------+---------+-----------------+--------------+
@@ -23,7 +23,7 @@ _ARCHIVE_ID = struct.Struct("<q")
 
 @dataclass(frozen=True, slots=True)
 class RecordingCounter:
-    """The counter of an active recording; its value is the recorded position."""
+    """The counter of an active recording, whose value is the recorded position."""
 
     counter_id: int
     recording_id: int
@@ -33,7 +33,7 @@ class RecordingCounter:
 
 
 def read(counter: Counter) -> RecordingCounter | None:
-    """Parse a counter's key; None for a counter of another type or with an invalid key."""
+    """Parse the key of a recording position counter, or return None for any other counter."""
     if counter.type_id != TYPE_ID:
         return None
     recording_id, session_id, length = _HEAD.unpack_from(counter.key)
@@ -48,14 +48,14 @@ def read(counter: Counter) -> RecordingCounter | None:
 def find_by_recording(
     counters: CountersReader, recording_id: int, archive_id: int = NULL_VALUE
 ) -> RecordingCounter | None:
-    """Return the counter of an active recording, of any archive if `archive_id` is -1."""
+    """Return the counter of an active recording. An `archive_id` of -1 matches any archive."""
     return _find(counters, archive_id, lambda found: found.recording_id == recording_id)
 
 
 def find_by_session(
     counters: CountersReader, session_id: int, archive_id: int = NULL_VALUE
 ) -> RecordingCounter | None:
-    """Return the counter of the recording of a session, of any archive if `archive_id` is -1."""
+    """Return the counter of a session's recording. An `archive_id` of -1 matches any archive."""
     return _find(counters, archive_id, lambda found: found.session_id == session_id)
 
 

@@ -1,7 +1,7 @@
-"""Receives the recording events that an archive publishes if they are enabled.
+"""Receives the recording events that an archive publishes if it is configured to do so.
 
-    started    an image is being recorded, from its join position on
-    progress   the recorded position; some events are skipped
+    started    the recording of an image has started at its join position
+    progress   the recorded position; some events may be missing
     stopped    the position at which the recording stopped
 
 The start position is the join position of the image, also for an extended recording.
@@ -22,7 +22,7 @@ from windtunnel.driver.client import Subscription
 
 @dataclass(frozen=True, kw_only=True)
 class RecordingEventHandlers:
-    """Callbacks for the events; None for those not needed."""
+    """Callbacks for recording events, each of which may be None."""
 
     on_started: Callable[[RecordingStarted], object] | None = None
     on_progress: Callable[[RecordingProgress], object] | None = None
@@ -30,7 +30,7 @@ class RecordingEventHandlers:
 
 
 class RecordingEvents:
-    """The events of one subscription; polled by one thread at a time."""
+    """Receives recording events from one subscription. One thread at a time may poll."""
 
     def __init__(self, subscription: Subscription, handlers: RecordingEventHandlers) -> None:
         self._reader = ResponseReader(subscription)
@@ -42,7 +42,7 @@ class RecordingEvents:
         return self._reader.subscription
 
     def poll(self, limit: int = 10) -> int:
-        """Deliver up to `limit` events. Returns how many."""
+        """Deliver up to `limit` recording events. Returns the number delivered."""
         handlers, count = self._handlers, 0
         while count < limit and (message := self._reader.next()) is not None:
             if isinstance(message, RecordingStarted):

@@ -1,15 +1,15 @@
-"""Replays a recording and merges with its live stream, in a single image.
+"""Replays a recording and then merges with its live stream, in a single image.
 
     RESOLVE_REPLAY_PORT -> GET_RECORDING_POSITION -> REPLAY -> CATCHUP <-> ATTEMPT_LIVE_JOIN
                                                                               |
                                                        MERGED, FAILED, CLOSED <
 
-The subscription has `control-mode=manual` and, like the replay, the session id of the recorded
-stream, so that both sources feed one image. Near the present the live destination is added; once
-both sources are received and no data is missing, the replay destination is removed.
+The subscription has `control-mode=manual`. It and the replay have the session id of the recorded
+stream, so both sources feed one image. When the replay has nearly caught up, the live destination
+is added. Once both sources are received and no data is missing, the replay destination is removed.
 
-Any error on the control session fails the merge, whatever its cause: a merge needs an archive
-client of its own. Source: archive-protocol 6.1.
+Any error on the control session fails the merge, even if another operation caused it. Use a
+separate archive client for each merge. Source: archive-protocol 6.1.
 """
 
 from collections.abc import Callable
@@ -37,12 +37,14 @@ PROGRESS_TIMEOUT_NS = 5_000_000_000
 BACKOFF_NS_MIN, BACKOFF_NS_MAX = 8_000_000, 500_000_000
 IDLE_POLL_NS = 100_000_000
 WINDOW_LENGTH_MAX = 32 * 1024 * 1024
-"""The live stream is joined at most this far behind the present, or a quarter of a term if less."""
+"""The maximum distance in bytes to the recorded position at which the live stream is joined. The
+limit is a quarter of a term if that is less.
+"""
 TRANSPORTS_WHEN_BOTH = 2
 
 
 class MergeState(Enum):
-    """The state of a merge."""
+    """The states of a replay merge."""
 
     RESOLVE_REPLAY_PORT = auto()
     GET_RECORDING_POSITION = auto()
@@ -55,7 +57,9 @@ class MergeState(Enum):
 
 
 class ReplayMerge:
-    """A merge; `poll` or `do_work` is its duty cycle, on one thread."""
+    """A replay that merges with the live stream. One thread must call `poll` or `do_work`
+    repeatedly.
+    """
 
     def __init__(
         self,
@@ -69,7 +73,9 @@ class ReplayMerge:
         start_position: int,
         progress_timeout_ns: int = PROGRESS_TIMEOUT_NS,
     ) -> None:
-        """Raises RegistrationError, and ValueError for channels that cannot be merged."""
+        """Start a merge. Raises RegistrationError, and ValueError for channels that cannot be
+        merged.
+        """
         _check(subscription.channel, replay_channel, replay_destination, live_destination)
         self.subscription, self._session = subscription, archive.session
         self._clock = archive.session.clock
@@ -82,7 +88,7 @@ class ReplayMerge:
         self._recording_id, self._start_position = recording_id, start_position
         self._progress_timeout_ns = progress_timeout_ns
         self.image: Image | None = None
-        """The image that is read; None until the replay arrives."""
+        """The image that both streams feed, or None until the replay arrives."""
         self.is_live_added = False
         self._replay_session_id = self._target = NULL_VALUE
         self._is_replay_active = False
@@ -107,12 +113,12 @@ class ReplayMerge:
 
     @property
     def is_merged(self) -> bool:
-        """Whether only the live stream is received; the image continues."""
+        """Return whether the merge is complete and only the live stream is received."""
         return self.state is MergeState.MERGED
 
     @property
     def has_failed(self) -> bool:
-        """Whether the merge has failed."""
+        """Return whether the merge has failed."""
         return self.state is MergeState.FAILED
 
     def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
@@ -121,9 +127,9 @@ class ReplayMerge:
         return 0 if self.image is None else self.image.poll(handler, fragment_limit)
 
     def do_work(self) -> int:
-        """Run one duty cycle. Returns an amount of work.
+        """Run one duty cycle of the merge. Returns the amount of work done.
 
-        Raises ArchiveError and the driver's errors; the state is FAILED then
+        Raises ArchiveError and the driver's errors. The state is FAILED after an error.
         """
         step = self._steps.get(self.state)
         if step is None:
@@ -171,7 +177,7 @@ class ReplayMerge:
         return True
 
     def _poll_request(self, start: Callable[[ControlSession], Turns[int]]) -> int | None:
-        """Return the response to a request, which is sent when it is due, or None."""
+        """Return the response to a request, or None. The request is sent when it is due."""
         if self._request is None:
             now_ns = self._clock.now_ns()
             if now_ns < self._next_request_ns:
@@ -259,7 +265,9 @@ class ReplayMerge:
         return min(image.term_length // 4, WINDOW_LENGTH_MAX)
 
     def _stop_replay(self) -> None:
-        """Stop the replay without waiting: a replay without subscribers ends by itself."""
+        """Stop the replay without waiting for a response. Without subscribers it would
+        end anyway.
+        """
         if not self._is_replay_active or self._session.is_closed:
             return
         self._is_replay_active = False
@@ -275,7 +283,7 @@ class ReplayMerge:
             return
 
     def close(self) -> None:
-        """Abandon a merge in progress; the subscription and its live destination are kept."""
+        """Abandon an unfinished merge. The subscription and its live destination are kept."""
         if self.state is MergeState.CLOSED:
             return
         self._cancel_request()
@@ -295,6 +303,8 @@ def _check(subscription: str, replay: str, replay_destination: str, live: str) -
     }
     for name, text in channels.items():
         if uri.parse(text).is_ipc:
-            raise ValueError(f"{name} is {text}: expected UDP, IPC streams cannot be merged")
+            raise ValueError(
+                f"{name} {text}: expected a UDP channel, because IPC streams cannot be merged"
+            )
     if uri.parse(subscription).get(uri_param.CONTROL_MODE) != "manual":
-        raise ValueError(f"subscription is {subscription}: expected control-mode=manual")
+        raise ValueError(f"subscription channel {subscription}: expected control-mode=manual")

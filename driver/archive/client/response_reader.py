@@ -1,7 +1,8 @@
-"""Reads complete messages of an archive from a subscription, one at a time.
+"""Reads complete archive messages from a subscription, one at a time.
 
-Assembles fragments and decodes messages. Unknown messages are ignored, and invalid ones ignored and
-counted: a response channel may be shared, and a peer's bytes must not end a session.
+The reader assembles fragments and decodes messages. Unknown and invalid messages are ignored, and
+invalid messages are also counted, because a response channel may be shared and a peer's bytes must
+not end a session.
 """
 
 from collections import deque
@@ -16,7 +17,7 @@ FRAGMENTS_PER_POLL = 10
 
 
 class ResponseReader:
-    """The messages of one subscription; polled by one thread at a time."""
+    """Reads the messages of one subscription. One thread at a time may use it."""
 
     def __init__(self, subscription: Subscription) -> None:
         self.subscription = subscription
@@ -33,7 +34,7 @@ class ResponseReader:
             self.malformed_count += 1
 
     def next(self) -> Message | None:
-        """Return the next message, or None."""
+        """Return the next message, or None if no complete message is available."""
         if not self._waiting:
             self.subscription.poll(self._assembler, FRAGMENTS_PER_POLL)
         return self._waiting.popleft() if self._waiting else None

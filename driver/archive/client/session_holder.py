@@ -1,8 +1,8 @@
-"""The common part of the blocking and the asyncio client of an archive: the control session.
+"""The common base of the blocking and the asyncio archive client, which holds a control session.
 
-Messages that are not responses, that is signals and unclaimed errors, are read while a call awaits
-its response; a program that makes no calls for a while should call a `poll_for` method from time to
-time. Thread safe; calls are serialized.
+Signals and unclaimed errors are received while a call waits for its response. A program that makes
+no calls for a while should regularly call one of the `poll_for` methods. The holder is thread-safe:
+calls are serialized.
 """
 
 import threading
@@ -12,7 +12,7 @@ from windtunnel.driver.archive.client.errors import ArchiveClosedError
 
 
 class SessionHolder:
-    """Holds a control session with an archive."""
+    """Holds a control session with an archive. Base class of the archive clients."""
 
     def __init__(self, session: ControlSession) -> None:
         self.session = session
@@ -21,32 +21,32 @@ class SessionHolder:
 
     @property
     def control_session_id(self) -> int:
-        """The id of the session, assigned by the archive."""
+        """The id of the control session, which the archive assigned."""
         return self.session.control_session_id
 
     @property
     def archive_id(self) -> int:
-        """The archive's id, received when connecting; -1 if the archive is too old to have one."""
+        """The archive id, or -1 if the archive's version has no archive id."""
         return self.session.archive_id
 
     @property
     def is_closed(self) -> bool:
-        """Whether the session was closed by this client."""
+        """Return whether this client has closed the session."""
         return self.session.is_closed
 
     @property
     def is_connected(self) -> bool:
-        """Whether the archive is connected."""
+        """Return whether the session is open and the archive is connected."""
         return self.session.is_connected
 
     def poll_for_recording_signals(self) -> int:
-        """Receive recording signals, without waiting. Returns the number of messages received."""
+        """Receive recording signals without waiting. Returns the number of messages received."""
         with self.lock:
             self._require_connected()
             return self.session.poll()
 
     def poll_for_error_response(self) -> str | None:
-        """Return the text of an unclaimed error, or None, without waiting."""
+        """Return the message of an unclaimed error, or None. Does not wait."""
         with self.lock:
             self._require_connected()
             self.session.poll()
@@ -54,7 +54,7 @@ class SessionHolder:
             return None if error is None else str(error)
 
     def check_for_error_response(self) -> None:
-        """Raise an unclaimed error, or pass it to the error handler."""
+        """Pass an unclaimed error to the error handler, or raise it if there is no handler."""
         with self.lock:
             self._require_connected()
             self.session.poll()
@@ -71,6 +71,6 @@ class SessionHolder:
             raise ArchiveClosedError("the archive has closed the session")
 
     def close(self) -> None:
-        """Close the session; its recordings and replays continue. May be called again."""
+        """Close the session. Its recordings and replays continue. Repeated calls have no effect."""
         with self.lock:
             self.session.close()

@@ -4,8 +4,9 @@
         response = yield from session.request(...)
         return response.relevant_id
 
-The caller decides what happens between two steps: it sleeps, lets other asyncio tasks run, or polls
-something else in the same duty cycle. So each operation is implemented once.
+The caller decides what happens between two steps: it can sleep, let other asyncio tasks run, or
+poll something else in the same duty cycle. Therefore one implementation of each operation is
+enough.
 """
 
 from collections.abc import Callable, Generator
@@ -14,18 +15,18 @@ from typing import TypeAlias, TypeVar
 _RESULT = TypeVar("_RESULT")
 
 Turns: TypeAlias = Generator[None, None, _RESULT]
-"""An operation that yields while it has to wait, and returns a result."""
+"""The type of an operation that yields while it has to wait, and then returns a result."""
 
 
 def until(poll: Callable[[], _RESULT | None]) -> Turns[_RESULT]:
-    """Poll until the result is not None, and return it. Raises what `poll` raises."""
+    """Poll until the result is not None, and return it. Exceptions of `poll` are passed on."""
     while (result := poll()) is None:
         yield
     return result
 
 
 def advance(turns: Turns[_RESULT]) -> tuple[bool, _RESULT | None]:
-    """Take one step. Returns whether it was the last, and the result if so."""
+    """Take one step of an operation. Returns whether it is complete, and its result if so."""
     try:
         next(turns)
     except StopIteration as end:

@@ -1,12 +1,12 @@
-"""The duty cycle of the archive's conductor.
+"""The duty cycle of the archive conductor.
 
     client --> control sessions --> requests --> operations --> recorder, replayer
                     ^                                                  |
                     `----- responses, signals <--- ended sessions <----'
 
-A duty cycle first handles what has ended, so that a recorder and replayer in the same thread have
-processed one request before the next is read; then requests, and then the images that are new.
-Everything except recording and replaying runs in the conductor's thread.
+A duty cycle first handles ended recordings and replays, then requests, and finally new images. With
+this order, a recorder and replayer in the same thread have processed one request before the next
+one is read. Everything except recording and replaying runs in the conductor's thread.
 Source: archive-protocol 4.5, 5.7.
 """
 
@@ -28,7 +28,7 @@ MARK_FILE_INTERVAL_NS = NS_PER_SECOND
 
 
 class ArchiveFailure(DriverError):
-    """The archive cannot continue; the text is the reason."""
+    """A failure after which the archive cannot continue. The message contains the reason."""
 
 
 class ArchiveConductor:
@@ -50,9 +50,9 @@ class ArchiveConductor:
         self._touch_ns = resources.clock.now_ns()
 
     def do_work(self, now_ns: int) -> int:
-        """Run one duty cycle. Returns an amount of work.
+        """Run one duty cycle of the conductor. Returns the amount of work done.
 
-        Raises ArchiveFailure if the client of the media driver has been closed.
+        Raises ArchiveFailure if the Aeron client has been closed.
         """
         resources, operations = self._resources, self._operations
         self._cycle_time.on_turn(now_ns)
@@ -63,13 +63,13 @@ class ArchiveConductor:
         if resources.client.is_closed:
             text = f"the client of the media driver: {resources.client.failure}"
             raise ArchiveFailure(text) from resources.client.termination
-        # Before recordings: the end of a replication is signalled before that of its recording.
+        # Replications run first: their end must be signalled before that of their recordings.
         run = self._run_part
         work_count += run("replications", operations.replications.do_work, now_ns)
-        # Before requests: a client that received the stop signal may purge with its next request.
+        # Requests run later: a client that received the stop signal may purge in its next request.
         work_count += run("recordings", operations.recordings.finish)
         work_count += run("replays", operations.replays.do_work, now_ns)
-        # Images that arrive with a response wait for the requests that the response may cause.
+        # Images that arrive together with a response wait for the requests that it may cause.
         arrived_count = operations.recordings.arrived_count
         now_ms, on_request = resources.clock.now_ms(), self._requests.on_request
         work_count += run("control sessions", self._sessions.do_work, now_ns, now_ms, on_request)
@@ -77,9 +77,9 @@ class ArchiveConductor:
         return work_count + run("deletions", self._deletions.do_work)
 
     def _run_part(self, name: str, do_work: Callable[..., int], *arguments: Any) -> int:
-        """Run one part of the duty cycle; an unexpected error must not stop the other parts.
+        """Run one part of the duty cycle. An unexpected error does not stop the other parts.
 
-        Raises ClientTerminatedError: without a driver no part can continue.
+        Raises ClientTerminatedError, because no part can continue without a driver.
         """
         try:
             return do_work(*arguments)
@@ -90,7 +90,9 @@ class ArchiveConductor:
             return 1
 
     def close(self) -> None:
-        """Write stop positions and send final signals; recorder and replayer must have ended."""
+        """Write stop positions and send final signals. Recorder and replayer must have
+        ended first.
+        """
         operations = self._operations
         parts = (operations.replications, operations.recordings, self._deletions, self._sessions)
         for part in parts:

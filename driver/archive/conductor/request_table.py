@@ -1,4 +1,4 @@
-"""Maps request classes to operations, and errors to error responses.
+"""Maps each request class to an operation, and errors to error responses.
 
 Source: archive-protocol 1.4, 3.
 """
@@ -28,7 +28,7 @@ _Operation = Callable[[ControlSession, Any], object]
 
 @dataclass(frozen=True)
 class Operations:
-    """All operations of one archive."""
+    """The objects that implement the operations of one archive."""
 
     recordings: Recordings
     replays: Replays
@@ -41,7 +41,7 @@ class Operations:
 
 
 class RequestTable:
-    """Dispatches each request to its operation."""
+    """Dispatches each request to the operation that handles it."""
 
     def __init__(self, resources: ArchiveResources, operations: Operations) -> None:
         self._resources, self._replays = resources, operations.replays
@@ -50,7 +50,7 @@ class RequestTable:
     def on_request(
         self, session: ControlSession, request: requests.Request, image: SourceImage
     ) -> None:
-        """Run the operation, or send the error. `image` is where the request came from."""
+        """Handle a request, which came from `image`. An error is sent as a response."""
         try:
             if isinstance(request, requests.ReplayRequest | requests.BoundedReplayRequest):
                 self._replays.start(session, request, image)

@@ -1,4 +1,4 @@
-"""What every operation of an archive needs; created once when the archive starts."""
+"""Objects that all operations of an archive share, created once when the archive starts."""
 
 import os
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from windtunnel.driver.client.aeron import Aeron
 
 @dataclass(frozen=True)
 class ArchiveResources:
-    """The shared objects of one archive, for its conductor's thread."""
+    """Objects that all operations of an archive share, for use in the conductor's thread."""
 
     settings: ArchiveSettings
     client: Aeron
@@ -31,7 +31,7 @@ class ArchiveResources:
 
     @property
     def directory(self) -> Path:
-        """The directory of the recordings."""
+        """The directory that contains the recordings."""
         return self.settings.dir
 
     def recording(self, recording_id: int) -> RecordingDescriptor:
@@ -51,17 +51,17 @@ class ArchiveResources:
         usable = file_system.f_bavail * file_system.f_frsize
         if usable <= threshold:
             raise RequestRejected(
-                f"low storage space: {self.directory} has {usable} usable bytes, "
-                f"threshold={threshold}", ErrorCode.STORAGE_SPACE,
+                f"low storage space in {self.directory}: expected more than {threshold} usable "
+                f"bytes, found {usable}", ErrorCode.STORAGE_SPACE,
             )  # fmt: skip
 
     def segment_path(self, recording_id: int, base: int) -> Path:
-        """Return the path of a segment file, which need not exist."""
+        """Return the path of a segment file, whether the file exists or not."""
         return self.directory / file_name(recording_id, base)
 
 
 def base_of(recording: RecordingDescriptor, position: int) -> int:
-    """Return the base of the segment file that contains a position."""
+    """Return the base position of the segment file that contains a position."""
     return segment_base(
         recording.start_position, position, recording.term_buffer_length,
         recording.segment_file_length,

@@ -5,9 +5,9 @@
     challenge response --> on_challenge_response
     CHALLENGED, every turn --> on_challenged_session(proxy)
 
-Both are created by a function that the settings name as `module:function`, where Aeron names a
-class. By default every client is authenticated with an empty principal and every request is
-allowed. Source: archive-protocol 2.6, 8.1.
+A setting contains the function that creates the authenticator or authorisation service, as
+`module:function`. Aeron's setting contains a class. By default every client is authenticated with
+an empty principal and every request is allowed. Source: archive-protocol 2.6, 8.1.
 """
 
 from collections.abc import Callable
@@ -17,11 +17,13 @@ from typing import Any, Protocol
 from windtunnel.driver.base.errors import ConfigurationError, DriverError
 
 PROTOCOL_ID = 101
-"""Passed to an authorisation service; the action id is the template id of the request."""
+"""The protocol id that is passed to an authorisation service. The action id is the request's
+template id.
+"""
 
 
 class SessionProxy(Protocol):
-    """What an authenticator can do with a session.
+    """The operations that an authenticator can perform on a session.
 
     `authenticate` and `challenge` return whether the message could be sent.
     """
@@ -29,48 +31,48 @@ class SessionProxy(Protocol):
     session_id: int
 
     def authenticate(self, principal: bytes) -> bool:
-        """Accept the session."""
+        """Accept the session. Returns whether the message could be sent."""
 
     def challenge(self, encoded_challenge: bytes) -> bool:
-        """Send a challenge to the client."""
+        """Send a challenge to the client. Returns whether it could be sent."""
 
     def reject(self) -> None:
         """Reject the session."""
 
 
 class Authenticator(Protocol):
-    """Decides which sessions are accepted."""
+    """Decides which control sessions an archive accepts."""
 
     def on_connect_request(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """Called for a connect request."""
+        """Called when a client has sent a connect request."""
 
     def on_challenge_response(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """Called for the response to a challenge."""
+        """Called when a client has responded to a challenge."""
 
     def on_connected_session(self, session: SessionProxy, now_ms: int) -> None:
-        """Decide about a session to which responses can be sent."""
+        """Accept, challenge or reject a session whose client can receive responses."""
 
     def on_challenged_session(self, session: SessionProxy, now_ms: int) -> None:
-        """Decide about a session that was challenged."""
+        """Accept or reject a session after a challenge."""
 
 
 class AuthorisationService(Protocol):
-    """Decides which requests are allowed."""
+    """Decides which requests an archive allows."""
 
     def is_authorised(
         self, protocol_id: int, action_id: int, type_id: int | None, principal: bytes
     ) -> bool:
-        """Return whether this principal may make that request."""
+        """Return whether the principal may make this request."""
 
 
 class AcceptAll:
     """An authenticator that accepts every session."""
 
     def on_connect_request(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """Ignore the credentials."""
+        """Ignore the credentials in the connect request."""
 
     def on_challenge_response(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """Ignore the response: no session is challenged."""
+        """Ignore the response, because this authenticator sends no challenges."""
 
     def on_connected_session(self, session: SessionProxy, now_ms: int) -> None:
         session.authenticate(b"")
@@ -98,11 +100,11 @@ class DenyAll:
 
 
 class PluginError(DriverError):
-    """An authenticator or authorisation service from the settings has raised an exception."""
+    """A configured authenticator or authorisation service has raised an exception."""
 
 
 class _Guarded:
-    """Wraps a plugin: an exception that it raises becomes a PluginError with its name."""
+    """Wraps a plugin. An exception that the plugin raises becomes a PluginError with its name."""
 
     def __init__(self, plugin: Any, name: str) -> None:
         self._plugin, self._name = plugin, name
@@ -128,7 +130,7 @@ _SERVICES: dict[str, Callable[[], AuthorisationService]] = {
 
 
 def make_authenticator(name: str) -> Authenticator:
-    """Create the authenticator named by the settings. Raises ConfigurationError."""
+    """Create the authenticator that the settings specify. Raises ConfigurationError."""
     authenticator: Authenticator = _make_plugin(
         "AERON_ARCHIVE_AUTHENTICATOR_SUPPLIER", name, _AUTHENTICATORS, Authenticator
     )
@@ -136,7 +138,7 @@ def make_authenticator(name: str) -> Authenticator:
 
 
 def make_authorisation_service(name: str) -> AuthorisationService:
-    """Create the authorisation service named by the settings. Raises ConfigurationError."""
+    """Create the authorisation service that the settings specify. Raises ConfigurationError."""
     service: AuthorisationService = _make_plugin(
         "AERON_ARCHIVE_AUTHORISATION_SERVICE_SUPPLIER", name, _SERVICES, AuthorisationService
     )

@@ -1,4 +1,4 @@
-"""One client's control session with an archive.
+"""The archive's side of one client's control session.
 
     INIT --publication, counter--> CONNECTING --connected--> CONNECTED
                                                                |  every 200 ms: ask the
@@ -6,9 +6,10 @@
             `--response--> AUTHENTICATED <--authenticate-------'  a wrong version
                               `--first request--> ACTIVE
 
-Up to ACTIVE the response to the connect request is repeated, because the client may not have been
-connected when it was first sent. Recordings and replays that a session started outlive it. When an
-archive gives up a client, it rejects the client's request image, so that the client notices.
+The response to the connect request is repeated until the session is ACTIVE, because the client may
+not have been connected when the response was first sent. Recordings and replays continue after the
+session that started them has ended. When the archive ends the session of an unresponsive client, it
+rejects the client's request image, which notifies the client.
 Source: archive-protocol 2.5.
 """
 
@@ -42,7 +43,7 @@ _KEY = struct.Struct("<2q")
 
 
 class State(Enum):
-    """The state of a control session."""
+    """The states of a control session."""
 
     INIT = auto()
     CONNECTING = auto()
@@ -55,18 +56,18 @@ class State(Enum):
 
 
 class Listing(Protocol):
-    """A listing that is sent piece by piece."""
+    """A listing that is sent to a client in several parts."""
 
     def do_work(self) -> int:
-        """Send more of it. Returns an amount of work."""
+        """Send the next part of the listing. Returns the amount of work done."""
 
     @property
     def is_done(self) -> bool:
-        """Whether all of it was sent."""
+        """Return whether the whole listing was sent."""
 
 
 class ControlSession:
-    """One client's control session, for the conductor's thread."""
+    """The control session of one client, for use in the conductor's thread."""
 
     def __init__(
         self,
@@ -79,7 +80,9 @@ class ControlSession:
         context: SessionContext,
         now_ns: int,
     ) -> None:
-        """`response` is the channel and the stream id for responses. Raises ClientError."""
+        """Create a session. `response` is the response channel and stream id. Raises
+        ClientError.
+        """
         self.session_id = session_id
         self.responses = ResponseWriter(session_id, self._update_deadline)
         self._correlation_id = correlation_id
@@ -88,7 +91,7 @@ class ControlSession:
         self.state = State.INIT
         self.principal = b""
         self.listing: Listing | None = None
-        """The listing in progress; a session has at most one."""
+        """The listing in progress, or None. A session has at most one."""
         self.end_reason = ""
         self._is_orderly = False
         self._response, self._version_fault = response, version_fault
@@ -142,11 +145,11 @@ class ControlSession:
         return False
 
     def reject(self) -> None:
-        """Reject the client."""
+        """Reject the client. The error response is sent repeatedly by `do_work`."""
         self.state = State.REJECTED
 
     def _update_deadline(self, is_sent: bool) -> None:
-        """Start the timeout of a client that accepts no messages, or stop it."""
+        """Start the timeout if a message could not be sent, or stop it if it was sent."""
         if is_sent:
             self._deadline_ns = None
         elif self._deadline_ns is None:
@@ -158,18 +161,20 @@ class ControlSession:
     # --- from the client -----------------------------------------------------------------------
 
     def on_challenge_response(self, correlation_id: int, credentials: bytes, now_ms: int) -> None:
-        """Handle a challenge response; later responses carry its correlation id."""
+        """Handle a challenge response. Later responses contain its correlation id."""
         if self.state == State.CHALLENGED:
             self._correlation_id = correlation_id
             self._context.authenticator.on_challenge_response(self.session_id, credentials, now_ms)
 
     def activate(self) -> None:
-        """Activate the session: a request proves that the client received the connect response."""
+        """Activate the session. A request shows that the client received the connect response."""
         if self.state == State.AUTHENTICATED:
             self.state = State.ACTIVE
 
     def end(self, reason: str = "", *, is_orderly: bool = False) -> None:
-        """End the session; the client's image is rejected with the reason unless `is_orderly`."""
+        """End the session. Unless `is_orderly`, `close` rejects the client's image with
+        the reason.
+        """
         if not self.is_done:
             self.state, self.end_reason, self._is_orderly = State.DONE, reason, is_orderly
             self.listing = None
@@ -178,7 +183,7 @@ class ControlSession:
     # --- duty cycle ----------------------------------------------------------------------------
 
     def do_work(self, now_ns: int, now_ms: int) -> int:
-        """Run one duty cycle of the session. Returns an amount of work."""
+        """Run one duty cycle of the session. Returns the amount of work done."""
         self._now_ns = now_ns
         if self.image.is_closed:
             self.end("the client's request publication is closed", is_orderly=True)
@@ -235,7 +240,7 @@ class ControlSession:
         return 1
 
     def _repeat(self, now_ms: int) -> int:
-        """Repeat the response to the connect request, or ask the authenticator for a decision."""
+        """Repeat the response to the connect request, or request the authenticator's decision."""
         if self._now_ns < self._resend_ns:
             return 0
         self._resend_ns = self._now_ns + RESEND_INTERVAL_NS
@@ -276,7 +281,9 @@ class ControlSession:
         return work_count
 
     def close(self) -> None:
-        """Close publication and counter; reject the image of a client that was given up."""
+        """Close publication and counter. After a failure, also reject the client's
+        request image.
+        """
         client = self._context.client
         if self.responses.sender is not None:
             self.responses.sender.publication.revoke()
@@ -295,5 +302,7 @@ class ControlSession:
 
 
 def _truncate(reason: str) -> str:
-    """Truncate a reason, which may quote a channel of any length, to what the driver accepts."""
+    """Truncate a reason, which may contain a long channel, to the length that the driver
+    accepts.
+    """
     return reason.encode("utf-8", "replace")[:REASON_LENGTH_MAX].decode("utf-8", "ignore")

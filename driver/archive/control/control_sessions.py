@@ -1,11 +1,12 @@
-"""All control sessions of an archive: finds the session of a message and authorises its request.
+"""All control sessions of an archive. Finds each message's session and authorises its request.
 
     request subscriptions --fragments--> message --decode--> which session --authorised?--> handler
 
-A message that is not of the protocol, names no session, or came from another publication than the
-session's own is ignored without a response, as in Aeron; clients' errors are logged as warnings.
-Any request makes a session active; Aeron excludes requests for a token or a channel update, and
-keeps repeating its response. Source: archive-protocol 1.1, 2.4, 2.5.
+The archive ignores a message, without a response, if it is malformed, if its session does not
+exist, or if it did not come from the session's publication. Aeron does the same. Client errors are
+logged as warnings. Any request activates a session. In Aeron, requests for a token or a channel
+update do not activate it, and the connect response is still repeated. Source: archive-protocol 1.1,
+2.4, 2.5.
 """
 
 from collections.abc import Callable, Sequence
@@ -47,21 +48,21 @@ from windtunnel.driver.client.subscription import Subscription
 from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 
 FRAGMENT_LIMIT = 10
-"""Per subscription and duty cycle."""
+"""The maximum number of fragments per subscription and duty cycle."""
 RETRY_INTERVAL_NS = NS_PER_MS
-"""How long a starting archive waits before it retries to add a subscription."""
+"""The pause before a starting archive retries to add a subscription."""
 RequestHandler = Callable[[ControlSession, Request, SourceImage], object]
 
 
 class SessionIds(Protocol):
-    """Generates ids of sessions and replications."""
+    """Generates unique ids for sessions and replications."""
 
     def next_id(self) -> int:
         """Return an id that was not returned before."""
 
 
 class ControlSessions:
-    """The sessions of one archive, for its conductor's thread."""
+    """All control sessions of one archive, for use in the conductor's thread."""
 
     def __init__(
         self,
@@ -71,7 +72,7 @@ class ControlSessions:
         tokens: ReplayTokens,
         count: Counter,
     ) -> None:
-        """Subscribe to the request channels and streams, which are polled in order.
+        """Subscribe to the request channels and streams, which are polled in the given order.
 
         Raises RegistrationError.
         """
@@ -83,7 +84,9 @@ class ControlSessions:
         self._now_ns = self._now_ms = 0
 
     def _subscribe(self, channel: str, stream_id: int) -> tuple[Subscription, FragmentAssembler]:
-        """Add a request subscription; discard the partial messages of an unavailable image."""
+        """Add a request subscription. If an image becomes unavailable, its partial messages are
+        discarded.
+        """
         assembler = FragmentAssembler(self._on_message)
         while True:
             try:
@@ -94,7 +97,7 @@ class ControlSessions:
                     ),
                 )  # fmt: skip
             except RegistrationError as error:
-                # The endpoint of the previous archive may still be closing.
+                # The driver may still be closing the endpoint of the previous archive.
                 if error.code != DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE:
                     raise
                 system.sleep_ns(RETRY_INTERVAL_NS)
@@ -102,7 +105,7 @@ class ControlSessions:
                 return subscription, assembler
 
     def do_work(self, now_ns: int, now_ms: int, handler: RequestHandler) -> int:
-        """Receive messages and run every session; authorised requests are passed to `handler`."""
+        """Receive messages and run every session. Passes authorised requests to `handler`."""
         self._now_ns, self._now_ms, self._handler = now_ns, now_ms, handler
         work_count = 0
         for subscription, assembler in self._subscriptions:
@@ -116,7 +119,7 @@ class ControlSessions:
         return work_count
 
     def _run(self, session: ControlSession) -> int:
-        """Run one session; an error ends only this session."""
+        """Run one duty cycle of a session. An error ends only this session."""
         try:
             return session.do_work(self._now_ns, self._now_ms)
         except DriverError as error:
@@ -146,7 +149,7 @@ class ControlSessions:
         try:
             message = decode(payload)
         except UnknownTemplate:
-            # A newer client may send messages that we do not know; Aeron ignores them, too.
+            # A newer client may send messages that are unknown here. Aeron ignores them, too.
             return
         except MalformedMessage as error:
             self._context.errors.warn(f"request from {header.image.source_identity}: {error}")
@@ -154,7 +157,7 @@ class ControlSessions:
         try:
             self._dispatch(message, header)
         except Exception as error:
-            # A defect that one client triggers must not end the archive for all clients.
+            # A defect that one client triggers must not stop the archive for all clients.
             self._context.errors.record(
                 f"{type(message).__name__}: {error_text.describe_error(error)}"
             )
@@ -205,7 +208,7 @@ class ControlSessions:
         )
 
     def _session_of(self, request: Request, image: SourceImage) -> ControlSession | None:
-        """Return the session that a request names, if the request came from its publication."""
+        """Return the session of a request if its publication sent the request, or None."""
         session_id, name = request.control_session_id, type(request).__name__
         session = self._sessions.get(session_id)
         if session is None:
@@ -248,7 +251,7 @@ class ControlSessions:
 
 
 def _has_token(request: ReplayRequest | BoundedReplayRequest) -> bool:
-    """Return whether a replay request uses a token, as only requests with a response channel do."""
+    """Return whether a replay request has both a response channel and a token."""
     if request.replay_token == NULL_VALUE:
         return False
     try:
@@ -258,7 +261,7 @@ def _has_token(request: ReplayRequest | BoundedReplayRequest) -> bool:
 
 
 def _version_fault(version: int) -> str:
-    """Return the error for a client with an incompatible protocol version, or an empty string."""
+    """Return an error for an incompatible client protocol version, or an empty string."""
     if major_of(version) == major_of(PROTOCOL_VERSION):
         return ""
     return (

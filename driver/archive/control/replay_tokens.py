@@ -1,6 +1,7 @@
-"""Tokens that allow a replay to be requested from another publication than the session's own.
+"""Tokens that allow a client to request a replay on an additional request publication.
 
-A token is valid for one recording and one session; it expires after a while or with its session.
+A token is valid for one recording and one session. It expires after a while, or when its session
+ends.
 Source: archive-protocol 3.8.
 """
 
@@ -19,15 +20,17 @@ class _Token:
 
 
 class ReplayTokens:
-    """The valid tokens of an archive."""
+    """The valid replay tokens of an archive."""
 
     def __init__(self, lifetime_ns: int, next_number: Callable[[], int]) -> None:
-        """`next_number` returns unpredictable 64-bit numbers."""
+        """Create an empty set of tokens. `next_number` must return unpredictable 64-bit
+        integers.
+        """
         self._lifetime_ns, self._next_number = lifetime_ns, next_number
         self._tokens: dict[int, _Token] = {}
 
     def issue(self, session: ControlSession, recording_id: int, now_ns: int) -> int:
-        """Create a token."""
+        """Create and return a token for one recording and session."""
         token = NULL_VALUE
         while token == NULL_VALUE or token in self._tokens:
             token = self._next_number()
@@ -35,14 +38,14 @@ class ReplayTokens:
         return token
 
     def session_of(self, token: int, recording_id: int, now_ns: int) -> ControlSession | None:
-        """Return the session of a token, if the token is valid for that recording."""
+        """Return the session of a token, or None if the token is not valid for the recording."""
         entry = self._tokens.get(token)
         if entry is None or entry.recording_id != recording_id or now_ns > entry.deadline_ns:
             return None
         return entry.session
 
     def expire(self, now_ns: int) -> None:
-        """Remove expired tokens, and tokens whose session has ended."""
+        """Remove expired tokens, and tokens of sessions that have ended."""
         if self._tokens:
             self._tokens = {
                 number: token for number, token in self._tokens.items()

@@ -1,4 +1,4 @@
-"""The error for a rejected request: an error code and a text for the client."""
+"""The exception for a rejected request, with an error code and a message for the client."""
 
 import errno
 
@@ -9,7 +9,7 @@ _FULL = (errno.ENOSPC, errno.EDQUOT)
 
 
 class RequestRejected(DriverError):
-    """A request that is answered with an error response."""
+    """A request was rejected. The client receives an error response."""
 
     def __init__(self, text: str, code: ErrorCode = ErrorCode.GENERIC) -> None:
         super().__init__(text)
@@ -17,12 +17,12 @@ class RequestRejected(DriverError):
 
 
 def unknown_recording(recording_id: int) -> RequestRejected:
-    """Return the error for a recording id that does not exist, or no longer exists."""
+    """Return the exception for a recording id that does not exist or no longer exists."""
     return RequestRejected(f"unknown recording id: {recording_id}", ErrorCode.UNKNOWN_RECORDING)
 
 
 def code_of(error: DriverError) -> ErrorCode:
-    """Return the error code for the client; a full disk has a code of its own."""
+    """Return the error code that the client receives for an exception."""
     if isinstance(error, RequestRejected):
         return error.code
     cause = error.__cause__

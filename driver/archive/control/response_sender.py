@@ -1,9 +1,9 @@
-"""Sends messages on a session's response publication, in order; queues them under back pressure.
+"""Sends messages on a session's response publication, in order. Queues them under back pressure.
 
     send --> [ queue ] --> publication
 
-A message that is not accepted in three attempts is queued; queued messages are sent before later
-ones. A message that is too long for the stream is dropped. Source: archive-protocol 2.5.
+A message that is not accepted in three attempts is queued. Queued messages are sent before later
+messages. A message that is too long for the stream is dropped. Source: archive-protocol 2.5.
 """
 
 from collections import deque
@@ -19,7 +19,7 @@ _GONE = (result.NOT_CONNECTED, result.CLOSED, result.MAX_POSITION_EXCEEDED)
 
 
 class ResponseSender:
-    """Sends on one response publication, in the conductor's thread."""
+    """Sends messages on one response publication, in the conductor's thread."""
 
     def __init__(
         self, publication: ExclusivePublication, on_error: Callable[[str], object]
@@ -28,14 +28,14 @@ class ResponseSender:
         self._on_error = on_error
         self._waiting: deque[bytes] = deque()
         self.is_gone = False
-        """Whether the client is no longer connected."""
+        """Whether a message could not be sent because the client is not connected any more."""
 
     @property
     def has_waiting(self) -> bool:
         return bool(self._waiting)
 
     def send(self, message: Message) -> bool:
-        """Send a message, or queue it. Returns whether it was sent."""
+        """Send a message, or queue it if that fails. Returns whether it was sent."""
         content = encode(message)
         if not self._waiting and self.try_bytes(content):
             return True
@@ -43,19 +43,19 @@ class ResponseSender:
         return False
 
     def try_send(self, message: Message) -> bool:
-        """Send a message now, ahead of the queue, or not at all. Returns whether it was sent."""
+        """Send a message ahead of the queue, or discard it. Returns whether it was sent."""
         return self.try_bytes(encode(message))
 
     def try_bytes(self, content: bytes) -> bool:
-        """Offer an encoded message. Returns whether it was accepted, or can never be."""
+        """Offer an encoded message. Returns True if it was accepted, or dropped as too long."""
         for _ in range(ATTEMPTS):
             answer = self.publication.offer(content)
             if answer > 0:
                 return True
             if answer == result.ERROR:
                 self._on_error(
-                    f"response of {len(content)} bytes exceeds the maximum message length of "
-                    f"{self.publication.max_message_length}"
+                    f"cannot send a response of {len(content)} bytes: the maximum message "
+                    f"length is {self.publication.max_message_length}"
                 )
                 return True
             if answer in _GONE:

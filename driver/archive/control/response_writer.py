@@ -1,7 +1,7 @@
 """The messages that an archive sends to one client: responses, descriptors and signals.
 
-Nothing is sent before the response publication exists, and no response or signal after the session
-has ended. Source: archive-protocol 1.5, 1.7, 3.16.
+No message is sent before the response publication exists, and no response or signal is sent after
+the session has ended. Source: archive-protocol 1.5, 1.7, 3.16.
 """
 
 import struct
@@ -26,30 +26,36 @@ from windtunnel.driver.archive.protocol.responses import (
 )
 
 ERROR_TEXT_LENGTH_MAX = 2_048
-"""Our choice: a text may quote a request, and must fit a message of the response stream."""
+"""The maximum length of an error message. It may quote a request, but must fit into one response
+message.
+"""
 _IDS = struct.Struct("<2q")
 
 
 class ResponseWriter:
-    """Writes the messages of one control session."""
+    """Creates and sends the messages of one control session."""
 
     def __init__(self, session_id: int, on_attempt: Callable[[bool], object]) -> None:
-        """`on_attempt` is called after each attempt to send, with whether it succeeded."""
+        """Create a writer. After each attempt to send, `on_attempt` is called with whether it
+        succeeded.
+        """
         self._session_id, self._on_attempt = session_id, on_attempt
         self.sender: ResponseSender | None = None
-        """Set once the response publication exists."""
+        """The sender, which is set once the response publication exists."""
         self._is_closed = False
 
     def close(self) -> None:
-        """Discard responses and signals from now on."""
+        """Discard all responses and signals from now on."""
         self._is_closed = True
 
     def ok(self, correlation_id: int, relevant_id: int = 0) -> None:
-        """Respond that a request has succeeded."""
+        """Send a response to a successful request."""
         self._respond(correlation_id, relevant_id, ControlResponseCode.OK)
 
     def error(self, correlation_id: int, text: str, code: ErrorCode = ErrorCode.GENERIC) -> None:
-        """Respond that a request was rejected, or that what it started has failed."""
+        """Send an error response, for a rejected request or for the later failure of an
+        operation.
+        """
         self._respond(correlation_id, code, ControlResponseCode.ERROR, text)
 
     def recording_unknown(self, correlation_id: int, recording_id: int) -> None:
@@ -66,7 +72,7 @@ class ResponseWriter:
         subscription_id: int = NULL_VALUE,
         position: int = NULL_VALUE,
     ) -> None:
-        """Send a recording signal."""
+        """Send a recording signal to the client."""
         self._send(
             RecordingSignalEvent(
                 control_session_id=self._session_id, correlation_id=correlation_id,
@@ -78,14 +84,14 @@ class ResponseWriter:
     def try_response(
         self, correlation_id: int, relevant_id: int, code: ControlResponseCode, text: str = ""
     ) -> bool:
-        """Send a response now or not at all. Returns whether it was sent."""
+        """Send a response, or discard it if that fails. Returns whether it was sent."""
         message = self._response(correlation_id, relevant_id, code, text)
         return self.sender is not None and self.sender.try_send(message)
 
     def try_descriptor(self, correlation_id: int, content: bytes) -> bool:
-        """Send a descriptor as it is in the catalog, with its padding, now or not at all.
+        """Send a descriptor exactly as it is stored in the catalog, including its padding.
 
-        Returns whether it was sent.
+        Returns whether it was sent. It is not queued.
         """
         kind = RecordingDescriptor
         header = HEADER.pack(kind.LAYOUT.block_length, kind.TEMPLATE_ID, SCHEMA_ID, SCHEMA_VERSION)
@@ -100,7 +106,7 @@ class ResponseWriter:
         return is_sent
 
     def try_message(self, message: Message) -> bool:
-        """Send a message now or not at all. Returns whether it was sent."""
+        """Send a message unless others are queued. Returns whether it was sent."""
         sender = self.sender
         is_sent = sender is not None and not sender.has_waiting and sender.try_send(message)
         self._on_attempt(is_sent)

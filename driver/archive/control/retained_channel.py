@@ -1,9 +1,9 @@
-"""The stored form of a channel that a client names, and the key that identifies a recorded stream.
+"""The stored form of a client's channel, and the key that identifies a recorded stream.
 
     aeron:udp?term-length=64k|endpoint=h:1|alias=a  ->  aeron:udp?endpoint=h:1|alias=a
     stream 5 of it                                  ->  5:udp?endpoint=h:1
 
-Parameters are stored in Aeron's order; sizes and durations are written in their shortest exact
+Parameters are stored in Aeron's order. Sizes and durations are written in their shortest exact
 form. Source: archive-protocol 3.1, 5.8.
 """
 
@@ -39,10 +39,10 @@ KEYS = (
 
 
 def retained(channel: ChannelUri, **added: str | int | bool | None) -> ChannelUri:
-    """Return a channel with its retained parameters and the given ones, without a spy prefix.
+    """Return a channel without a spy prefix, with its retained and the additional parameters.
 
-    In the names of added parameters underscores replace dashes; None values are not added. Raises
-    ConfigurationError if a retained size cannot be parsed.
+    The names of additional parameters contain underscores instead of dashes. Values of None are not
+    added. Raises ConfigurationError if a retained size cannot be parsed.
     """
     values: dict[str, str] = {
         key: _format_given(key, value) for key, value in channel.params if key in RETAINED
@@ -71,11 +71,11 @@ def _format_added(key: str, value: str | int | bool) -> str:
 
 
 def text(channel: ChannelUri) -> str:
-    """Return the stored form: without a `?` if there are no parameters."""
+    """Return the text of a stored channel, without a `?` if it has no parameters."""
     return str(channel) if channel.params else f"aeron:{channel.media}"
 
 
 def stream_key(stream_id: int, channel: ChannelUri) -> str:
-    """Return a key that is equal for streams that a recording must not subscribe to twice."""
+    """Return a key for a stream. An archive must not record two streams with equal keys."""
     parts = [f"{key}={value}" for key in KEYS if (value := channel.get(key)) is not None]
     return f"{stream_id}:{channel.media}?" + "|".join(parts)

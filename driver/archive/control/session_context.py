@@ -1,4 +1,4 @@
-"""What a control session needs of its archive."""
+"""The shared objects of an archive that its control sessions use."""
 
 from dataclasses import dataclass
 
@@ -10,7 +10,7 @@ from windtunnel.driver.client.aeron import Aeron
 
 @dataclass(frozen=True)
 class SessionContext:
-    """What control sessions need of their archive."""
+    """The shared objects of an archive that its control sessions use."""
 
     settings: ArchiveSettings
     client: Aeron

@@ -1,9 +1,9 @@
-"""The counters of an archive as a whole; recordings and sessions have their own counters.
+"""Counters for a whole archive. Recordings and sessions have additional counters.
 
     key    0: archive id (i64)
     label  <what it counts> - archiveId=<id>
 
-Two archives with the same id would be indistinguishable, so an id is refused if the driver already
+Two archives with the same id would be indistinguishable, so an id is rejected if the driver already
 has counters of an archive with that id. Source: archive-protocol 2.7, 5.6.
 """
 
@@ -34,12 +34,12 @@ _KEY = struct.Struct("<q")
 
 
 def key(archive_id: int) -> bytes:
-    """Return the key of an archive's counters."""
+    """Return the counter key, which contains the archive id."""
     return _KEY.pack(archive_id)
 
 
 def suffix(archive_id: int) -> str:
-    """Return the end of their labels."""
+    """Return the end of a counter label, which contains the archive id."""
     return f" - archiveId={archive_id}"
 
 
@@ -48,14 +48,14 @@ def require_unique(client: Aeron, archive_id: int) -> None:
     for counter in client.counters:
         if counter.type_id == CONTROL_SESSIONS and counter.key[: _KEY.size] == key(archive_id):
             raise ConfigurationError(
-                f"AERON_ARCHIVE_ID is {archive_id}: expected an id that no other archive of this "
-                "media driver has"
+                f"AERON_ARCHIVE_ID={archive_id}: expected an id that no other archive of this "
+                "media driver uses"
             )
 
 
 @dataclass(frozen=True, slots=True)
 class TransferCounters:
-    """The duration and the byte count of an agent's reads or writes."""
+    """Counters for the duration and the bytes of an agent's reads or writes."""
 
     clock: Clock
     max_time: Counter
@@ -63,11 +63,11 @@ class TransferCounters:
     total_time: Counter
 
     def begin(self) -> int:
-        """Start timing a transfer. Returns the time for `end`."""
+        """Start timing a transfer. Returns the start time, which `end` needs."""
         return self.clock.now_ns()
 
     def end(self, began_ns: int, byte_count: int) -> None:
-        """Count the bytes and the duration of a transfer; call from the agent's thread only."""
+        """Count the bytes and the duration of a transfer. Call it only from the agent's thread."""
         duration_ns = self.clock.now_ns() - began_ns
         self.max_time.set(max(self.max_time.get(), duration_ns))
         self.total_bytes.set(self.total_bytes.get() + byte_count)
@@ -75,10 +75,10 @@ class TransferCounters:
 
 
 class ArchiveCounters:
-    """Allocates and holds the counters."""
+    """Allocates and holds the counters of one archive."""
 
     def __init__(self, client: Aeron, archive_id: int, clock: Clock) -> None:
-        """Raises RegistrationError."""
+        """Allocate the counters. Raises RegistrationError."""
         self._client, self._archive_id = client, archive_id
         self._added: list[Counter] = []
         self.errors = self.add(ERRORS, f"Archive Errors: {VERSION_TEXT}")
@@ -99,7 +99,7 @@ class ArchiveCounters:
         )
 
     def add(self, type_id: int, label: str) -> Counter:
-        """Allocate another counter of this archive."""
+        """Allocate another counter for this archive."""
         counter = self._client.add_counter(
             type_id, key(self._archive_id), label + suffix(self._archive_id)
         )
@@ -107,6 +107,6 @@ class ArchiveCounters:
         return counter
 
     def close(self) -> None:
-        """Free all counters now; for a closed client the driver would do so later."""
+        """Free all counters immediately, instead of leaving this to the driver."""
         for counter in self._added:
             counter.close()

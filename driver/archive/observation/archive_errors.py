@@ -1,4 +1,4 @@
-"""The archive's error log, for errors that cannot be sent to a client, and their counter."""
+"""The archive's error log, which contains errors that cannot be sent to a client."""
 
 from typing import Protocol
 
@@ -10,33 +10,33 @@ from windtunnel.driver.cnc.error_log import ErrorLog
 GENERIC = -1
 WARNING = 1
 WARNINGS_MAX = 1_000
-"""How many different warnings are kept, so that clients cannot fill the log."""
+"""The maximum number of distinct warnings in the log. Clients cannot fill the log with warnings."""
 
 
 class ErrorCounter(Protocol):
-    """Counts errors."""
+    """The interface of an error counter."""
 
     def increment(self) -> int:
-        """Add one."""
+        """Add one to the counter."""
 
 
 class ArchiveErrors:
-    """Writes one archive's error log, in the conductor's thread."""
+    """Writes the error log of one archive, in the conductor's thread."""
 
     def __init__(self, log: np.ndarray, clock: Clock) -> None:
         self._log = ErrorLog(log, clock)
         self._warnings: set[str] = set()
         self.counter: ErrorCounter | None = None
-        """Set once the counter is allocated."""
+        """The counter of errors, which is set once it is allocated."""
 
     def record(self, text: str, code: int = GENERIC) -> None:
-        """Log an error; a repeated error is counted, not logged again."""
+        """Log an error. For a repeated error only the count is increased."""
         self._log.record(code, text)
         if self.counter is not None:
             self.counter.increment()
 
     def warn(self, text: str) -> None:
-        """Log a warning about a client's or another archive's error."""
+        """Log a warning about an error that a client or another archive has made."""
         if text not in self._warnings and len(self._warnings) >= WARNINGS_MAX:
             text = f"more than {WARNINGS_MAX} different warnings"
         self._warnings.add(text)

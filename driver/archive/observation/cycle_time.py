@@ -1,4 +1,4 @@
-"""Counters for the duration of an agent's duty cycles."""
+"""Counters for the duration of agents' duty cycles."""
 
 from windtunnel.driver.archive.observation.archive_counters import (
     CYCLES_EXCEEDED,
@@ -9,7 +9,7 @@ from windtunnel.driver.channel.uri_value import format_duration_ns
 
 
 class CycleTime:
-    """One agent's longest duty cycle, and how many duty cycles exceeded the threshold."""
+    """Counters for an agent's longest duty cycle and for its duty cycles above a threshold."""
 
     def __init__(self, counters: ArchiveCounters, agent: str, threshold_ns: int, mode: str) -> None:
         self._threshold_ns = threshold_ns
@@ -22,7 +22,7 @@ class CycleTime:
         )
 
     def on_turn(self, now_ns: int) -> None:
-        """Update the counters at the start of a duty cycle."""
+        """Update the counters. Call this at the start of each duty cycle."""
         last_ns, self._last_ns = self._last_ns, now_ns
         if last_ns is None:
             return

@@ -1,4 +1,4 @@
-"""The text of an error for the error log."""
+"""Converts an exception to the text of an error log entry."""
 
 import traceback
 
@@ -6,7 +6,7 @@ from windtunnel.driver.base.errors import DriverError
 
 
 def describe_error(error: Exception) -> str:
-    """Return the text of a DriverError; for any other error, which is a defect, its traceback."""
+    """Return the message of a DriverError, or the traceback of any other exception."""
     if isinstance(error, DriverError):
         return str(error)
     return "".join(traceback.format_exception(error))

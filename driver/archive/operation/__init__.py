@@ -1,4 +1,4 @@
-"""The requests about existing recordings; recording and replay have packages of their own.
+"""Requests about existing recordings. Recording and replay have separate packages.
 
     listings     lists recording descriptors and subscriptions
     queries      positions, the last matching recording, and changes of the channel
@@ -7,6 +7,6 @@
     migration    migrates segments to another recording
 
 An operation is a method that takes a control session and a request. It sends the response through
-the session, or raises RequestRejected with the error response. Requests are received by `control`
-and dispatched by `conductor`.
+the session, or raises RequestRejected for an error response. The package `control` receives
+requests, and `conductor` dispatches them.
 """

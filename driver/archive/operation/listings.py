@@ -1,11 +1,11 @@
-"""Lists recording descriptors and subscriptions, a batch per duty cycle.
+"""Lists recording descriptors and recorded subscriptions, one batch per duty cycle.
 
     at most 64 entries are scanned per duty cycle; under back pressure the rest follows later
     fewer sent than requested  ->  RECORDING_UNKNOWN with the id at which the catalog ends
 
-A session has one listing at a time. A request for no recordings is not answered, nor is one with a
-negative count, which in Aeron blocks later listings of the session forever. Source:
-archive-protocol 3.4.
+A session has one listing at a time. The archive does not respond to a request for zero recordings
+or for a negative number of them. In Aeron, a negative number blocks later listings of the session
+forever. Source: archive-protocol 3.4.
 """
 
 from bisect import bisect_left
@@ -33,13 +33,15 @@ SCANS_MAX = 64
 
 
 def require_no_listing(session: ControlSession) -> None:
-    """Raise RequestRejected while the session has another listing."""
+    """Raise RequestRejected if the session already has a listing in progress."""
     if session.listing is not None:
-        raise RequestRejected("active listing already in progress", ErrorCode.ACTIVE_LISTING)
+        raise RequestRejected(
+            "another listing of this session is in progress", ErrorCode.ACTIVE_LISTING
+        )
 
 
 class RecordingListing:
-    """Lists the matching descriptors from an id on."""
+    """A listing of the descriptors that match a filter, starting at an id."""
 
     def __init__(
         self,
@@ -56,7 +58,7 @@ class RecordingListing:
         self.is_done = count <= 0
 
     def do_work(self) -> int:
-        """Send more descriptors. Returns the number of entries scanned."""
+        """Send more descriptors to the client. Returns the number of catalog entries scanned."""
         known = self._catalog.recording_ids
         first = bisect_left(known, self._next_id)
         ids = known[first : first + SCANS_MAX]
@@ -80,7 +82,7 @@ class RecordingListing:
 
 
 class SingleListing:
-    """Lists one descriptor."""
+    """A listing of one descriptor."""
 
     def __init__(
         self, session: ControlSession, correlation_id: int, catalog: Catalog, recording_id: int
@@ -90,7 +92,7 @@ class SingleListing:
         self.is_done = False
 
     def do_work(self) -> int:
-        """Send the descriptor. Returns 1 if it was sent."""
+        """Send the descriptor, or an error if it is unknown. Returns 1 if the response was sent."""
         entry = None
         if self._catalog.descriptor(self._recording_id) is not None:
             entry = self._catalog.entry(self._recording_id)
@@ -105,7 +107,7 @@ class SingleListing:
 
 
 class SubscriptionListing:
-    """Lists the subscriptions that are being recorded."""
+    """A listing of the subscriptions that are being recorded."""
 
     def __init__(
         self,
@@ -119,7 +121,7 @@ class SubscriptionListing:
         self.is_done = False
 
     def do_work(self) -> int:
-        """Send more subscriptions. Returns an amount of work."""
+        """Send more subscriptions to the client. Returns the amount of work done."""
         sent = 0
         while self._streams and self._left > 0:
             if self._matches(self._streams[0]):
@@ -156,13 +158,13 @@ class Listings:
         self._catalog, self._recordings = resources.catalog, recordings
 
     def recordings(self, session: ControlSession, request: ListRecordingsRequest) -> None:
-        """List all recordings from an id on."""
+        """List all recordings, starting at an id."""
         self._list(session, request, lambda descriptor: True)
 
     def recordings_for_uri(
         self, session: ControlSession, request: ListRecordingsForUriRequest
     ) -> None:
-        """List the recordings of a stream whose original channel contains a text."""
+        """List recordings with a given stream id whose original channel contains a string."""
         self._list(
             session, request,
             lambda each: each.stream_id == request.stream_id
@@ -192,7 +194,7 @@ class Listings:
     def subscriptions(
         self, session: ControlSession, request: ListRecordingSubscriptionsRequest
     ) -> None:
-        """List the subscriptions that are being recorded, from an index on."""
+        """List the subscriptions that are being recorded, starting at an index."""
         require_no_listing(session)
         streams = list(self._recordings.streams)
         index = request.pseudo_index

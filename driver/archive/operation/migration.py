@@ -1,11 +1,11 @@
-"""Migrates the segment files of one recording to another that precedes or follows it.
+"""Moves the segment files of one recording to another that directly precedes or follows it.
 
     source       |====|====|                 source           |====|====|
     destination            |====|====        destination  |====|
-                 prepend: start moves back   append: stop moves on
+                 prepend: start moves back   append: stop moves forward
 
-All conditions are checked before the first file is renamed. The catalog is updated after the files:
-if the archive is killed in between, files lack an entry and can be renamed back.
+All conditions are checked before the first file is renamed. The catalog is updated after the files.
+If the archive is killed in between, files have no catalog entry and can be renamed back.
 Source: archive-protocol 3.12.
 """
 
@@ -28,11 +28,13 @@ _EQUAL = {
     "stream_id": "StreamId",
     "mtu_length": "MtuLength",
 }
-"""What must be equal, checked in this order, with the names that Aeron's error texts contain."""
+"""Fields that must be equal, in the order of the checks, with the names in Aeron's error
+messages.
+"""
 
 
 class Migration:
-    """Migrates segments."""
+    """Migrates segment files between recordings."""
 
     def __init__(
         self, resources: ArchiveResources, recordings: Recordings, deletions: Deletions
@@ -41,7 +43,7 @@ class Migration:
         self._deletions = deletions
 
     def migrate(self, session: ControlSession, request: MigrateSegmentsRequest) -> None:
-        """Move all files of the source recording to the destination recording."""
+        """Move all segment files of the source recording to the destination recording."""
         catalog = self._resources.catalog
         source = self._resources.recording(request.src_recording_id)
         destination = self._resources.recording(request.dst_recording_id)
@@ -67,12 +69,12 @@ class Migration:
             session.responses.signal(request.correlation_id, RecordingSignal.DELETE, source_id)
 
     def _require_fit(self, source: RecordingDescriptor, destination: RecordingDescriptor) -> None:
-        """Raise RequestRejected unless one recording continues the other."""
+        """Raise RequestRejected unless the two recordings are compatible and adjacent."""
         if (
             source.stop_position == NULL_VALUE
             or self._recordings.active(source.recording_id) is not None
         ):
-            raise RequestRejected(f"recording {source.recording_id} is still active")
+            raise RequestRejected(f"cannot migrate recording {source.recording_id}: it is active")
         for name, label in _EQUAL.items():
             theirs, ours = getattr(source, name), getattr(destination, name)
             if theirs != ours:
@@ -92,7 +94,7 @@ class Migration:
         for name, each in (("src", source), ("dst", destination)):
             if base_of(each, join) != join:
                 raise RequestRejected(
-                    f"invalid migrate: join position is not on segment boundary of {name} "
+                    f"invalid migrate: join position is not on a segment boundary of the {name} "
                     f"recording seamPosition={join} startPosition={each.start_position} "
                     f"stopPosition={each.stop_position} "
                     f"termBufferLength={each.term_buffer_length} "
@@ -100,7 +102,9 @@ class Migration:
                 )
 
     def _require_movable(self, source: RecordingDescriptor, destination_id: int) -> list[int]:
-        """Return the bases of the files to move. Raises RequestRejected if one cannot be moved."""
+        """Return the bases of the files to move. Raises RequestRejected if a file cannot
+        be moved.
+        """
         first = base_of(source, source.start_position)
         last = base_of(source, source.stop_position)
         bases = [
@@ -111,9 +115,9 @@ class Migration:
             old = self._resources.segment_path(source.recording_id, base)
             new = self._resources.segment_path(destination_id, base)
             if not old.exists():
-                raise RequestRejected(f"missing src segment file {old}")
+                raise RequestRejected(f"missing src segment file: {old}")
             if new.exists():
-                raise RequestRejected(f"preexisting dst segment file {new}")
+                raise RequestRejected(f"dst segment file already exists: {new}")
         return bases
 
     def _rename(self, source_id: int, destination_id: int, base: int) -> None:

@@ -1,4 +1,4 @@
-"""Queries about recordings that have a single answer, and changes of their channel.
+"""Queries about recordings that need a single response, and channel updates.
 
 Source: archive-protocol 3.4, 3.5, 3.14, 3.15.
 """
@@ -26,29 +26,29 @@ from windtunnel.driver.channel import uri
 
 
 class Queries:
-    """Answers queries from the catalog and the active recordings."""
+    """Responds to queries, using the catalog and the active recordings."""
 
     def __init__(self, resources: ArchiveResources, recordings: Recordings) -> None:
         self._resources, self._recordings = resources, recordings
 
     def archive_id(self, session: ControlSession, request: ArchiveIdRequest) -> None:
-        """Send the archive's id."""
+        """Send the archive id."""
         session.responses.ok(request.correlation_id, self._resources.archive_id)
 
     def start_position(self, session: ControlSession, request: StartPositionRequest) -> None:
-        """Send the start position."""
+        """Send the start position of a recording."""
         descriptor = self._resources.recording(request.recording_id)
         session.responses.ok(request.correlation_id, descriptor.start_position)
 
     def stop_position(self, session: ControlSession, request: StopPositionRequest) -> None:
-        """Send the stop position; -1 while the recording is active."""
+        """Send the stop position of a recording, or -1 while the recording is active."""
         descriptor = self._resources.recording(request.recording_id)
         session.responses.ok(request.correlation_id, descriptor.stop_position)
 
     def recording_position(
         self, session: ControlSession, request: RecordingPositionRequest
     ) -> None:
-        """Send the recorded position; -1 if the recording is not active."""
+        """Send the recorded position of a recording, or -1 if the recording is not active."""
         self._resources.recording(request.recording_id)
         active = self._recordings.active(request.recording_id)
         session.responses.ok(
@@ -58,7 +58,9 @@ class Queries:
     def max_recorded_position(
         self, session: ControlSession, request: MaxRecordedPositionRequest
     ) -> None:
-        """Send the recorded position of an active recording, or the stop position."""
+        """Send the recorded position of an active recording, or the stop position of a
+        stopped one.
+        """
         descriptor = self._resources.recording(request.recording_id)
         active = self._recordings.active(request.recording_id)
         session.responses.ok(
@@ -68,14 +70,15 @@ class Queries:
     def find_last_matching(
         self, session: ControlSession, request: FindLastMatchingRecordingRequest
     ) -> None:
-        """Send the id of the last recording that matches, or -1.
+        """Send the id of the last matching recording, or -1 if no recording matches.
 
-        A recording matches if session and stream are equal and its channel contains the text.
+        A recording matches if it has the requested session and stream id, and its channel contains
+        the requested string.
         """
         lowest = request.min_recording_id
         if lowest < 0:
             raise RequestRejected(
-                f"min recording id {lowest}: expected 0 or more", ErrorCode.UNKNOWN_RECORDING
+                f"minimum recording id {lowest}: expected 0 or more", ErrorCode.UNKNOWN_RECORDING
             )
         catalog = self._resources.catalog
         for recording_id in reversed(catalog.recording_ids):
@@ -92,7 +95,9 @@ class Queries:
         session.responses.ok(request.correlation_id, NULL_VALUE)
 
     def update_channel(self, session: ControlSession, request: UpdateChannelRequest) -> None:
-        """Change the channel of a recording; a request with an invalid channel is not answered."""
+        """Change the channel of a recording. The archive does not respond if the channel is
+        invalid.
+        """
         require_no_listing(session)
         descriptor = self._resources.catalog.descriptor(request.recording_id)
         if descriptor is None:

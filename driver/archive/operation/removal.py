@@ -4,9 +4,9 @@
                later files are deleted once no replay reads them
     purge      catalog: DELETED --> all files are deleted
 
-The catalog is changed first: if the archive is killed in between, there are files without a
-recording, but no recording without its files. If no frame begins at the position, Aeron rejects the
-request after it has changed the stop position; here it is unchanged.
+The catalog is changed first. If the archive is killed afterwards, files without a recording may
+remain, but never a recording without its files. If no frame begins at the position, Aeron rejects
+the request after it has changed the stop position. Here the stop position is not changed.
 Source: archive-protocol 3.10, 3.11.
 """
 
@@ -34,7 +34,7 @@ from windtunnel.driver.wire.data import ALIGNMENT
 
 
 class Removal:
-    """Truncates and purges recordings."""
+    """Operations that truncate or purge recordings."""
 
     def __init__(
         self,
@@ -47,14 +47,14 @@ class Removal:
         self._replays, self._deletions = replays, deletions
 
     def truncate(self, session: ControlSession, request: TruncateRecordingRequest) -> None:
-        """Truncate a recording; its replays are aborted."""
+        """Truncate a recording at a position. Its replays are aborted."""
         resources, position = self._resources, request.position
         recording = resources.recording(request.recording_id)
         self._require_stopped(recording, "truncate")
         start, stop = recording.start_position, recording.stop_position
         if not start <= position <= stop or position % ALIGNMENT:
             raise RequestRejected(
-                f"invalid position {position} to truncate recording {recording.recording_id} at: "
+                f"cannot truncate recording {recording.recording_id} at position {position}: "
                 f"expected a multiple of {ALIGNMENT} from {start} to {stop}",
                 ErrorCode.INVALID_POSITION,
             )
@@ -79,7 +79,7 @@ class Removal:
             or self._recordings.active(recording.recording_id) is not None
         ):
             raise RequestRejected(
-                f"cannot {verb} active recording {recording.recording_id}",
+                f"cannot {verb} recording {recording.recording_id}: it is active",
                 ErrorCode.ACTIVE_RECORDING,
             )
 
@@ -98,7 +98,9 @@ class Removal:
             raise StorageError(f"cannot truncate {path}: {error.strerror}") from error
 
     def _files_after(self, recording: RecordingDescriptor, base: int, position: int) -> list[Path]:
-        """Return the files without data; like Aeron it includes files that may not exist."""
+        """Return the files that contain no data after the truncation. As in Aeron, some may not
+        exist.
+        """
         if position == recording.start_position:
             return _all_files(self._resources, recording.recording_id)
         length = recording.segment_file_length
@@ -109,12 +111,12 @@ class Removal:
         ]
 
     def purge(self, session: ControlSession, request: PurgeRecordingRequest) -> None:
-        """Delete a recording; its id is never used again."""
+        """Delete a recording. Its id is never used again."""
         resources = self._resources
         recording = resources.recording(request.recording_id)
         if self._replays.of(request.recording_id):
             raise RequestRejected(
-                f"cannot purge recording with active replay {request.recording_id}",
+                f"cannot purge recording {request.recording_id}: it has an active replay",
                 ErrorCode.ACTIVE_RECORDING,
             )
         self._require_stopped(recording, "purge")

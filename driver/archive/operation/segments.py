@@ -1,12 +1,13 @@
-"""Moves the start of a recording, and handles the segment files before the start.
+"""Moves the start of a recording, and handles the segment files before its start.
 
-    detach     |--------|========|======   the start moves on, the files are kept
+    detach     |--------|========|======   the start moves forward, the files are kept
     purge      |        |========|======   the same, and the files are deleted
     delete              |========|======   detached files are deleted
     attach     |========|========|======   existing files before the start are added again
 
-Bases of files are counted from the term of the start position, so a start moves only from base to
-base; but the first file of a recording may begin with a gap. Source: archive-protocol 3.12.
+File base positions are multiples of the segment length from the start of the first term. A start
+position moves from one base to another, except that a recording's first file may begin with a gap.
+Source: archive-protocol 3.12.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ from windtunnel.driver.wire.data import ALIGNMENT
 
 
 class Segments:
-    """Detaches, attaches, deletes and purges segments."""
+    """Detaches, attaches, deletes and purges segment files."""
 
     def __init__(
         self,
@@ -47,13 +48,13 @@ class Segments:
         self._replays, self._deletions = replays, deletions
 
     def detach(self, session: ControlSession, request: DetachSegmentsRequest) -> None:
-        """Move the start position of a recording on; keep the files."""
+        """Move the start position of a recording forward, and keep the earlier files."""
         self._require_start(request.recording_id, request.new_start_position)
         self._resources.catalog.set_start_position(request.recording_id, request.new_start_position)
         session.responses.ok(request.correlation_id)
 
     def purge(self, session: ControlSession, request: PurgeSegmentsRequest) -> None:
-        """Move the start position of a recording on and delete the files before it."""
+        """Move the start position of a recording forward, and delete the earlier files."""
         recording = self._require_start(request.recording_id, request.new_start_position)
         self._deletions.require_none(request.recording_id)
         self._resources.catalog.set_start_position(request.recording_id, request.new_start_position)
@@ -66,7 +67,7 @@ class Segments:
     def delete_detached(
         self, session: ControlSession, request: DeleteDetachedSegmentsRequest
     ) -> None:
-        """Delete the files before the start of a recording."""
+        """Delete the segment files before the start of a recording."""
         recording = self._resources.recording(request.recording_id)
         self._deletions.require_none(request.recording_id)
         start = base_of(recording, recording.start_position)
@@ -80,14 +81,14 @@ class Segments:
         )  # fmt: skip
 
     def _files(self, recording: RecordingDescriptor, first: int, end: int) -> Iterable[Path]:
-        """Return the paths of the files from one base to another."""
+        """Return the paths of the segment files from one base up to another."""
         return [
             self._resources.segment_path(recording.recording_id, base)
             for base in range(first, end, recording.segment_file_length)
         ]
 
     def _require_start(self, recording_id: int, position: int) -> RecordingDescriptor:
-        """Return the recording, if its start may be moved to this position.
+        """Return the recording if its start position may move to the given position.
 
         Raises RequestRejected.
         """
@@ -98,27 +99,29 @@ class Segments:
             )
         lowest = base_of(recording, recording.start_position) + recording.segment_file_length
         if position < lowest:
-            raise RequestRejected(f"invalid detach: new start {position}, lower bound {lowest}")
+            raise RequestRejected(
+                f"invalid detach: new start {position} is below the minimum {lowest}"
+            )
         active = self._recordings.active(recording_id)
         end = recording.stop_position if active is None else active.position
         highest = base_of(recording, end)
         if position > highest:
             raise RequestRejected(
-                f"invalid detach: in use, new start {position}, upper bound {highest}"
+                f"invalid detach: new start {position} is above the maximum {highest}"
             )
         replays = [each for each in self._replays.of(recording_id) if each.segment_base < position]
         if replays:
             first = min(replays, key=lambda each: each.segment_base)
             raise RequestRejected(
-                f"invalid detach: replay in progress, new start {position}, upper bound "
-                f"{first.segment_base}, stream {first.stream_id}, channel {first.channel}"
+                f"invalid detach: new start {position} is above {first.segment_base}, where a "
+                f"replay reads: stream {first.stream_id}, channel {first.channel}"
             )
         return recording
 
     def attach(self, session: ControlSession, request: AttachSegmentsRequest) -> None:
-        """Move the start position of a recording back over all existing files that precede it.
+        """Move the start position of a recording back over all existing files before it.
 
-        Files attached before the first one that does not fit stay attached.
+        If a file does not fit, the files that were already attached remain attached.
         """
         recording = self._resources.recording(request.recording_id)
         length = recording.segment_file_length
@@ -137,7 +140,8 @@ class Segments:
 
 
 def _first_frame(path: Path, base: int, recording: RecordingDescriptor) -> int:
-    """Return the offset of the first frame of a file, which must be in its first term.
+    """Return the offset of the first frame in a segment file, which must be in the file's first
+    term.
 
     Raises RequestRejected, StorageError.
     """
@@ -158,4 +162,4 @@ def _first_frame(path: Path, base: int, recording: RecordingDescriptor) -> int:
                         f"{recording.recording_id}"
                     )
                 return at + offset
-    raise RequestRejected(f"{path}: no frame in the first term")
+    raise RequestRejected(f"{path}: expected a frame in the first term, found none")

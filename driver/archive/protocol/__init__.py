@@ -1,4 +1,5 @@
-"""The messages between an archive and its clients: SBE messages, declared field by field.
+"""The messages between an archive and its clients, as SBE messages that are declared field by
+field.
 
     codes        enumerations, error codes, versions
     layout       derives the offsets of fields from a message's declaration
@@ -6,5 +7,5 @@
     responses    messages to a client: responses, descriptors, signals, events
     codec        encodes and decodes messages
 
-Independent of how messages are transported and handled.
+This package is independent of how messages are transported and handled.
 """

@@ -1,14 +1,14 @@
-"""Encodes and decodes messages; decoding checks everything inside a message, once.
+"""Encodes and decodes archive messages. Decoding checks the whole content of a message.
 
     0             2            4          6         8              8 + block length
     +-------------+------------+----------+---------+--------------+---------------+-----
     |block length |template id |schema id | version | block        | u32 n, n bytes| ...
     +-------------+------------+----------+---------+--------------+---------------+-----
 
-A sender may have an older or a newer schema. A field that its version lacks, or that lies behind
-the end of its block, gets its declared default. Unknown fields are skipped, as are bytes behind the
-last element. A field that every version has must be present. Text that is not ASCII is replaced, in
-both directions, so that a peer's bytes cannot cause errors later.
+A sender may have an older or a newer schema. A field that the sender's version does not have, or
+that is after the end of its block, gets the declared default value. Unknown fields and bytes after
+the last element are skipped. A field that every version has must be present. Characters that are
+not ASCII are replaced, in both directions, so a peer's bytes cannot cause errors later.
 Source: archive-protocol 1.1.
 """
 
@@ -27,22 +27,22 @@ _MESSAGE = TypeVar("_MESSAGE", bound=Message)
 Payload: TypeAlias = "bytes | bytearray | memoryview | np.ndarray"
 
 HEADER = struct.Struct("<4H")
-"""Block length, template id, schema id, version."""
+"""The message header: block length, template id, schema id, version."""
 PREFIX = struct.Struct("<I")
-"""The length before each text."""
+"""The length that precedes each variable-length field."""
 VARIABLE_LENGTH_MAX = 1 << 30
 
 
 class MalformedMessage(DriverError):
-    """Bytes that are not a valid message: truncated, inconsistent, or of another schema."""
+    """The bytes are not a valid message: truncated, inconsistent, or of another schema."""
 
 
 class UnencodableMessage(DriverError):
-    """The value of a field is out of range."""
+    """A field's value is out of range."""
 
 
 class UnknownTemplate(MalformedMessage):
-    """A message of our schema with an unknown template id; an archive ignores it."""
+    """A message of this schema with an unknown template id, which an archive ignores."""
 
 
 def encode(message: Message) -> bytes:
@@ -68,7 +68,7 @@ def encode_body(message: Message) -> bytes:
 
 
 def _misfit(message: Message, values: list[Any]) -> str:
-    """Describe the first value of the block that is out of range."""
+    """Return an error message for the first field whose value is out of range."""
     for field, value in zip(message.LAYOUT.fixed, values, strict=True):
         try:
             struct.pack("<" + field.code, value)
@@ -78,10 +78,12 @@ def _misfit(message: Message, values: list[Any]) -> str:
 
 
 def decode(payload: Payload) -> Message:
-    """Decode a message. Raises UnknownTemplate, MalformedMessage."""
+    """Decode a message with its header. Raises UnknownTemplate and MalformedMessage."""
     content = bytes(payload)
     if len(content) < HEADER.size:
-        raise MalformedMessage(f"expected a header of {HEADER.size} bytes, found {len(content)}")
+        raise MalformedMessage(
+            f"expected a header of {HEADER.size} bytes, found {len(content)} bytes"
+        )
     block_length, template_id, schema_id, version = HEADER.unpack_from(content)
     if schema_id != SCHEMA_ID:
         raise MalformedMessage(f"expected schema {SCHEMA_ID}, found {schema_id}")
@@ -94,7 +96,7 @@ def decode(payload: Payload) -> Message:
 def decode_body(
     kind: type[_MESSAGE], content: bytes, at: int, block_length: int, version: int
 ) -> tuple[_MESSAGE, int]:
-    """Decode the message whose block begins at `at`. Also returns where the message ends.
+    """Decode a message whose block begins at `at`. Returns the message and its end.
 
     Raises MalformedMessage.
     """
@@ -115,7 +117,7 @@ def decode_body(
 
 
 def _fixed_values(name: str, layout: Layout, block: bytes, version: int) -> dict[str, Any]:
-    """Decode the fields of the block that this sender has; they are its first ones."""
+    """Decode the fixed-length fields that the sender's block contains."""
     present = [
         field for field in layout.fixed if field.since <= version and field.end <= len(block)
     ]
@@ -132,18 +134,18 @@ def _fixed_values(name: str, layout: Layout, block: bytes, version: int) -> dict
                 value = field.enumeration(value)
             except ValueError:
                 raise MalformedMessage(
-                    f"{name}.{field.name}: {value} is not a {field.enumeration.__name__}"
+                    f"{name}.{field.name}: expected a {field.enumeration.__name__}, found {value}"
                 ) from None
         values[field.name] = value
     return values
 
 
 def _element(name: str, content: bytes, at: int) -> tuple[bytes, int]:
-    """Return the bytes of one element behind the block, and where they end."""
+    """Return the bytes of a variable-length field after the block, and the offset of its end."""
     start = at + PREFIX.size
     if start > len(content):
         raise MalformedMessage(
-            f"{name}: expected its length at {at}, found {len(content) - at} bytes"
+            f"{name}: expected a 4-byte length at {at}, found {len(content) - at} bytes"
         )
     (length,) = PREFIX.unpack_from(content, at)
     if length > min(VARIABLE_LENGTH_MAX, len(content) - start):

@@ -1,6 +1,7 @@
-"""Constants of the control protocol: enumerations, error codes and versions.
+"""Constants of the archive's control protocol: enumerations, error codes and versions.
 
-Enumerations are encoded in 32 bits; NULL is SBE's null value and may be sent for "not set".
+Enumerations are encoded in 32 bits. NULL is the null value of SBE, which a sender may use for "not
+set".
 Source: archive-protocol 1.1 to 1.3, 1.7; Aeron 1.53.
 """
 
@@ -12,33 +13,33 @@ SCHEMA_ID = 101
 SCHEMA_VERSION = 14
 
 NULL_VALUE = -1
-"""Means "not set" in positions, lengths, ids and times; it is not SBE's null value."""
+"""The value for "not set" in positions, lengths, ids and times. It is not SBE's null value."""
 REPLAY_ALL_AND_FOLLOW = -1
 REPLAY_ALL_AND_STOP = -2
 
 
 def semantic_version(major: int, minor: int, patch: int) -> int:
-    """Encode a version whose parts are from 0 to 255."""
+    """Encode a semantic version in an integer. Each part must be from 0 to 255."""
     return major << 16 | minor << 8 | patch
 
 
 def major_of(version: int) -> int:
-    """Return the major version, which must be equal for compatibility."""
+    """Return the major version, which must be equal for two versions to be compatible."""
     return version >> 16 & 0xFF
 
 
 def version_text(version: int) -> str:
-    """Format a semantic version."""
+    """Format a semantic version as text."""
     return f"{version >> 16 & 0xFF}.{version >> 8 & 0xFF}.{version & 0xFF}"
 
 
 PROTOCOL_VERSION = semantic_version(1, 12, 0)
 PROTOCOL_VERSION_WITH_ARCHIVE_ID = semantic_version(1, 11, 0)
-"""From this version on an archive answers an ArchiveIdRequest."""
+"""The first version in which an archive responds to an ArchiveIdRequest."""
 
 
 class ControlResponseCode(IntEnum):
-    """The result of a request."""
+    """The result code of a response to a request."""
 
     OK = 0
     ERROR = 1
@@ -48,7 +49,7 @@ class ControlResponseCode(IntEnum):
 
 
 class SourceLocation(IntEnum):
-    """The location of the publisher of a stream to be recorded; NULL means REMOTE."""
+    """The location of a stream's publisher, local or remote. NULL means REMOTE."""
 
     LOCAL = 0
     REMOTE = 1
@@ -56,7 +57,7 @@ class SourceLocation(IntEnum):
 
 
 class BooleanType(IntEnum):
-    """A boolean; NULL means false."""
+    """A boolean in a message. NULL means false."""
 
     FALSE = 0
     TRUE = 1
@@ -64,7 +65,7 @@ class BooleanType(IntEnum):
 
 
 class RecordingSignal(IntEnum):
-    """An event in the life of a recording."""
+    """The kinds of recording signals, such as the start or stop of a recording."""
 
     START = 0
     STOP = 1
@@ -78,7 +79,7 @@ class RecordingSignal(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """The `relevant_id` of a response with code ERROR."""
+    """The error codes, which are the `relevant_id` of a response with the code ERROR."""
 
     GENERIC = 0
     ACTIVE_LISTING = 1

@@ -1,4 +1,4 @@
-"""Derives the layout of a message from a class with annotated fields.
+"""Derives the binary layout of a message from a class with annotated fields.
 
     @message(template_id=6, block_length=56)
     class ReplayRequest(RecordingRequest):
@@ -6,10 +6,12 @@
         file_io_max_length: Since7I32 = NULL_VALUE     absent if the sender is older
         replay_channel: str                            behind the block, after its length
 
-Fixed fields lie in the block in the order of their declaration without gaps; texts and bytes follow
-the block in theirs. A subclass's fields come after those of its base class. A field with a default
-was added to the schema later: an older sender's message lacks it, and the default replaces it. The
-declared block length must equal the sum of the fields. Encoding and decoding is done in `codec`.
+The block contains the fixed-length fields in the order of their declaration, without gaps. Strings
+and bytes follow the block, also in the order of their declaration. The fields of a subclass come
+after the fields of its base class. A field with a default value was added to the schema later.
+Messages from older senders do not contain it and get the default value. The declared block length
+must equal the total length of the fixed-length fields. The module `codec` encodes and decodes
+messages.
 """
 
 import struct
@@ -23,7 +25,7 @@ _CLASS = TypeVar("_CLASS", bound="type[Message]")
 
 @dataclass(frozen=True, slots=True)
 class Wire:
-    """The encoding of a fixed field, and the schema version that added it."""
+    """The encoding of a fixed-length field, and the schema version that added the field."""
 
     code: str
     since: int = 0
@@ -31,7 +33,7 @@ class Wire:
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """Marks a text or bytes field that was added to the schema later."""
+    """Marks a string or bytes field that was added to the schema later."""
 
     version: int
 
@@ -42,7 +44,7 @@ I32 = Annotated[int, Wire("i")]
 
 @dataclass(frozen=True, slots=True)
 class FixedField:
-    """A number within the block."""
+    """A fixed-length number in the block of a message."""
 
     name: str
     code: str
@@ -57,7 +59,7 @@ class FixedField:
 
 @dataclass(frozen=True, slots=True)
 class VariableField:
-    """Text or bytes behind the block."""
+    """A string or bytes field after the block of a message."""
 
     name: str
     is_text: bool
@@ -66,22 +68,22 @@ class VariableField:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The positions of a message's fields."""
+    """The names, types and offsets of a message's fields."""
 
     fixed: tuple[FixedField, ...]
     variable: tuple[VariableField, ...]
     absent: dict[str, Any]
-    "The defaults of the fields that an older sender does not know."
+    """Default values of the fields that the messages of older senders do not contain."""
     block_length: int
 
     @property
     def format(self) -> str:
-        """The format of the whole block for `struct`."""
+        """The `struct` format string of the whole block."""
         return "<" + "".join(field.code for field in self.fixed)
 
 
 class Message:
-    """The base class of all messages of the control protocol."""
+    """Base class of all messages of the control protocol."""
 
     __slots__ = ()
 
@@ -90,12 +92,12 @@ class Message:
 
 
 BY_TEMPLATE_ID: dict[int, type[Message]] = {}
-"""All declared messages."""
+"""All declared message classes, by template id."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def base(cls: _CLASS) -> _CLASS:
-    """Declare a base class whose fields come first in several messages."""
+    """Declare a base class, whose fields come first in the messages that inherit from it."""
     frozen: Any = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     result: _CLASS = frozen
     return result
@@ -103,7 +105,7 @@ def base(cls: _CLASS) -> _CLASS:
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def message(*, template_id: int, block_length: int) -> Callable[[_CLASS], _CLASS]:
-    """Declare a message; its class becomes a frozen dataclass."""
+    """Declare a message class, which becomes a frozen dataclass."""
 
     def declare(cls: _CLASS) -> _CLASS:
         declared = base(cls)

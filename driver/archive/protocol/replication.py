@@ -1,4 +1,4 @@
-"""Requests to copy a recording from another archive.
+"""Requests to replicate a recording from another archive.
 
 Source: archive-protocol 1.5.
 """
@@ -12,7 +12,7 @@ from windtunnel.driver.archive.protocol.requests import Request
 
 @base
 class SourceAndDestination(Request):
-    """The recording of the source archive, and the recording that it is copied to."""
+    """The source recording in the other archive, and the destination recording in this archive."""
 
     src_recording_id: I64
     dst_recording_id: I64
@@ -29,7 +29,7 @@ class ReplicateRequest(SourceAndDestination):
 
 @message(template_id=62, block_length=52)
 class TaggedReplicateRequest(SourceAndDestination):
-    """The same, with tags for channel and subscription."""
+    """Replicate a recording like ReplicateRequest, with tags for channel and subscription."""
 
     channel_tag_id: I64
     subscription_tag_id: I64
@@ -40,7 +40,7 @@ class TaggedReplicateRequest(SourceAndDestination):
 
 @message(template_id=66, block_length=68)
 class ReplicateRequest2(SourceAndDestination):
-    """The same, with all parameters."""
+    """Replicate a recording. This message contains all parameters of a replication."""
 
     stop_position: I64
     channel_tag_id: I64

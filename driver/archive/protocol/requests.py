@@ -1,7 +1,7 @@
-"""Requests from a client to an archive, except those for replication.
+"""Requests from a client to an archive, except requests about replication.
 
-All requests except connecting contain the control session id. All of those except keep-alive and
-close are answered with the request's correlation id.
+All requests except the connect request contain the control session id. Except for keep-alive and
+close requests, the archive sends a response with the request's correlation id.
 Source: archive-protocol 1.4, 1.5.
 """
 
@@ -13,7 +13,7 @@ from windtunnel.driver.archive.protocol.layout import I32, I64, Message, Since, 
 
 @base
 class Request(Message):
-    """The fields that every request of a session begins with."""
+    """Base class of all requests in an open control session. It declares their common fields."""
 
     control_session_id: I64
     correlation_id: I64
@@ -21,7 +21,7 @@ class Request(Message):
 
 @base
 class RecordingRequest(Request):
-    """A request about one recording."""
+    """Base class of requests about one recording."""
 
     recording_id: I64
 
@@ -40,31 +40,31 @@ class AuthConnectRequest(Message):
 
 @message(template_id=60, block_length=16)
 class ChallengeResponse(Request):
-    """Answer an archive's challenge."""
+    """Respond to a challenge from the archive."""
 
     encoded_credentials: bytes
 
 
 @message(template_id=3, block_length=8)
 class CloseSessionRequest(Message):
-    """Close the session; not answered."""
+    """Close the control session. There is no response."""
 
     control_session_id: I64
 
 
 @message(template_id=61, block_length=16)
 class KeepAliveRequest(Request):
-    """Keep the session active; not answered."""
+    """Keep the control session active. There is no response."""
 
 
 @message(template_id=68, block_length=16)
 class ArchiveIdRequest(Request):
-    """Request the archive's id."""
+    """Request the archive id."""
 
 
 @message(template_id=4, block_length=24)
 class StartRecordingRequest(Request):
-    """Record what a subscription receives, each image as a separate recording."""
+    """Record the images of a subscription, each image as a separate recording."""
 
     stream_id: I32
     source_location: SourceLocation
@@ -73,7 +73,7 @@ class StartRecordingRequest(Request):
 
 @message(template_id=63, block_length=28)
 class StartRecordingRequest2(Request):
-    """The same; `auto_stop` ends the subscription with its first image."""
+    """Record a subscription. With `auto_stop`, the subscription ends with its first image."""
 
     stream_id: I32
     source_location: SourceLocation
@@ -92,7 +92,7 @@ class ExtendRecordingRequest(RecordingRequest):
 
 @message(template_id=64, block_length=36)
 class ExtendRecordingRequest2(RecordingRequest):
-    """The same; `auto_stop` ends the subscription with its first image."""
+    """Extend a recording. With `auto_stop`, the subscription ends with its first image."""
 
     stream_id: I32
     source_location: SourceLocation
@@ -117,7 +117,7 @@ class StopRecordingSubscriptionRequest(Request):
 
 @message(template_id=65, block_length=24)
 class StopRecordingByIdentityRequest(RecordingRequest):
-    """Stop the recording with this id."""
+    """Stop one recording, given its recording id."""
 
 
 @message(template_id=6, block_length=56)
@@ -147,7 +147,7 @@ class BoundedReplayRequest(RecordingRequest):
 
 @message(template_id=105, block_length=24)
 class ReplayTokenRequest(RecordingRequest):
-    """Request a token for a replay request from another publication."""
+    """Request a token for a replay request on an additional request publication."""
 
 
 @message(template_id=7, block_length=24)
@@ -159,12 +159,12 @@ class StopReplayRequest(Request):
 
 @message(template_id=19, block_length=24)
 class StopAllReplaysRequest(RecordingRequest):
-    """Stop the replays of a recording, or all replays with recording id -1."""
+    """Stop all replays of a recording. With recording id -1, stop all replays of the archive."""
 
 
 @message(template_id=8, block_length=28)
 class ListRecordingsRequest(Request):
-    """List descriptors, starting with an id."""
+    """List recording descriptors, starting at an id."""
 
     from_recording_id: I64
     record_count: I32
@@ -172,7 +172,7 @@ class ListRecordingsRequest(Request):
 
 @message(template_id=9, block_length=32)
 class ListRecordingsForUriRequest(Request):
-    """List the descriptors of a stream whose channel contains a text."""
+    """List the descriptors of recordings that match a stream id and part of a channel."""
 
     from_recording_id: I64
     record_count: I32
@@ -182,12 +182,12 @@ class ListRecordingsForUriRequest(Request):
 
 @message(template_id=10, block_length=24)
 class ListRecordingRequest(RecordingRequest):
-    """List one descriptor."""
+    """List the descriptor of one recording."""
 
 
 @message(template_id=16, block_length=32)
 class FindLastMatchingRecordingRequest(Request):
-    """Find the last recording of a session whose channel contains a text."""
+    """Find the last recording that matches a session id, stream id and part of a channel."""
 
     min_recording_id: I64
     session_id: I32
@@ -223,7 +223,9 @@ class StartPositionRequest(RecordingRequest):
 
 @message(template_id=67, block_length=24)
 class MaxRecordedPositionRequest(RecordingRequest):
-    """Request the recorded position of an active recording, or the stop position of another."""
+    """Request the recorded position of an active recording, or the stop position of a
+    stopped one.
+    """
 
 
 @message(template_id=13, block_length=32)
@@ -240,19 +242,19 @@ class PurgeRecordingRequest(RecordingRequest):
 
 @message(template_id=53, block_length=32)
 class DetachSegmentsRequest(RecordingRequest):
-    """Move the start position of a recording on; keep the files before it."""
+    """Move the start position of a recording forward, and keep the earlier files."""
 
     new_start_position: I64
 
 
 @message(template_id=54, block_length=24)
 class DeleteDetachedSegmentsRequest(RecordingRequest):
-    """Delete the files before the start of a recording."""
+    """Delete the segment files before the start of a recording."""
 
 
 @message(template_id=55, block_length=32)
 class PurgeSegmentsRequest(RecordingRequest):
-    """Move the start position of a recording on and delete the files before it."""
+    """Move the start position of a recording forward, and delete the earlier files."""
 
     new_start_position: I64
 
@@ -264,7 +266,7 @@ class AttachSegmentsRequest(RecordingRequest):
 
 @message(template_id=57, block_length=32)
 class MigrateSegmentsRequest(Request):
-    """Move the files of one recording to another."""
+    """Move the segment files of one recording to an adjacent recording."""
 
     src_recording_id: I64
     dst_recording_id: I64

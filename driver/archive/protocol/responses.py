@@ -11,7 +11,7 @@ from windtunnel.driver.archive.protocol.layout import I32, I64, Message, Wire, b
 
 @base
 class Response(Message):
-    """The fields that every response begins with."""
+    """Base class of all responses. It declares their common fields."""
 
     control_session_id: I64
     correlation_id: I64
@@ -19,7 +19,7 @@ class Response(Message):
 
 @message(template_id=1, block_length=32)
 class ControlResponse(Response):
-    """The result of a request; the meaning of `relevant_id` depends on the request and the code."""
+    """The result of a request. The meaning of `relevant_id` depends on the request and the code."""
 
     relevant_id: I64
     code: ControlResponseCode
@@ -29,7 +29,7 @@ class ControlResponse(Response):
 
 @message(template_id=59, block_length=20)
 class Challenge(Response):
-    """A challenge for further credentials. Ignore `version`: Aeron's archive does not set it."""
+    """A request for more credentials. Ignore `version`, which Aeron's archive does not set."""
 
     version: I32
     encoded_challenge: bytes
@@ -37,16 +37,17 @@ class Challenge(Response):
 
 @message(template_id=106, block_length=8)
 class Ping(Message):
-    """Checks that the client is alive; not answered."""
+    """A message that checks whether the client is alive. There is no response."""
 
     control_session_id: I64
 
 
 @message(template_id=22, block_length=80)
 class RecordingDescriptor(Response):
-    """The catalog's description of a recording; padding bytes may follow.
+    """The catalog's description of a recording. Padding bytes may follow the message.
 
-    Units: timestamps in epoch ms; -1 as stop position or timestamp while it is being recorded
+    Units: timestamps are in epoch ms; stop position and timestamp are -1 while the recording is
+    active
     """
 
     recording_id: I64
@@ -67,7 +68,7 @@ class RecordingDescriptor(Response):
 
 @message(template_id=23, block_length=28)
 class RecordingSubscriptionDescriptor(Response):
-    """A subscription that is being recorded."""
+    """A description of a subscription that is being recorded."""
 
     subscription_id: I64
     stream_id: I32
@@ -76,7 +77,7 @@ class RecordingSubscriptionDescriptor(Response):
 
 @message(template_id=24, block_length=44)
 class RecordingSignalEvent(Response):
-    """An event of a recording, sent to the session that started it."""
+    """A signal about a recording, sent to the session that started it."""
 
     recording_id: I64
     subscription_id: I64
@@ -86,7 +87,7 @@ class RecordingSignalEvent(Response):
 
 @message(template_id=101, block_length=24)
 class RecordingStarted(Message):
-    """Event: the recording of an image has started at its join position."""
+    """Event published when the recording of an image has started at its join position."""
 
     recording_id: I64
     start_position: I64
@@ -98,7 +99,7 @@ class RecordingStarted(Message):
 
 @message(template_id=102, block_length=24)
 class RecordingProgress(Message):
-    """Event: the position of the recording of an image."""
+    """Event published when the recorded position of an image has advanced."""
 
     recording_id: I64
     start_position: I64
@@ -107,7 +108,7 @@ class RecordingProgress(Message):
 
 @message(template_id=103, block_length=24)
 class RecordingStopped(Message):
-    """Event: the recording of an image has stopped."""
+    """Event published when the recording of an image has stopped."""
 
     recording_id: I64
     start_position: I64

@@ -1,4 +1,4 @@
-"""Recording: requests to record, and the path from an image into segment files, block by block.
+"""Recording: handles requests to record, and writes images into segment files block by block.
 
     recordings           starts, extends and stops recordings
     recorded_stream      a stream that a client asked to record, and its active recordings
@@ -10,5 +10,5 @@
     recording_events     publishes the start, progress and stop of a recording
     recording_position   the position counter of a recording
 
-A block is written with one system call, whatever it contains; messages are not parsed.
+A block is written with one system call. The archive does not parse the messages in it.
 """

@@ -3,7 +3,7 @@
     image --> catalog entry, new or extended --> segment file, counter --> START or EXTEND signal
     end   --> stop position --> error, if any --> STOP signal --> counter freed
 
-A recording whose segment file cannot be created has a catalog entry nevertheless: it starts, fails,
+A recording whose segment file cannot be created has a catalog entry nevertheless. It starts, fails,
 and stops at its start position. Source: archive-protocol 3.1, 3.3, 5.1.
 """
 
@@ -27,7 +27,7 @@ from windtunnel.driver.client.publication.exclusive_publication import Exclusive
 
 
 class ImageRecording:
-    """Begins and finishes recordings of images."""
+    """Begins and finishes the recordings of images."""
 
     def __init__(
         self,
@@ -40,26 +40,26 @@ class ImageRecording:
     def require_stopped(
         self, active: Mapping[int, ActiveRecording], recording: RecordingDescriptor
     ) -> None:
-        """Raise RequestRejected unless the recording has stopped, as an extension requires."""
+        """Raise RequestRejected if a recording to be extended has not stopped."""
         if recording.recording_id in active or recording.stop_position == NULL_VALUE:
             raise RequestRejected(
-                f"cannot extend active recording {recording.recording_id}",
+                f"cannot extend recording {recording.recording_id}: it is active",
                 ErrorCode.ACTIVE_RECORDING,
             )
 
     def require_undeleted(self, deletions: Deletions, recording: RecordingDescriptor) -> None:
-        """Raise RequestRejected if a file that an extension would write to is being deleted."""
+        """Raise RequestRejected if a file that an extension would write is being deleted."""
         highest = deletions.highest_base(recording.recording_id)
         if highest is not None and highest >= recording.stop_position:
             raise RequestRejected(
-                f"cannot extend recording {recording.recording_id} due to an outstanding "
-                "delete operation"
+                f"cannot extend recording {recording.recording_id}: some of its segment files "
+                "are being deleted"
             )
 
     def begin(self, stream: RecordedStream, image: Image) -> ActiveRecording | None:
-        """Begin to record an image; None if it failed at once, which was reported to the client.
+        """Begin to record an image. Returns None if this failed and the client received the error.
 
-        Raises RequestRejected, StorageError if nothing has begun
+        Raises RequestRejected or StorageError if the recording has not begun.
         """
         if stream.extended_id is None:
             recording, signal = self._add_entry(stream, image), RecordingSignal.START
@@ -76,7 +76,7 @@ class ImageRecording:
         return ActiveRecording(stream, recording, session, counter, image)
 
     def _add_entry(self, stream: RecordedStream, image: Image) -> RecordingDescriptor:
-        """Add an entry to the catalog."""
+        """Add a catalog entry for a new recording. Returns its descriptor."""
         resources = self._resources
         recording = RecordingDescriptor(
             control_session_id=0, correlation_id=0, recording_id=NULL_VALUE,
@@ -92,9 +92,9 @@ class ImageRecording:
         return replace(recording, recording_id=resources.catalog.add(recording))
 
     def _extend_entry(self, stream: RecordedStream, image: Image) -> RecordingDescriptor:
-        """Update the entry of an extended recording.
+        """Update the catalog entry of an extended recording. Returns its descriptor.
 
-        Raises RequestRejected if the image does not continue it.
+        Raises RequestRejected if the image does not continue the recording.
         """
         assert stream.extended_id is not None
         recording = self._resources.recording(stream.extended_id)
@@ -106,7 +106,7 @@ class ImageRecording:
         ):
             if expected != found:
                 raise RequestRejected(
-                    f"cannot extend recording {recording.recording_id}: the {name} of the image "
+                    f"cannot extend recording {recording.recording_id}: the image's {name} "
                     f"is {found}, expected {expected}", ErrorCode.INVALID_EXTENSION,
                 )  # fmt: skip
         ids = (stream.session.session_id, stream.correlation_id, image.session_id)
@@ -123,7 +123,7 @@ class ImageRecording:
     def _create_session(
         self, stream: RecordedStream, recording: RecordingDescriptor, image: Image
     ) -> tuple[Counter, RecordingSession]:
-        # An extension may come from another source; the entry keeps the original one.
+        # An extension may come from another source. The entry keeps the original source.
         current = replace(
             recording, stream_id=stream.stream_id, stripped_channel=stream.stripped_channel,
             original_channel=stream.original_channel, source_identity=image.source_identity,
@@ -170,7 +170,7 @@ class ImageRecording:
         try:
             resources.catalog.record_stop(recording_id, position, resources.clock.now_ms())
         except StorageError as error:
-            # The next start recovers the stop position from the files.
+            # The next start of an archive recovers the stop position from the files.
             resources.errors.record(str(error))
             failure = failure or error
         if failure is not None:

@@ -1,7 +1,8 @@
-"""A stream that a client asked to record: its subscription and its active recordings.
+"""A stream that a client asked to record, with its subscription and its active recordings.
 
-Sessions end by themselves or with the stream. The subscription is closed when the stream was
-stopped and the last session has ended. Starting and stopping is done by `recordings`.
+Recording sessions end when their image ends or when the stream is stopped. The subscription is
+closed when the stream was stopped and the last session has ended. The module `recordings` starts
+and stops streams.
 """
 
 from dataclasses import dataclass, field
@@ -16,7 +17,7 @@ from windtunnel.driver.client.subscription import Subscription
 
 @dataclass(eq=False)
 class RecordedStream:
-    """The state of one request to record."""
+    """A stream that is being recorded because of one request."""
 
     session: ControlSession
     correlation_id: int
@@ -26,26 +27,28 @@ class RecordedStream:
     key: str
     auto_stop: bool
     extended_id: int | None = None
-    "The recording to extend; None for new recordings."
+    """The id of the recording to extend, or None for new recordings."""
     subscription: Subscription | None = None
     active: "list[ActiveRecording]" = field(default_factory=list)
     has_begun: bool = False
-    "Whether anything has been recorded."
+    """Whether the recording of an image has begun."""
     is_over: bool = False
     is_end_deferred: bool = False
-    "Whether a replication must end this stream before the end of its recordings is signalled."
+    """Whether the end of a recording is only signalled after a replication has stopped
+    the stream.
+    """
 
     @property
     def subscription_id(self) -> int:
-        """The id by which the client stops the recording."""
+        """The subscription id with which the client can stop the recording."""
         assert self.subscription is not None
         return self.subscription.registration_id
 
     @property
     def counts_as_concurrent(self) -> bool:
-        """Whether it counts towards the limit of concurrent recordings.
+        """Return whether the stream counts towards the limit on concurrent recordings.
 
-        Aeron counts a request from its start until its first session has ended; there a request
+        Aeron counts a request from its start until its first session has ended. In Aeron, a request
         that is stopped before it received an image counts forever.
         """
         return bool(self.active) or not self.has_begun
@@ -53,7 +56,7 @@ class RecordedStream:
 
 @dataclass(eq=False)
 class ActiveRecording:
-    """One image that is being recorded."""
+    """A recording in progress, with its image and position counter."""
 
     stream: RecordedStream
     descriptor: RecordingDescriptor

@@ -1,8 +1,8 @@
-"""The recorder agent: runs the recording sessions, in the thread of its caller.
+"""The recorder agent, which runs the recording sessions in its caller's thread.
 
     conductor --add, stop--> [ inbox ] --> sessions --> [ ended ] --take_ended--> conductor
 
-Conductor and recorder share only the two queues, so each may run in a thread of its own.
+Conductor and recorder share only the two queues, so they may run in separate threads.
 """
 
 from collections import deque
@@ -18,22 +18,24 @@ class Recorder:
     """Runs the duty cycles of all recording sessions."""
 
     def __init__(self, on_turn: Callable[[int], object] = lambda now_ns: None) -> None:
-        """`on_turn` is called with the time at the start of each duty cycle."""
+        """Create a recorder. At the start of each duty cycle, `on_turn` is called with the time."""
         self._on_turn = on_turn
         self._sessions: list[RecordingSession] = []
         self._inbox: _Inbox = deque()
         self._ended: deque[RecordingSession] = deque()
 
     def add(self, session: RecordingSession) -> None:
-        """Run a session from now on."""
+        """Add a session, which runs from the next duty cycle on."""
         self._inbox.append((session, False))
 
     def stop(self, session: RecordingSession) -> None:
-        """Stop a session; `take_ended` returns it like one that ended by itself."""
+        """Stop a session. `take_ended` returns it in the same way as a session that ended by
+        itself.
+        """
         self._inbox.append((session, True))
 
     def do_work(self, now_ns: int) -> int:
-        """Record one block of each session. Returns an amount of work."""
+        """Record one block for each session. Returns the amount of work done."""
         self._on_turn(now_ns)
         work_count = 0
         while self._inbox:
@@ -53,7 +55,7 @@ class Recorder:
         return work_count
 
     def _run(self, session: RecordingSession) -> int:
-        """Record one block; an unexpected error ends only this recording."""
+        """Record one block of a session. An unexpected error ends only this session."""
         try:
             return session.do_work()
         except ClientTerminatedError:
@@ -69,11 +71,11 @@ class Recorder:
             session.fail(error)
 
     def take_ended(self) -> RecordingSession | None:
-        """Return a session that has ended, once; None if there is none."""
+        """Remove and return a session that has ended, or return None if no session has ended."""
         return self._ended.popleft() if self._ended else None
 
     def close(self) -> None:
-        """Stop every session; call it when no other thread runs the recorder."""
+        """Stop every session. Call this only when no other thread runs the recorder."""
         for session, _ in self._inbox:
             if session not in self._sessions and not session.is_done:
                 self._sessions.append(session)

@@ -1,8 +1,8 @@
 """Publishes the events of recordings: started, progress, stopped.
 
-An event that is not accepted is dropped after some attempts; progress after one, because it is sent
-again. Aeron ends a recording whose progress cannot be published because the event publication has
-reached its maximum position; here the recording continues. Source: archive-protocol 5.9.
+An event that is not accepted is dropped after some attempts. A progress event is dropped after one
+attempt, because progress is sent again later. If the event publication has reached its maximum
+position, Aeron ends the recording. Here the recording continues. Source: archive-protocol 5.9.
 """
 
 from windtunnel.driver.archive.protocol.codec import encode
@@ -24,7 +24,7 @@ class RecordingEvents:
     def __init__(
         self, publication: ExclusivePublication, recording: RecordingDescriptor, join_position: int
     ) -> None:
-        """`join_position` is the position at which the image begins."""
+        """Create a publisher for a recording of an image that begins at `join_position`."""
         self._publication, self._recording = publication, recording
         self._join_position = self._sent_position = join_position
 

@@ -1,11 +1,12 @@
-"""Records one image: writes its blocks to the segment writer, then updates the position counter.
+"""Records one image: writes its blocks to segment files, then updates the position counter.
 
     image --block--> SegmentWriter (write, sync) --> position counter
 
 If recording events are enabled, they report the start, the position after each duty cycle, and the
-stop. A session ends when the stream ends, when the image is closed, when it is stopped, or when a
-block cannot be written; then everything up to `position` is in the files and nothing after it. The
-order of writes guarantees that the bytes before a position in the counter can be read.
+stop. A session ends when the stream ends, when the image is closed, when the session is stopped, or
+when a block cannot be written. The files then contain everything up to `position` and nothing after
+it. A block is written before the counter is updated, so a reader can read all bytes before the
+counter's position.
 Source: archive-protocol 5.1.
 """
 
@@ -21,31 +22,31 @@ FILE_IO_MAX_LENGTH = 1 << 20
 
 
 class RecordingDefect(DriverError):
-    """An unexpected error ended a recording; the text contains the traceback."""
+    """An unexpected error ended a recording. The message contains the traceback."""
 
 
 class PositionCounter(Protocol):
-    """The counter for the recorded position."""
+    """The interface of a counter for the recorded position."""
 
     def set(self, value: int) -> None:
-        """Store a value with release semantics."""
+        """Store a value with release ordering."""
 
 
 class Events(Protocol):
-    """Receives the events of a recording."""
+    """The interface of a receiver of recording events."""
 
     def started(self) -> None:
-        """Its first segment file exists."""
+        """Called when the first segment file of the recording exists."""
 
     def progressed(self, position: int) -> None:
-        """Its recorded position, after each duty cycle."""
+        """Called after each duty cycle with the recorded position."""
 
     def stopped(self, position: int) -> None:
-        """It stopped at this position."""
+        """Called when the recording has stopped, with its stop position."""
 
 
 class RecordingSession:
-    """Records one image into files, in one thread."""
+    """Records one image into segment files, in one thread."""
 
     def __init__(
         self,
@@ -55,13 +56,13 @@ class RecordingSession:
         io_max_length: int = FILE_IO_MAX_LENGTH,
         events: Events | None = None,
     ) -> None:
-        """The writer's position must be that of the image."""
+        """Create a session. The positions of the image and of the writer must be equal."""
         assert image.position == writer.position, (image.position, writer.position)
         self._image, self._writer, self._counter = image, writer, counter
         self._block_length = min(image.term_length, io_max_length)
         self._events = events
         self.failure: DriverError | None = None
-        """Why a block could not be written, or what else ended the recording prematurely."""
+        """The error that ended the recording prematurely, or None."""
         self.is_done = False
         self._is_announced = False
         counter.set(writer.position)
@@ -97,7 +98,7 @@ class RecordingSession:
         self._counter.set(self._writer.position)
 
     def stop(self) -> None:
-        """End the recording here; may be called again."""
+        """End the recording at the current position. Repeated calls have no effect."""
         if not self.is_done:
             self.is_done = True
             self._writer.close()
@@ -106,7 +107,7 @@ class RecordingSession:
                 self._events.stopped(self._writer.position)
 
     def fail(self, error: Exception) -> None:
-        """End the recording because of an unexpected error; does not raise."""
+        """End the recording after an unexpected error. Does not raise."""
         trace = "".join(traceback.format_exception(error))
         self.failure = RecordingDefect(f"internal error of the recording: {error!r}\n{trace}")
         with suppress(Exception):

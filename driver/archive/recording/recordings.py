@@ -1,11 +1,12 @@
-"""Starts, extends and stops recordings.
+"""Starts, extends and stops recordings at the request of clients.
 
     request --> RecordedStream (subscription) --image--> entry, counter, session --> Recorder
                      ^                                                                |
                      `-- stop ------- ended: stop position, STOP, counter freed <-----'
 
-A request is answered before any image can be recorded; signals follow. For an image that does not
-continue the recording that it should extend, an error is the second response to the same request.
+The archive responds to a request before it records an image, and sends signals later. If an image
+does not continue the recording that it should extend, the archive sends an error as the second
+response to the same request.
 Source: archive-protocol 3.1 to 3.3.
 """
 
@@ -37,7 +38,7 @@ from windtunnel.driver.client.image.image import Image
 
 
 class Recordings:
-    """The recordings of one archive, for its conductor's thread."""
+    """All recordings of one archive, for use in the conductor's thread."""
 
     def __init__(
         self,
@@ -57,7 +58,7 @@ class Recordings:
     # --- for other operations ------------------------------------------------------------------
 
     def active(self, recording_id: int) -> ActiveRecording | None:
-        """Return the active recording of this id, or None."""
+        """Return the active recording with this id, or None."""
         return self._active.get(recording_id)
 
     @property
@@ -85,8 +86,8 @@ class Recordings:
         recording = self._resources.recording(request.recording_id)
         if recording.stream_id != request.stream_id:
             raise RequestRejected(
-                f"cannot extend recording {request.recording_id} of stream "
-                f"{recording.stream_id} with stream {request.stream_id}",
+                f"cannot extend recording {request.recording_id}: expected stream "
+                f"{recording.stream_id}, found stream {request.stream_id}",
                 ErrorCode.UNKNOWN_RECORDING,
             )
         self._images.require_stopped(self._active, recording)
@@ -103,7 +104,7 @@ class Recordings:
         stream = self._by_key.get(key)
         if stream is None:
             raise RequestRejected(
-                f"no recording of stream {request.stream_id} of {request.channel}",
+                f"no recording of stream {request.stream_id} on {request.channel}",
                 ErrorCode.UNKNOWN_SUBSCRIPTION,
             )
         session.responses.ok(request.correlation_id)
@@ -117,7 +118,7 @@ class Recordings:
         stream = next((each for each in self.streams if each.subscription_id == expected), None)
         if stream is None:
             raise RequestRejected(
-                f"no recording has subscription {expected}", ErrorCode.UNKNOWN_SUBSCRIPTION
+                f"no recording has subscription id {expected}", ErrorCode.UNKNOWN_SUBSCRIPTION
             )
         session.responses.ok(request.correlation_id)
         self.stop(stream)
@@ -125,7 +126,7 @@ class Recordings:
     def stop_by_identity(
         self, session: ControlSession, request: StopRecordingByIdentityRequest
     ) -> None:
-        """Stop one recording, and record no further images of its subscription."""
+        """Stop one recording, and record no more images of its subscription."""
         self._resources.recording(request.recording_id)
         active = self._active.get(request.recording_id)
         session.responses.ok(request.correlation_id, 0 if active is None else 1)
@@ -139,7 +140,7 @@ class Recordings:
         limit = self._resources.settings.max_concurrent_recordings
         if sum(stream.counts_as_concurrent for stream in self._open) >= limit:
             raise RequestRejected(
-                f"max concurrent recordings reached {limit}", ErrorCode.MAX_RECORDINGS
+                f"the maximum of {limit} concurrent recordings is reached", ErrorCode.MAX_RECORDINGS
             )
 
     def _create_stream(
@@ -150,7 +151,7 @@ class Recordings:
         | ExtendRecordingRequest
         | ExtendRecordingRequest2,
     ) -> RecordedStream:
-        """Create the state of a request, not yet subscribed.
+        """Create a stream for a request, without subscribing to it.
 
         Raises RequestRejected, ConfigurationError.
         """
@@ -158,7 +159,7 @@ class Recordings:
         key = retained_channel.stream_key(request.stream_id, parsed)
         if key in self._by_key:
             raise RequestRejected(
-                f"recording exists for stream {request.stream_id} of {request.channel}",
+                f"stream {request.stream_id} on {request.channel} is already being recorded",
                 ErrorCode.ACTIVE_SUBSCRIPTION,
             )
         stripped = retained_channel.text(retained_channel.retained(parsed))
@@ -168,11 +169,11 @@ class Recordings:
         )  # fmt: skip
 
     def add(self, stream: RecordedStream) -> None:
-        """Record on behalf of the archive itself. Raises RequestRejected, ClientError."""
+        """Record a stream for a replication. Raises RequestRejected and ClientError."""
         self._require_slot()
         if stream.key in self._by_key:
             raise RequestRejected(
-                f"recording exists for {stream.key}", ErrorCode.ACTIVE_SUBSCRIPTION
+                f"stream {stream.key} is already being recorded", ErrorCode.ACTIVE_SUBSCRIPTION
             )
         self._subscribe(stream, is_spy=False)
 
@@ -193,7 +194,7 @@ class Recordings:
         self._end(stream)
 
     def _end(self, stream: RecordedStream) -> None:
-        """Record no further images; the subscription is closed with the last session."""
+        """Record no more images of a stream. Its subscription is closed after its last session."""
         stream.is_over = True
         if self._by_key.get(stream.key) is stream:
             del self._by_key[stream.key]
@@ -209,11 +210,11 @@ class Recordings:
 
     @property
     def arrived_count(self) -> int:
-        """How many images wait for `begin`."""
+        """The number of images that wait for `begin`."""
         return len(self._arrived)
 
     def begin(self, count: int) -> int:
-        """Begin to record that many new images, the oldest first. Returns an amount of work."""
+        """Begin to record `count` new images, oldest first. Returns the amount of work done."""
         work_count = 0
         for _ in range(count):
             stream, image = self._arrived.popleft()
@@ -225,14 +226,14 @@ class Recordings:
         return work_count
 
     def _is_about_to_end(self, recording_id: int | None) -> bool:
-        """Whether the recording's stream has ended, but the recorder has not seen it yet."""
+        """Return whether a recording's stream has ended, but its session is still active."""
         active = None if recording_id is None else self._active.get(recording_id)
         return active is not None and (
             active.image.is_closed or active.image.end_of_stream_position != I64_MAX
         )
 
     def finish(self) -> int:
-        """Finish the recordings that have ended. Returns an amount of work."""
+        """Finish all recordings that have ended. Returns the amount of work done."""
         work_count = 0
         while (session := self._recorder.take_ended()) is not None:
             self._ended.append(
@@ -286,7 +287,7 @@ class Recordings:
         self._resources.counters.recording_sessions.set(len(self._active))
 
     def close(self) -> None:
-        """Write the stop positions; call it when the recorder has ended every session."""
+        """Write the stop positions. Call this when the recorder has ended every session."""
         self._arrived.clear()
         self.finish()
         for stream in tuple(self._open):

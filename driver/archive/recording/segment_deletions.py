@@ -2,10 +2,10 @@
 
     begin --OK count--> [ files ] --may begin, once--> one file per duty cycle --> DELETE signal
 
-A recording has at most one deletion at a time. The signal is sent when all files are deleted, at
-once if there are none. A deletion that has begun is not stopped by later readers. A file that
-cannot be deleted is reported and skipped. If a file does not exist, a file that an older archive
-renamed for deletion is deleted instead. Source: archive-protocol 5.10.
+A recording has at most one deletion at a time. The signal is sent when all files are deleted, or
+immediately if there are no files. A replay that starts later does not stop a deletion that has
+begun. A file that cannot be deleted is reported and skipped. If a file does not exist, a file that
+an older archive renamed for deletion is deleted instead. Source: archive-protocol 5.10.
 """
 
 from collections import deque
@@ -30,25 +30,25 @@ class _Deletion:
     highest_base: int
     may_begin: Callable[[], bool]
     has_begun: bool = False
-    "Whether `may_begin` has returned True; it is not called again."
+    """Whether `may_begin` has returned True. It is not called again after that."""
 
 
 class Deletions:
-    """The deletions of one archive."""
+    """All deletions of segment files in one archive."""
 
     def __init__(self, resources: ArchiveResources) -> None:
         self._resources = resources
         self._running: dict[int, _Deletion] = {}
 
     def require_none(self, recording_id: int) -> None:
-        """Raise RequestRejected while files of this recording are being deleted."""
+        """Raise RequestRejected if files of a recording are being deleted."""
         if recording_id in self._running:
             raise RequestRejected(
-                f"another delete operation in progress for recording id: {recording_id}"
+                f"segment files of recording {recording_id} are being deleted: try again later"
             )
 
     def highest_base(self, recording_id: int) -> int | None:
-        """Return the base of the last file that is being deleted; None if there is none."""
+        """Return the base of the last file being deleted, or None if no file is being deleted."""
         deletion = self._running.get(recording_id)
         return None if deletion is None else deletion.highest_base
 
@@ -60,7 +60,7 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> int:
-        """Delete files once `may_begin` returns True. Returns the number of files."""
+        """Start to delete files once `may_begin` returns True. Returns the number of files."""
         queue = deque(files)
         if queue:
             bases = [_base(path) for path in queue]
@@ -77,14 +77,14 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Like `begin`, and send the number of files; if it is 0, also the DELETE signal."""
+        """Start a deletion and send the number of files, and the DELETE signal if it is 0."""
         count = self.begin(session, correlation_id, recording_id, files, may_begin)
         session.responses.ok(correlation_id, count)
         if count == 0:
             session.responses.signal(correlation_id, RecordingSignal.DELETE, recording_id)
 
     def do_work(self) -> int:
-        """Delete one file of each recording. Returns an amount of work."""
+        """Delete one file of each recording. Returns the amount of work done."""
         work_count = 0
         for each in tuple(self._running.values()):
             each.has_begun = each.has_begun or each.may_begin()
@@ -116,7 +116,7 @@ class Deletions:
         )
 
     def close(self) -> None:
-        """Delete all remaining files at once."""
+        """Delete all remaining files immediately."""
         for each in tuple(self._running.values()):
             for path in each.files:
                 self._delete(each, path)

@@ -3,11 +3,12 @@
     position -> |........ block ........|
     <id>-<base>.rec   offset = position - base
 
-The first file is created at the start, the next one as soon as a file is full: a recording that
-stops between two files has an empty one. A file that is created must not exist. Only an extended
-recording opens an existing file, and truncates it at its position. Of padding, only the header is
-written. A block that could not be written completely is removed, so that nothing torn is left
-behind `position`. Source: archive-protocol 4.3, 5.1, 5.2.
+The first file is created at the start, and the next file as soon as a file is full. Therefore a
+recording that stops at the end of a file has an additional empty file. A file that is created must
+not exist before. Only an extended recording opens an existing file, and truncates it at the
+recording's position. Only the header of a padding frame is written. A block that could not be
+written completely is removed, so no torn frame remains after `position`. Source: archive-protocol
+4.3, 5.1, 5.2.
 """
 
 import os
@@ -27,18 +28,18 @@ from windtunnel.driver.wire import frame_type, header
 
 
 class Meter(Protocol):
-    """Measures the duration of writes."""
+    """The interface for measuring the duration of writes."""
 
     def begin(self) -> int:
-        """Start a measurement. Returns the argument for `end`."""
+        """Start a measurement. Returns the start time, which `end` needs."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
-        """End a measurement of a write of that many bytes."""
+        """End the measurement of a write of `byte_count` bytes."""
 
 
 @dataclass(frozen=True, slots=True)
 class WriteOptions:
-    """How blocks are written."""
+    """Options for writing blocks: sync level, checksum and meter."""
 
     sync_level: SyncLevel = SyncLevel.CACHE
     checksum: Checksum | None = None
@@ -46,7 +47,7 @@ class WriteOptions:
 
 
 class SegmentWriter:
-    """Writes one recording from a position on; for one thread."""
+    """Writes one recording into segment files, starting at a position, in one thread."""
 
     def __init__(
         self,
@@ -57,16 +58,16 @@ class SegmentWriter:
         *,
         is_new: bool = False,
     ) -> None:
-        """Create the file of `position`, or open it if an extended recording continues in it.
+        """Create the file that contains `position`, or open it to extend a recording in it.
 
-        Raises StorageError
+        Raises StorageError.
         """
         self.position = position
-        """Everything up to here is written and synced as the sync level demands."""
+        """The position up to which everything is written and synced according to the sync level."""
         self._directory, self._recording_id = directory, descriptor.recording_id
         self._segment_length = descriptor.segment_file_length
         self._options = options or WriteOptions()
-        # Checksums are written into a copy: the block belongs to the image.
+        # Checksums are written into a copy, because the block belongs to the image.
         self._scratch = np.empty(0, dtype=np.uint8)
         self._base = segment_base(
             descriptor.start_position, position, descriptor.term_buffer_length,
@@ -110,8 +111,8 @@ class SegmentWriter:
             self._file = os.open(self._path, flags, 0o660)
         except FileExistsError as error:
             raise StorageError(
-                f"cannot create {self._path}: {error.strerror}; it is not part of the recording: "
-                "move it away"
+                f"cannot create {self._path}: {error.strerror}; the file is not part of the "
+                "recording: move it away"
             ) from error
         except OSError as error:
             raise StorageError(f"cannot create {self._path}: {error.strerror}") from error
@@ -151,7 +152,7 @@ class SegmentWriter:
         return memoryview(copy)
 
     def _truncate(self) -> None:
-        """Fill the file with zeros from the position on."""
+        """Fill the file with zeros from the position to its end."""
         try:
             os.ftruncate(self._file, self.position - self._base)
             os.ftruncate(self._file, self._segment_length)
@@ -159,7 +160,7 @@ class SegmentWriter:
             raise StorageError(f"cannot truncate {self._path}: {error.strerror}") from error
 
     def close(self) -> None:
-        """Close the file; may be called again."""
+        """Close the file. Repeated calls have no effect."""
         if self._file >= 0:
             file, self._file = self._file, -1
             os.close(file)

@@ -1,4 +1,4 @@
-"""Replay: requests to replay, and the path from segment files to a publication, block by block.
+"""Replay: handles requests to replay, and sends segment files to a publication block by block.
 
     replays             starts and stops replays
     replay_plan         derives from a request what to replay
@@ -8,5 +8,5 @@
     replay_session      offers the blocks of a recording to a publication
     recording_reader    reads complete frames and sets their session and stream id
 
-A subscriber of a replay sees the positions of the original stream.
+The subscriber of a replay receives an image with the positions of the original stream.
 """

@@ -1,7 +1,7 @@
-"""The limit of a bounded replay: the value of a counter.
+"""The limit of a bounded replay, which is the value of a counter.
 
-When the counter is freed, its last value is the end of the replay. If the counter was reused in the
-meantime, the new value is ignored. Source: archive-protocol 3.7.
+When the counter is freed, its last value becomes the end of the replay. If the counter was reused
+in the meantime, the new value is ignored. Source: archive-protocol 3.7.
 """
 
 from windtunnel.driver.cnc import counters
@@ -9,17 +9,17 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 
 
 class CounterLimit:
-    """Reads one counter; for one thread."""
+    """Reads the counter that limits a replay, in one thread."""
 
     def __init__(self, reader: CountersReader, counter_id: int, registration_id: int) -> None:
-        """The counter must be allocated."""
+        """Read the initial value of a counter, which must be allocated."""
         self._reader = reader
         self._counter_id, self._registration_id = counter_id, registration_id
         self._last = reader.value(counter_id)
         self._is_final = False
 
     def position(self) -> int:
-        """Return the position up to which may be replayed."""
+        """Return the position up to which the recording may be replayed."""
         if not self._is_final:
             value = self._reader.value(self._counter_id)
             owner = int(counters.registration_id(self._reader.values, self._counter_id))
@@ -28,7 +28,7 @@ class CounterLimit:
         return self._last
 
     def is_final(self) -> bool:
-        """Return whether the limit cannot change any more."""
+        """Return whether the limit cannot change any more because the counter was freed."""
         if not self._is_final and not self._reader.is_active(
             self._counter_id, self._registration_id
         ):

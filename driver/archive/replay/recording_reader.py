@@ -1,13 +1,13 @@
-"""Reads complete frames of a recording, block by block, and sets their session and stream id.
+"""Reads the frames of a recording block by block, and sets their session and stream id.
 
     position                                end      limit
     |- block, at most one term -|- PAD -|- block -|....|
 
-A block lies in one term and ends before padding, which is a block of its own. Blocks contain frames
-that begin before `end` and end at or before `limit`, up to which there is data. Each frame is
-compared with its position first, and its checksum is verified if one is configured; an invalid
-frame is an error that names its position. If a checksum does not match, no frame of that read is
-returned. Source: archive-protocol 4.4, 5.3.
+A block is within one term and ends before padding, which is a separate block. Blocks contain
+complete frames that begin before `end` and end at or before `limit`, the end of the available data.
+Each frame header is compared with the frame's position, and the checksum is verified if one is
+configured. For an invalid frame, an error with its position is raised. If a checksum does not
+match, no frame from that read is returned. Source: archive-protocol 4.4, 5.3.
 """
 
 from pathlib import Path
@@ -36,7 +36,9 @@ IO_MAX_LENGTH = 1 << 20
 
 
 class Block(NamedTuple):
-    """The next bytes of the stream: their length and, unless they are padding, the frames."""
+    """The next block of the stream. It has a length and frames, or None instead of frames for
+    padding.
+    """
 
     length: int
     frames: np.ndarray | None
@@ -46,20 +48,21 @@ EMPTY = Block(0, None)
 
 
 class Meter(Protocol):
-    """Measures the duration of reads."""
+    """The interface for measuring the duration of reads."""
 
     def begin(self) -> int:
-        """Start a measurement. Returns the argument for `end`."""
+        """Start a measurement. Returns the start time, which `end` needs."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
-        """End a measurement of a read of that many bytes."""
+        """End the measurement of a read of `byte_count` bytes."""
 
 
 @kernel
 def rewrite_ids(chunk, length, until, session_id, stream_id):
-    """Set session and stream id of the DATA frames from the start up to the first PAD.
+    """Set the session and stream id of all DATA frames before the first PAD frame.
 
-    Returns: the offset of the first frame not changed: padding, or not before `until`
+    Returns: the offset of the first unchanged frame, which is padding or does not begin before
+    `until`
     """
     at = 0
     while at < length and at < until and header.frame_type(chunk, at) != frame_type.PAD:
@@ -70,7 +73,7 @@ def rewrite_ids(chunk, length, until, session_id, stream_id):
 
 
 class RecordingReader:
-    """Reads one recording from a position on; for one thread."""
+    """Reads one recording, starting at a position, in one thread."""
 
     def __init__(
         self,
@@ -82,10 +85,10 @@ class RecordingReader:
         io_max_length: int = IO_MAX_LENGTH,
         meter: Meter | None = None,
     ) -> None:
-        """Open the file of `position`. Raises StorageError if it does not exist."""
+        """Open the file that contains `position`. Raises StorageError if it does not exist."""
         assert io_max_length >= descriptor.mtu_length, "a frame must fit"
         self.position = position
-        """Where the next block begins."""
+        """The position of the next block."""
         self._directory, self._descriptor = directory, descriptor
         self._table = NO_TABLE if checksum is None else checksum.table
         self._io_max_length, self._meter = io_max_length, meter
@@ -100,15 +103,16 @@ class RecordingReader:
         return SegmentReader(self._directory / file_name(descriptor.recording_id, base), base)
 
     def block(self, end: int, limit: int, session_id: int, stream_id: int) -> Block:
-        """Return the next block, the same until `advance`; EMPTY if no complete frame is left.
+        """Return the next block, or EMPTY if no complete frame is left.
 
-        Raises StorageError if a frame is invalid or its file is missing
+        Repeated calls return the same block until `advance` is called. Raises StorageError if a
+        frame is invalid or its file is missing.
         """
         if self.position >= min(end, limit):
             return EMPTY
         descriptor = self._descriptor
         if self.position - self._reader.base == descriptor.segment_file_length:
-            # Open the next file first: if it is missing, `close` closes the current one.
+            # Open the next file first. If it is missing, the current file stays open until `close`.
             following = self._open()
             self._reader.close()
             self._reader = following
@@ -134,7 +138,7 @@ class RecordingReader:
         return Block(length, chunk[:length])
 
     def _read(self, length: int) -> np.ndarray:
-        """Read that many bytes at the position."""
+        """Read up to `length` bytes at the current position."""
         began_ns = 0 if self._meter is None else self._meter.begin()
         chunk = self._reader.read(self.position - self._reader.base, length)
         if self._meter is not None:
@@ -143,11 +147,11 @@ class RecordingReader:
 
     @property
     def is_at_frame(self) -> bool:
-        """Whether a frame of this recording begins at the position."""
+        """Return whether a frame of this recording begins at the current position."""
         return is_frame_at(self._reader, self._descriptor, self.position)
 
     def _no_frame(self, status: int, fault_at: int, read: int, expected: int) -> Block:
-        """Return EMPTY if the data is not complete yet, else raise StorageError."""
+        """Return EMPTY if the data is not complete yet, or else raise StorageError."""
         if status < 0:
             raise StorageError(
                 f"{self._reader.path}: invalid frame at position {fault_at}: {FAULTS[status]}"
@@ -159,7 +163,7 @@ class RecordingReader:
         return EMPTY
 
     def advance(self, block: Block) -> None:
-        """Move on after the block was sent."""
+        """Advance the position after a block was sent."""
         self.position += block.length
 
     def close(self) -> None:
@@ -167,7 +171,7 @@ class RecordingReader:
 
 
 def publication_parameters(descriptor: RecordingDescriptor, position: int) -> str:
-    """Return the channel parameters that set a publication to a position of a recording."""
+    """Return channel parameters for a publication that starts at a position of a recording."""
     term_id = descriptor.initial_term_id + position // descriptor.term_buffer_length
     wrapped = (term_id + (1 << 31)) % (1 << 32) - (1 << 31)
     offset = position % descriptor.term_buffer_length

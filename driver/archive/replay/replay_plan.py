@@ -1,4 +1,4 @@
-"""Derives from a request what to replay: the range of positions, and the current limit.
+"""Determines the range of positions and the limit of a replay from its request.
 
                      with a limit L (active, or bounded)       without (stopped)
     maximum          unlimited                                 stop - position
@@ -6,9 +6,9 @@
     length -2        L - position                              stop - position
     other            the lesser of it and the maximum
 
-If everything is to be replayed and there is nothing, Aeron sends an error and then replays nothing,
-with a second response to the same request; here only the error is sent. A replay of length 0, which
-Aeron never ends, ends at once. Source: archive-protocol 3.6.
+If the whole of an empty recording is requested, Aeron sends an error, then replays nothing, and
+sends a second response to the same request. Here only the error is sent. A replay of length 0 ends
+immediately. In Aeron it never ends. Source: archive-protocol 3.6.
 """
 
 from collections.abc import Callable
@@ -38,7 +38,7 @@ def make_plan(
     recording: RecordingDescriptor,
     active: ActiveRecording | None,
 ) -> ReplayPlan:
-    """Return the plan for a request. Raises RequestRejected if the request is invalid."""
+    """Return the plan of a replay. Raises RequestRejected if the request is invalid."""
     limit = _limit_of(resources, request, active)
     position = _position_of(request, recording)
     io_max_length = _io_max_length(resources, request, recording)
@@ -50,7 +50,7 @@ def make_plan(
         longest = I64_MAX - position
         if position > known_end:
             raise RequestRejected(
-                f"replay position {position} of recording {recording.recording_id} exceeds the "
+                f"replay position {position} of recording {recording.recording_id} is above the "
                 f"limit position {known_end}", ErrorCode.INVALID_POSITION,
             )  # fmt: skip
     return ReplayPlan(
@@ -68,13 +68,13 @@ def _limit_of(
     request: ReplayRequest | BoundedReplayRequest,
     active: ActiveRecording | None,
 ) -> _Limit | None:
-    """Return the functions for the limit and whether it is final; None if it cannot change."""
+    """Return functions for the limit and for whether it is final, or None for a constant limit."""
     if isinstance(request, BoundedReplayRequest):
         counters = resources.client.counters
         counter = counters.read(request.limit_counter_id)
         if counter is None:
             raise RequestRejected(
-                f"limit counter {request.limit_counter_id} is not allocated at the media driver"
+                f"limit counter {request.limit_counter_id} is not allocated in the media driver"
             )
         bound = CounterLimit(counters, counter.counter_id, counter.registration_id)
         return bound.position, bound.is_final
@@ -91,7 +91,7 @@ def _position_of(
     if position == NULL_VALUE:
         return recording.start_position
     if position % ALIGNMENT:
-        raise RequestRejected(f"replay position {position} is not a multiple of {ALIGNMENT}")
+        raise RequestRejected(f"replay position {position}: expected a multiple of {ALIGNMENT}")
     if position < recording.start_position:
         raise RequestRejected(
             f"replay position {position} is before the start position "
@@ -115,7 +115,9 @@ def _io_max_length(
     requested, maximum = request.file_io_max_length, resources.settings.file_io_max_length
     for name, length in (("fileIoMaxLength", requested), ("archive I/O length", maximum)):
         if 0 < length < recording.mtu_length:
-            raise RequestRejected(f"{name}={length} is less than mtuLength={recording.mtu_length}")
+            raise RequestRejected(
+                f"{name}={length}: expected at least mtuLength={recording.mtu_length}"
+            )
     return min(requested, maximum) if requested > 0 else maximum
 
 
@@ -131,14 +133,14 @@ def _length(
         length = available
         if length == 0:
             raise RequestRejected(
-                f"nothing to replay of recording {recording.recording_id}",
+                f"recording {recording.recording_id} has no data to replay",
                 ErrorCode.EMPTY_RECORDING,
             )
     else:
         length = min(request.length, longest)
     if length < 0:
         raise RequestRejected(
-            f"replay length must not be negative: {length} for length {request.length} of "
-            f"recording {recording.recording_id}"
+            f"replay of recording {recording.recording_id}: expected a length of at least 0, found "
+            f"{length}, for the requested length {request.length}"
         )
     return length

@@ -1,10 +1,10 @@
-"""One replay, from opening the file of its first position to its end.
+"""One replay, from opening the file with its first position until the replay ends.
 
     OPENING --file, frame--> CONNECTING --subscriber--> RUNNING (ReplaySession) --> ENDED
        |  OK is sent after this  | no subscriber: timeout
 
-A missing file is waited for as long as a subscriber is, because a recording that has just begun may
-not have created it yet. Source: archive-protocol 3.6, 5.3.
+A replay waits for a missing file as long as for a subscriber, because a recording that has just
+begun may not have created its file yet. Source: archive-protocol 3.6, 5.3.
 """
 
 import traceback
@@ -24,7 +24,7 @@ from windtunnel.driver.client.publication.exclusive_publication import Exclusive
 
 
 class ReplayState(Enum):
-    """The state of a replay."""
+    """The states of a replay."""
 
     OPENING = auto()
     CONNECTING = auto()
@@ -34,26 +34,26 @@ class ReplayState(Enum):
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayPlan:
-    """What to replay."""
+    """The recording, range and limit of a replay."""
 
     recording: RecordingDescriptor
     position: int
     end: int
-    "Where it ends at the latest."
+    """The maximum position at which the replay ends."""
     known_end: int
-    "The end of the data at the time of the request."
+    """The end of the recorded data at the time of the request."""
     limit: Callable[[], int]
-    "Returns the current end of the data."
+    """A function that returns the current end of the data."""
     is_final: Callable[[], bool]
-    "Returns whether the end of the data cannot change any more."
+    """A function that returns whether the end of the data cannot change any more."""
     io_max_length: int
     timeout_ns: int
-    "How long it waits for its file, and for a subscriber."
+    """The time for which the replay waits for its file, and then for a subscriber."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ReadOptions:
-    """How recordings are read."""
+    """Options for reading recordings: directory, checksum and meter."""
 
     directory: Path
     checksum: Checksum | None = None
@@ -73,16 +73,18 @@ class ReplayRun:
         self._session: ReplaySession | None = None
         self.state = ReplayState.OPENING
         self.failure = ""
-        """Why it ended prematurely; empty after a regular end, or if the subscribers have left."""
+        """The reason why the replay ended prematurely. It is empty after a regular end, or if the
+        subscribers left.
+        """
         self.failure_code = ErrorCode.GENERIC
 
     @property
     def position(self) -> int:
-        """The position up to which it was sent."""
+        """The position up to which the recording was sent."""
         return self.plan.position if self._reader is None else self._reader.position
 
     def do_work(self, now_ns: int) -> int:
-        """Run one duty cycle. Returns an amount of work."""
+        """Run one duty cycle of the replay. Returns the amount of work done."""
         if self.state == ReplayState.OPENING:
             return self._open(now_ns)
         if self.state == ReplayState.CONNECTING:
@@ -126,13 +128,13 @@ class ReplayRun:
             return 1
         if now_ns > self._deadline_ns:
             self.abort(
-                f"timeout waiting for a subscriber of the replay of recording "
+                f"no subscriber in time for the replay of recording "
                 f"{self.plan.recording.recording_id}"
             )
         return 0
 
     def abort(self, reason: str = "", code: ErrorCode = ErrorCode.GENERIC) -> None:
-        """End it now and revoke the publication; may be called again."""
+        """End the replay immediately and revoke its publication. Repeated calls have no effect."""
         if self.state == ReplayState.ENDED:
             return
         self.state, self.failure, self.failure_code = ReplayState.ENDED, reason, code
@@ -144,11 +146,11 @@ class ReplayRun:
         self.publication.revoke()
 
     def fail(self, error: Exception) -> None:
-        """End it because of an unexpected error; does not raise."""
+        """End the replay after an unexpected error. Does not raise."""
         trace = "".join(traceback.format_exception(error))
         with suppress(Exception):
             self.abort()
-        # The error may have occurred in `abort` itself: subscribers must not wait for more data.
+        # If the error occurred in `abort` itself, subscribers still must not wait for more data.
         with suppress(Exception):
             self.publication.revoke()
         self.failure = f"internal error of the replay: {error!r}\n{trace}"

@@ -1,10 +1,10 @@
-"""Offers the blocks of a recording to a publication at the same position.
+"""Sends the blocks of a recording to a publication that has the same position.
 
     RecordingReader --block--> ExclusivePublication        up to `end`, limited by `limit()`
 
-It ends regularly when everything before `end` was offered: the publication is closed and lingers
-for its subscribers. If the subscribers leave, a frame is invalid, or the replay is aborted, the
-publication is revoked. The frame that contains `end` is still sent.
+A session ends regularly when everything before `end` was sent, including the whole frame that
+contains `end`. The publication is then closed and lingers for its subscribers. If the subscribers
+leave, a frame is invalid, or the replay is aborted, the publication is revoked.
 Source: archive-protocol 3.6, 5.3.
 """
 
@@ -20,7 +20,7 @@ _RETRY = (result.BACK_PRESSURED, result.ADMIN_ACTION)
 
 
 class ReplaySession:
-    """Sends one recording, in one thread."""
+    """Sends one recording to a publication, in one thread."""
 
     def __init__(
         self,
@@ -30,24 +30,26 @@ class ReplaySession:
         limit: Callable[[], int],
         is_final: Callable[[], bool] = lambda: False,
     ) -> None:
-        """`limit` returns the position up to which there is data to read.
+        """Create a session. `limit` must return the position up to which data can be read.
 
-        Once `is_final` returns True, the limit will not change, and the replay ends there.
+        Once `is_final` returns True, the limit does not change any more, and the replay ends there.
         """
         assert publication.position == reader.position, (publication.position, reader.position)
         self._reader, self._publication = reader, publication
         self._end, self._limit, self._is_final = end, limit, is_final
         self.failure = ""
-        """Why it ended prematurely; empty after a regular end, or if the subscribers have left."""
+        """The reason why the replay ended prematurely. It is empty after a regular end, or if the
+        subscribers left.
+        """
         self.is_done = False
 
     @property
     def position(self) -> int:
-        """The position up to which it was sent."""
+        """The position up to which the recording was sent."""
         return self._reader.position
 
     def do_work(self) -> int:
-        """Offer one block. Returns its length in bytes."""
+        """Send one block. Returns its length in bytes."""
         if self.is_done:
             return 0
         if self._is_final():
@@ -88,10 +90,10 @@ class ReplaySession:
         return 0
 
     def _append_padding(self, length: int) -> int:
-        """Append padding up to the next frame, as several frames if one would be too long.
+        """Append padding up to the next frame, split into several frames if necessary.
 
-        Aeron accepts padding that is a little longer than the longest message: the rest of a term
-        in which that message did not fit.
+        Recordings may contain padding that is longer than the maximum message length: the rest of a
+        term into which the longest message did not fit. Aeron can send it in one frame.
         """
         publication = self._publication
         left = self._reader.position + length - publication.position
@@ -104,7 +106,7 @@ class ReplaySession:
         self._publication.close()
 
     def abort(self, reason: str = "") -> None:
-        """End it now and revoke the publication; may be called again."""
+        """End the replay immediately and revoke its publication. Repeated calls have no effect."""
         if not self.is_done:
             self.is_done, self.failure = True, reason
             self._reader.close()

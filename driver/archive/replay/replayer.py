@@ -1,8 +1,8 @@
-"""The replayer agent: runs all replays, in the thread of its caller.
+"""The replayer agent, which runs all replays in its caller's thread.
 
     conductor --add, abort--> [ inbox ] --> runs --> [ changed ] --take_change--> conductor
 
-Conductor and replayer share only the two queues, so each may run in a thread of its own.
+Conductor and replayer share only the two queues, so they may run in separate threads.
 """
 
 from collections import deque
@@ -16,22 +16,24 @@ class Replayer:
     """Runs the duty cycles of all replays."""
 
     def __init__(self, on_turn: Callable[[int], object] = lambda now_ns: None) -> None:
-        """`on_turn` is called with the time at the start of each duty cycle."""
+        """Create a replayer. At the start of each duty cycle, `on_turn` is called with the time."""
         self._on_turn = on_turn
         self._runs: list[ReplayRun] = []
         self._inbox: deque[tuple[ReplayRun, bool]] = deque()
         self._changed: deque[tuple[ReplayRun, ReplayState]] = deque()
 
     def add(self, run: ReplayRun) -> None:
-        """Run a replay from now on."""
+        """Add a replay, which runs from the next duty cycle on."""
         self._inbox.append((run, False))
 
     def abort(self, run: ReplayRun) -> None:
-        """Abort a replay; `take_change` reports it like one that ended by itself."""
+        """Abort a replay. `take_change` reports it in the same way as a replay that ended by
+        itself.
+        """
         self._inbox.append((run, True))
 
     def do_work(self, now_ns: int) -> int:
-        """Send one block of each replay. Returns an amount of work."""
+        """Send one block of each replay. Returns the amount of work done."""
         self._on_turn(now_ns)
         work_count = 0
         while self._inbox:
@@ -56,7 +58,7 @@ class Replayer:
         return work_count
 
     def _run(self, run: ReplayRun, now_ns: int) -> int:
-        """Send one block; an unexpected error ends only this replay."""
+        """Run one duty cycle of a replay. An unexpected error ends only this replay."""
         try:
             return run.do_work(now_ns)
         except ClientTerminatedError:
@@ -72,11 +74,13 @@ class Replayer:
             run.fail(error)
 
     def take_change(self) -> tuple[ReplayRun, ReplayState] | None:
-        """Return a replay that has opened its file (CONNECTING) or has ended, or None."""
+        """Remove and return a replay that has opened its file (CONNECTING) or has ended,
+        or None.
+        """
         return self._changed.popleft() if self._changed else None
 
     def close(self) -> None:
-        """End every replay; call it when no other thread runs the replayer."""
+        """End every replay. Call this only when no other thread runs the replayer."""
         runs = [*self._runs, *(run for run, _ in self._inbox)]
         self._inbox.clear()
         self._runs = []

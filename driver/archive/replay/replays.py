@@ -1,10 +1,10 @@
-"""Starts and stops replays.
+"""Starts and stops replays at the request of clients.
 
     request --> ReplayPlan --> add publication --> ReplayRun --> Replayer --> OK, errors
 
-A replay id has a number in its upper half and the session id of the publication in its lower half.
-A replay counts towards the limit from its request to its end. The response to a stop request does
-not report whether there was a replay to stop. Source: archive-protocol 3.6 to 3.9.
+A replay id has a number in its upper half and the publication's session id in its lower half. A
+replay counts towards the limit on concurrent replays from its request until its end. The response
+to a stop request does not contain whether the replay existed. Source: archive-protocol 3.6 to 3.9.
 """
 
 import re
@@ -59,7 +59,7 @@ class Replay:
     run: ReplayRun | None = None
     replay_id: int = NULL_VALUE
     is_aborted: bool = False
-    "Whether it was aborted; errors after that are not reported to the client."
+    """Whether the replay was aborted. Later errors are not reported to the client."""
 
     @property
     def recording_id(self) -> int:
@@ -67,13 +67,13 @@ class Replay:
 
     @property
     def segment_base(self) -> int:
-        """The base of the file that it is reading."""
+        """The base position of the file that the replay is reading."""
         position = self.plan.position if self.run is None else self.run.position
         return base_of(self.plan.recording, position)
 
 
 class Replays:
-    """The replays of one archive, for its conductor's thread."""
+    """All replays of one archive, for use in the conductor's thread."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class Replays:
         self._next_number = 1
 
     def of(self, recording_id: int) -> list[Replay]:
-        """Return the replays of one recording."""
+        """Return all replays of one recording."""
         return [each for each in self._replays if each.recording_id == recording_id]
 
     # --- requests ------------------------------------------------------------------------------
@@ -102,9 +102,10 @@ class Replays:
         request: ReplayRequest | BoundedReplayRequest,
         image: SourceImage,
     ) -> None:
-        """Start a replay; a request with an invalid channel is not answered, as in Aeron.
+        """Start a replay. As in Aeron, there is no response if the channel cannot be parsed.
 
-        For Aeron any word is a valid medium: that no driver supports it is reported later.
+        An unknown medium is an exception: Aeron accepts any word as a medium and later sends an
+        error.
         """
         resources = self._resources
         try:
@@ -116,7 +117,9 @@ class Replays:
             return
         limit = resources.settings.max_concurrent_replays
         if len(self._replays) >= limit:
-            raise RequestRejected(f"max concurrent replays reached {limit}", ErrorCode.MAX_REPLAYS)
+            raise RequestRejected(
+                f"the maximum of {limit} concurrent replays is reached", ErrorCode.MAX_REPLAYS
+            )
         recording = resources.recording(request.recording_id)
         active = self._recordings.active(request.recording_id)
         plan = make_plan(resources, request, recording, active)
@@ -133,13 +136,13 @@ class Replays:
         self._update_counter()
 
     def _require_undeleted(self, plan: ReplayPlan) -> None:
+        """Raise RequestRejected if a file that the replay would read is being deleted."""
         highest = self._deletions.highest_base(plan.recording.recording_id)
         stop = plan.recording.stop_position
-        """Stop a replay, if it exists."""
         if highest is not None and highest > stop and plan.known_end > stop:
             raise RequestRejected(
-                f"cannot start replay of recording {plan.recording.recording_id} due to an "
-                "outstanding delete operation"
+                f"cannot replay recording {plan.recording.recording_id}: some of its segment files "
+                "are being deleted"
             )
 
     def _channel(
@@ -149,7 +152,7 @@ class Replays:
         plan: ReplayPlan,
         response_id: int | None,
     ) -> str:
-        """Return the channel for a publication at the replay's position. Raises RequestRejected."""
+        """Return the channel of a publication for this replay. Raises RequestRejected."""
         linger = channel.get(uri_param.LINGER)
         try:
             linger_ns = (
@@ -158,7 +161,7 @@ class Replays:
             )  # fmt: skip
         except ValueError:
             raise RequestRejected(
-                f"failed to process replayChannel - linger={linger}: expected nanoseconds"
+                f"invalid replay channel: linger={linger}: expected nanoseconds"
             ) from None
         return str(
             retained_channel.retained(
@@ -176,27 +179,27 @@ class Replays:
         )
 
     def issue_token(self, session: ControlSession, request: ReplayTokenRequest) -> None:
-        """Issue a token for a replay request from another publication."""
+        """Issue a token for a replay request on an additional request publication."""
         now_ns = self._resources.clock.now_ns()
         session.responses.ok(
             request.correlation_id, self._tokens.issue(session, request.recording_id, now_ns)
         )
 
     def stop(self, session: ControlSession, request: StopReplayRequest) -> None:
-        """End one replay, if there is one of that id."""
+        """Stop the replay with the requested id, if it exists."""
         for each in self._replays:
             if each.replay_id == request.replay_session_id and each.run is not None:
                 self._end(each, each.run)
         session.responses.ok(request.correlation_id)
 
     def stop_all(self, session: ControlSession, request: StopAllReplaysRequest) -> None:
-        """Stop the replays of one recording, or all replays."""
+        """Stop all replays of one recording, or all replays of the archive."""
         recording_id = request.recording_id
         self._abort(lambda each: recording_id in (NULL_VALUE, each.recording_id))
         session.responses.ok(request.correlation_id)
 
     def abort_of(self, recording_id: int) -> None:
-        """Abort the replays of a recording."""
+        """Abort all replays of a recording."""
         self._abort(lambda each: each.recording_id == recording_id)
 
     def _abort(self, matches: Callable[[Replay], bool]) -> None:
@@ -217,7 +220,9 @@ class Replays:
     # --- duty cycle ----------------------------------------------------------------------------
 
     def do_work(self, now_ns: int) -> int:
-        """Start replays whose publication is ready; respond for those that have begun or ended."""
+        """Start replays whose publication is ready, and respond for those that have begun
+        or ended.
+        """
         work_count = 0
         for replay in tuple(self._replays):
             if replay.run is None:
@@ -231,7 +236,7 @@ class Replays:
         try:
             publication = self._publication_of(replay)
         except ClientError as error:
-            return self._fail(replay, f"failed to create replay publication - {error}")
+            return self._fail(replay, f"cannot add the replay publication: {error}")
         if publication is None:
             return 0
         session_id = publication.session_id & 0xFFFFFFFF
@@ -242,7 +247,7 @@ class Replays:
         return 1
 
     def _publication_of(self, replay: Replay) -> ExclusivePublication | None:
-        """Return the publication of a replay, or None while the driver has not added it.
+        """Return the publication of a replay, or None if the driver has not added it yet.
 
         Raises ClientError.
         """

@@ -1,6 +1,6 @@
 """Prepares the recording to which a replication copies.
 
-none     a new entry with the source's values, stopped at its start position
+none     a new entry with the source's values, whose stop position is its start position
 empty    the entry of the given id gets the source's values
 data     the recording is extended from its stop position
 """
@@ -19,7 +19,7 @@ from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
 @dataclass(frozen=True, slots=True)
 class Destination:
-    """The recording that is written, and the position from which it is copied."""
+    """The recording that a replication writes, and the position from which it copies."""
 
     recording_id: int
     position: int
@@ -27,7 +27,7 @@ class Destination:
 
 
 def source_fault(source: RecordingDescriptor) -> str:
-    """Return why the source's descriptor cannot be valid, or an empty string."""
+    """Return the error in the source recording's descriptor, or an empty string."""
     start, stop = source.start_position, source.stop_position
     if start < 0 or start % ALIGNMENT:
         return f"start position is {start}"
@@ -41,7 +41,7 @@ def source_fault(source: RecordingDescriptor) -> str:
 def prepare_destination(
     resources: ArchiveResources, recording_id: int, source: RecordingDescriptor
 ) -> Destination:
-    """Prepare the catalog entry; id -1 creates a new one. Raises RequestRejected, StorageError."""
+    """Prepare the catalog entry of the destination recording. An id of -1 creates a new entry."""
     fault = source_fault(source)
     if fault:
         raise RequestRejected(f"invalid source recording: {fault}")
@@ -59,16 +59,16 @@ def prepare_destination(
         return Destination(recording_id, start, False)
     if found.stream_id != source.stream_id:
         raise RequestRejected(
-            f"cannot extend recording {recording_id} of stream {found.stream_id} "
-            f"with stream {source.stream_id}", ErrorCode.UNKNOWN_RECORDING,
+            f"cannot extend recording {recording_id}: expected stream {found.stream_id}, "
+            f"found stream {source.stream_id}", ErrorCode.UNKNOWN_RECORDING,
         )  # fmt: skip
     return Destination(recording_id, found.stop_position, False)
 
 
 def _require_no_files(resources: ArchiveResources) -> None:
-    """Raise RequestRejected if files with the names of the new recording exist."""
+    """Raise RequestRejected if segment files with the id of the new recording already exist."""
     files = segments_of(resources.directory, resources.catalog.next_recording_id)
     if files:
         raise RequestRejected(
-            f"expected no file of the next recording, found {files[0].path}: move it away"
+            f"{files[0].path} exists, but the next recording will use this name: move the file away"
         )

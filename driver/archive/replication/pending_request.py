@@ -1,6 +1,6 @@
-"""Sends requests to another archive, one at a time, and polls for the responses without blocking.
+"""Sends requests to another archive, one at a time, and polls for responses without blocking.
 
-Any error from the other archive, whether it answers a request or not, ends the replication.
+Any error from the other archive ends the replication, even if it is not the response to a request.
 Source: archive-protocol 7.
 """
 
@@ -14,7 +14,7 @@ from windtunnel.driver.client.publication.exclusive_publication import Exclusive
 
 
 class PendingRequest:
-    """The request of a replication session that is awaiting its response."""
+    """Sends the requests of a replication session, one at a time, and polls for each response."""
 
     def __init__(self, archive: SourceArchive, timeout_ns: int, now_ns: int) -> None:
         self._archive, self._timeout_ns = archive, timeout_ns
@@ -22,30 +22,31 @@ class PendingRequest:
         self._reset()
 
     def _reset(self) -> None:
-        """Prepare for the next request."""
+        """Forget the last request and start the timeout for the next one."""
         self._correlation_id: int | None = None
         self._response: Message | None = None
         self._deadline_ns = self._now_ns + self._timeout_ns
 
     @property
     def _is_overdue(self) -> bool:
-        """Whether the response has timed out."""
+        """Return whether the response to the request is overdue."""
         is_pending = self._correlation_id is not None and self._response is None
         return is_pending and self._now_ns > self._deadline_ns
 
     def _check_timeout(self, text: str) -> int:
-        """Raise SourceArchiveError after the timeout."""
+        """Raise SourceArchiveError if the timeout has expired, or else return 0."""
         if self._now_ns > self._deadline_ns:
             raise SourceArchiveError(f"timeout: {text}")
         return 0
 
     def _receive(self) -> None:
-        """Receive messages. Raises SourceArchiveError if one is an error."""
+        """Receive messages. Raises SourceArchiveError if one of them is an error."""
         for message in self._archive.poll():
             if isinstance(message, ControlResponse):
                 if message.code == ControlResponseCode.ERROR:
                     raise SourceArchiveError(
-                        f"the source archive: {message.error_message}", message.relevant_id
+                        f"error from the source archive: {message.error_message}",
+                        message.relevant_id,
                     )
                 if message.correlation_id == self._correlation_id:
                     self._response = message
@@ -57,7 +58,7 @@ class PendingRequest:
     def _request_response(
         self, kind: type[Message], via: ExclusivePublication | None = None, **values: Any
     ) -> Message | None:
-        """Send a request, once. Returns the response, or None while there is none."""
+        """Send a request once. Returns its response, or None if it has not arrived yet."""
         if self._correlation_id is None:
             self._correlation_id = self._archive.send_request(kind, via, **values)
         if self._response is None:

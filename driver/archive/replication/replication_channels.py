@@ -19,7 +19,7 @@ MANUAL = "manual"
 
 
 def is_response(channel: ChannelUri) -> bool:
-    """Return whether it is a response channel, whose endpoint the subscriber chooses."""
+    """Return whether a channel has `control-mode=response`."""
     return channel.get(uri_param.CONTROL_MODE) == RESPONSE
 
 
@@ -37,7 +37,9 @@ def control_channel(text: str, settings: ArchiveSettings) -> ChannelUri:
 
 
 def response_channel(settings: ArchiveSettings) -> str:
-    """Return the default channel for responses from other archives: this host, any port."""
+    """Return the channel for responses from other archives, by default any free port of
+    this host.
+    """
     if settings.control_response_channel:
         return settings.control_response_channel
     endpoint = uri.parse(settings.control_channel).get(uri_param.ENDPOINT) or ""
@@ -51,7 +53,7 @@ class ReplicationChannels:
     channel: ChannelUri
     live_destination: str
     tags: tuple[int, int] | None
-    "Tags of channel and subscription, if requested."
+    """The tags of channel and subscription, or None if the request has no tags."""
 
     @property
     def is_response(self) -> bool:
@@ -59,11 +61,11 @@ class ReplicationChannels:
 
     @property
     def has_destinations(self) -> bool:
-        """Whether the subscription has destinations that are added one by one."""
+        """Return whether destinations are added to the subscription one by one."""
         return self.tags is not None or bool(self.live_destination)
 
     def to_record(self, session_id: int, replication_id: int) -> ChannelUri:
-        """Return the channel to subscribe to."""
+        """Return the channel of the subscription that is recorded."""
         channel = self.channel.with_param(uri_param.REJOIN, False)
         if not self.is_response:
             channel = channel.with_param(uri_param.SESSION_ID, session_id)
@@ -77,7 +79,7 @@ class ReplicationChannels:
 
     @property
     def replay_destination(self) -> str:
-        """The destination at which the replay arrives."""
+        """The destination that receives the replay."""
         keys = (uri_param.ENDPOINT, uri_param.INTERFACE)
         params = tuple(item for item in self.channel.params if item[0] in keys)
         return str(ChannelUri(self.channel.media, params))
@@ -85,7 +87,7 @@ class ReplicationChannels:
     def to_replay(
         self, session_id: int, subscription_id: int, resolved_endpoint: str | None
     ) -> ChannelUri:
-        """Return the channel to which the source archive must replay."""
+        """Return the channel on which the source archive must replay."""
         channel = self.channel
         endpoint = channel.get(uri_param.ENDPOINT)
         if endpoint is not None and resolved_endpoint is not None and endpoint.endswith(":0"):

@@ -1,4 +1,4 @@
-"""The parameters of a replication, the same for each of the request messages."""
+"""The parameters of a replication, which are common to all replication request messages."""
 
 from dataclasses import dataclass
 
@@ -9,7 +9,7 @@ from windtunnel.driver.base.arith import I64_MIN
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationRequest:
-    """The parameters of a replication; -1 for those not set."""
+    """The parameters of a replication. The value -1 means that a parameter is not set."""
 
     source_id: int
     destination_id: int
@@ -19,9 +19,9 @@ class ReplicationRequest:
     channels: ReplicationChannels
 
     def length_from(self, position: int) -> int:
-        """Return the length to replay from a position.
+        """Return the length to replay, starting at a position.
 
-        It wraps like Aeron's if the stop position is far before that position.
+        As in Aeron, the length wraps around if the stop position is far before the given position.
         """
         if self.stop_position == NULL_VALUE:
             return NULL_VALUE

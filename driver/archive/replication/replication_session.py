@@ -1,13 +1,13 @@
-"""One replication of a recording, from connecting to the source archive to its end.
+"""One replication of a recording, from connecting to the source archive until its end.
 
     CONNECT -> DESCRIPTOR -> [POSITION] -> EXTEND -> [TOKEN -> PROXY] -> REPLAY -> IMAGE -> COPY
                                                                                     | live
                               DONE <---------- MERGE <-- JOIN <---> CATCH_UP <------'
 
-Responses and signals to the client carry the replication id as correlation id. Any error is sent
-once and ends the replication; what was recorded by then is kept. After a merge the recording
-continues with the live stream. Over IPC, where Aeron waits forever for an endpoint, ours copies
-between archives that use the same driver. Source: archive-protocol 7.
+Responses and signals to the client have the replication id as their correlation id. An error is
+sent once and ends the replication, but data that was already recorded is kept. After a merge the
+recording continues with the live stream. Over IPC this archive copies between archives that use the
+same driver. Aeron waits forever for an endpoint in this case. Source: archive-protocol 7.
 """
 
 from collections.abc import Callable
@@ -48,7 +48,7 @@ TRANSPORTS_OF_MERGE = 2
 
 
 class State(Enum):
-    """What the session is doing or waiting for."""
+    """The steps of a replication."""
 
     CONNECT = auto()
     DESCRIPTOR = auto()
@@ -65,7 +65,7 @@ class State(Enum):
 
 
 class ReplicationSession(PendingRequest):
-    """One replication, in the conductor's thread."""
+    """One replication, for use in the conductor's thread."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class ReplicationSession(PendingRequest):
         self.state = State.CONNECT
         self._source: RecordingDescriptor | None = None
         self._position = 0
-        "The position from which is copied."
+        """The position in the recording from which data is copied."""
         self._source_position = NULL_VALUE
         self._stream: RecordedStream | None = None
         self._image: Image | None = None
@@ -107,7 +107,7 @@ class ReplicationSession(PendingRequest):
         return self.state == State.DONE
 
     def do_work(self, now_ns: int) -> int:
-        """Run one duty cycle. Returns an amount of work."""
+        """Run one duty cycle of the replication. Returns the amount of work done."""
         self._now_ns = now_ns
         try:
             is_over = self._stream is not None and self._stream.is_over
@@ -129,7 +129,7 @@ class ReplicationSession(PendingRequest):
         self.fail(str(error), code)
 
     def fail(self, text: str, code: ErrorCode = ErrorCode.GENERIC) -> None:
-        """End the replication and send the error to its client."""
+        """End the replication and send an error to its client."""
         self._go_to(State.DONE)
         self.session.responses.error(self.replication_id, text, code)
 
@@ -138,14 +138,14 @@ class ReplicationSession(PendingRequest):
         self._go_to(State.DONE)
 
     def close(self) -> None:
-        """Release all resources and signal the end."""
+        """Release all resources and signal the end of the replication."""
         if self._stream is not None:
             self._recordings.stop(self._stream)
         if self._replay_id != NULL_VALUE and self._archive.is_open:
             try:
                 self._archive.send_request(StopReplayRequest, replay_session_id=self._replay_id)
             except DriverError as error:
-                # Without a driver the replay has ended, too; continue to release resources.
+                # Without a driver the replay has ended, too. Continue to release resources.
                 self._resources.errors.warn(f"cannot stop replay {self._replay_id}: {error}")
         if self._proxy is not None:
             self._proxy.close()
@@ -176,7 +176,7 @@ class ReplicationSession(PendingRequest):
             self._go_to(State.DESCRIPTOR)
             return 1
         self._check_timeout(
-            f"cannot connect to the source archive, state {self._archive.state_name}"
+            f"cannot connect to the source archive in time, state {self._archive.state_name}"
         )
         return work_count
 
@@ -188,14 +188,14 @@ class ReplicationSession(PendingRequest):
             return 0
         if not isinstance(response, RecordingDescriptor):
             raise RequestRejected(
-                f"unknown src recording id {self._request.source_id}",
+                f"unknown source recording id {self._request.source_id}",
                 ErrorCode.UNKNOWN_RECORDING,
             )
         self._source = response
         least = self._request.file_io_max_length
         if least != NULL_VALUE and least < response.mtu_length:
             raise RequestRejected(
-                f"fileIoMaxLength={least} is less than mtuLength={response.mtu_length}"
+                f"fileIoMaxLength={least}: expected at least mtuLength={response.mtu_length}"
             )
         target = destination.prepare_destination(self._resources, self._destination_id, response)
         self._destination_id, self._position = target.recording_id, target.position
@@ -220,7 +220,7 @@ class ReplicationSession(PendingRequest):
         return 1
 
     def _is_position_known(self) -> bool:
-        """Request the recorded position of the source, which must be active."""
+        """Request the source's recorded position. Returns whether the response has arrived."""
         response = self._request_response(
             RecordingPositionRequest, recording_id=self._request.source_id
         )
@@ -244,7 +244,7 @@ class ReplicationSession(PendingRequest):
         return self._stream.subscription
 
     def _extend(self) -> int:
-        """Add the subscription for the replay, and extend the destination recording with it."""
+        """Subscribe to the replay and extend the destination recording with it."""
         assert self._source is not None
         channel = self._channels.to_record(self._replay_session_id, self.replication_id)
         stream_id = self._source.stream_id
@@ -253,7 +253,7 @@ class ReplicationSession(PendingRequest):
             retained_channel.text(retained_channel.retained(channel)),
             retained_channel.stream_key(stream_id, channel),
             auto_stop=True, extended_id=self._destination_id,
-            # A recorder in another thread may see the end of the replay before this session does.
+            # A recorder in another thread may notice the end of the replay before this session.
             is_end_deferred=not self._channels.live_destination,
         )  # fmt: skip
         self._resources.require_space()
@@ -323,7 +323,7 @@ class ReplicationSession(PendingRequest):
         assert self._stream is not None
         recorded = (each.image for each in self._stream.active)
         matching = (each for each in recorded if each.session_id == session_id)
-        # The recording of the image may have ended before the response to the replay request.
+        # The recording may have ended before the response to the replay request arrived.
         self._image = next(matching, None) or self._subscription.image_by_session_id(session_id)
         if self._image is None:
             return self._check_timeout(f"no image of session {session_id}")
@@ -333,7 +333,7 @@ class ReplicationSession(PendingRequest):
 
     @property
     def _copied_position(self) -> int:
-        """The position copied so far."""
+        """The position up to which data was copied."""
         assert self._image is not None
         active = self._recordings.active(self._destination_id)
         return self._image.position if active is None else active.position
@@ -367,7 +367,9 @@ class ReplicationSession(PendingRequest):
             raise SourceArchiveError("the image of the replay was closed prematurely")
 
     def _join(self) -> int:
-        """Add the live destination, and remove the replay's once the live stream has caught up."""
+        """Add the live destination. After the live stream has caught up, remove the replay
+        destination.
+        """
         assert self._image is not None
         self._require_image()
         if self._is_overdue and self._attempts > 1:

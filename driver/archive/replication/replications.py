@@ -1,7 +1,7 @@
-"""Starts and stops replications of recordings of other archives.
+"""Starts and stops replications of other archives' recordings.
 
-The response to a request contains the replication id, which all later responses and signals carry
-as correlation id. Source: archive-protocol 3.13.
+The response to a request contains the replication id, which all later responses and signals have as
+their correlation id. Source: archive-protocol 3.13.
 """
 
 from contextlib import suppress
@@ -31,7 +31,7 @@ _Request = ReplicateRequest | TaggedReplicateRequest | ReplicateRequest2
 
 
 class Replications:
-    """The replications of one archive, for its conductor's thread."""
+    """All replications of one archive, for use in the conductor's thread."""
 
     def __init__(
         self, resources: ArchiveResources, recordings: Recordings, ids: SessionIds
@@ -40,7 +40,7 @@ class Replications:
         self._running: dict[int, ReplicationSession] = {}
 
     def start(self, session: ControlSession, request: _Request) -> None:
-        """Start a replication. Parameters that the request message lacks are not set."""
+        """Start a replication. Parameters that the request message does not contain are not set."""
         channels = self._channels(request)
         self._require_destination(request.dst_recording_id)
         resources, now_ns = self._resources, self._resources.clock.now_ns()
@@ -68,7 +68,7 @@ class Replications:
         session.responses.ok(request.correlation_id, replication_id)
 
     def _channels(self, request: _Request) -> ReplicationChannels:
-        """Return the channels. Raises RequestRejected, ConfigurationError."""
+        """Return the channels of a replication. Raises RequestRejected and ConfigurationError."""
         requested = getattr(request, "replication_channel", "")
         channel = uri.parse(requested or self._resources.settings.replication_channel)
         tags = (
@@ -78,9 +78,14 @@ class Replications:
         is_tagged = tags != (NULL_VALUE, NULL_VALUE)
         if replication_channels.is_response(channel):
             if request.live_destination:
-                raise RequestRejected("response channels can't be used with live destinations")
+                raise RequestRejected(
+                    "a response channel cannot be combined with a live destination: "
+                    "remove one of them"
+                )
             if is_tagged:
-                raise RequestRejected("response channels can't be used with tagged replication")
+                raise RequestRejected(
+                    "a response channel cannot be combined with tags: remove one of them"
+                )
         if request.live_destination:
             uri.parse(request.live_destination)
         return ReplicationChannels(channel, request.live_destination, tags if is_tagged else None)
@@ -96,11 +101,12 @@ class Replications:
         is_active = self._recordings.active(recording_id) is not None
         if found.stop_position == NULL_VALUE or is_active:
             raise RequestRejected(
-                f"cannot replicate to active recording {recording_id}", ErrorCode.ACTIVE_RECORDING
+                f"cannot replicate to recording {recording_id}: it is active",
+                ErrorCode.ACTIVE_RECORDING,
             )
 
     def stop(self, session: ControlSession, request: StopReplicationRequest) -> None:
-        """Stop a replication; what was copied is kept."""
+        """Stop a replication. Data that was already copied is kept."""
         replication = self._running.get(request.replication_id)
         if replication is None:
             raise RequestRejected(
@@ -110,7 +116,7 @@ class Replications:
         session.responses.ok(request.correlation_id)
 
     def do_work(self, now_ns: int) -> int:
-        """Run every replication. Returns an amount of work."""
+        """Run every replication. Returns the amount of work done."""
         work_count = 0
         for each in tuple(self._running.values()):
             work_count += self._run(each, now_ns)
@@ -121,7 +127,7 @@ class Replications:
         return work_count
 
     def _run(self, session: ReplicationSession, now_ns: int) -> int:
-        """Run one replication; an unexpected error ends only this one."""
+        """Run one duty cycle of a replication. An unexpected error ends only this replication."""
         try:
             return session.do_work(now_ns)
         except ClientTerminatedError:
@@ -143,7 +149,7 @@ class Replications:
         """End every replication."""
         for each in self._running.values():
             each.end()
-            # Without a driver, the other replications must still be closed.
+            # If the driver is gone, the other replications must still be closed.
             with suppress(ClientTerminatedError):
                 self._close(each)
         self._running.clear()

@@ -1,9 +1,9 @@
-"""A control session with the archive that a recording is copied from, as its client.
+"""A control session with the archive from which a recording is copied.
 
     SUBSCRIBE --> PUBLISH --> CONNECT --> ANSWER --> OPEN      no step blocks
 
 `connect` takes the next step. Once the session is open, `send_request` sends a request and `poll`
-returns the messages received. Messages for other sessions of the same stream are ignored.
+returns the messages that were received. Messages for other sessions on the same stream are ignored.
 Source: archive-protocol 2.2, 2.3, 7.
 """
 
@@ -36,11 +36,11 @@ from windtunnel.driver.command.command_type import ErrorCode as DriverErrorCode
 _RESOURCE = TypeVar("_RESOURCE")
 FRAGMENT_LIMIT = 10
 NOT_CONNECTED = "the source archive is not connected"
-"""The error when the source archive has disconnected."""
+"""The error that is reported when the source archive has disconnected."""
 
 
 class SourceArchiveError(DriverError):
-    """The source archive cannot be reached, or has sent an error."""
+    """The source archive cannot be reached, or it has sent an error."""
 
     def __init__(self, text: str, relevant_id: int = 0) -> None:
         super().__init__(text)
@@ -50,9 +50,9 @@ class SourceArchiveError(DriverError):
 def poll_or_retry(
     poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]
 ) -> tuple[_RESOURCE | None, int]:
-    """Return a publication or subscription, or None while it is not ready, and its registration id.
+    """Return a publication or subscription, or None if it is not ready, and its registration id.
 
-    If the driver rejects it because its endpoint is still closing, it is added again.
+    If the driver rejects the command because an endpoint is still closing, the command is repeated.
     """
     try:
         return poll(registration_id), registration_id
@@ -72,7 +72,7 @@ class _Step(Enum):
 
 @dataclass(frozen=True)
 class SourceAddress:
-    """The channels and streams of the control session, and the client's credentials."""
+    """The channels and stream ids of a control session, and the client's credentials."""
 
     request_channel: str
     request_stream_id: int
@@ -83,17 +83,17 @@ class SourceAddress:
 
 
 class SourceArchive:
-    """One control session, in the conductor's thread."""
+    """A control session with the source archive, for use in the conductor's thread."""
 
     def __init__(self, client: Aeron, address: SourceAddress, settings: ArchiveSettings) -> None:
-        """Raises ConfigurationError, ClientError."""
+        """Start to connect. Raises ConfigurationError and ClientError."""
         self._client, self._address = client, address
         self.session_id = NULL_VALUE
         self.request_channel = control_channel(address.request_channel, settings)
         self._response = control_channel(address.response_channel, settings)
         self._is_response = is_response(self._response)
         if not self._is_response:
-            # One session id for both channels: endpoint and stream of responses may be shared.
+            # Both channels have one session id: the response endpoint and stream may be shared.
             shared_id = client.next_session_id(address.request_stream_id)
             self._response = self._response.with_param(uri_param.SESSION_ID, shared_id)
             self.request_channel = self.request_channel.with_param(uri_param.SESSION_ID, shared_id)
@@ -116,13 +116,15 @@ class SourceArchive:
 
     @property
     def state_name(self) -> str:
-        """The name of the current step."""
+        """The name of the current step of connecting."""
         return self._step.name
 
     # --- connect -------------------------------------------------------------------------------
 
     def connect(self) -> int:
-        """Take the next step. Returns an amount of work. Raises SourceArchiveError, ClientError."""
+        """Take the next step. Returns the amount of work. Raises SourceArchiveError and
+        ClientError.
+        """
         before = self._step
         if self._step == _Step.SUBSCRIBE:
             self._subscription, self._subscription_id = poll_or_retry(
@@ -179,11 +181,11 @@ class SourceArchive:
     def _on_response(self, message: Message) -> None:
         if isinstance(message, Challenge):
             raise SourceArchiveError(
-                "Replication does not support challenge/response authentication"
+                "the source archive sent a challenge, which replication does not support"
             )
         if isinstance(message, ControlResponse):
             if message.code != ControlResponseCode.OK:
-                raise SourceArchiveError(f"the source archive: {message.error_message}")
+                raise SourceArchiveError(f"error from the source archive: {message.error_message}")
             self.session_id = message.control_session_id
             self._step = _Step.OPEN
 
@@ -192,7 +194,7 @@ class SourceArchive:
     def send_request(
         self, kind: type[Message], via: ExclusivePublication | None = None, **values: Any
     ) -> int | None:
-        """Send a request. Returns its correlation id, or None if it must be retried."""
+        """Send a request. Returns its correlation id, or None if sending must be retried."""
         publication = via or self._publication
         assert publication is not None
         correlation_id = self._client.next_correlation_id()
@@ -217,7 +219,7 @@ class SourceArchive:
         try:
             message = decode(payload)
         except MalformedMessage:
-            # A newer archive may send messages that we do not know.
+            # A newer archive may send messages that are unknown here.
             return
         if isinstance(message, Ping):
             return

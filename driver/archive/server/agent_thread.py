@@ -1,4 +1,4 @@
-"""Runs an agent in a thread of its own, with an idle strategy."""
+"""Runs an agent in a separate thread, with an idle strategy."""
 
 import threading
 from collections.abc import Callable
@@ -10,7 +10,7 @@ from windtunnel.driver.base.clock import Clock
 
 
 class AgentThread:
-    """Runs an agent's duty cycle until it is stopped or fails."""
+    """A thread that runs an agent's duty cycle until it is stopped or the agent fails."""
 
     def __init__(
         self, name: str, do_work: Callable[[int], int], idle_state: np.ndarray, clock: Clock

@@ -1,11 +1,11 @@
-"""The archive: assembles all parts, starts, runs and stops them.
+"""Assembles, starts, runs and stops an archive.
 
     settings --> directory, client, mark file, counters, catalog --> agents --> ready
                                                       conductor | recorder | replayer
     DEDICATED: a thread each    SHARED: one thread    INVOKER: the caller of `invoke`
 
-The mark file is taken before anything is changed, and marks the archive as running once clients can
-connect. If the start fails, the mark file shows that no archive is running.
+The archive takes the mark file before it changes anything else, and marks itself as running once
+clients can connect. If the start fails, the mark file shows that no archive is running.
 Source: archive-protocol 4.6, 5.7.
 """
 
@@ -69,7 +69,7 @@ NAME = "archive"
 
 
 class Archive:
-    """One archive that uses one media driver."""
+    """An archive that uses one media driver."""
 
     def __init__(
         self,
@@ -78,9 +78,11 @@ class Archive:
         client: Aeron | None = None,
         ids: IdGenerator | None = None,
     ) -> None:
-        """Start the archive. A given client is invoked by the archive, and closed with it.
+        """Start the archive. If a client is given, the archive invokes it, and closes it at the
+        end.
 
-        Raises ConfigurationError, StorageError, ActiveArchiveError, ClientError, DriverTimeoutError
+        Raises ConfigurationError, StorageError, ActiveArchiveError, ClientError,
+        DriverTimeoutError.
         """
         self.settings = settings.conclude()
         self._clock = clock or SystemClock()
@@ -142,7 +144,7 @@ class Archive:
         mark_file: MarkFile,
         context: SessionContext,
     ) -> None:
-        """Create the agents and what they use."""
+        """Create the conductor, recorder and replayer, and the objects that they use."""
         settings, client, counters = self.settings, resources.client, resources.counters
         tokens = ReplayTokens(settings.connect_timeout_ns, self._ids.number)
         deletions = Deletions(resources)
@@ -197,7 +199,9 @@ class Archive:
         stack.callback(self._end_agents)
 
     def _request_channels(self) -> list[tuple[str, int]]:
-        """Return the channels and streams of requests; the remote channel first, as in Aeron."""
+        """Return the request channels and stream ids. As in Aeron, the remote channel
+        comes first.
+        """
         settings = self.settings
         channels = [(settings.local_control_channel, settings.local_control_stream_id)]
         if settings.control_channel_enabled:
@@ -239,11 +243,11 @@ class Archive:
             self._threads.append(AgentThread(name, do_work, state, self._clock))
 
     def invoke(self) -> int:
-        """Run one duty cycle of all agents in INVOKER mode. Returns an amount of work."""
+        """Run one duty cycle of all agents in INVOKER mode. Returns the amount of work done."""
         return self.invoke_at(self._clock.now_ns())
 
     def invoke_at(self, now_ns: int) -> int:
-        """Run one duty cycle at the given time. Returns an amount of work."""
+        """Run one duty cycle of all agents at the given time. Returns the amount of work done."""
         work_count = self._conductor.do_work(now_ns)
         work_count += self._recorder.do_work(now_ns)
         return work_count + self._replayer.do_work(now_ns)
@@ -254,7 +258,7 @@ class Archive:
         return next((each.failure for each in self._threads if each.failure is not None), None)
 
     def close(self) -> None:
-        """Stop the archive in an orderly way; may be called again."""
+        """Stop the archive in an orderly way. Repeated calls have no effect."""
         if not self._is_closed:
             self._is_closed = True
             for thread in self._threads:

@@ -1,11 +1,11 @@
-"""Prepares the directory of an archive before it starts: creates, empties or recovers it.
+"""Prepares the archive directory before the archive starts: creates, empties or recovers it.
 
 A recording without a stop position was active when its archive was killed. Its stop position is
 recovered from its files, and the last file is extended to the segment length. If the last frame of
-a recording may be torn, only a person can decide where it stopped, so the archive does not start.
-Nor does it start if the catalog is damaged, missing or lacks an entry for a segment file: it would
-reuse the names of existing files. Emptying deletes only files that archives create, where Aeron
-deletes the whole directory. Source: archive-protocol 4.6.
+a recording may be torn, the archive does not start, because the user must decide where the
+recording stopped. The archive also does not start if the catalog is damaged or missing, or has no
+entry for a segment file, because it would reuse the names of existing files. Emptying deletes only
+files that archives create. Aeron deletes the whole directory. Source: archive-protocol 4.6.
 """
 
 import errno
@@ -49,13 +49,13 @@ def create(directory: Path) -> None:
 
 
 def empty(directory: Path, clock: Clock) -> None:
-    """Delete the files that archives create. Raises ActiveArchiveError, StorageError."""
+    """Delete all files that archives create. Raises ActiveArchiveError and StorageError."""
     if not directory.is_dir():
         return
     path = mark_file.directory_of(directory) / mark_file.FILE_NAME
     if path.exists() and mark_file.read_header(path).is_active(clock.now_ms()):
         raise ActiveArchiveError(
-            f"{directory}: cannot delete its files, an archive is running in the directory"
+            f"{directory}: cannot delete the files, because an archive is running in the directory"
         )
     for name in segment_file.names(directory):
         file = directory / name
@@ -67,7 +67,7 @@ def empty(directory: Path, clock: Clock) -> None:
 
 
 def open_catalog(directory: Path, options: CatalogOptions, clock: Clock) -> CatalogWriter:
-    """Open the catalog, or create it, and set missing stop positions. Raises StorageError."""
+    """Open or create the catalog, and recover missing stop positions. Raises StorageError."""
     segments = segments_by_recording(directory)
     if not os.path.lexists(directory / FILE_NAME):
         fault = catalog_account.missing(directory, segments)

@@ -1,9 +1,9 @@
-"""A media driver as a child process, which ends with its archive.
+"""A media driver as a child process, which ends together with the archive.
 
-The archive uses it like any other driver, through shared memory; this module only starts the
-process, waits until it is ready, and ends it. It runs in a session of its own, so that Ctrl-C stops
-the archive first. The kernel sends it SIGTERM when the archive dies. Of the driver's settings only
-the directory is known here.
+The archive uses it like any other driver, through shared memory. This module only starts the
+process, waits until it is ready, and ends it. The driver runs in a separate process session, so
+Ctrl-C stops the archive first. The operating system sends the driver SIGTERM when the archive dies.
+This module sets only the driver's directory.
 """
 
 import ctypes
@@ -19,7 +19,7 @@ from windtunnel.driver.base.errors import DriverError
 
 READY = b"driver ready"
 READY_LIMIT_S = 300
-"""The first start may have to compile its kernels."""
+"""The time limit in seconds for the driver's start. The first start may have to compile kernels."""
 END_LIMIT_S = 30
 _PR_SET_PDEATHSIG = 1
 
@@ -29,10 +29,10 @@ class DriverChildError(DriverError):
 
 
 class DriverChild:
-    """A media driver process."""
+    """A media driver that runs in a child process."""
 
     def __init__(self, directory: Path, options: Sequence[str]) -> None:
-        """`options` are further command-line arguments. Raises DriverChildError."""
+        """Start a driver, with additional command-line options. Raises DriverChildError."""
         command = [
             sys.executable,
             "-P",
@@ -45,7 +45,7 @@ class DriverChild:
         libc, archive = ctypes.CDLL(None, use_errno=True), os.getpid()
 
         def die_with_parent() -> None:
-            # Before exec, the inherited handler would only set a flag in this copy of the parent.
+            # Until exec, the inherited handler would only set a flag in this copy of the parent.
             signal.signal(signal.SIGTERM, signal.SIG_DFL)
             libc.prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)
             if os.getppid() != archive:
@@ -76,12 +76,14 @@ class DriverChild:
 
     @property
     def failure(self) -> DriverChildError | None:
-        """The error if the driver has ended, or None."""
+        """The error if the driver has ended, or None if it is running."""
         code = self._process.poll()
-        return None if code is None else DriverChildError(f"the media driver exited with {code}")
+        return (
+            None if code is None else DriverChildError(f"the media driver exited with code {code}")
+        )
 
     def close(self) -> None:
-        """Terminate the driver, or kill it after a timeout; may be called again."""
+        """Terminate the driver, or kill it after a timeout. Repeated calls have no effect."""
         if self._process.poll() is None:
             self._process.terminate()
             try:

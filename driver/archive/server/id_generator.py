@@ -1,6 +1,6 @@
-"""Generates unpredictable numbers: the first session id, and tokens of replays.
+"""Generates unpredictable numbers for the first session id and for replay tokens.
 
-A test passes a seeded generator and gets the same numbers each time.
+Tests pass a seeded generator and get the same numbers each time.
 """
 
 import random
@@ -12,7 +12,7 @@ NUMBER_BITS = 64
 
 
 class IdGenerator:
-    """The number generator of one archive."""
+    """Generates the ids and random numbers of one archive."""
 
     def __init__(self, source: random.Random) -> None:
         self._source = source
@@ -20,11 +20,11 @@ class IdGenerator:
 
     @classmethod
     def of_system(cls) -> Self:
-        """Use the operating system's random numbers."""
+        """Create a generator that uses the operating system's random numbers."""
         return cls(random.SystemRandom())
 
     def next_id(self) -> int:
-        """Return an id for a control session or a replication: the previous id plus one."""
+        """Return a new id for a control session or replication: the previous id plus one."""
         self._next_id += 1
         return self._next_id
 

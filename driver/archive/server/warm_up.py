@@ -1,9 +1,9 @@
-"""Compiles every kernel of the archive into the cache, so that no recording waits for the compiler.
+"""Compiles all archive kernels into the cache, so no recording has to wait for the compiler.
 
     publication --> image --> RecordingSession --> files --> ReplaySession --> publication
 
-Records a short stream with checksums and replays it with verification, in one thread and with any
-driver. Also recovers and checks its files, as an archive does after a restart.
+The module records a short stream with checksums and replays it with verification, in one thread and
+with any driver. It also recovers and checks the files, as an archive does after a restart.
 """
 
 from collections.abc import Callable
@@ -30,9 +30,9 @@ CHANNEL = "aeron:ipc?term-length=64k"
 SEGMENT_LENGTH = 131_072
 MESSAGE = bytes(1_000)
 COUNT = 70
-"""More messages than fit in a term, so that there is padding."""
+"""The number of messages. They do not fit in one term, so the recording contains padding."""
 Until = Callable[[str, Callable[[], object]], None]
-"""Waits for a condition, or raises an error with the name of the step."""
+"""A function that waits for a condition, or raises an error with the name of the step."""
 
 
 class _Position:
@@ -72,15 +72,15 @@ def _make_descriptor(image: Image) -> RecordingDescriptor:
 
 
 def _check_files(folder: Path, recording: RecordingDescriptor, end: int) -> None:
-    """Recover the stop position and check the frames, as a restarted archive and its tools do."""
+    """Recover the stop position and check the frames, like a restarted archive and its tools."""
     found = recovered_stop(folder, recording, CRC_32)
     if found.position != end:
-        raise StorageError(f"{folder}: the data ends at {found.position}, expected {end}")
+        raise StorageError(f"{folder}: the data ends at position {found.position}, expected {end}")
     for segment in segments_of(folder, 0):
         with SegmentReader(segment.path, segment.base) as reader:
             data_end, _ = reader.end_of_data(0, reader.length)
             if reader.fault(recording, 0, data_end, CRC_32) is not None:
-                raise StorageError(f"{segment.path}: the frames differ from the recorded ones")
+                raise StorageError(f"{segment.path}: the frames differ from the recorded frames")
 
 
 def _replay(

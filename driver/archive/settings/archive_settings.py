@@ -1,7 +1,8 @@
-"""All settings of an archive, with Aeron's defaults, checked together.
+"""All settings of an archive, with Aeron's default values, and their validation.
 
-`conclude` reports all invalid settings at once, each with its name, value and bounds. Aeron takes
-any text other than `true` for false, and ignores an unknown checksum; here both are rejected.
+`conclude` reports all invalid settings in one error, each with its name, value and valid range.
+Aeron interprets any text other than `true` as false, and ignores an unknown checksum. Here both are
+rejected.
 Source: archive-protocol 8.1; Aeron 1.53.
 """
 
@@ -55,7 +56,7 @@ ALLOW_ALL = "ALLOW_ALL"
 
 @dataclass(frozen=True, kw_only=True)
 class ArchiveSettings:
-    """All settings; durations are in nanoseconds and lengths in bytes unless named otherwise."""
+    """The settings of an archive. Durations are in nanoseconds and lengths in bytes."""
 
     aeron_dir: Annotated[Path, Directory("AERON_DIR", "directory of the media driver")] = field(
         default_factory=default_directory
@@ -67,7 +68,7 @@ class ArchiveSettings:
         Path | None,
         Directory(
             "AERON_ARCHIVE_MARK_FILE_DIR",
-            "directory of the mark file; default: that of the recordings",
+            "directory of the mark file; default: the directory of the recordings",
         ),
     ] = None
     dir_delete_on_start: Annotated[
@@ -76,10 +77,10 @@ class ArchiveSettings:
     ] = False
     archive_id: Annotated[
         int,
-        Number("AERON_ARCHIVE_ID", "id of the archive; -1: a unique id from the driver", **ANY_ID),
+        Number("AERON_ARCHIVE_ID", "archive id; -1: a unique id from the driver", **ANY_ID),
     ] = -1
     control_channel: Annotated[
-        str, Setting("AERON_ARCHIVE_CONTROL_CHANNEL", "channel for requests of remote clients")
+        str, Setting("AERON_ARCHIVE_CONTROL_CHANNEL", "channel for requests from remote clients")
     ] = ""
     control_channel_enabled: Annotated[
         bool,
@@ -89,7 +90,8 @@ class ArchiveSettings:
         int, Number("AERON_ARCHIVE_CONTROL_STREAM_ID", "stream id of that channel")
     ] = 10
     local_control_channel: Annotated[
-        str, Setting("AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL", "channel for requests of local clients")
+        str,
+        Setting("AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL", "channel for requests from local clients"),
     ] = "aeron:ipc?term-length=64k"
     local_control_stream_id: Annotated[
         int, Number("AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID", "stream id of that channel")
@@ -116,7 +118,7 @@ class ArchiveSettings:
         str,
         Setting(
             "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL",
-            "channel for responses of source archives; default: the host of the control channel",
+            "channel for responses from source archives; default: the host of the control channel",
         ),
     ] = ""
     control_response_stream_id: Annotated[
@@ -135,7 +137,8 @@ class ArchiveSettings:
         int, Number("AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID", "stream id of that channel")
     ] = 30
     replication_channel: Annotated[
-        str, Setting("AERON_ARCHIVE_REPLICATION_CHANNEL", "channel for replays of source archives")
+        str,
+        Setting("AERON_ARCHIVE_REPLICATION_CHANNEL", "channel for replays from source archives"),
     ] = ""
     segment_file_length: Annotated[
         int,
@@ -159,7 +162,12 @@ class ArchiveSettings:
     ] = 0
     catalog_file_sync_level: Annotated[
         int,
-        Number("AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL", "sync the catalog: like segments", 0, 2),
+        Number(
+            "AERON_ARCHIVE_CATALOG_FILE_SYNC_LEVEL",
+            "sync the catalog: 0 never, 1 data, 2 also metadata",
+            0,
+            2,
+        ),
     ] = 0
     catalog_capacity: Annotated[
         int,
@@ -178,13 +186,28 @@ class ArchiveSettings:
         ),
     ] = 128 * MIB
     max_concurrent_recordings: Annotated[
-        int, Number("AERON_ARCHIVE_MAX_CONCURRENT_RECORDINGS", "recordings at a time", 0, I32_MAX)
+        int,
+        Number(
+            "AERON_ARCHIVE_MAX_CONCURRENT_RECORDINGS",
+            "maximum number of concurrent recordings",
+            0,
+            I32_MAX,
+        ),
     ] = 20
     max_concurrent_replays: Annotated[
-        int, Number("AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS", "replays at a time", 0, I32_MAX)
+        int,
+        Number(
+            "AERON_ARCHIVE_MAX_CONCURRENT_REPLAYS",
+            "maximum number of concurrent replays",
+            0,
+            I32_MAX,
+        ),
     ] = 20
     connect_timeout_ns: Annotated[
-        int, Duration("AERON_ARCHIVE_CONNECT_TIMEOUT", "of sessions, replays, tokens, sending", 1)
+        int,
+        Duration(
+            "AERON_ARCHIVE_CONNECT_TIMEOUT", "timeout of sessions, replays, tokens and sending", 1
+        ),
     ] = 5 * SECOND
     session_liveness_check_interval_ns: Annotated[
         int, Duration("AERON_ARCHIVE_SESSION_LIVENESS_CHECK_INTERVAL", "interval of pings", 1)
@@ -203,13 +226,17 @@ class ArchiveSettings:
     recorder_idle_strategy: Annotated[
         str,
         WordOrClass(
-            "AERON_ARCHIVE_RECORDER_IDLE_STRATEGY", "of the recorder; default: as above", _IDLES
+            "AERON_ARCHIVE_RECORDER_IDLE_STRATEGY",
+            "idle strategy of the recorder; default: that of agents",
+            _IDLES,
         ),
     ] = ""
     replayer_idle_strategy: Annotated[
         str,
         WordOrClass(
-            "AERON_ARCHIVE_REPLAYER_IDLE_STRATEGY", "of the replayer; default: as above", _IDLES
+            "AERON_ARCHIVE_REPLAYER_IDLE_STRATEGY",
+            "idle strategy of the replayer; default: that of agents",
+            _IDLES,
         ),
     ] = ""
     conductor_cycle_threshold_ns: Annotated[
@@ -259,7 +286,9 @@ class ArchiveSettings:
     ] = ALLOW_ALL
 
     def conclude(self) -> "ArchiveSettings":
-        """Check every setting and their relations; all errors are reported together."""
+        """Check every setting and the relations between settings. All errors are reported
+        together.
+        """
         found = [kind.fault(getattr(self, name)) for name, kind in SETTINGS.items()]
         failures = [fault for fault in found if fault is not None]
         failures += self._broken_channels() + self._broken_relations()
@@ -324,9 +353,9 @@ def _name_and_value(settings: ArchiveSettings, name: str) -> str:
 
 
 def from_texts(texts: Mapping[str, str], **overrides: Any) -> ArchiveSettings:
-    """Parse settings from texts, by variable, and check them; `overrides` have priority.
+    """Parse and check settings, given their texts by variable. `overrides` take precedence.
 
-    Raises ConfigurationError naming the variable that cannot be parsed.
+    Raises ConfigurationError with the name of a variable that cannot be parsed.
     """
     values = {
         name: kind.parse(texts[kind.variable])
@@ -337,7 +366,7 @@ def from_texts(texts: Mapping[str, str], **overrides: Any) -> ArchiveSettings:
 
 
 def describe() -> str:
-    """Describe each setting, with its default and bounds."""
+    """Return a description of all settings, with their defaults and valid values."""
     defaults = ArchiveSettings()
     lines = []
     for name, kind in SETTINGS.items():

@@ -1,6 +1,6 @@
-"""Kinds of settings that only an archive has, in addition to `driver.settings.kinds`.
+"""Kinds of settings that only an archive has, in addition to those in `driver.settings.kinds`.
 
-Aeron takes any text other than `true` for false; here it must be `true` or `false`.
+Aeron interprets any text other than `true` as false. Here a flag must be `true` or `false`.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class PowerOfTwo(Size):
 
 @dataclass(frozen=True, slots=True)
 class TrueOrFalse(Flag):
-    """A flag, written as true or false only."""
+    """A boolean that must be written as true or false."""
 
     def parse(self, text: str) -> bool:
         return uri_value.parse_bool(self.variable, text.lower())
@@ -35,7 +35,7 @@ class TrueOrFalse(Flag):
 
 @dataclass(frozen=True, slots=True)
 class WordOrClass(Choice):
-    """One of a few words, or nothing; the last part of a Java class name is accepted as a word."""
+    """One of several words, or empty. A Java class name stands for the word at its end."""
 
     def parse(self, text: str) -> str:
         last = text.rpartition(".")[2]
@@ -48,7 +48,7 @@ class WordOrClass(Choice):
 
 @dataclass(frozen=True, slots=True)
 class ChecksumName(Setting):
-    """The name of a checksum, or nothing."""
+    """The name of a checksum, or empty for no checksum."""
 
     def parse(self, text: str) -> str:
         try:

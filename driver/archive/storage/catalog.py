@@ -1,18 +1,18 @@
-"""The catalog: the recordings that an archive has made, in the order of their ids.
+"""The catalog of all recordings that an archive has made, in the order of their ids.
 
     0         4         8                     16          20   31    32
     +---------+---------+---------------------+-----------+----+-----+-------+-------+-- - -
     | version | length  | next recording id   | alignment | 0  |  0  | entry | entry | 0 0 0
     +---------+---------+---------------------+-----------+----+-----+-------+-------+-- - -
 
-Entries follow each other up to the first without a length; all bytes after that are zero. An
-archive never removes an entry, so ids ascend and are used once. An entry with an unreadable
-descriptor is skipped. `damage` describes a violation of these rules: an impossible length, bytes
-behind the last entry, a next recording id that is taken. A next id that is more than one past the
-last entry is not damage: Aeron's `compact` removes entries, also the last ones, and keeps the next
-id. Nor is an addition that was interrupted by a kill: the content of the next recording without its
-header. Segment files are compared with the catalog by `catalog_account`; `catalog_writer` writes
-it. Source: archive-protocol 4.2.
+The list of entries ends at the first entry whose length is zero, and all bytes after it are zero.
+An archive never removes an entry, so ids ascend and are used once. An entry with an unreadable
+descriptor is skipped. `damage` describes a violation of these rules: an impossible length, nonzero
+bytes after the last entry, or a next recording id that is already used. Two cases are not damage.
+The next id may be more than one past the last entry, because Aeron's `compact` removes entries,
+including the last ones, and keeps the next id. An archive that was killed while it added an entry
+may leave the content of the next entry without its header. The module `catalog_account` compares
+segment files with the catalog, and `catalog_writer` writes it. Source: archive-protocol 4.2.
 """
 
 import errno
@@ -41,23 +41,27 @@ assert HEADER.size == HEADER_LENGTH
 
 
 READ_ATTEMPTS = 3
-"""How often a catalog is read before it is reported as damaged: its archive may be adding to it."""
+"""The number of attempts to read a catalog before it is reported as damaged, because its archive
+may be adding an entry.
+"""
 CHUNK_LENGTH = 1 << 20
 
 
 class CatalogError(StorageError):
-    """A catalog that is damaged or cannot be used."""
+    """The catalog is damaged or cannot be used."""
 
 
 class CatalogVersionError(CatalogError):
-    """A catalog of another storage version, which may be undamaged."""
+    """The catalog has another storage version. It may be undamaged."""
 
 
 class Catalog:
-    """The catalog of one directory, for one thread; may be read while its archive adds entries."""
+    """The catalog of one directory, for use in one thread. The archive may add entries
+    meanwhile.
+    """
 
     def __init__(self, directory: Path, *, flags: int = os.O_RDONLY) -> None:
-        """Open the existing catalog. Raises StorageError."""
+        """Open an existing catalog. Raises StorageError."""
         self.directory, self.path = directory, directory / FILE_NAME
         self._flags = flags
         self._open()
@@ -100,7 +104,7 @@ class Catalog:
         self._index()
         highest = self.highest_recording_id
         if self.next_recording_id in (0, highest):
-            # An old archive does not write it, or an addition was interrupted.
+            # An old archive does not write the next id, or adding an entry was interrupted.
             self.next_recording_id = highest + 1
         if self.next_recording_id <= highest:
             self.damage = self.damage or (
@@ -110,7 +114,7 @@ class Catalog:
         self._check_behind()
 
     def _index(self) -> None:
-        """Find the offset of each recording, and the end of the last entry."""
+        """Find the offset of each recording's entry, and the end of the last entry."""
         self._offset_by_id: dict[int, int] = {}
         self._valid: dict[int, None] = {}
         self._end = HEADER_LENGTH
@@ -134,7 +138,7 @@ class Catalog:
                 self._valid[entry.recording_id] = None
 
     def entries(self) -> Iterator[CatalogEntry]:
-        """Yield all entries in any state, up to the first with an impossible length."""
+        """Yield all entries in any state, up to the first entry with an impossible length."""
         offset = HEADER_LENGTH
         while (entry := self._entry_at(offset)) is not None:
             yield entry
@@ -154,14 +158,14 @@ class Catalog:
         if not entries.LENGTH_MIN <= length <= room:
             self.damage = (
                 f"{self.path}: the entry at {offset} has length {length}; "
-                f"expected one from {entries.LENGTH_MIN} to {room}"
+                f"expected a length from {entries.LENGTH_MIN} to {room}"
             )
             return None
         content = self._read(offset + entries.HEADER_LENGTH, length)
         return entries.parse_entry(offset, head, content)
 
     def _check_behind(self) -> None:
-        """Require zeros behind the last entry, or an interrupted addition."""
+        """Report damage unless the bytes after the last entry are zero or an unfinished entry."""
         self._unfinished = range(0)
         first, end = self._nonzero_behind()
         if end <= self._end:
@@ -172,12 +176,12 @@ class Catalog:
             self._unfinished = range(at, end)
             return
         self.damage = self.damage or (
-            f"{self.path}: expected an entry or zeros at {self._end}, behind the last entry, "
+            f"{self.path}: expected an entry or zeros at {self._end}, after the last entry, "
             f"found other bytes from {first} to {end}"
         )
 
     def _nonzero_behind(self) -> tuple[int, int]:
-        """Return (first, end) of the nonzero bytes behind the last entry."""
+        """Return (first, end) of the nonzero bytes after the last entry."""
         first, end, at = self.capacity, self._end, self._end
         while at < self.capacity:
             at = self._data_from(at)
@@ -194,7 +198,7 @@ class Catalog:
         try:
             return os.lseek(self._file, at, os.SEEK_DATA)
         except OSError as error:
-            # Other errors: the file system does not support sparse files.
+            # After any other error: the file system does not support sparse files.
             return self.capacity if error.errno == errno.ENXIO else at
 
     def _read(self, at: int, length: int) -> bytes:
@@ -210,12 +214,12 @@ class Catalog:
 
     @property
     def highest_recording_id(self) -> int:
-        """The id of the last entry; -1 if there is none."""
+        """The recording id of the last entry, or -1 if the catalog is empty."""
         return next(reversed(self._offset_by_id), NULL_VALUE)
 
     @property
     def recording_ids(self) -> tuple[int, ...]:
-        """The ids of the valid recordings, ascending."""
+        """The ids of all valid recordings, in ascending order."""
         return tuple(self._valid)
 
     def has_entry(self, recording_id: int) -> bool:
@@ -223,12 +227,12 @@ class Catalog:
         return recording_id in self._offset_by_id
 
     def entry(self, recording_id: int) -> CatalogEntry | None:
-        """Return the entry of a recording, in any state."""
+        """Return the entry of a recording, in any state, or None if it has no entry."""
         offset = self._offset_by_id.get(recording_id)
         return None if offset is None else self._entry_at(offset)
 
     def descriptor(self, recording_id: int) -> RecordingDescriptor | None:
-        """Return the descriptor of a valid recording."""
+        """Return the descriptor of a valid recording, or None."""
         entry = self.entry(recording_id) if recording_id in self._valid else None
         return None if entry is None else entry.descriptor
 

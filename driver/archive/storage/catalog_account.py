@@ -1,9 +1,9 @@
-"""Checks that the catalog has an entry for every segment file beside it.
+"""Checks that the catalog has an entry for every segment file in the same directory.
 
 An entry is added before the first segment file of its recording is created, and is never removed
-while a file is left. A file whose recording has no entry therefore shows that the catalog was lost
-or damaged; an archive that continued would give the id to another recording and write into that
-file. Entries of any state count, including faulty entries that are not served.
+while a file exists. A file whose recording has no entry therefore shows that the catalog was lost
+or damaged. If the archive continued, it would give the id to another recording and write into that
+file. Entries in any state count, including faulty entries that clients cannot access.
 Source: archive-protocol 4.2, 4.6.
 """
 
@@ -16,11 +16,11 @@ from windtunnel.driver.archive.storage.segment_file import SegmentFile
 Segments = Mapping[int, list[SegmentFile]]
 """The segment files of a directory, by recording id."""
 FILES_SHOWN_MAX = 3
-"""How many files an error message names."""
+"""The maximum number of file names in an error message."""
 
 
 def advice(directory: Path) -> str:
-    """Name the command that rebuilds the catalog of a directory."""
+    """Return advice with the command that rebuilds the catalog of a directory."""
     return (
         f"`windtunnel archive recover --dir {directory}` rebuilds the catalog without changing "
         "segment files"
@@ -34,16 +34,18 @@ def count_text(segments: Segments) -> str:
 
 
 def missing(directory: Path, segments: Segments) -> str:
-    """Return why the missing catalog is damage; empty if there are no segment files."""
+    """Return an error if the catalog is missing but segment files exist, or else an empty
+    string.
+    """
     if not segments:
         return ""
-    return f"{directory}: expected {FILE_NAME} beside {count_text(segments)}, found none"
+    return f"{directory}: expected {FILE_NAME} next to {count_text(segments)}, found none"
 
 
 def unaccounted(catalog: Catalog, segments: Segments) -> str:
-    """Return which segment files have no entry for their recording; empty if all have one.
+    """Return an error with the segment files that have no catalog entry, or an empty string.
 
-    The files must be listed before the catalog is opened, because its archive may be running.
+    The files must be listed before the catalog is opened, because the archive may be running.
     """
     lost = {each: files for each, files in segments.items() if not catalog.has_entry(each)}
     if not lost:

@@ -1,12 +1,12 @@
-"""One recording in the catalog: a header, a descriptor, and padding up to the next entry.
+"""The catalog entry of one recording: a header, a descriptor, and padding up to the next entry.
 
     0        4       8          12            31  32                      32 + length
     +--------+-------+----------+-------------+---+-----------+-----------+
     | length | state | checksum | zero        | 0 | descriptor  | padding |
     +--------+-------+----------+-------------+---+-----------+-----------+
 
-The length covers descriptor and padding, such that the next entry begins at 32 plus a multiple of
-the alignment. The descriptor is the message without its header. The padding of an entry that was
+The length includes descriptor and padding. The next entry begins at 32 plus a multiple of the
+alignment. The descriptor is the message without its header. The padding of an entry that was
 changed may contain any bytes.
 Source: archive-protocol 4.2.
 """
@@ -33,11 +33,11 @@ BLOCK_LENGTH = RecordingDescriptor.LAYOUT.block_length
 RECORDING_ID = 16
 TEXT_COUNT = 3
 LENGTH_MIN = BLOCK_LENGTH + TEXT_COUNT * PREFIX.size
-"""The length of a descriptor whose three texts are empty."""
+"""The length of a descriptor whose three strings are empty."""
 
 
 class RecordingState(IntEnum):
-    """The state of an entry. A deleted entry keeps its bytes, so that its id is not used again."""
+    """The state of a catalog entry. A deleted entry remains, so its id is not used again."""
 
     INVALID = 0
     VALID = 1
@@ -46,7 +46,7 @@ class RecordingState(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class CatalogEntry:
-    """One recording as stored in the file."""
+    """A catalog entry as it is stored in the file."""
 
     offset: int
     length: int
@@ -55,7 +55,7 @@ class CatalogEntry:
     content: bytes
     descriptor: RecordingDescriptor | None
     fault: str = ""
-    "Why the descriptor cannot be read or trusted; empty if it can."
+    """The reason why the descriptor cannot be read or trusted, or an empty string."""
 
     @property
     def recording_id(self) -> int:
@@ -79,7 +79,7 @@ class CatalogEntry:
 
 
 def parse_entry(offset: int, head: bytes, content: bytes) -> CatalogEntry:
-    """Parse an entry; what is wrong with it is stored in `fault`."""
+    """Parse a catalog entry. Any error in it is stored in the `fault` field."""
     length, state, checksum = HEADER.unpack_from(head)
     try:
         descriptor, _ = decode_body(RecordingDescriptor, content, 0, BLOCK_LENGTH, SCHEMA_VERSION)
@@ -92,7 +92,7 @@ def parse_entry(offset: int, head: bytes, content: bytes) -> CatalogEntry:
 
 
 def descriptor_fault(descriptor: RecordingDescriptor) -> str:
-    """Return why no recording can have these lengths, or an empty string."""
+    """Return the error in a descriptor that no recording can have, or an empty string."""
     term, segment = descriptor.term_buffer_length, descriptor.segment_file_length
     for name, value in (("term buffer length", term), ("segment file length", segment)):
         if not 1 << 16 <= value <= 1 << 30 or value & (value - 1):
@@ -108,21 +108,21 @@ def descriptor_fault(descriptor: RecordingDescriptor) -> str:
 
 
 def padded_content(descriptor: RecordingDescriptor, alignment: int = ALIGNMENT) -> bytes:
-    """Encode a descriptor, with its padding."""
+    """Encode a descriptor, followed by its padding."""
     body = encode_body(descriptor)
     return body.ljust(int(align(HEADER_LENGTH + len(body), alignment)) - HEADER_LENGTH, b"\0")
 
 
 def header(content: bytes, state: int, checksum: Checksum | None) -> bytes:
-    """Encode the header of an entry with this content."""
+    """Encode the header of a catalog entry with the given content."""
     return HEADER.pack(len(content), state, 0 if checksum is None else checksum.of(content))
 
 
 def hides_another(entry: CatalogEntry, alignment: int) -> bool:
-    """Return whether the length of an entry reaches over a later entry.
+    """Return whether the length of an entry is wrong and includes a later entry.
 
-    An entry may be longer than its texts need, because it keeps its length when they become
-    shorter; the bytes that it does not need are zero then.
+    An entry may be longer than its strings require, because it keeps its length when they become
+    shorter. Then the unused bytes are zero.
     """
     descriptor = entry.descriptor
     if descriptor is None:
@@ -139,10 +139,10 @@ def hides_another(entry: CatalogEntry, alignment: int) -> bool:
 
 
 def may_be_partial_write(content: bytes, recording_id: int) -> bool:
-    """Return whether content may be a descriptor of this recording whose writing was interrupted.
+    """Return whether content may be an incompletely written descriptor of this recording.
 
-    A descriptor is written from start to end, so no byte may lie behind the texts that it
-    announces.
+    A descriptor is written from start to end, so no byte may follow the strings whose lengths it
+    contains.
     """
     found = content[RECORDING_ID : RECORDING_ID + 8].ljust(8, b"\0")
     if int.from_bytes(found, "little", signed=True) != recording_id:

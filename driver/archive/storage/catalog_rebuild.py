@@ -1,11 +1,12 @@
-"""Rebuilds a catalog from the segment files and from what can be read of the old catalog.
+"""Rebuilds a damaged catalog from the segment files and the readable part of the old catalog.
 
     old catalog  --salvage-->  entries that can be read  ---.
     segment files --survey-->  entries for the others    ---+-->  new catalog
 
-An entry that can be read is kept as it is. A recording with files but without an entry gets an
-entry from its frames; if the frames do not suffice the entry is INVALID, so that the id is not used
-again and the files are kept. The old catalog is renamed, and no segment file is changed.
+An entry that can be read is kept unchanged. A recording with files but without an entry gets an
+entry that is derived from its frames. If the frames are not sufficient, the entry is INVALID. Then
+the id is not used again, and the files are kept. The old catalog is renamed, and no segment file is
+changed.
 Source: archive-protocol 4.2, 4.3.
 """
 
@@ -40,26 +41,26 @@ from windtunnel.driver.base.arith import align
 from windtunnel.driver.base.errors import StorageError
 
 COMPACTED_NAME = "archive.catalog.compact"
-"""The file that Aeron's `compact` leaves instead of the catalog if it is killed."""
+"""The file that remains instead of the catalog if Aeron's `compact` is killed."""
 
 
 @dataclass(frozen=True, slots=True)
 class RebuiltEntry:
-    """One recording of the new catalog."""
+    """An entry of the new catalog."""
 
     recording_id: int
     state: int
     content: bytes
     checksum: int = 0
     descriptor: RecordingDescriptor | None = None
-    "None if the entry is kept as it was."
+    """The new descriptor, or None if the entry is kept unchanged."""
     guesses: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
 class Rebuild:
-    """A catalog that will replace a damaged one."""
+    """A catalog that will replace a damaged catalog."""
 
     damage: str
     recordings: list[RebuiltEntry]
@@ -81,7 +82,7 @@ class Rebuild:
 
 
 def damage_of(directory: Path, segments: Segments) -> str:
-    """Return the damage of a directory's catalog, or an empty string. Raises StorageError."""
+    """Return a description of the catalog's damage, or an empty string. Raises StorageError."""
     if not os.path.lexists(directory / FILE_NAME):
         return catalog_account.missing(directory, segments)
     try:
@@ -94,9 +95,9 @@ def damage_of(directory: Path, segments: Segments) -> str:
 
 
 def rebuild(directory: Path, segments: Segments) -> Rebuild | None:
-    """Build a catalog from the files of a directory; None if its catalog is undamaged.
+    """Build a new catalog for a directory, or return None if its catalog is undamaged.
 
-    Raises StorageError
+    Raises StorageError.
     """
     damage = damage_of(directory, segments)
     if not damage:
@@ -120,7 +121,7 @@ def rebuild(directory: Path, segments: Segments) -> Rebuild | None:
 
 
 def _source(directory: Path) -> Path | None:
-    """Return the file to read entries from: the catalog, or an unfinished replacement."""
+    """Return the file from which entries are read: the catalog, or an unfinished replacement."""
     names = (FILE_NAME, COMPACTED_NAME, REPLACEMENT_NAME)
     return next((directory / name for name in names if (directory / name).is_file()), None)
 
@@ -132,10 +133,10 @@ def _keep_entry(entry: CatalogEntry) -> RebuiltEntry:
 def _survey_entry(
     entry: CatalogEntry | None, files: list[SegmentFile], old: Salvage
 ) -> RebuiltEntry:
-    """Build an entry from segment files, and from an old entry that cannot be used as it is."""
+    """Build an entry from segment files and, if it exists, from a faulty old entry."""
     recording_id = files[0].recording_id
     if entry is not None and entry.descriptor is not None and not entry.fault:
-        # Only the header is lost. The entry was valid: a deleted recording has no files.
+        # Only the header is lost. The entry was valid, because a deleted recording has no files.
         return RebuiltEntry(
             recording_id, RecordingState.VALID, entry.content, descriptor=entry.descriptor,
             guesses=["state VALID"],
@@ -166,7 +167,7 @@ def write(directory: Path, rebuild: Rebuild, now_ms: int) -> Path | None:
     if os.path.lexists(path):
         kept = path.with_name(f"{FILE_NAME}.damaged-{now_ms}")
         try:
-            # A second link first: the directory is never without a catalog.
+            # First create a second link, so the directory is never without a catalog.
             os.link(path, kept, follow_symlinks=False)
         except FileExistsError as error:
             raise StorageError(f"cannot create {kept}: {error.strerror}") from error
@@ -179,7 +180,7 @@ def write(directory: Path, rebuild: Rebuild, now_ms: int) -> Path | None:
 
 
 def _rename(path: Path, kept: Path) -> None:
-    """Rename a file, on a file system without hard links."""
+    """Rename the catalog, if the file system does not support hard links."""
     try:
         os.rename(path, kept)
     except OSError as error:

@@ -1,11 +1,11 @@
-"""Reads the entries of a damaged catalog, as far as possible.
+"""Reads the readable entries of a damaged catalog.
 
     32        | entry | length 0 | entry ... | other bytes | entry | 0 0 0
                          ^ size by its texts   ^ skipped, 64 bytes at a time
 
-An entry is taken to end after its texts, whatever its length field says. Where no entry can be
-read, the next offset at which one may begin is tried. An entry with a wrong length is accepted only
-if all its other fields are plausible. Does not use the segment files.
+An entry is assumed to end after its strings, even if its length field contains another value. If no
+entry can be read at an offset, the next offset where an entry may begin is tried. An entry with a
+wrong length is accepted only if all its other fields are plausible. Segment files are not used.
 Source: archive-protocol 4.2.
 """
 
@@ -41,20 +41,20 @@ MTU_MAX = 65_504
 
 @dataclass(slots=True)
 class Salvage:
-    """What can still be read of a damaged catalog."""
+    """The readable part of a damaged catalog."""
 
     length: int = 0
     next_recording_id: int = 0
-    "0 if the header does not contain it."
+    """The next recording id, or 0 if the header does not contain it."""
     alignment: int = entries.ALIGNMENT
     entries: dict[int, CatalogEntry] = field(default_factory=dict)
-    "By recording id; an entry without a fault replaces one with a fault."
+    """The entries by recording id. An entry without a fault replaces an entry with a fault."""
     zero_header_ids: set[int] = field(default_factory=set)
-    "Ids of the entries whose header is all zero."
+    """The recording ids of entries whose header is all zeros."""
 
 
 def salvage(path: Path) -> Salvage:
-    """Read what can be read. Raises StorageError, CatalogVersionError for an older catalog."""
+    """Read all readable entries of a catalog. Raises StorageError and CatalogVersionError."""
     try:
         content = path.read_bytes()
     except OSError as error:
@@ -72,7 +72,7 @@ def salvage(path: Path) -> Salvage:
             result.entries[entry.recording_id] = entry
             if not any(content[at : at + entries.HEADER_LENGTH]):
                 result.zero_header_ids.add(entry.recording_id)
-        # The length field may be wrong and would then skip the next entries.
+        # The length field is not used: if it is wrong, it would skip the next entries.
         at += int(align(entries.HEADER_LENGTH + _text_end(entry.content), result.alignment))
     return result
 
@@ -93,7 +93,7 @@ def _read_header(path: Path, content: bytes, result: Salvage) -> None:
 
 
 def _entry_at(content: bytes, at: int, alignment: int) -> CatalogEntry | None:
-    """Return the entry that begins at an offset, or None."""
+    """Return the entry that begins at an offset, or None if it cannot be read."""
     start = at + entries.HEADER_LENGTH
     try:
         descriptor, end = decode_body(
@@ -116,7 +116,7 @@ def _entry_at(content: bytes, at: int, alignment: int) -> CatalogEntry | None:
 
 
 def _text_end(content: bytes) -> int:
-    """Return the length of the descriptor in an entry's content."""
+    """Return the length of the descriptor, without padding, in an entry's content."""
     _, end = decode_body(RecordingDescriptor, content, 0, entries.BLOCK_LENGTH, SCHEMA_VERSION)
     return end
 
@@ -128,7 +128,7 @@ def _are_texts(descriptor: RecordingDescriptor) -> bool:
 
 
 def _is_plausible(descriptor: RecordingDescriptor) -> bool:
-    """Return whether an archive can have written this descriptor, judged by its fields alone."""
+    """Return whether an archive may have written this descriptor. Considers only its fields."""
     start, stop = descriptor.start_position, descriptor.stop_position
     return (
         "aeron" in descriptor.stripped_channel

@@ -1,14 +1,15 @@
-"""Changes a catalog, such that the catalog can be opened after a kill at any time.
+"""Changes a catalog in steps that leave it readable even if the archive is killed.
 
 A new entry is written from back to front: its content, its header, and then the next recording id.
-If the archive is killed in between, either the entry does not exist, or its id is still the next
-id, which opening corrects. Content without a header is then erased, so that it cannot lie behind a
-shorter entry later. The fields of an entry are changed together with its checksum in one system
-call. A new file, or a replacement for an entry that must become longer, is renamed to the catalog's
-name only when it is completely on disk.
+If the archive is killed in between, either the entry does not exist, or the next id is still its
+id. Opening the catalog corrects the next id, and erases content without a header, which could
+otherwise remain after a shorter entry. The fields of an entry are changed together with its
+checksum in one system call. A new file, or a replacement for an entry that must become longer, is
+renamed to the catalog's name only when it is completely on disk.
 
-Aeron leaves the checksum stale when a stop position is recovered, and lets it cover only part of
-the entry after a shorter channel was written; here it always covers the whole content.
+Aeron does not update the checksum when it recovers a stop position, and after a shorter channel was
+written the checksum covers only part of the entry. Here the checksum always covers the whole
+content.
 Source: archive-protocol 4.2, 5.2.
 """
 
@@ -44,7 +45,7 @@ NEXT_RECORDING_ID = 8
 
 @dataclass(frozen=True, slots=True)
 class CatalogOptions:
-    """How a catalog is written."""
+    """Options for writing a catalog: capacity, checksum and sync level."""
 
     capacity: int = CAPACITY
     checksum: Checksum | None = None
@@ -52,16 +53,16 @@ class CatalogOptions:
 
 
 class CatalogWriter(Catalog):
-    """The catalog of one directory, for its only writer."""
+    """The catalog of one directory, opened for writing. Only one process may do so."""
 
     def __init__(self, directory: Path, options: CatalogOptions | None = None) -> None:
-        """Open the existing catalog. Raises StorageError, also if it is damaged."""
+        """Open an existing catalog. Raises StorageError, including for a damaged catalog."""
         self._options = options or CatalogOptions()
         super().__init__(directory, flags=os.O_RDWR)
 
     @classmethod
     def create(cls, directory: Path, options: CatalogOptions | None = None) -> "CatalogWriter":
-        """Create an empty catalog and open it. Raises StorageError."""
+        """Create and open an empty catalog. Raises StorageError."""
         options = options or CatalogOptions()
         path = directory / FILE_NAME
         if path.exists():
@@ -81,7 +82,7 @@ class CatalogWriter(Catalog):
         self.reserve(self._options.capacity)
 
     def add(self, descriptor: RecordingDescriptor) -> int:
-        """Add a recording and return its id, which the catalog chooses. Raises StorageError."""
+        """Add a recording and return its id, which the catalog assigns. Raises StorageError."""
         recording_id: int = self.next_recording_id
         content = entries.padded_content(
             replace(descriptor, recording_id=recording_id), self.alignment
@@ -146,7 +147,9 @@ class CatalogWriter(Catalog):
         self._sync()
 
     def replace(self, descriptor: RecordingDescriptor) -> None:
-        """Replace the descriptor of an entry, with its texts, by writing a new catalog file."""
+        """Replace the descriptor of an entry, including its strings, by writing a new
+        catalog file.
+        """
         self._required(descriptor.recording_id)
         contents = [(entry, self._new_content(entry, descriptor)) for entry in self.entries()]
         parts = [self._read(0, HEADER_LENGTH)]
@@ -178,7 +181,9 @@ class CatalogWriter(Catalog):
         self._sync()
 
     def _header(self, entry: CatalogEntry, content: bytes, state: int) -> bytes:
-        """Return the header for a content; without a checksum option an unchanged one is kept."""
+        """Return the header of an entry. Unchanged content keeps its checksum if none is
+        configured.
+        """
         if self._options.checksum is None and content == entry.content:
             return entries.HEADER.pack(entry.length, state, entry.checksum)
         return entries.header(content, state, self._options.checksum)
@@ -190,7 +195,7 @@ class CatalogWriter(Catalog):
         return entry
 
     def _capacity_for(self, length: int) -> int:
-        """Return the capacity, grown by half until `length` bytes fit."""
+        """Return a capacity of at least `length`, grown in steps of one half."""
         capacity = self.capacity
         while capacity < length:
             if capacity == CAPACITY_MAX:
@@ -220,7 +225,7 @@ class CatalogWriter(Catalog):
             sync_directory(self.directory)
 
     def close(self) -> None:
-        """Close the file, after syncing it whatever the sync level."""
+        """Close the catalog. It is synced first at any sync level."""
         sync_file(self._file, self.path, SyncLevel.DATA_AND_METADATA)
         super().close()
 
@@ -229,7 +234,7 @@ class CatalogWriter(Catalog):
 
 
 def put_in_place(directory: Path, content: bytes, capacity: int) -> None:
-    """Write a catalog file of the given capacity and rename it to the catalog's name.
+    """Write a catalog file with the given capacity, and rename it to the catalog's name.
 
     Raises StorageError.
     """

@@ -1,6 +1,6 @@
-"""The two checksums of an archive: CRC-32 as in zlib, and CRC-32C (Castagnoli).
+"""The two checksums that an archive supports: CRC-32 as in zlib, and CRC-32C (Castagnoli).
 
-One kernel computes both, eight bytes per step; the polynomial is in the table that is passed in. A
+One kernel computes both, eight bytes per step. Its table argument determines the polynomial. A
 checksum is stored as a signed 32-bit integer.
 Source: archive-protocol 4.4.
 """
@@ -15,14 +15,14 @@ from windtunnel.driver.base.errors import ConfigurationError
 from windtunnel.driver.kernels.jit import kernel
 
 _POLYNOMIALS = {"CRC-32": 0xEDB88320, "CRC-32C": 0x82F63B78}
-"""Reflected. Source: IEEE 802.3, RFC 3720."""
+"""Polynomials in reflected form. Source: IEEE 802.3, RFC 3720."""
 _STEP = 8
 NO_TABLE = np.zeros((_STEP, 0), dtype=np.int64)
-"""Passed to kernels whose table is optional."""
+"""The argument for kernels whose checksum table is optional."""
 
 
 def _table(polynomial: int) -> np.ndarray:
-    """Return the change that a byte makes, one to eight bytes later: int64[8, 256]."""
+    """Return the table of a polynomial for eight bytes at a time, as int64[8, 256]."""
     rows = np.zeros((_STEP, 256), dtype=np.int64)
     row = np.arange(256, dtype=np.int64)
     for _ in range(8):
@@ -62,13 +62,13 @@ def crc(table, buf, start, end):
 
 @dataclass(frozen=True, eq=False)
 class Checksum:
-    """One of the two checksums, with its name in settings."""
+    """One of the two checksums, with its table and its name in settings."""
 
     name: str
     table: np.ndarray = field(repr=False)
 
     def of(self, content: bytes) -> int:
-        """Return the checksum of all these bytes."""
+        """Return the checksum of a byte string."""
         view = np.frombuffer(bytearray(content), dtype=np.uint8)
         return int(crc(self.table, view, 0, view.size))
 
@@ -84,7 +84,7 @@ _BY_NAME = {
 
 
 def by_name(name: str) -> Checksum:
-    """Return the checksum named `CRC-32`, `CRC-32C` or like Aeron's class for one of them."""
+    """Return the checksum with this name: `CRC-32`, `CRC-32C`, or the name of Aeron's class."""
     found = _BY_NAME.get(name.rpartition(".")[2] or name)
     if found is None:
         raise ConfigurationError(f"checksum {name!r}: expected CRC-32 or CRC-32C")

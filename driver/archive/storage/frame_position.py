@@ -1,8 +1,8 @@
 """Checks whether a frame of a recording begins at a position.
 
-A position from a client need not be the start of a frame, even if the bytes there look like a
-header. It is one if the header contains the term id, term offset and stream id that belong to this
-position. Source: archive-protocol 3.6, 3.10, 3.12.
+A position from a client may not be the start of a frame, even if the bytes there look like a
+header. A frame begins there if the header contains the term id, term offset and stream id that
+belong to this position. Source: archive-protocol 3.6, 3.10, 3.12.
 """
 
 import numpy as np
@@ -31,7 +31,7 @@ def is_frame_at(reader: SegmentReader, descriptor: RecordingDescriptor, position
 
 
 def matches_position(raw: np.ndarray, descriptor: RecordingDescriptor, position: int) -> bool:
-    """Return whether a header is of the recording's stream and of the term at a position."""
+    """Return whether a frame header has the stream and the term id of a position in a recording."""
     return (
         int(header.frame_length(raw, 0)) > 0
         and int(data.term_id(raw, 0)) == term_id_at(descriptor, position)

@@ -1,13 +1,13 @@
-"""Walks the frames of a segment file.
+"""Iterates over the frames of a segment file, and checks them.
 
     base           at                                      limit
     | frame | frame | frame | PAD (header alone) | 0 0 0 ... |
 
-The kernels process one chunk of the file at a time. The data ends at the first frame without a
-length. `walk` trusts every frame. `check` compares each frame with its position: term, offset and
-stream; and, if a table is given, its checksum, which covers the payload up to the next frame and is
-stored in the session id field. A padding frame consists of its header alone and has no payload to
-check. Source: archive-protocol 4.3, 4.4, 4.6.
+The kernels process one chunk of the file at a time. The data ends at the first frame whose length
+is zero. `walk` trusts every frame. `check` compares the term, offset and stream of each frame with
+its position and, if a table is given, verifies its checksum. The checksum covers the payload up to
+the next frame and is stored in the session id field. Only the header of a padding frame is stored,
+so it has no checksum. Source: archive-protocol 4.3, 4.4, 4.6.
 """
 
 import os
@@ -28,12 +28,12 @@ from windtunnel.driver.logbuffer import position as positions
 from windtunnel.driver.wire import data, frame_type, header
 
 CHUNK_LENGTH = 1 << 20
-"""Our choice: large enough that processing a chunk costs more than reading it."""
+"""The length of a chunk in bytes. Processing a chunk of this length costs more than reading it."""
 PAGE_LENGTH = 4096
 HEADER_LENGTH = data.HEADER_LENGTH
 
 MORE = 0
-"""The next frame begins or ends beyond the chunk."""
+"""The status if the next frame begins or ends after the chunk."""
 END = 1
 BAD_LENGTH = -1
 BAD_TERM_OFFSET = -2
@@ -58,16 +58,16 @@ class FrameHeader(NamedTuple):
     type_code: int
     term_offset: int
     session_id: int
-    "Or the checksum, if the recording has checksums."
+    """The session id, or the checksum if the recording has checksums."""
     stream_id: int
     term_id: int
 
 
 @kernel
 def walk(chunk, length, at):
-    """Walk the frames from `at` to the end of the data or of the chunk.
+    """Find the end of the data, or of the complete frame headers, in a chunk that starts at `at`.
 
-    Returns: (where the next frame would begin, where the last frame that was passed begins or -1,
+    Returns: (offset of the next frame, offset of the last frame before it or -1,
              END or MORE)
     """
     last = -1
@@ -82,10 +82,10 @@ def walk(chunk, length, at):
 
 @kernel
 def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream_id, table):
-    """Check the frames from `at`, which lies at `position`, up to the first invalid one.
+    """Check the frames from `at`, whose position is `position`, up to the first invalid frame.
 
     Shapes:  table int64[8, 256], or int64[8, 0] to skip checksums
-    Returns: (where it stopped, END, MORE, or the fault of the frame there)
+    Returns: (offset where it stopped, END, MORE, or the fault of the frame there)
     """
     bits = bits_to_shift(term_length)
     origin = position - at
@@ -120,10 +120,10 @@ def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream
 
 @kernel
 def put_checksums(chunk, length, table):
-    """Write the checksum of every frame that lies completely in the chunk.
+    """Write a checksum into the header of every complete frame in a chunk.
 
     Shapes:  table int64[8, 256]
-    Returns: where the first frame begins that does not
+    Returns: the offset of the first incomplete frame
     """
     at = 0
     while at + HEADER_LENGTH <= length:
@@ -141,7 +141,7 @@ def put_checksums(chunk, length, table):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """The first invalid frame of a file."""
+    """The position of a file's first invalid frame, and the kind of its error."""
 
     position: int
     status: int
@@ -152,7 +152,7 @@ class Fault:
 
 
 class SegmentReader:
-    """One segment file, open for reading."""
+    """A segment file that is open for reading."""
 
     def __init__(self, path: Path, base: int) -> None:
         self.path, self.base = path, base
@@ -171,9 +171,10 @@ class SegmentReader:
             raise StorageError(f"cannot read {self.path} at {at}: {error.strerror}") from error
 
     def end_of_data(self, start: int, limit: int) -> tuple[int, int]:
-        """Return (end of the data, start of the last frame or -1), walking from offset `start`.
+        """Return (end of the data, start of the last frame or -1), searching from offset `start`.
 
-        All are file offsets. The end is beyond `limit` if the last frame reaches beyond it.
+        All values are file offsets. The end is greater than `limit` if the last frame extends past
+        it.
         """
         at, last, status = start, -1, MORE
         while status == MORE and at + HEADER_LENGTH <= limit:
@@ -192,7 +193,7 @@ class SegmentReader:
         end: int,
         checksum: Checksum | None,
     ) -> Fault | None:
-        """Return the first invalid frame between two file offsets; `end` is the end of the data."""
+        """Return the first invalid frame between two file offsets, or None."""
         table = NO_TABLE if checksum is None else checksum.table
         at = start
         while at < end:
@@ -209,7 +210,7 @@ class SegmentReader:
         return None
 
     def frames(self, start: int, end: int) -> Iterator[FrameHeader]:
-        """Yield the headers of the frames between two file offsets, up to the end of the data."""
+        """Yield the headers of all frames between two file offsets, up to the end of the data."""
         at = start
         while at + HEADER_LENGTH <= end:
             raw = self.read(at, HEADER_LENGTH)
@@ -224,7 +225,7 @@ class SegmentReader:
             at += int(align(length, data.ALIGNMENT))
 
     def close(self) -> None:
-        """Close the file; may be called again."""
+        """Close the file. Repeated calls have no effect."""
         if self._file >= 0:
             file, self._file = self._file, -1
             os.close(file)

@@ -1,4 +1,4 @@
-"""The mark file: the owner of an archive's directory, its liveness, and its error log.
+"""The mark file, which shows which archive uses a directory, whether it is running, and its errors.
 
     0        8        12  16         24       32    40   .. 64          136           8192
     +--------+--------+---+----------+--------+-----+-------+---------+-------------+-----------+
@@ -6,14 +6,16 @@
     +--------+--------+---+----------+--------+-----+-------+---------+-------------+-----------+
 
 The activity time is written about once a second and is -1 after a clean shutdown. The version is
-written last, so a file without a version is still being created. The file may lie in another
-directory, which `archive-mark.lnk` beside the catalog names. Files of older archives have no header
-and begin eight bytes earlier. Times are epoch ms. Unlike Aeron, our archive also locks its
-directory while it runs, so that two archives that start at once cannot both take it.
+written last, so a file without a version is still being created. The file may be in another
+directory. Then the file `archive-mark.lnk`, next to the catalog, contains the path of that
+directory. Files of older archives have no header and begin eight bytes earlier. Times are epoch ms.
+Unlike Aeron's archive, this archive also locks its directory while it runs, so two archives that
+start at the same time cannot both use it.
 
-An archive reuses the file of its predecessor, whose blocks are allocated, so that it can start on a
-full disk and serve requests that delete recordings. On a full disk it makes do with a small error
-log, and the predecessor's errors stay in the log if they cannot be saved to a file of their own.
+An archive reuses the mark file of the previous archive, whose disk blocks are already allocated.
+Therefore it can start on a full disk and handle requests that delete recordings. On a full disk its
+error log is smaller, and the previous archive's errors remain in the log if they cannot be saved to
+a separate file.
 Source: archive-protocol 4.5.
 """
 
@@ -57,7 +59,7 @@ HEADER_LENGTH = 8192
 ERROR_BUFFER_LENGTH_MIN = 1 << 20
 PAGE_LENGTH = 4096
 LENGTH_MIN = HEADER_LENGTH + PAGE_LENGTH
-"""Our choice: the length of a mark file on a full disk."""
+"""The minimum length of a mark file, which is used on a full disk."""
 LIVENESS_TIMEOUT_MS = 10_000
 LINK_LENGTH_MAX = 4096
 
@@ -68,7 +70,7 @@ class ActiveArchiveError(DriverError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MarkFileHeader:
-    """The fields of the header."""
+    """The fields of the mark file header."""
 
     version: int = 0
     activity_timestamp: int = NULL_VALUE
@@ -86,13 +88,13 @@ class MarkFileHeader:
     aeron_directory: str = ""
 
     def is_active(self, now_ms: int) -> bool:
-        """Return whether the archive is running; tolerates a clock that was set back."""
+        """Return whether the archive is running, even if the clock was set back."""
         return abs(now_ms - self.activity_timestamp) < LIVENESS_TIMEOUT_MS
 
     def encode(self) -> bytes:
-        """Encode all but version and activity, which are written separately.
+        """Encode the header except for version and activity time, which are written separately.
 
-        Raises StorageError if it is too long.
+        Raises StorageError if the header is too long.
         """
         numbers = [getattr(self, name) for name in _NAMES]
         numbers[0:2] = [0, NULL_VALUE]
@@ -110,7 +112,7 @@ class MarkFileHeader:
 
 
 def directory_of(archive_directory: Path) -> Path:
-    """Return the directory of an archive's mark file. Raises StorageError."""
+    """Return the directory that contains an archive's mark file. Raises StorageError."""
     link = archive_directory / LINK_NAME
     try:
         with open(link, "rb") as file:
@@ -126,7 +128,7 @@ def directory_of(archive_directory: Path) -> Path:
 
 
 def parse_header(content: bytes, path: Path) -> MarkFileHeader:
-    """Parse the first bytes of a mark file. Raises StorageError."""
+    """Parse the header at the start of a mark file. Raises StorageError."""
     _, template_id, schema_id, _ = (
         SBE_HEADER.unpack_from(content) if len(content) >= SBE_HEADER.size else (0, 0, 0, 0)
     )
@@ -148,14 +150,14 @@ def _texts(content: bytes, at: int, path: Path) -> dict[str, str]:
     for name in _TEXT_NAMES:
         length = struct.unpack_from("<I", content, at)[0] if at + 4 <= len(content) else -1
         if not 0 <= length <= len(content) - at - 4:
-            raise StorageError(f"{path}: expected the length of {name} at {at}, found {length}")
+            raise StorageError(f"{path}: expected a valid length of {name} at {at}, found {length}")
         found[name] = content[at + 4 : at + 4 + length].decode("ascii", "replace")
         at += 4 + length
     return found
 
 
 def read_header(path: Path) -> MarkFileHeader:
-    """Read the header of a mark file that an archive may be writing. Raises StorageError."""
+    """Read the header of a mark file, even if its archive is running. Raises StorageError."""
     return parse_header(_read(path, 0, HEADER_LENGTH), path)
 
 
@@ -190,7 +192,7 @@ class MarkFile:
         clock: Clock,
         mark_directory: Path | None = None,
     ) -> None:
-        """Take the directory; call `ready` once the archive is.
+        """Reserve the directory for this archive. Call `ready` when the archive has started.
 
         Raises ActiveArchiveError, StorageError.
         """
@@ -223,7 +225,9 @@ class MarkFile:
         _link(archive_directory, self.directory)
 
     def _map(self, header: MarkFileHeader, *, has_errors: bool) -> tuple[Mapping, int]:
-        """Map the predecessor's file or a new one. Returns also how many bytes have blocks."""
+        """Map the previous archive's file or a new file. Also returns the number of allocated
+        bytes.
+        """
         full_length = int(align(HEADER_LENGTH + header.error_buffer_length, PAGE_LENGTH))
         size = _regular_size(self.path)
         attempts = [(self._reuse, each) for each in (size, LENGTH_MIN) if size >= LENGTH_MIN]
@@ -244,18 +248,18 @@ class MarkFile:
         )
 
     def _reuse(self, length: int, content: bytes) -> Mapping:
-        """Reuse the existing file."""
+        """Overwrite the header of the existing file and map the file."""
         file = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         try:
             os.posix_fallocate(file, 0, length)
-            # One call, so that no reader sees half of it, not even after a kill.
+            # One call, so no reader sees a partial header, not even after a kill.
             os.pwrite(file, content, 0)
         finally:
             os.close(file)
         return open_file(self.path)
 
     def _create(self, length: int, content: bytes) -> Mapping:
-        """Create a new file, which gets its name once it contains its header."""
+        """Create a new file, which is renamed to its final name once it contains the header."""
         fresh = self.path.with_suffix(".new")
         fresh.unlink(missing_ok=True)
         mapping = create(fresh, length, sparse=False)
@@ -288,9 +292,9 @@ class MarkFile:
 
 
 def lock(directory: Path) -> int:
-    """Lock a directory for as long as the returned descriptor is open.
+    """Lock a directory while the returned file descriptor is open.
 
-    Raises StorageError, ActiveArchiveError.
+    Raises StorageError, and ActiveArchiveError if the directory is already locked.
     """
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -302,7 +306,9 @@ def lock(directory: Path) -> int:
         os.close(descriptor)
         if error.errno not in (errno.EAGAIN, errno.EACCES):
             raise StorageError(f"cannot lock {directory}: {error.strerror}") from error
-        raise ActiveArchiveError(f"{directory}: another archive has locked it") from error
+        raise ActiveArchiveError(
+            f"{directory}: another archive has locked the directory"
+        ) from error
     return descriptor
 
 
@@ -318,7 +324,7 @@ def _require_inactive(path: Path, now_ms: int) -> None:
 
 @contextmanager
 def _ignore_full_disk() -> Iterator[None]:
-    """Suppress errors for a full disk; other errors pass."""
+    """Suppress errors caused by a full disk. Other errors are raised."""
     try:
         yield
     except (OSError, StorageError) as error:
@@ -328,7 +334,7 @@ def _ignore_full_disk() -> Iterator[None]:
 
 
 def _regular_size(path: Path) -> int:
-    """Return the length of a file; 0 if it does not exist or is not a regular file."""
+    """Return the length of a file, or 0 if it does not exist or is not a regular file."""
     try:
         found = os.lstat(path)
     except FileNotFoundError:
@@ -337,9 +343,9 @@ def _regular_size(path: Path) -> int:
 
 
 def _save_errors(path: Path, now_ms: int) -> int:
-    """Save the predecessor's errors to a file of their own.
+    """Save the errors of the previous archive to a separate file.
 
-    Returns: how many bytes of the log are kept because the disk has no space for the copy
+    Returns: the number of bytes that remain in the log because the disk is full, usually 0
     """
     header = read_header(path)
     observations = read_error_log(path)
@@ -364,7 +370,7 @@ def _save_errors(path: Path, now_ms: int) -> int:
 
 
 def _used_length(log: bytes) -> int:
-    """Return the end of the last entry of an error log."""
+    """Return the offset of the end of an error log's last entry."""
     at = 0
     while at + error_log.TEXT <= len(log):
         length = int.from_bytes(log[at : at + 4], "little", signed=True)
@@ -375,7 +381,7 @@ def _used_length(log: bytes) -> int:
 
 
 def _link(archive_directory: Path, mark_directory: Path) -> None:
-    """Write the link from the archive directory to the mark file, or remove an old link."""
+    """Write the link file in the archive directory, or remove it if it is not needed."""
     link = archive_directory / LINK_NAME
     try:
         if mark_directory.resolve() == archive_directory.resolve():

@@ -4,13 +4,13 @@
     |   frame | frame | ... last frame ...      0 0 0
                                 ^ was all of it written?
 
-Only the last file matters: the data ends at the first frame without a length. The pages of a block
-are written in no known order, so the last frame may be torn. A frame that reaches beyond its file
-is torn. A frame that crosses a page boundary is proven complete by its checksum, if frames carry
-one, or by a nonzero byte in each of its later pages. A padding frame is always complete, because
-only its header is ever written. Aeron ignores the frame type: it refuses to start after such a
-padding frame, and it counts pages from where it began to read instead of from the start of the
-file. Source: archive-protocol 4.6.
+Only the last file matters. The data ends at the first frame whose length is zero. The pages of a
+block may be written in any order, so the last frame may be torn. A frame that extends past the end
+of its file is torn. A frame that crosses a page boundary is proven complete by its checksum, if
+frames have checksums, or by a nonzero byte in each of its later pages. A padding frame is always
+complete, because only its header is written. Aeron ignores the frame type, so it does not start
+after a padding frame that crosses a page boundary. It also counts pages from the offset where it
+started to read, instead of from the start of the file. Source: archive-protocol 4.6.
 """
 
 from dataclasses import dataclass
@@ -27,12 +27,12 @@ from windtunnel.driver.wire import data, frame_type, header
 
 @dataclass(frozen=True, slots=True)
 class RecoveredStop:
-    """The end of a recording according to its files."""
+    """The end of a recording according to its segment files."""
 
     position: int
-    "The end of the data, including a doubtful frame."
+    """The end of the data, including a frame that may be torn."""
     doubtful_position: int | None = None
-    "Where the last frame begins, if it is not proven to be written completely."
+    """The position of the last frame if it may be torn, or None."""
 
 
 def recovered_stop(
@@ -41,7 +41,7 @@ def recovered_stop(
     checksum: Checksum | None = None,
     segments: list[SegmentFile] | None = None,
 ) -> RecoveredStop:
-    """Find the stop position of a recording in its files. Raises StorageError."""
+    """Find the stop position of a recording in its segment files. Raises StorageError."""
     if segments is None:
         segments = segments_of(directory, descriptor.recording_id)
     if not segments:
@@ -54,7 +54,7 @@ def recovered_stop(
         limit = min(reader.length, descriptor.segment_file_length)
         end, last = reader.end_of_data(start, limit)
         if end > limit:
-            # The last frame reaches beyond the file, so it is torn.
+            # The last frame extends past the end of the file, so it is torn.
             return _stop(descriptor, reader.base + last)
         if last >= 0 and not _is_complete(reader, last, end, checksum):
             return RecoveredStop(reader.base + end, reader.base + last)
@@ -62,7 +62,7 @@ def recovered_stop(
 
 
 def first_offset(descriptor: RecordingDescriptor, base: int) -> int:
-    """Return the file offset at which the data of a file begins."""
+    """Return the file offset where the data of a segment file begins."""
     first = term_base(descriptor.start_position, descriptor.term_buffer_length)
     return descriptor.start_position - first if base == first else 0
 
@@ -72,7 +72,7 @@ def _stop(descriptor: RecordingDescriptor, position: int) -> RecoveredStop:
 
 
 def _is_complete(reader: SegmentReader, start: int, end: int, checksum: Checksum | None) -> bool:
-    """Return whether the frame between two file offsets is proven to be written completely."""
+    """Return whether the frame between two file offsets is proven to be completely written."""
     if start // PAGE_LENGTH == (end - 1) // PAGE_LENGTH:
         return True
     head = reader.read(start, HEADER_LENGTH)

@@ -1,4 +1,4 @@
-"""Segment files: their names, and which file holds a position of a recording.
+"""Segment files: their names, and the positions of a recording that they contain.
 
     start                                                         stop
       v                                                             v
@@ -6,9 +6,9 @@
     ^ term base of start  ^ + segment length    ^ + 2 * segment length
       <id>-<base>.rec
 
-A file is a byte image of the stream from its base on. Bases are counted from the start of the term
-in which the recording starts, so they need not be multiples of the segment length. The content of
-the files is read by `frame_walk`.
+A file contains the bytes of the stream, starting at its base position. Base positions are counted
+from the start of the term in which the recording starts, so they may not be multiples of the
+segment length. The module `frame_walk` reads the content of the files.
 Source: archive-protocol 3, 4.1, 4.3.
 """
 
@@ -22,7 +22,7 @@ from windtunnel.driver.base.errors import StorageError
 
 SUFFIX = ".rec"
 DELETED_SUFFIX = ".rec.del"
-"""Older archives renamed a file to this suffix before they deleted it."""
+"""The suffix to which older archives renamed a file before they deleted it."""
 SEGMENT_LENGTH_MIN = 64 * 1024
 SEGMENT_LENGTH_MAX = 1 << 30
 SEGMENT_LENGTH = 128 * 1024 * 1024
@@ -31,7 +31,7 @@ _NAME = re.compile(r"(0|[1-9]\d{0,18})-(-?(?:0|[1-9]\d{0,18}))\.rec(\.del)?")
 
 @dataclass(frozen=True, slots=True, order=True)
 class SegmentFile:
-    """A file whose name is that of a segment file."""
+    """A file whose name has the format of a segment file name."""
 
     recording_id: int
     base: int
@@ -40,12 +40,12 @@ class SegmentFile:
 
 
 def term_base(start_position: int, term_length: int) -> int:
-    """Return the start of the term in which a recording starts; the base of its first file."""
+    """Return the base of a recording's first file: the start of the term of its start position."""
     return start_position - start_position % term_length
 
 
 def segment_base(start_position: int, position: int, term_length: int, segment_length: int) -> int:
-    """Return the base of the file that contains a position."""
+    """Return the base of the segment file that contains a position."""
     first = term_base(start_position, term_length)
     return first + (position - first) // segment_length * segment_length
 
@@ -56,7 +56,7 @@ def file_name(recording_id: int, base: int) -> str:
 
 
 def parse_name(path: Path) -> SegmentFile | None:
-    """Parse the name of a file; None if it is not that of a segment file."""
+    """Parse a segment file name, or return None if it has another format."""
     found = _NAME.fullmatch(path.name)
     if found is None:
         return None
@@ -64,7 +64,7 @@ def parse_name(path: Path) -> SegmentFile | None:
 
 
 def names(directory: Path) -> list[str]:
-    """Return the names in a directory, sorted. Raises StorageError."""
+    """Return the sorted names of the files in a directory. Raises StorageError."""
     try:
         return sorted(os.listdir(directory))
     except OSError as error:
@@ -77,7 +77,7 @@ def _segments(directory: Path) -> Iterator[SegmentFile]:
 
 
 def segments_by_recording(directory: Path) -> dict[int, list[SegmentFile]]:
-    """Return all segment files in use, by recording, each list by base. Raises StorageError."""
+    """Return all segment files by recording id, sorted by base. Raises StorageError."""
     found: dict[int, list[SegmentFile]] = {}
     for segment in _segments(directory):
         if not segment.is_deleted:
@@ -91,7 +91,7 @@ def segments_of(directory: Path, recording_id: int) -> list[SegmentFile]:
 
 
 def files_of(directory: Path, recording_id: int) -> list[SegmentFile]:
-    """Return all files of a recording, sorted by base, including those renamed for deletion.
+    """Return the segment files of a recording, including files renamed for deletion.
 
     Raises StorageError.
     """
@@ -99,7 +99,7 @@ def files_of(directory: Path, recording_id: int) -> list[SegmentFile]:
 
 
 def extend_file(path: Path, length: int) -> None:
-    """Extend a file that is too short with zeros. Raises StorageError."""
+    """Extend a file with zeros to at least `length` bytes. Raises StorageError."""
     try:
         if path.stat().st_size < length:
             os.truncate(path, length)

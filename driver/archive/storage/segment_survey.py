@@ -4,10 +4,11 @@
     |   frame | ... frame   | frame | ... | frame   | frame | ... frame | 0 0 0
         ^ start                                                         ^ stop
 
-Of several files, the longest run is used that has no gap and reaches the end of the data. A frame
-contains its stream id; its term id and term offset limit the possible term lengths at its position.
-The term length is certain once a term has ended. A fragment that is followed by another is as long
-as the MTU allows. Other values are guessed and reported as guesses. Files are only read.
+If there are several files, the longest sequence without a gap up to the end of the data is used. A
+frame contains its stream id. Its term id and term offset limit the possible term lengths at its
+position, and the term length is certain once a term has ended. A fragment that is followed by
+another fragment has the maximum length, the MTU. Other values are guessed and reported as guesses.
+Files are only read.
 Source: archive-protocol 4.3, 4.4.
 """
 
@@ -40,9 +41,13 @@ INVALID = -1
 TERM_BITS_MIN, TERM_BITS_MAX = TERM_LENGTH_MIN.bit_length() - 1, TERM_LENGTH_MAX.bit_length() - 1
 TERM_LENGTH = 16 << 20
 MTU_LENGTH = 1408
-"""Aeron's defaults for streams over UDP, used as guesses where the frames allow them."""
+"""Aeron's default values for streams over UDP, which are used as guesses if the frames
+allow them.
+"""
 CHANNEL = "aeron:udp?alias=recovered-channel-unknown"
-"""Every program can parse this channel, and none can use it by mistake: it has no endpoint."""
+"""The placeholder for an unknown channel. Any program can parse it, but cannot use it by mistake,
+because it has no endpoint.
+"""
 SOURCE_IDENTITY = "unknown (recovered)"
 
 FACTS = np.dtype(
@@ -52,24 +57,27 @@ FACTS = np.dtype(
             ("frame_count", "i8"),
             ("term_lengths", "i8"),  # bit n: a term length of 2^n fits every frame
             ("stream_id", "i8"),
-            ("session_id", "i8"),  # of the last DATA frame
+            ("session_id", "i8"),  # session id of the last DATA frame
             ("pad_count", "i8"),
             ("pad_session_id", "i8"),
             ("longest", "i8"),  # the frame length of the longest DATA frame, and its position
             ("longest_at", "i8"),
-            ("fragment", "i8"),  # the frame length of a fragment that another follows; 0: none
+            (
+                "fragment",
+                "i8",
+            ),  # the length of a frame that is not the last fragment of its message, or 0
         ],
     )
 )
-"""What the frames seen so far have in common; an array of length one."""
+"""The common properties of the frames seen so far, as an array of length one."""
 
 
 @kernel
 def survey(chunk, length, at, position, facts, initial_term_ids):
-    """Walk the frames from `at`, which lies at `position`, as long as they are consistent.
+    """Collect the common properties of the frames from `at`, up to the first inconsistent frame.
 
     Shapes:  facts FACTS[1], initial_term_ids int64[31], by the log2 of a term length
-    Returns: (where it stopped, END, MORE or INVALID)
+    Returns: (offset where it stopped, END, MORE or INVALID)
     """
     fact = facts[0]
     origin = position - at
@@ -117,18 +125,18 @@ def survey(chunk, length, at, position, facts, initial_term_ids):
 
 @dataclass(slots=True)
 class SurveyResult:
-    """A descriptor derived from the files of one recording, and which of its fields are guesses."""
+    """A descriptor that is derived from segment files, and the names of its guessed fields."""
 
     descriptor: RecordingDescriptor
     is_usable: bool
-    "Whether the files hold data that can be replayed with this descriptor."
+    """Whether the files contain data that can be replayed with this descriptor."""
     guesses: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 @dataclass(slots=True)
 class _Run:
-    """Consecutive segment files, the last one first."""
+    """A sequence of consecutive segment files, last file first."""
 
     files: list[SegmentFile]
     facts: np.ndarray
@@ -136,12 +144,12 @@ class _Run:
     start: int = 0
     stop: int = 0
     session_id: int = 0
-    "Of the last frame: an extended recording has several."
+    """The session id of the last frame. An extended recording has several session ids."""
     fault: str = ""
 
 
 def survey_files(segments: list[SegmentFile]) -> SurveyResult:
-    """Survey the files of one recording, which are sorted by base. Raises StorageError."""
+    """Derive a descriptor from the segment files of a recording, sorted by base."""
     notes: list[str] = []
     files = [each for each in segments if _is_usable(each, notes)]
     segment_length, is_certain = _segment_length(files)
@@ -167,7 +175,7 @@ def _is_usable(segment: SegmentFile, notes: list[str]) -> bool:
 
 
 def _segment_length(files: list[SegmentFile]) -> tuple[int, bool]:
-    """Return the length that all files should have, and whether a file has it."""
+    """Return the segment length, and whether it is certain because a file has this length."""
     sizes = Counter(each.path.stat().st_size for each in files)
     proper = [
         (count, size) for size, count in sizes.items()
@@ -182,7 +190,7 @@ def _segment_length(files: list[SegmentFile]) -> tuple[int, bool]:
 
 
 def _find_run(files: list[SegmentFile], segment_length: int, notes: list[str]) -> _Run:
-    """Return the longest run of files that reaches the end of the data."""
+    """Return the longest sequence of consecutive files up to the end of the data."""
     possible = sum(
         1 << bits for bits in range(TERM_BITS_MIN, TERM_BITS_MAX + 1)
         if 1 << bits <= segment_length and not any(each.base & (1 << bits) - 1 for each in files)
@@ -199,12 +207,14 @@ def _find_run(files: list[SegmentFile], segment_length: int, notes: list[str]) -
         rest.pop()
     if rest:
         names = ", ".join(each.path.name for each in rest)
-        notes.append(f"kept, but no longer part of the recording: {names}")
+        notes.append(f"files kept, but no longer part of the recording: {names}")
     return run
 
 
 def _prepend(run: _Run, segment: SegmentFile, segment_length: int, notes: list[str]) -> bool:
-    """Prepend a file to a run, if its data reaches up to the run. Returns whether it did."""
+    """Prepend a file to a sequence if there is no gap between them. Returns whether it
+    was added.
+    """
     facts, initial_term_ids = run.facts.copy(), run.initial_term_ids.copy()
     with SegmentReader(segment.path, segment.base) as reader:
         limit = min(reader.length, segment_length)
@@ -236,7 +246,7 @@ def _prepend(run: _Run, segment: SegmentFile, segment_length: int, notes: list[s
 
 
 def _first_frame(reader: SegmentReader, limit: int) -> int:
-    """Return the file offset of the first frame; -1 if there is none."""
+    """Return the file offset of the first frame, or -1 if the file contains no frame."""
     for at in range(0, limit, frame_walk.CHUNK_LENGTH):
         chunk = reader.read(at, min(frame_walk.CHUNK_LENGTH, limit - at))
         words = chunk[: chunk.size // data.ALIGNMENT * data.ALIGNMENT].view("<i4")
@@ -249,7 +259,7 @@ def _first_frame(reader: SegmentReader, limit: int) -> int:
 def _survey_result(
     run: _Run, segment_length: int, guesses: list[str], notes: list[str]
 ) -> SurveyResult:
-    """Derive the descriptor from a run of files."""
+    """Derive the descriptor of a recording from a sequence of its files."""
     first, last, fact = run.files[-1], run.files[0], run.facts[0]
     possible = [
         bits for bits in range(TERM_BITS_MIN, TERM_BITS_MAX + 1)
@@ -294,7 +304,7 @@ def _survey_result(
 
 
 def _checksum(run: _Run, position: int, frame_length: int) -> Checksum | None:
-    """Return the checksum that the frames contain, judged by the longest frame."""
+    """Return the type of checksum that the longest frame contains, or None."""
     if frame_length <= HEADER_LENGTH:
         return None
     segment = next(each for each in run.files if each.base <= position)
@@ -311,7 +321,7 @@ def _checksum(run: _Run, position: int, frame_length: int) -> Checksum | None:
 def _placeholder(
     segments: list[SegmentFile], dated: list[SegmentFile], segment_length: int
 ) -> RecordingDescriptor:
-    """Return a descriptor for a recording of which only the files are known."""
+    """Return a descriptor with default values for a recording whose frames are not known."""
     times = [each.path.stat().st_mtime_ns // 1_000_000 for each in dated] or [NULL_VALUE]
     base = dated[0].base if dated else 0
     return RecordingDescriptor(

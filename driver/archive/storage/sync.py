@@ -1,4 +1,4 @@
-"""Writing to files and syncing them to disk.
+"""Writes to files and syncs them to disk.
 
 Source: archive-protocol 5.2.
 """
@@ -11,16 +11,16 @@ from windtunnel.driver.base.errors import StorageError
 
 
 class SyncLevel(IntEnum):
-    """What must be on disk when a write returns."""
+    """The data that must be on disk when a write returns."""
 
     CACHE = 0
-    "Nothing: data in the page cache survives the death of the process, but not a power loss."
+    """No data. The page cache survives the end of the process, but not a power loss."""
     DATA = 1
     DATA_AND_METADATA = 2
 
 
 def write_all(file: int, path: Path, content: "bytes | memoryview", at: int) -> None:
-    """Write all bytes at an offset of a file. Raises StorageError, also for a full disk."""
+    """Write all bytes at a file offset. Raises StorageError, for example if the disk is full."""
     view = memoryview(content)
     try:
         while view:
@@ -31,7 +31,7 @@ def write_all(file: int, path: Path, content: "bytes | memoryview", at: int) -> 
 
 
 def sync_file(file: int, path: Path, level: SyncLevel) -> None:
-    """Sync a file as its level demands. Raises StorageError."""
+    """Sync a file according to the sync level. Raises StorageError."""
     try:
         if level == SyncLevel.DATA:
             os.fdatasync(file)
@@ -42,7 +42,7 @@ def sync_file(file: int, path: Path, level: SyncLevel) -> None:
 
 
 def sync_directory(directory: Path) -> None:
-    """Sync a directory, so that the names in it survive a power loss. Raises StorageError."""
+    """Sync a directory, so the names in it survive a power loss. Raises StorageError."""
     try:
         descriptor = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:

@@ -1,12 +1,12 @@
-"""The archive's command line: runs an archive, and inspects and repairs archive directories.
+"""The archive's command line, which runs an archive and inspects and repairs archive directories.
 
-    program           assembles the commands; turns errors into a message and an exit code
+    program           assembles the commands, and converts errors to messages and exit codes
     command           the command group; options and arguments that commands share
     run               runs an archive
     inspect           describe, dump, errors, pid, count, capacity, mark-valid, mark-invalid
     repair            verify, checksum, delete-orphans
     recover           rebuilds a lost or damaged catalog
-    directory         opens the archive directory; checks for a running archive
+    directory         opens the archive directory, and checks for a running archive
     description       the output of `describe`, as text and as JSON
     frame_dump        the output of `dump`: frames of recordings
     verification      verifies one recording and repairs its catalog entry
@@ -14,6 +14,6 @@
     orphans           finds segment files outside the positions of their recording
     failure           the error class and the exit codes
 
-The commands do what Aeron's ArchiveTool does. They work on the directory of any Aeron archive and
-refuse to write to it while its archive is running.
+The commands correspond to those of Aeron's ArchiveTool. They work on the directory of any Aeron
+archive, but do not write to it while its archive is running.
 """

@@ -1,4 +1,4 @@
-"""What the commands share: the command group, the exit codes, common options and arguments."""
+"""What all commands share: the command group, the exit codes, options and arguments."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -32,7 +32,7 @@ class OrderedGroup(click.Group):
 )
 @click.pass_context
 def archive(ctx: click.Context) -> None:
-    """Run an archive; inspect and repair the directory of any Aeron archive.
+    """Run an archive, or inspect and repair the directory of any Aeron archive.
 
     \b
       windtunnel archive run --with-driver archive.properties
@@ -41,14 +41,14 @@ def archive(ctx: click.Context) -> None:
       windtunnel archive verify --all-segments --checksum CRC-32C --read-only
       windtunnel archive recover --dry-run
 
-    Commands that only read may be used while the archive is running. Commands that write refuse to.
+    Commands that only read can be used while the archive is running. Commands that write cannot.
     """
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help())
 
 
 def directory_option(command: _Command) -> _Command:
-    """Add the option for the archive's directory."""
+    """Add the command-line option for the archive's directory."""
     return click.option(
         "--dir",
         "archive_dir",
@@ -61,17 +61,17 @@ def directory_option(command: _Command) -> _Command:
 
 
 def json_option(command: _Command) -> _Command:
-    """Add the option for JSON output."""
+    """Add the command-line option for JSON output."""
     return click.option("--json", "as_json", is_flag=True, help="Print JSON.")(command)
 
 
 def id_argument(*, required: bool = False) -> Callable[[_Command], _Command]:
-    """Add the argument for a recording id."""
+    """Add the command-line argument for a recording id."""
     return click.argument("recording_id", type=click.IntRange(min=0), required=required)
 
 
 class ChecksumName(click.ParamType):  # type: ignore[type-arg]  # generic in new click
-    """A checksum by its name: `CRC-32`, `CRC-32C`, or the name of Aeron's class for one of them."""
+    """The parameter type for a checksum: `CRC-32`, `CRC-32C`, or the name of Aeron's class."""
 
     name = "checksum"
 
@@ -87,7 +87,10 @@ class ChecksumName(click.ParamType):  # type: ignore[type-arg]  # generic in new
 
 
 def all_segments_option(command: _Command) -> _Command:
-    """Add the option to check all segment files; a killed archive may only damage the last one."""
+    """Add the command-line option to process all segment files instead of only the last one."""
     return click.option(
-        "-a", "--all-segments", is_flag=True, help="All segment files, not only the last one."
+        "-a",
+        "--all-segments",
+        is_flag=True,
+        help="Process all segment files instead of only the last one.",
     )(command)

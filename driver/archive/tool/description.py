@@ -1,4 +1,4 @@
-"""Descriptions of an archive directory, as lines of text and as one JSON document."""
+"""Describes an archive directory, as lines of text or as one JSON document."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -28,12 +28,12 @@ def time_text(epoch_ms: int) -> str:
 
 
 def mark_file_document(header: MarkFileHeader, now_ms: int) -> dict[str, Any]:
-    """Return the fields of the mark file, and whether its archive is running."""
+    """Return the fields of the mark file, and whether its archive is running, for JSON output."""
     return {"is_active": header.is_active(now_ms), **asdict(header)}
 
 
 def mark_file_lines(header: MarkFileHeader | None, now_ms: int) -> Iterator[str]:
-    """Yield the mark file as lines of text."""
+    """Yield a description of the mark file as lines of text."""
     if header is None:
         yield "mark file          none"
         return
@@ -55,14 +55,14 @@ def mark_file_lines(header: MarkFileHeader | None, now_ms: int) -> Iterator[str]
 
 
 def catalog_lines(catalog: Catalog) -> Iterator[str]:
-    """Yield the catalog's header as lines of text."""
+    """Yield a description of the catalog's header as lines of text."""
     yield f"{'catalog version':<18} {version_text(catalog.version)}"
     yield f"{'catalog capacity':<18} {catalog.capacity} bytes"
     yield f"{'next recording id':<18} {catalog.next_recording_id}"
 
 
 def entry_document(entry: CatalogEntry, segments: list[SegmentFile]) -> dict[str, Any]:
-    """Return one recording as a JSON object."""
+    """Return a description of one recording as a JSON object."""
     return {
         "state": entry.state_name,
         "fault": entry.fault,
@@ -75,7 +75,7 @@ def entry_document(entry: CatalogEntry, segments: list[SegmentFile]) -> dict[str
 
 
 def entry_lines(entry: CatalogEntry, segments: list[SegmentFile]) -> Iterator[str]:
-    """Yield one recording as lines of text."""
+    """Yield a description of one recording as lines of text."""
     descriptor = entry.descriptor
     if descriptor is None:
         fault = printable(entry.fault)
@@ -111,7 +111,7 @@ def document(
     header: MarkFileHeader | None,
     now_ms: int,
 ) -> dict[str, Any]:
-    """Return the whole description as one JSON object."""
+    """Return the description of a whole archive directory as one JSON object."""
     return {
         "schema": "windtunnel-archive/1",
         "directory": str(Path(catalog.directory)),

@@ -1,4 +1,4 @@
-"""The archive directory that a command works on, and whether an archive is running in it."""
+"""Opens the archive directory of a command, and checks whether an archive is running in it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,7 +22,7 @@ from windtunnel.driver.base.errors import StorageError
 
 
 def require_archive(directory: Path) -> None:
-    """Raise Failure unless the directory holds a catalog."""
+    """Raise Failure unless the directory contains a catalog."""
     if not directory.is_dir():
         raise Failure(f"{directory}: no such directory", NOT_FOUND)
     if FILE_NAME not in names(directory):
@@ -33,7 +33,7 @@ def require_archive(directory: Path) -> None:
 
 
 def mark_file_of(directory: Path) -> Path:
-    """Return the path of the mark file, which need not exist. Raises StorageError."""
+    """Return the path of the mark file, whether the file exists or not. Raises StorageError."""
     return mark_file.directory_of(directory) / mark_file.FILE_NAME
 
 
@@ -48,7 +48,7 @@ def now_ms() -> int:
 
 
 def require_inactive(directory: Path) -> None:
-    """Raise StorageError while an archive is running in the directory."""
+    """Raise StorageError if an archive is running in the directory."""
     header = header_of(directory)
     if header is not None and header.is_active(now_ms()):
         raise StorageError(
@@ -59,7 +59,7 @@ def require_inactive(directory: Path) -> None:
 
 @contextmanager
 def open_for_reading(directory: Path) -> Iterator[Catalog]:
-    """Open the catalog for reading. Raises Failure, StorageError."""
+    """Open the catalog for reading. Raises Failure and StorageError."""
     require_archive(directory)
     segments = segments_by_recording(directory)
     with _with_recovery_advice(directory), Catalog(directory) as catalog:
@@ -71,7 +71,7 @@ def open_for_reading(directory: Path) -> Iterator[Catalog]:
 
 @contextmanager
 def open_for_writing(directory: Path, checksum: Checksum | None = None) -> Iterator[CatalogWriter]:
-    """Open the catalog for writing, exclusively. Raises Failure, StorageError."""
+    """Open the catalog for exclusive writing. Raises Failure and StorageError."""
     require_archive(directory)
     require_inactive(directory)
     segments = segments_by_recording(directory)
@@ -85,7 +85,7 @@ def open_for_writing(directory: Path, checksum: Checksum | None = None) -> Itera
 
 @contextmanager
 def _with_recovery_advice(directory: Path) -> Iterator[None]:
-    """Add to the error for a damaged catalog which command rebuilds it."""
+    """Add advice to an error about a damaged catalog: the command that rebuilds it."""
     try:
         yield
     except CatalogVersionError:
@@ -95,7 +95,7 @@ def _with_recovery_advice(directory: Path) -> Iterator[None]:
 
 
 def select_entries(catalog: Catalog, recording_id: int | None) -> list[CatalogEntry]:
-    """Return all entries, or the entry of one recording. Raises Failure."""
+    """Return all entries, or the entry of one recording. Raises Failure if it does not exist."""
     if recording_id is None:
         return list(catalog.entries())
     entry = catalog.entry(recording_id)

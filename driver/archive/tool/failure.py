@@ -1,4 +1,4 @@
-"""The error that ends a command: one line on stderr and an exit code.
+"""The exception that ends a command with one line on stderr and an exit code.
 
 0    success
 1    no archive in the directory, or no such recording
@@ -26,13 +26,13 @@ class Failure(click.ClickException):
 
 
 def code_of(error: BaseException) -> int:
-    """Return the exit code for an error that ended an archive or a command, or for its cause."""
+    """Return the exit code for an error, or for its cause, that ended an archive or a command."""
     is_timeout = any(isinstance(each, TIMEOUTS) for each in (error, error.__cause__))
     return TIMED_OUT if is_timeout else DAMAGED
 
 
 def printable(text: str) -> str:
-    """Escape the characters of a text from a file that a terminal would interpret."""
+    """Escape characters that a terminal would interpret, in a string from a file."""
     return "".join(
         each if each.isprintable() else each.encode("unicode_escape").decode() for each in text
     )

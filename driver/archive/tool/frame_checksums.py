@@ -1,4 +1,4 @@
-"""Writes checksums into the frames of a recording that was made without them.
+"""Writes checksums into the frames of a recording that was made without checksums.
 
 A checksum replaces the frame's session id, which is lost. Padding frames have no checksum.
 Source: archive-protocol 4.4, 9.
@@ -19,9 +19,9 @@ from windtunnel.driver.base.errors import StorageError
 def write_checksums(
     descriptor: RecordingDescriptor, segment: SegmentFile, checksum: Checksum
 ) -> None:
-    """Write the checksums of one segment file.
+    """Write a checksum into each frame of one segment file.
 
-    Raises StorageError; for an invalid frame before anything is written.
+    Raises StorageError. If a frame is invalid, the error is raised before anything is written.
     """
     start = first_offset(descriptor, segment.base)
     with SegmentReader(segment.path, segment.base) as reader:

@@ -1,4 +1,4 @@
-"""The frames of recordings with their payloads, as lines of text and as JSON objects."""
+"""Formats the frames of recordings with their payloads, as text or as JSON objects."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -34,7 +34,7 @@ def frames(
 
 
 def type_name(frame: FrameHeader) -> str:
-    """Return the name of a frame type, or its number."""
+    """Return the name of a frame type, or its number if the type is unknown."""
     names = {frame_type.PAD: "PAD", frame_type.DATA: "DATA"}
     return names.get(frame.type_code, str(frame.type_code))
 
@@ -45,7 +45,7 @@ def frame_document(frame: FrameHeader, payload: bytes) -> dict[str, Any]:
 
 
 def frame_lines(frame: FrameHeader, payload: bytes) -> Iterator[str]:
-    """Yield one frame as lines of text, the payload in hexadecimal."""
+    """Yield one frame as lines of text, with its payload in hexadecimal."""
     yield (
         f"  position {frame.position}  {type_name(frame)}  flags {frame.flags:08b}  "
         f"length {frame.frame_length}  term {frame.term_id}:{frame.term_offset}  "

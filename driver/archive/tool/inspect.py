@@ -1,4 +1,4 @@
-"""Commands that inspect an archive directory, and those that change one catalog field."""
+"""Commands that inspect an archive directory, or change one field in the catalog."""
 
 import json
 from pathlib import Path
@@ -48,7 +48,7 @@ def describe(recording_id: int | None, archive_dir: Path, as_json: bool, show_al
 
 
 def _report_damage(damage: str) -> int:
-    """Return exit code 0. Raises Failure if the catalog is damaged."""
+    """Raise Failure if the catalog is damaged. Otherwise returns the exit code 0."""
     if damage:
         raise Failure(damage, failure.DAMAGED)
     return failure.OK
@@ -58,7 +58,9 @@ def _report_damage(damage: str) -> int:
 @id_argument()
 @directory_option
 @json_option
-@click.option("--limit", type=click.IntRange(min=0), help="Frames per recording, at most.")
+@click.option(
+    "--limit", type=click.IntRange(min=0), help="Show at most this number of frames per recording."
+)
 def dump(recording_id: int | None, archive_dir: Path, as_json: bool, limit: int | None) -> int:
     """Show the frames of each valid recording, or of RECORDING_ID, with their payloads.
 
@@ -91,7 +93,7 @@ def dump(recording_id: int | None, archive_dir: Path, as_json: bool, limit: int 
 @directory_option
 @json_option
 def errors(archive_dir: Path, as_json: bool) -> int:
-    """Show the error log of the archive. For the errors of its media driver: windtunnel errors."""
+    """Show the archive's error log. For its media driver's errors, use `windtunnel errors`."""
     directory.require_archive(archive_dir)
     observations = mark_file.read_error_log(_require_mark_file(archive_dir))
     if as_json:
@@ -118,7 +120,7 @@ def _require_mark_file(archive_dir: Path) -> Path:
     path = directory.mark_file_of(archive_dir)
     if not path.exists():
         raise Failure(
-            f"{path}: no such file; no archive has run in this directory", failure.NOT_FOUND
+            f"{path} does not exist: no archive has run in this directory", failure.NOT_FOUND
         )
     return path
 
@@ -126,7 +128,7 @@ def _require_mark_file(archive_dir: Path) -> Path:
 @click.command(short_help="Print the archive's process id.", epilog=EXIT_CODES)
 @directory_option
 def pid(archive_dir: Path) -> int:
-    """Print the process id of the archive that runs in the directory, or ran in it last."""
+    """Print the process id of the archive that is running in the directory, or ran there last."""
     directory.require_archive(archive_dir)
     click.echo(mark_file.read_header(_require_mark_file(archive_dir)).pid)
     return failure.OK
@@ -145,7 +147,7 @@ def count(archive_dir: Path) -> int:
 @click.argument("capacity_bytes", metavar="[BYTES]", type=click.IntRange(min=1), required=False)
 @directory_option
 def capacity(capacity_bytes: int | None, archive_dir: Path) -> int:
-    """Print the capacity of the catalog in bytes; with BYTES, raise it to at least that."""
+    """Print the capacity of the catalog in bytes. With BYTES, first raise it to at least BYTES."""
     if capacity_bytes is None:
         with directory.open_for_reading(archive_dir) as catalog:
             click.echo(catalog.capacity)
@@ -175,7 +177,7 @@ def _set_state(archive_dir: Path, recording_id: int, state: RecordingState) -> i
 @id_argument(required=True)
 @directory_option
 def mark_valid(recording_id: int, archive_dir: Path) -> int:
-    """Mark an invalid recording as valid, so that archives list and replay it again."""
+    """Mark an invalid recording as valid. Archives will list and replay it again."""
     return _set_state(archive_dir, recording_id, RecordingState.VALID)
 
 
@@ -183,7 +185,7 @@ def mark_valid(recording_id: int, archive_dir: Path) -> int:
 @id_argument(required=True)
 @directory_option
 def mark_invalid(recording_id: int, archive_dir: Path) -> int:
-    """Mark a recording as invalid, so that archives ignore it; its files are kept."""
+    """Mark a recording as invalid. Archives will ignore it, but its files are kept."""
     return _set_state(archive_dir, recording_id, RecordingState.INVALID)
 
 

@@ -1,8 +1,8 @@
-"""Finds orphans: segment files outside the positions of their recording.
+"""Finds orphans, which are segment files outside the positions of their recording.
 
-Orphans are left by segments that were detached, and by files that could not be deleted when a
-recording was truncated. Files of recordings that have no catalog entry, or an invalid one, are not
-orphans: the positions of such a recording cannot be trusted. Source: archive-protocol 9.
+Orphans are detached segment files, and files that could not be deleted when a recording was
+truncated. Files of recordings that have no catalog entry, or an invalid entry, are not orphans,
+because the positions of these recordings are not known. Source: archive-protocol 9.
 """
 
 from pathlib import Path
@@ -14,7 +14,7 @@ from windtunnel.driver.archive.storage.segment_file import SUFFIX, names, parse_
 
 
 def orphans(directory: Path, entries: list[CatalogEntry]) -> list[Path]:
-    """Return the orphans of the valid recordings among these entries. Raises StorageError."""
+    """Return the orphans of all valid recordings in a list of entries. Raises StorageError."""
     by_id = {
         entry.recording_id: entry.descriptor
         for entry in entries

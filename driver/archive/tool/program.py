@@ -1,4 +1,4 @@
-"""The program: all commands, and the conversion of errors to messages and exit codes."""
+"""The program with all commands, which converts errors to messages and exit codes."""
 
 import os
 import sys
@@ -15,7 +15,9 @@ for each in (*run.COMMANDS, *inspect.COMMANDS, *repair.COMMANDS, *recover.COMMAN
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line and return its exit code; an expected error prints a line to stderr."""
+    """Run the command line and return its exit code. An expected error prints one line to
+    stderr.
+    """
     try:
         result = archive.main(arguments, prog_name=PROGRAM, standalone_mode=False)
         sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""The command that rebuilds a catalog: recover."""
+"""The `recover` command, which rebuilds a catalog."""
 
 import os
 from pathlib import Path
@@ -18,15 +18,15 @@ from windtunnel.driver.archive.tool.failure import DAMAGED, NOT_FOUND, OK, Failu
 
 @click.command(short_help="Rebuild a lost or damaged catalog.", epilog=EXIT_CODES)
 @directory_option
-@click.option("--dry-run", is_flag=True, help="Print what would be done, change nothing.")
+@click.option("--dry-run", is_flag=True, help="Print what would be done without changing anything.")
 def recover(archive_dir: Path, dry_run: bool) -> int:
-    """Rebuild the catalog from the segment files and what can be read of the old catalog.
+    """Rebuild the catalog from the segment files and the readable part of the old catalog.
 
-    Entries that can be read are kept. A recording that has segment files but no entry gets an entry
-    from its frames; fields that frames do not contain, such as the channel, are guessed, and the
-    guesses are printed. A recording whose files cannot be read is entered as INVALID. The old
-    catalog is kept as archive.catalog.damaged-TIME. Segment files are never changed, and neither is
-    an undamaged catalog. Exits 2 if a recording is entered as INVALID.
+    Entries that can be read are kept. A recording with segment files but without an entry gets an
+    entry that is derived from its frames. Fields that frames do not contain, such as the channel,
+    are guessed, and the guesses are printed. A recording whose files cannot be read gets an INVALID
+    entry. The old catalog is kept as archive.catalog.damaged-TIME. Segment files and undamaged
+    catalogs are never changed. The exit code is 2 if a recording gets an INVALID entry.
     """
     if not archive_dir.is_dir():
         raise Failure(f"{archive_dir}: no such directory", NOT_FOUND)
@@ -76,7 +76,7 @@ def _is_usable(entry: RebuiltEntry) -> bool:
 
 
 def _lines(entry: RebuiltEntry) -> list[str]:
-    """Describe one recording as lines of text."""
+    """Return a description of one recording as lines of text."""
     descriptor = entry.descriptor
     if descriptor is None:
         return [f"recording {entry.recording_id}: entry kept"]

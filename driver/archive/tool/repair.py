@@ -27,7 +27,9 @@ from windtunnel.driver.archive.tool.orphans import orphans
 from windtunnel.driver.base.errors import StorageError
 
 Row: TypeAlias = "tuple[int, str, list[str], bool | None]"
-"""Recording id, fault, changes made, and whether the recording is valid (None: it is deleted)."""
+"""Recording id, fault, changes made, and whether the recording is valid, or None if it is
+deleted.
+"""
 
 
 @contextmanager
@@ -50,11 +52,13 @@ def _open_catalog(
 @directory_option
 @json_option
 @all_segments_option
-@click.option("--checksum", type=ChecksumName(), help="Verify checksums: CRC-32 or CRC-32C.")
-@click.option("--read-only", is_flag=True, help="Report faults, change nothing.")
+@click.option(
+    "--checksum", type=ChecksumName(), help="Verify checksums of this type: CRC-32 or CRC-32C."
+)
+@click.option("--read-only", is_flag=True, help="Report faults without changing anything.")
 @click.option(
     "--truncate/--keep", default=None,
-    help="Truncate recordings at the end of their data or at a torn last frame, or do not. "
+    help="Truncate recordings at the end of their data or at a torn last frame, or keep them. "
     "Default: ask.",
 )  # fmt: skip
 def verify(
@@ -68,8 +72,8 @@ def verify(
 ) -> int:
     """Verify each recording, or RECORDING_ID: catalog entry, segment files and frames.
 
-    A faulty recording is marked invalid, a sound one is marked valid again, and its stop position
-    is set to the end of its data. Exits 2 if any recording is faulty.
+    A faulty recording is marked invalid. A recording without faults is marked valid again, and its
+    stop position is set to the end of its data. The exit code is 2 if any recording is faulty.
     """
 
     def may_truncate(recording: int, position: int, reason: str) -> bool:
@@ -128,9 +132,9 @@ def _show(rows: list[Row], as_json: bool, damage: str) -> None:
 def put_checksums(
     checksum: Checksum, recording_id: int | None, archive_dir: Path, all_segments: bool
 ) -> int:
-    """Write checksums (CRC-32, CRC-32C) into catalog entries and frames.
+    """Write checksums (CRC-32 or CRC-32C) into catalog entries and frames.
 
-    In a frame the checksum replaces the session id, as in a recording that was made with it.
+    In a frame the checksum replaces the session id, as in a recording that was made with checksums.
     """
     has_failed = False
     with directory.open_for_writing(archive_dir, checksum) as catalog:
@@ -141,7 +145,7 @@ def put_checksums(
             try:
                 own = segments.get(entry.recording_id, [])
                 _write_checksums(catalog, entry, own if all_segments else own[-1:], checksum)
-                click.echo(f"recording {entry.recording_id}: {checksum.name} written")
+                click.echo(f"recording {entry.recording_id}: {checksum.name} checksums written")
             except StorageError as error:
                 has_failed = True
                 click.echo(f"recording {entry.recording_id}: {error}", err=True)
@@ -165,12 +169,12 @@ def _write_checksums(
 )
 @id_argument()
 @directory_option
-@click.option("--yes", is_flag=True, help="Delete without asking.")
+@click.option("--yes", is_flag=True, help="Delete the files without asking.")
 def delete_orphans(recording_id: int | None, archive_dir: Path, yes: bool) -> int:
-    """Delete segment files that lie outside the positions of their recording.
+    """Delete segment files that are outside the positions of their recording.
 
-    Those are the files of detached segments, files left behind by truncation, and files named for a
-    recording whose names are not those of segment files.
+    These are detached segment files, files that remained after a truncation, and .rec files whose
+    name begins with a recording id but is not a valid segment file name.
     """
     with directory.open_for_writing(archive_dir) as catalog:
         found = orphans(archive_dir, directory.select_entries(catalog, recording_id))

@@ -1,4 +1,4 @@
-"""The command that runs an archive until it receives a shutdown signal."""
+"""The `run` command, which runs an archive until it receives a shutdown signal."""
 
 import os
 from contextlib import ExitStack
@@ -16,16 +16,33 @@ from windtunnel.driver.base.shutdown_signal import ShutdownSignal
 from windtunnel.driver.settings.raw_settings import RawSettings
 
 CHECK_INTERVAL_S = 0.2
-"""How often the main thread checks that the archive's agents and its driver are still running."""
+"""The interval in seconds at which the main thread checks that the archive's agents and its driver
+are still running.
+"""
 
 
 @click.command(short_help="Run an archive: record and replay for clients.")
 @click.argument("property_files", nargs=-1, metavar="[PROPERTIES_FILE]...")
-@click.option("-D", "options", multiple=True, metavar="NAME=VALUE", help="Set a property.")
-@click.option("--dir", "archive_dir", type=click.Path(path_type=Path), help="aeron.archive.dir")
-@click.option("--aeron-dir", type=click.Path(path_type=Path), help="aeron.dir")
-@click.option("--with-driver", is_flag=True, help="Also start a media driver, as a child.")
-@click.option("--settings", "list_settings", is_flag=True, help="List all settings and defaults.")
+@click.option(
+    "-D",
+    "options",
+    multiple=True,
+    metavar="NAME=VALUE",
+    help="Set a property, such as aeron.archive.id=7.",
+)
+@click.option(
+    "--dir",
+    "archive_dir",
+    type=click.Path(path_type=Path),
+    help="The archive's directory (aeron.archive.dir).",
+)
+@click.option(
+    "--aeron-dir", type=click.Path(path_type=Path), help="The media driver's directory (aeron.dir)."
+)
+@click.option("--with-driver", is_flag=True, help="Also start a media driver, as a child process.")
+@click.option(
+    "--settings", "list_settings", is_flag=True, help="List all settings with their defaults."
+)
 def run(
     property_files: tuple[str, ...],
     options: tuple[str, ...],
@@ -34,7 +51,7 @@ def run(
     with_driver: bool,
     list_settings: bool,
 ) -> int:
-    """Run an archive, with the media driver of aeron.dir or with one of its own.
+    """Run an archive, with an existing media driver or with a new one.
 
     \b
       windtunnel archive run --with-driver \\
@@ -42,8 +59,8 @@ def run(
         -Daeron.archive.replication.channel=aeron:udp?endpoint=localhost:0
 
     Settings are read from the environment (AERON_ARCHIVE_DIR, ...), then from property files, then
-    from -D options; later ones override earlier ones. Prints `archive ready` when clients can
-    connect. Shuts down cleanly on SIGINT and SIGTERM.
+    from -D options. Later settings override earlier ones. The command prints `archive ready` when
+    clients can connect, and shuts down cleanly on SIGINT and SIGTERM.
     """
     if list_settings:
         click.echo(archive_settings.describe(), nl=False)

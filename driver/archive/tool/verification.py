@@ -1,10 +1,10 @@
 """Verifies one recording: its catalog entry, its segment files and its frames.
 
-A recording consists of the files from its start position to its stop position. Other files of the
-same id are orphans and are ignored. Aeron instead takes the last file of that id, whatever its
-position, treats a recording without files as empty, and moves the stop position back to the end of
-the data without asking. Here a recording without files is invalid, and a stop position is only
-moved back with the user's consent.
+A recording consists of the files from its start position to its stop position. Other files with the
+same recording id are orphans and are ignored. Aeron uses the last file with the id, even if it is
+outside the recording, treats a recording without files as empty, and moves the stop position back
+to the end of the data without asking. Here a recording without files is invalid, and a stop
+position is only moved back with the user's consent.
 Source: archive-protocol 9.
 """
 
@@ -25,12 +25,14 @@ from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.wire.data import ALIGNMENT
 
 Truncate = Callable[[int, int, str], bool]
-"""Called with (recording id, position, reason): may the recording be truncated at that position?"""
+"""A function of (recording id, position, reason) that returns whether the recording may be
+truncated at the position.
+"""
 
 
 @dataclass(frozen=True, slots=True)
 class VerifyOptions:
-    """What to verify."""
+    """Options for the verification of recordings."""
 
     checksum: Checksum | None = None
     all_segments: bool = False
@@ -38,20 +40,20 @@ class VerifyOptions:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The result for one recording."""
+    """The result of verifying one recording."""
 
     recording_id: int
     fault: str = ""
-    "Why the recording is not valid; empty if it is."
+    """The reason why the recording is not valid, or an empty string."""
     stop_position: int = NULL_VALUE
-    "The stop position according to the segment files."
+    """The stop position according to the segment files."""
     cut_position: int | None = None
-    "Where to truncate a recording whose last frame may be torn."
+    """The position at which to truncate a recording whose last frame may be torn, or None."""
     has_files: bool = False
 
 
 class _InvalidRecording(Exception):
-    """The first fault of a recording."""
+    """The first fault that was found in a recording."""
 
 
 def verify(
@@ -125,7 +127,7 @@ def _base(descriptor: RecordingDescriptor, position: int) -> int:
 def _own_segments(
     descriptor: RecordingDescriptor, segments: list[SegmentFile]
 ) -> list[SegmentFile]:
-    """Return the files that hold positions of the recording."""
+    """Return the segment files that contain positions of the recording."""
     first = _base(descriptor, descriptor.start_position)
     last = segments[-1].base if segments else first
     if descriptor.stop_position != NULL_VALUE:
@@ -134,7 +136,7 @@ def _own_segments(
 
 
 def _require_all(descriptor: RecordingDescriptor, own: list[SegmentFile]) -> None:
-    """Raise unless all files from the start to the stop, or to the last file, exist."""
+    """Raise _InvalidRecording if a file between the start and the stop position is missing."""
     base = _base(descriptor, descriptor.start_position)
     end = descriptor.stop_position
     if end == NULL_VALUE:
@@ -188,7 +190,7 @@ def repair(catalog: CatalogWriter, entry: CatalogEntry, verdict: Verdict, now_ms
 
 
 def _zero_from(directory: Path, descriptor: RecordingDescriptor, position: int) -> None:
-    """Fill a segment file with zeros from a position on; it keeps its length."""
+    """Fill a segment file with zeros from a position to its end."""
     base = _base(descriptor, position)
     path = directory / f"{descriptor.recording_id}-{base}.rec"
     try:

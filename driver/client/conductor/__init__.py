@@ -1,1 +1,1 @@
-"""Client conductor: sends commands, handles responses and owns the resources of a client."""
+"""The client conductor, which sends commands, handles responses and owns a client's resources."""

@@ -1,7 +1,7 @@
-"""Calls the program's handlers from the conductor.
+"""Calls the handlers of the program from the client conductor.
 
 The conductor's tables may be inconsistent while a handler runs, so calls that would change them
-raise ReentrantCallError. An exception of a handler goes to the error handler and the client
+raise ReentrantCallError. An exception in a handler is passed to the error handler, and the client
 continues.
 """
 
@@ -16,7 +16,7 @@ _LOGGER = logging.getLogger("windtunnel.driver.client")
 
 
 class Callbacks:
-    """Handlers of one client; called under the conductor's lock."""
+    """The handlers of a client, which are called under the conductor's lock."""
 
     def __init__(self, error_handler: ErrorHandler | None) -> None:
         self._error_handler = error_handler
@@ -28,12 +28,10 @@ class Callbacks:
     def require_not_in_callback(self) -> None:
         """Raise ReentrantCallError if a handler is running."""
         if self._is_running:
-            raise ReentrantCallError(
-                "expected a call outside of the conductor's handlers, found one inside a handler"
-            )
+            raise ReentrantCallError("a handler of the client conductor must not call this method")
 
     def call(self, handler: Callable[..., object] | None, *arguments: object) -> None:
-        """Call a handler unless it is None; report its exception."""
+        """Call a handler unless it is None, and report its exception if it raises one."""
         if handler is None:
             return
         was_running, self._is_running = self._is_running, True
@@ -45,7 +43,7 @@ class Callbacks:
             self._is_running = was_running
 
     def report(self, error: Exception) -> None:
-        """Pass an error to the error handler, or log it if there is none."""
+        """Pass an error to the error handler, or log it if there is no error handler."""
         if self._error_handler is None:
             _LOGGER.error("error=%r", error)
             return
@@ -61,6 +59,6 @@ class Callbacks:
         registration_id: int,
         counter_id: int,
     ) -> None:
-        """Call all `handlers` for a counter that was allocated or freed."""
+        """Call each of `handlers` for a counter that was allocated or freed."""
         for handler in tuple(handlers.values()):
             self.call(handler, reader, registration_id, counter_id)

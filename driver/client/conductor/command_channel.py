@@ -1,4 +1,4 @@
-"""Sends commands to the driver and waits for the responses, under one lock.
+"""Sends commands to the driver and waits for the responses, under a common lock.
 
     send_command --> DriverProxy ---> command ring buffer of the driver
     wait         <-- Registrations <- responses that the conductor receives
@@ -27,12 +27,12 @@ RESPONSE_POLL_INTERVAL_NS = 200_000
 
 
 class CommandChannel:
-    """Command and response channel between one client and its driver."""
+    """The channel for commands and responses between a client and its driver."""
 
     def __init__(
         self, context: ClientContext, cnc: CncFile, clock: Clock, do_work: Callable[[], int]
     ) -> None:
-        """`do_work` runs the duty cycle of the conductor, which receives the responses."""
+        """Create the channel. `do_work` runs the conductor's duty cycle to receive responses."""
         self._context = context
         self._clock = clock
         self._do_work = do_work
@@ -43,18 +43,18 @@ class CommandChannel:
         self.registrations = Registrations(self.callbacks.report)
         self.is_closed = False
         self.termination: ClientTerminatedError | None = None
-        """The error that terminated the client; None if the program closed it."""
+        """The error that terminated the client, or None if the program closed it."""
 
     def close(self, termination: ClientTerminatedError | None = None) -> None:
-        """Refuse further commands; `termination` is the error that terminated the client."""
-        # In this order: `require_not_closed` reads both without the lock.
+        """Refuse commands from now on. `termination` is the error that terminated the client."""
+        # Set them in this order, because `require_not_closed` reads both without the lock.
         self.termination = termination
         self.is_closed = True
 
     def require_not_closed(self) -> None:
         """Raise ClosedError, or the error that terminated the client, if the client is closed.
 
-        May be called by any thread and in handlers.
+        Any thread and any handler may call it.
         """
         if self.termination is not None:
             raise type(self.termination)(str(self.termination))
@@ -64,13 +64,13 @@ class CommandChannel:
     def require_open(self) -> None:
         """Raise an error if the client is closed or a handler is running.
 
-        The caller holds the lock.
+        The caller must hold the lock.
         """
         self.require_not_closed()
         self.callbacks.require_not_in_callback()
 
     def require_not_in_callback(self) -> None:
-        """Raise ReentrantCallError if this thread runs a handler."""
+        """Raise ReentrantCallError if this thread is running a handler."""
         with self.lock:
             self.callbacks.require_not_in_callback()
 
@@ -82,11 +82,11 @@ class CommandChannel:
         *,
         is_collected: bool = True,
     ) -> int:
-        """Send the command that `build` returns for a new correlation id, and return that id.
+        """Send the command that `build` returns for a new correlation id. Returns that id.
 
-        `complete` converts the response into the result of `wait`. `undo` builds the command that
-        releases the resource of a late response, from a new correlation id and the id of the late
-        one. If the outcome is not collected, an error goes to the error handler.
+        `complete` converts the response to the result of `wait`. If the response is late, `undo`
+        builds the command that releases the resource, from a new correlation id and the id of the
+        late response. If the outcome is not collected, an error is passed to the error handler.
         """
         with self.lock:
             self.require_open()
@@ -104,9 +104,9 @@ class CommandChannel:
             return correlation_id
 
     def send_unawaited(self, build: Callable[[int], Command]) -> None:
-        """Send a command whose response no caller waits for.
+        """Send a command without waiting for its response.
 
-        Has no effect once the client is closed; errors go to the error handler.
+        Has no effect if the client is closed. Errors are passed to the error handler.
         """
         with self.lock:
             if self.is_closed:
@@ -120,7 +120,7 @@ class CommandChannel:
         self.send_unawaited(lambda correlation_id: undo(correlation_id, late_id))
 
     def wait(self, correlation_id: int) -> Any:
-        """Run the duty cycle until the command is answered.
+        """Run duty cycles until the driver has responded to a command.
 
         Returns the result of `complete`. Raises RegistrationError or CommandTimeoutError.
         """

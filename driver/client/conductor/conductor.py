@@ -1,11 +1,10 @@
-"""Client conductor: owns the resources of a client and applies the driver's events to them.
+"""The client conductor, which owns a client's resources and applies the driver's events to them.
 
     broadcast of the driver --> DriverEvents --> publications, subscriptions with images, counters
     time ---------------------> Liveness, LogBuffers, Registrations
 
-Commands and their responses are handled by `CommandChannel`, whose lock guards all state. Offers
-and polls do not pass through the conductor.
-Source: driver-protocol 6.2, 6.7, 7.6; Aeron 1.53, C and Java clients.
+`CommandChannel` handles commands and their responses. Its lock protects all state. Offers and polls
+do not use the conductor. Source: driver-protocol 6.2, 6.7, 7.6; Aeron 1.53, C and Java clients.
 """
 
 from typing import TypeVar
@@ -35,7 +34,7 @@ _RESOURCE = TypeVar("_RESOURCE", bound=Resource)
 
 
 class ClientConductor:
-    """Conductor of one client."""
+    """The conductor of a client."""
 
     def __init__(self, context: ClientContext, cnc: CncFile, clock: Clock) -> None:
         self.context = context
@@ -53,7 +52,7 @@ class ClientConductor:
         """Whether the program closed the client and the driver must still be notified."""
 
     def do_work(self) -> int:
-        """Receive events of the driver and maintain the keepalive. Returns the work count."""
+        """Receive events from the driver and send keepalives. Returns the work count."""
         with self.commands.lock:
             if self.commands.is_closed:
                 return 0
@@ -71,9 +70,9 @@ class ClientConductor:
             return work_count
 
     def resource(self, kind: type[_RESOURCE], registration_id: int) -> _RESOURCE | None:
-        """Return a resource that was added without waiting; None while the driver has not answered.
+        """Return a resource that was added without waiting, or None until the driver responds.
 
-        Raises the error of the command once, or ClientError for an unknown id.
+        Raises the command's error once, or ClientError for an unknown id.
         """
         with self.commands.lock:
             self.commands.require_open()
@@ -89,8 +88,8 @@ class ClientConductor:
             if self.commands.registrations.is_active(registration_id):
                 return None
             raise ClientError(
-                f"expected the registration id of a {kind.__name__.lower()} of this client, "
-                f"found {registration_id}"
+                f"registration id {registration_id}: this client has no {kind.__name__.lower()} "
+                "with this id"
             )
 
     def abandon(self, registration_id: int) -> None:
@@ -103,7 +102,7 @@ class ClientConductor:
             found.close()
 
     def release_publication(self, publication: Publication, *, revoke: bool = False) -> None:
-        """Close a publication for its owner and remove it at the driver."""
+        """Close a publication for its owner and remove it from the driver."""
         if self._remove_resource(publication.registration_id):
             self.logs.release(
                 publication.on_client_closed("closed by its owner"), self.clock.now_ns()
@@ -116,7 +115,7 @@ class ClientConductor:
             )
 
     def release_subscription(self, subscription: Subscription) -> None:
-        """Close a subscription for its owner and remove it at the driver."""
+        """Close a subscription for its owner and remove it from the driver."""
         if self._remove_resource(subscription.registration_id):
             removed = subscription.registration_id
             self.commands.send_unawaited(
@@ -127,7 +126,7 @@ class ClientConductor:
             self._close_subscription(subscription)
 
     def release_counter(self, counter: Counter) -> None:
-        """Close a counter for its owner and remove it at the driver unless it is static."""
+        """Close a counter for its owner and remove it from the driver unless it is static."""
         if self._remove_resource(counter.correlation_id):
             counter.on_client_closed()
             if not counter.is_static:
@@ -139,7 +138,7 @@ class ClientConductor:
                 )
 
     def _remove_resource(self, registration_id: int) -> bool:
-        """Remove a resource from the tables. Returns False if it was already removed."""
+        """Remove a resource from the client's tables. Returns False if it was already removed."""
         with self.commands.lock:
             self.commands.callbacks.require_not_in_callback()
             return self.resources.pop(registration_id, None) is not None
@@ -187,7 +186,7 @@ class ClientConductor:
     def close(self) -> None:
         """Close all resources, notify the driver and unmap its files.
 
-        Raises ReentrantCallError in a handler of the conductor.
+        Raises ReentrantCallError if a handler calls it.
         """
         self.commands.require_not_in_callback()
         try:
@@ -202,10 +201,10 @@ class ClientConductor:
                 self._disconnect()
 
     def _disconnect(self) -> None:
-        """Notify the driver and unmap its files.
+        """Notify the driver that the client is closed, and unmap the driver's files.
 
-        This comes last: the driver frees the counters and logs of the client as soon as it is
-        notified.
+        This must be the last step, because the driver frees the client's counters and logs as soon
+        as it is notified.
         """
         must_send_close, self._must_send_close = self._must_send_close, False
         try:

@@ -1,8 +1,8 @@
-"""Applies the driver's responses and events to the tables of the client.
+"""Applies the driver's responses and events to the client's tables.
 
-Each value is validated before use: a counter id must lie within its section, a log file must be
-valid. A response that fails validation goes to the error handler and the client continues. The
-client terminates only when it has lost responses.
+Each value is validated before use: a counter id must be in the range of the counters, and a log
+file must be valid. If a response is invalid, the error is passed to the error handler, and the
+client continues. The client terminates only when it has lost responses.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ Resource = Publication | Subscription | Counter
 
 
 class EventTarget(Conductor, Protocol):
-    """The state of a client that events change; `ClientConductor` implements it."""
+    """The interface of the client state that events change, which `ClientConductor` implements."""
 
     context: ClientContext
     clock: Clock
@@ -47,22 +47,22 @@ class EventTarget(Conductor, Protocol):
     resources: dict[int, Resource]
 
     def terminate(self, error: ClientTerminatedError) -> None:
-        """Close the client and everything it opened because it cannot continue."""
+        """Close the client and everything that it opened, because it cannot continue."""
 
 
 class DriverEvents:
-    """Receives the driver's broadcast for one conductor, under the conductor's lock."""
+    """Receives the driver's broadcast for a client conductor, under the conductor's lock."""
 
     def __init__(self, conductor: EventTarget) -> None:
         self._conductor = conductor
 
     def receive(self) -> bool:
-        """Receive and apply one message. Returns whether there was one."""
+        """Receive and apply one message from the driver. Returns whether there was a message."""
         conductor = self._conductor
         try:
             response = conductor.commands.proxy.receive()
         except UnknownCommand:
-            # A newer driver may send message types that this client does not know.
+            # A newer driver may send message types that are unknown to this client.
             return True
         except MalformedCommand as error:
             conductor.commands.callbacks.report(error)
@@ -84,7 +84,7 @@ class DriverEvents:
             self._on_unavailable_image(response)
         elif isinstance(response, ClientTimeout):
             if response.client_id == conductor.commands.client_id:
-                conductor.terminate(ClientTimeoutError("the driver timed this client out"))
+                conductor.terminate(ClientTimeoutError("the driver timed out this client"))
         elif isinstance(response, UnavailableCounter):
             callbacks = conductor.commands.callbacks
             callbacks.on_counter(
@@ -116,7 +116,7 @@ class DriverEvents:
             require_counter(conductor, response.subscriber_position_id)
             log = conductor.logs.acquire(path)
         except (ClientError, StorageError) as error:
-            # A missing file is no error: the driver removed the log after it sent the event.
+            # A missing file is not an error: the driver removed the log after it sent the event.
             if path.exists():
                 conductor.commands.callbacks.report(error)
             return
@@ -167,7 +167,7 @@ class DriverEvents:
 
 
 def require_counter(conductor: Conductor, counter_id: int) -> None:
-    """Raise ClientError unless the id lies within the counters of the driver's file."""
+    """Raise ClientError if a counter id is not in the range of the driver's counters."""
     capacity = conductor.counters.capacity
     if not 0 <= counter_id < capacity:
         raise ClientError(f"the driver sent counter id {counter_id}, expected 0 to {capacity - 1}")

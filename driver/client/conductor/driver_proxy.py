@@ -1,4 +1,4 @@
-"""Encodes commands into the ring buffer of the driver and decodes responses from its broadcast."""
+"""Encodes commands for the driver's ring buffer and decodes responses from its broadcast."""
 
 import numpy as np
 
@@ -9,13 +9,13 @@ from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.command.codec import Command, Response, decode_response
 
 SEND_ATTEMPTS_MAX = 10
-"""Attempts to write to a full ring buffer before an error. Source: Aeron 1.53, C client."""
+"""Maximum number of attempts to write to a full ring buffer. Source: Aeron 1.53, C client."""
 SEND_RETRY_DELAY_NS = 1_000_000
-"""Delay between two attempts, in which the driver may consume commands."""
+"""Delay between two attempts in nanoseconds, during which the driver may consume commands."""
 
 
 class DriverProxy:
-    """One client's access to the command ring buffer and the broadcast of its driver."""
+    """A client's access to the driver's command ring buffer and broadcast buffer."""
 
     def __init__(self, cnc: CncFile) -> None:
         self._to_driver = cnc.to_driver
@@ -25,15 +25,15 @@ class DriverProxy:
         self.client_id = self.next_correlation_id()
 
     def next_correlation_id(self) -> int:
-        """Return a correlation id that is unique among all clients of the driver."""
+        """Return a new correlation id, which is unique among all clients of the driver."""
         return int(ring_buffer.next_correlation_id(self._to_driver))
 
     def heartbeat_ms(self) -> int:
-        """Return the time of the last heartbeat of the driver; -1 once it is shut down."""
+        """Return the time of the driver's last heartbeat, or -1 if the driver has shut down."""
         return int(ring_buffer.consumer_heartbeat_ms(self._to_driver))
 
     def send(self, command: Command) -> None:
-        """Write a command into the ring buffer. Raises DriverBufferFullError if it stays full."""
+        """Write a command to the ring buffer. Raises DriverBufferFullError if it stays full."""
         content = np.frombuffer(command.encode(), dtype=np.uint8).copy()
         type_id = int(command.TYPE_ID)
         for _ in range(SEND_ATTEMPTS_MAX):
@@ -44,12 +44,12 @@ class DriverProxy:
                 break
             system.sleep_ns(SEND_RETRY_DELAY_NS)
         raise DriverBufferFullError(
-            f"the command ring buffer has no room for a {command.TYPE_ID.name} of "
+            f"the command ring buffer has no space for a {command.TYPE_ID.name} of "
             f"{content.size} bytes (status {status})"
         )
 
     def receive(self) -> Response | int:
-        """Receive the next message of the broadcast.
+        """Receive the next message from the driver's broadcast.
 
         Returns: a response, or broadcast.NO_MESSAGE, broadcast.LAPPED or broadcast.CORRUPT. Raises
                  MalformedCommand, or UnknownCommand for a type that only a newer driver sends

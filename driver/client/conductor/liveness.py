@@ -1,4 +1,4 @@
-"""Liveness of client and driver: sends the client's keepalive and checks the driver's heartbeat.
+"""Liveness of client and driver. Sends the client's keepalive and checks the driver's heartbeat.
 
     every duty cycle  was the last one too long ago?       -> ConductorServiceTimeoutError
     every interval    is the driver's heartbeat too old?   -> DriverTimeoutError
@@ -30,7 +30,7 @@ CLIENT_VERSION_LABEL = "version=1.53.0 commit=windtunnel"
 
 
 class Liveness:
-    """Keepalive of one client and check of its driver."""
+    """Sends the keepalives of a client and checks that its driver is alive."""
 
     def __init__(
         self, context: ClientContext, cnc: CncFile, proxy: DriverProxy, clock: Clock
@@ -45,7 +45,7 @@ class Liveness:
         self._last_duty_cycle_ns = self._last_keepalive_ns = clock.now_ns()
 
     def on_duty_cycle(self, now_ns: int) -> ClientTerminatedError | None:
-        """Send the keepalive when it is due.
+        """Send the client's keepalive when it is due.
 
         Returns the error that terminates the client, or None.
         """

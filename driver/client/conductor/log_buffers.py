@@ -1,8 +1,8 @@
-"""Log buffers that a client has mapped, one mapping per file, with a count of users.
+"""The log buffers that a client has mapped, with one mapping and a user count per file.
 
-A log is unmapped some time after its last user released it, so that a thread that is polling still
-finds valid data. Even then its pages stay mapped as long as an array of them exists, see
-`windtunnel.driver.base.mapping`.
+A log is unmapped some time after its last user released it, because another thread may still be
+polling it. Even then, its pages stay mapped while an array of them exists (see
+`windtunnel.driver.base.mapping`).
 """
 
 import threading
@@ -20,7 +20,7 @@ class _Mapped:
 
 
 class LogBuffers:
-    """Mapped log buffers by path."""
+    """A client's mapped log buffers, by path."""
 
     def __init__(self, resource_linger_ns: int, *, pre_touch: bool = False) -> None:
         self._resource_linger_ns = resource_linger_ns
@@ -30,20 +30,20 @@ class LogBuffers:
         self._lingering: list[tuple[int, LogBuffer]] = []
 
     def acquire(self, path: Path) -> LogBuffer:
-        """Return the log of a file and map it if needed. Raises StorageError."""
+        """Return the log in a file, mapping it if necessary. Raises StorageError."""
         with self._lock:
             entry = self._mapped.get(path)
             if entry is None:
                 log = LogBuffer.map(path)
                 if self._pre_touch:
-                    # Read one byte per page, so that offers and polls cause no page faults.
+                    # Read one byte per page to prevent page faults in offers and polls.
                     log.log[::PAGE_SIZE_MIN].sum()
                 entry = self._mapped[path] = _Mapped(log, 0)
             entry.users += 1
             return entry.log
 
     def release(self, log: LogBuffer, now_ns: int) -> None:
-        """Decrement the number of users of a log."""
+        """Decrement the number of users of a log. An unused log is unmapped later."""
         with self._lock:
             entry = self._mapped.get(log.path)
             if entry is None or entry.log is not log:
@@ -54,7 +54,7 @@ class LogBuffers:
                 self._lingering.append((now_ns + self._resource_linger_ns, log))
 
     def on_timer(self, now_ns: int) -> None:
-        """Unmap logs whose linger time has expired."""
+        """Unmap the unused logs whose linger time has expired."""
         with self._lock:
             due = [log for deadline_ns, log in self._lingering if now_ns >= deadline_ns]
             self._lingering = [item for item in self._lingering if now_ns < item[0]]

@@ -1,4 +1,4 @@
-"""Sends the commands that add resources, and creates the resources from the responses.
+"""Sends the commands that add resources, and makes the resources from the responses.
 
 Each `request_*` returns the registration id immediately. `CommandChannel.wait` waits for the
 resource; `ClientConductor.resource` returns it if it exists.
@@ -38,13 +38,13 @@ from windtunnel.driver.command.subscription import (
 
 
 class Registrar:
-    """Adds the resources of one client."""
+    """Adds resources for a client."""
 
     def __init__(self, conductor: ClientConductor) -> None:
         self._conductor = conductor
 
     def request_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
-        """Add a publication; a concurrent one may share an existing stream."""
+        """Send the command to add a publication, which may share a stream if it is concurrent."""
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         command = AddExclusivePublication if is_exclusive else AddPublication
         kind = ExclusivePublication if is_exclusive else Publication
@@ -78,12 +78,13 @@ class Registrar:
         on_available_image: AvailableImageHandler | None,
         on_unavailable_image: UnavailableImageHandler | None,
     ) -> int:
-        """Add a subscription; its images may become available at any time afterwards."""
+        """Send the command to add a subscription, whose images may become available at any time."""
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         context = conductor.context
 
         def complete(ready: SubscriptionReady) -> Subscription:
-            # Register it now: the events of its first images follow the response directly.
+            # Register it now, because the events about its first images follow the response
+            # immediately.
             subscription = conductor.resources[ready.correlation_id] = Subscription(
                 conductor,
                 channel=channel,
@@ -102,7 +103,9 @@ class Registrar:
         )
 
     def request_counter(self, type_id: int, key: bytes, label: str) -> int:
-        """Add a counter that is freed with this client. Raises ValueError if a text is too long."""
+        """Send the command to add a counter that is freed with this client.
+
+        Raises ValueError if the key or the label is too long."""
         _check_texts(key, label)
         conductor, client_id = self._conductor, self._conductor.commands.client_id
 
@@ -118,9 +121,10 @@ class Registrar:
     def request_static_counter(
         self, type_id: int, key: bytes, label: str, registration_id: int
     ) -> int:
-        """Add or find the static counter of a type and registration id.
+        """Send the command to add or find the static counter with a type and a registration id.
 
-        The counter exists as long as the driver. Raises ValueError for a long key or label.
+        The counter exists until the driver closes. Raises ValueError if the key or the label is too
+        long.
         """
         _check_texts(key, label)
         conductor, client_id = self._conductor, self._conductor.commands.client_id

@@ -1,10 +1,10 @@
-"""Commands that await their response, and the outcome of each.
+"""The commands that wait for a response, and their outcomes.
 
     AWAITING --response--> DONE or FAILED --collected by the caller--> removed
        \\--deadline-------> FAILED, and remembered as ABANDONED: a late response is undone
 
-Independent of the kinds of commands: a function of the registration converts the response into a
-value. All calls are made under the conductor's lock.
+This module is independent of the kinds of commands: a function in the registration converts the
+response to a value. All calls are made under the conductor's lock.
 """
 
 from collections.abc import Callable
@@ -17,28 +17,28 @@ from windtunnel.driver.command.codec import Response
 from windtunnel.driver.command.response import ErrorResponse
 
 ABANDONED_MAX = 1_024
-"""Limit of abandoned commands, so that an unresponsive driver does not fill the memory."""
+"""Maximum number of abandoned commands, which an unresponsive driver could otherwise accumulate."""
 
 
 @dataclass(slots=True)
 class Registration:
-    """One command."""
+    """A command that was sent to the driver, and its outcome."""
 
     correlation_id: int
     deadline_ns: int
     complete: Callable[[Any], Any]
-    """Converts the response into the value; an exception fails the command."""
+    """Function that converts the response to the value. If it raises, the command fails."""
     undo: Callable[[], object] | None
-    """Releases the resource of a late response, or of one that could not be completed."""
+    """Function that releases the resource if the response was late or `complete` failed."""
     is_collected: bool
-    """Whether a caller collects the outcome; otherwise errors are reported."""
+    """Whether a caller collects the outcome. Otherwise errors are reported."""
     is_awaiting: bool = True
     value: Any = None
     error: ClientError | None = None
 
 
 class Registrations:
-    """Commands of one client."""
+    """The commands of a client whose outcomes have not been collected."""
 
     def __init__(self, on_error: Callable[[ClientError], object]) -> None:
         self._on_error = on_error
@@ -50,28 +50,28 @@ class Registrations:
         self._registrations[registration.correlation_id] = registration
 
     def find(self, correlation_id: int) -> Registration | None:
-        """Return the command with this id, unless its outcome was collected."""
+        """Return the command with a correlation id, or None if its outcome was collected."""
         return self._registrations.get(correlation_id)
 
     def is_active(self, correlation_id: int) -> bool:
-        """Whether the driver has not yet answered the command."""
+        """Return whether a command is still waiting for the driver's response."""
         found = self._registrations.get(correlation_id)
         return found is not None and found.is_awaiting
 
     @property
     def has_active(self) -> bool:
-        """Whether any command is unanswered."""
+        """Whether any command is still waiting for the driver's response."""
         return any(item.is_awaiting for item in self._registrations.values())
 
     def take(self, correlation_id: int) -> Registration | None:
-        """Remove and return a command with an outcome; None while it awaits its response."""
+        """Remove and return a command, or return None if it has no outcome yet."""
         found = self._registrations.get(correlation_id)
         if found is None or found.is_awaiting:
             return None
         return self._registrations.pop(correlation_id)
 
     def abandon(self, correlation_id: int) -> None:
-        """Remove a command; a late response to it will be undone."""
+        """Remove a command. If its response arrives later, the command is undone."""
         found = self._registrations.pop(correlation_id, None)
         if found is not None and found.is_awaiting:
             self._expect_late(found)
@@ -82,7 +82,7 @@ class Registrations:
             del self._abandoned[next(iter(self._abandoned))]
 
     def on_response(self, correlation_id: int, response: Response) -> None:
-        """Apply a response, which may belong to a command of another client."""
+        """Apply a response, which may be for a command of another client."""
         if correlation_id in self._abandoned:
             undo = self._abandoned.pop(correlation_id)
             if undo is not None and not isinstance(response, ErrorResponse):
@@ -98,7 +98,9 @@ class Registrations:
         try:
             value = found.complete(response)
         except (DriverError, OSError) as error:
-            failed = ClientError(f"command {correlation_id} succeeded, but: {error}")
+            failed = ClientError(
+                f"command {correlation_id} succeeded, but its result is unusable: {error}"
+            )
             failed.__cause__ = error
             if found.undo is not None:
                 found.undo()

@@ -1,11 +1,11 @@
-"""Methods of `Aeron` that add publications, subscriptions and counters, in three variants.
+"""The `Aeron` methods that add publications, subscriptions and counters, in three variants.
 
     add_publication(...)              waits and returns the publication
     async_add_publication(...)        returns a registration id for get_publication(id)
     await publication(...)            for asyncio, returns an AsyncPublication
 
-All of them raise RegistrationError with the driver's error code if the driver refuses,
-CommandTimeoutError if it does not answer, and ReentrantCallError inside a handler of the conductor.
+All of them raise RegistrationError with the driver's error code if the driver refuses the command,
+CommandTimeoutError if it does not respond, and ReentrantCallError if a handler calls them.
 """
 
 import asyncio
@@ -25,14 +25,14 @@ _RESOURCE = TypeVar("_RESOURCE")
 
 
 class ResourceFactory:
-    """Base class of `Aeron` that adds resources."""
+    """Base class of `Aeron` with the methods that add resources."""
 
     def __init__(self, conductor: ClientConductor, registrar: Registrar) -> None:
         self._conductor = conductor
         self._registrar = registrar
 
     def next_session_id(self, stream_id: int) -> int:
-        """Return a session id that no publication of the stream uses.
+        """Return a session id that no publication of a stream uses.
 
         Raises RegistrationError.
         """
@@ -53,7 +53,7 @@ class ResourceFactory:
         return publication
 
     def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
-        """Add an exclusive publication, for one writing thread.
+        """Add an exclusive publication, to which only one thread may write.
 
         Raises RegistrationError.
         """
@@ -69,10 +69,10 @@ class ResourceFactory:
         on_available_image: AvailableImageHandler | None = None,
         on_unavailable_image: UnavailableImageHandler | None = None,
     ) -> Subscription:
-        """Add a subscription.
+        """Add a subscription to a stream.
 
         The handlers run on the conductor thread or on a thread that waits for a response. They must
-        not add or close resources: that raises ReentrantCallError. Raises RegistrationError.
+        not add or close resources, which raises ReentrantCallError. Raises RegistrationError.
         """
         registration_id = self._registrar.request_subscription(
             channel, stream_id, on_available_image, on_unavailable_image
@@ -81,9 +81,9 @@ class ResourceFactory:
         return subscription
 
     def add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
-        """Add a counter that is freed with this client; programs use `type_id` from 1000.
+        """Add a counter that is freed with this client. Programs use values of `type_id` from 1000.
 
-        Units:   key up to 112 bytes, label up to 380. Raises ValueError, RegistrationError
+        Units:   key up to 112 bytes, label up to 380 bytes. Raises ValueError, RegistrationError
         """
         counter: Counter = self._conductor.commands.wait(
             self._registrar.request_counter(type_id, key, label)
@@ -93,9 +93,9 @@ class ResourceFactory:
     def add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> Counter:
-        """Add or find the static counter of a type and registration id.
+        """Add or find the static counter with a type and a registration id.
 
-        The counter exists as long as the driver. Raises ValueError, RegistrationError.
+        The counter exists until the driver closes. Raises ValueError, RegistrationError.
         """
         registration_id = self._registrar.request_static_counter(
             type_id, key, label, registration_id
@@ -135,43 +135,52 @@ class ResourceFactory:
         return self._registrar.request_static_counter(type_id, key, label, registration_id)
 
     def get_publication(self, registration_id: int) -> Publication | None:
-        """Return the publication with this registration id; None while the driver has not answered.
+        """Return the publication with a registration id, or None until the driver responds.
 
-        Raises the error of the command, or ClientError for an unknown id.
+        Raises the command's error, or ClientError for an unknown id.
         """
         return self._conductor.resource(Publication, registration_id)
 
     def get_exclusive_publication(self, registration_id: int) -> ExclusivePublication | None:
-        """Return the exclusive publication, like `get_publication`."""
+        """Return the exclusive publication with an id, or None until the driver responds."""
         return self._conductor.resource(ExclusivePublication, registration_id)
 
     def get_subscription(self, registration_id: int) -> Subscription | None:
-        """Return the subscription, like `get_publication`."""
+        """Return the subscription with an id, or None until the driver responds."""
         return self._conductor.resource(Subscription, registration_id)
 
     def get_counter(self, registration_id: int) -> Counter | None:
-        """Return the counter, like `get_publication`."""
+        """Return the counter with an id, or None until the driver responds."""
         return self._conductor.resource(Counter, registration_id)
 
     async def publication(self, channel: str, stream_id: int) -> AsyncPublication:
-        """Add a concurrent publication; `.publication` of the result is the publication itself."""
+        """Add a concurrent publication and return an asyncio wrapper for it.
+
+        The publication is the wrapper's attribute `publication`.
+        """
         registration_id = self.async_add_publication(channel, stream_id)
         return AsyncPublication(await self._await_resource(self.get_publication, registration_id))
 
     async def exclusive_publication(self, channel: str, stream_id: int) -> AsyncPublication:
-        """Add an exclusive publication, like `publication`."""
+        """Add an exclusive publication and return an asyncio wrapper for it.
+
+        The publication is the wrapper's attribute `publication`.
+        """
         registration_id = self.async_add_exclusive_publication(channel, stream_id)
         return AsyncPublication(
             await self._await_resource(self.get_exclusive_publication, registration_id)
         )
 
     async def subscription(self, channel: str, stream_id: int) -> AsyncSubscription:
-        """Add a subscription; `.subscription` of the result is the subscription itself."""
+        """Add a subscription and return an asyncio wrapper for it.
+
+        The subscription is the wrapper's attribute `subscription`.
+        """
         registration_id = self.async_add_subscription(channel, stream_id)
         return AsyncSubscription(await self._await_resource(self.get_subscription, registration_id))
 
     async def counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
-        """Add a counter."""
+        """Add a counter without blocking other asyncio tasks."""
         registration_id = self.async_add_counter(type_id, key, label)
         return await self._await_resource(self.get_counter, registration_id)
 
@@ -188,8 +197,8 @@ class ResourceFactory:
         return resource
 
     def abandon(self, registration_id: int) -> None:
-        """Give up a resource that was added without waiting.
+        """Abandon a resource that was added without waiting.
 
-        It is closed if it exists, otherwise as soon as the response arrives.
+        The resource is closed immediately if it exists, otherwise when the response arrives.
         """
         self._conductor.abandon(registration_id)

@@ -1,1 +1,1 @@
-"""Images: reading fragments, messages, batches and blocks, also with compiled handlers."""
+"""Images, from which programs read fragments, messages, batches and blocks."""

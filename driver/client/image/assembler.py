@@ -1,13 +1,13 @@
-"""Assemblers: reassemble fragments into messages for handlers of whole messages.
+"""Assemblers, which reassemble fragments into messages for handlers of whole messages.
 
     handler    one session only        any session
     plain      ImageFragmentAssembler            FragmentAssembler
     controlled ImageControlledFragmentAssembler  ControlledFragmentAssembler
 
-Pass an assembler to a poll in place of the handler; it calls the handler with whole messages. An
-unfragmented message is passed on without a copy. Fragments of several sessions may be interleaved:
-each session has its own buffer. A message whose first or middle fragments were lost (unreliable
-stream) is dropped, as is a message longer than any stream allows.
+Pass an assembler to a poll instead of the handler. The assembler calls the handler with whole
+messages. It does not copy an unfragmented message. Fragments of several sessions may be
+interleaved, because each session has a separate buffer. A message whose first or middle fragments
+were lost (unreliable stream) is dropped, as is a message longer than any stream allows.
 """
 
 from typing import ClassVar
@@ -19,7 +19,7 @@ from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 
 
 class _MessageBuffer:
-    """Partially reassembled message of one session."""
+    """The partially reassembled message of a session."""
 
     __slots__ = ("_first", "_next_position", "_part", "_previous")
 
@@ -28,10 +28,10 @@ class _MessageBuffer:
         self._first: Header | None = None
         self._next_position = 0
         self._previous = (0, 0)
-        """Length and next position before the last fragment."""
+        """The length and the next position before the last fragment."""
 
     def add(self, payload: memoryview, header: Header) -> bool:
-        """Append a fragment. Returns whether the message is complete."""
+        """Append a fragment to the message. Returns whether the message is complete."""
         if header.flags & BEGIN:
             self._part, self._first = bytearray(payload), header.copied()
             self._next_position = header.position
@@ -49,23 +49,23 @@ class _MessageBuffer:
         return bool(header.flags & END)
 
     def assembled(self, header: Header) -> tuple[memoryview, Header]:
-        """Return the payload and the header of the complete message."""
+        """Return the payload and the header of the completed message."""
         assert self._first is not None
         return memoryview(self._part), header.completed(self._first)
 
     def undo_last(self) -> None:
-        """Remove the last fragment, because it will be delivered again."""
+        """Remove the last fragment from the message, because it will be delivered again."""
         length, self._next_position = self._previous
         # Copy, because a bytearray cannot shrink while the handler holds a view of it.
         self._part = bytearray(memoryview(self._part)[:length])
 
     def reset(self) -> None:
-        """Discard all fragments."""
+        """Discard all fragments of the message."""
         self._part, self._first = bytearray(), None
 
 
 class _SessionBuffers:
-    """Message buffers by session."""
+    """The message buffers of an assembler, by session."""
 
     IS_SINGLE_SESSION: ClassVar[bool] = False
 
@@ -89,7 +89,7 @@ class _SessionBuffers:
 
 
 class FragmentAssembler(_SessionBuffers):
-    """Fragment handler that calls another one with whole messages."""
+    """A fragment handler that calls another handler with whole messages."""
 
     def __init__(self, handler: FragmentHandler) -> None:
         super().__init__()
@@ -107,15 +107,15 @@ class FragmentAssembler(_SessionBuffers):
 
 
 class ImageFragmentAssembler(FragmentAssembler):
-    """FragmentAssembler for the fragments of a single image."""
+    """A FragmentAssembler for the fragments of a single image."""
 
     IS_SINGLE_SESSION = True
 
 
 class ControlledFragmentAssembler(_SessionBuffers):
-    """Controlled fragment handler that calls another one with whole messages.
+    """A controlled fragment handler that calls another handler with whole messages.
 
-    After ABORT the message is delivered again when its last fragment is.
+    After ABORT, the message is delivered again together with its last fragment.
     """
 
     def __init__(self, handler: ControlledHandler) -> None:
@@ -137,6 +137,6 @@ class ControlledFragmentAssembler(_SessionBuffers):
 
 
 class ImageControlledFragmentAssembler(ControlledFragmentAssembler):
-    """ControlledFragmentAssembler for the fragments of a single image."""
+    """A ControlledFragmentAssembler for the fragments of a single image."""
 
     IS_SINGLE_SESSION = True

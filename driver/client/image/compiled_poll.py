@@ -1,9 +1,9 @@
-"""Poll loop that calls a handler that the program compiled with numba.
+"""A poll loop that calls a handler compiled by numba.
 
     while there is a committed frame:   handler(buffer, offset, length, header, state)
 
-The handler is trusted: numba checks no bounds at run time. The loop stops at the same places as the
-other polls.
+The handler is trusted, because numba checks no bounds at run time. The loop stops at the same
+positions as the other polls.
 """
 
 from collections.abc import Callable
@@ -21,14 +21,14 @@ COMPILED_HEADER = np.dtype(
     (
         np.record,
         [
-            ("position", "i8"),  # of the stream, after the fragment
+            ("position", "i8"),  # stream position after the fragment
             ("frame_flags", "i8"),  # 0x80 begins a message, 0x40 ends one
             ("session_id", "i8"),
             ("stream_id", "i8"),
             ("term_id", "i8"),
             ("term_offset", "i8"),
             ("reserved_value", "i8"),
-            # Position after the poll, for the image; valid even if the handler raises.
+            # position after the poll, for the image; valid even if the handler raises
             ("next_position", "i8"),
         ],
     )
@@ -39,10 +39,10 @@ ABORT, BREAK = int(Action.ABORT), int(Action.BREAK)
 
 @kernel_of_handler
 def _walk(handler, log, base, term_length, offset, base_position, headers, state, fragment_limit):
-    """Call the handler for each data frame from `offset` on.
+    """Call the handler for each data frame, starting at `offset`.
 
     Shapes:  log uint8[n], headers COMPILED_HEADER[1]
-    Returns: the number of fragments consumed; `next_position` is the position after them
+    Returns: the number of consumed fragments; `next_position` is the position after them
     """
     fields = headers[0]
     count = 0
@@ -73,14 +73,14 @@ def _walk(handler, log, base, term_length, offset, base_position, headers, state
 
 
 def make_header(position: int) -> np.ndarray:
-    """Allocate the header of one poll that starts at `position`."""
+    """Make the header record for a poll that starts at `position`."""
     headers = np.zeros(1, COMPILED_HEADER)
     headers[0].next_position = position
     return headers
 
 
 def walk_of(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the poll loop for a handler. Raises TypeError unless numba compiled the handler."""
+    """Return the poll loop for a handler. Raises TypeError if numba did not compile the handler."""
     if not is_compiled(handler):
         raise TypeError(f"expected a function compiled by numba.njit, found {handler!r}")
     return _walk

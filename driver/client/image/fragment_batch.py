@@ -1,4 +1,4 @@
-"""Batch of fragments, copied out of a log into arrays without a Python call per fragment.
+"""A batch of fragments, copied from a log to arrays without a Python call per fragment.
 
     fragments[0]          fragments[1]
     | at, length, ...     | at, length, ...
@@ -7,8 +7,8 @@
     | payload 0           | payload 1           | free
     +---------------------+---------------------+------
 
-Payloads are contiguous. The fragments of a long message therefore form one contiguous block unless
-fragments of another session were read in between.
+Payloads are contiguous. The fragments of a long message therefore form one contiguous block, unless
+fragments of another session were read between them.
 """
 
 import numpy as np
@@ -25,7 +25,7 @@ COPIED = np.dtype(
         [
             ("at", "i8"),  # offset of the payload in the batch
             ("length", "i8"),  # of the payload
-            ("position", "i8"),  # of the stream, after the fragment
+            ("position", "i8"),  # stream position after the fragment
             ("frame_flags", "i8"),  # 0x80 begins a message, 0x40 ends one
             ("session_id", "i8"),
             ("stream_id", "i8"),
@@ -39,10 +39,10 @@ STATE = np.dtype((np.record, [("count", "i8"), ("used_bytes", "i8")]))
 
 @kernel
 def collect(log, base, term_length, offset, base_position, state, fragments, payload, limit):
-    """Copy data frames from `offset` on until the term, the frames, the room or `limit` ends.
+    """Copy up to `limit` data frames, starting at `offset`, into the free space of a batch.
 
     Shapes:  log uint8[n], state STATE[1], fragments COPIED[m], payload uint8[k]
-    Returns: (number of fragments added, the offset after the last frame passed)
+    Returns: (number of fragments added, the offset after the last frame that was read)
     """
     batch = state[0]
     first = batch.count
@@ -71,10 +71,10 @@ def collect(log, base, term_length, offset, base_position, state, fragments, pay
 
 
 class FragmentBatch:
-    """Reusable buffer for `fragments_max` fragments with `bytes_max` bytes of payload.
+    """A reusable buffer for up to `fragments_max` fragments with `bytes_max` bytes of payload.
 
     Shapes: `fragments` COPIED[fragments_max], of which `count` are filled; `payload`
-            uint8[bytes_max], of which `used_bytes` are filled
+    uint8[bytes_max], of which `used_bytes` are filled
     """
 
     def __init__(self, fragments_max: int = 4096, bytes_max: int = 1 << 20) -> None:
@@ -88,32 +88,33 @@ class FragmentBatch:
 
     @property
     def count(self) -> int:
-        """Number of fragments in the batch."""
+        """The number of fragments in the batch."""
         return int(self.state[0].count)
 
     @property
     def used_bytes(self) -> int:
-        """Number of payload bytes in the batch."""
+        """The number of payload bytes in the batch."""
         return int(self.state[0].used_bytes)
 
     def clear(self) -> None:
-        """Remove all fragments."""
+        """Remove all fragments from the batch."""
         self.state[0] = (0, 0)
 
     def __len__(self) -> int:
         return self.count
 
     def __getitem__(self, index: int) -> np.ndarray:
-        """Return the payload of one fragment, a view uint8[length]."""
+        """Return the payload of a fragment as a view, uint8[length]."""
         if not 0 <= index < self.count:
             raise IndexError(f"fragment {index}: expected 0 to {self.count - 1}")
         fragment = self.fragments[index]
         return self.payload[fragment.at : fragment.at + fragment.length]
 
     def check_room(self, mtu_length: int) -> None:
-        """Raise ValueError if a full fragment of this MTU would not fit into the empty batch."""
+        """Raise ValueError if a fragment of maximum length does not fit into an empty batch."""
         longest = mtu_length - frame.HEADER_LENGTH
         if self.payload.size < longest:
             raise ValueError(
-                f"bytes_max is {self.payload.size}, expected at least {longest}, a full fragment"
+                f"bytes_max is {self.payload.size}, expected at least {longest}, "
+                "the length of a full fragment"
             )

@@ -1,6 +1,6 @@
-"""Polls for the fragments of a session: plain, controlled, bounded, peeking, batched and compiled.
+"""Polls for the fragments of a session, with Python handlers, compiled handlers or batches.
 
-    poll             one call of a Python handler per fragment      400 ns per fragment
+    poll             calls a Python handler for each fragment      400 ns per fragment
     poll_kernel      calls a handler compiled by numba               20 ns
     poll_batch       copies into arrays, calls no handler            10 ns
 
@@ -36,7 +36,7 @@ NO_LIMIT = (1 << 63) - 1
 
 
 class FragmentReader(LogReader):
-    """Reads the data frames of one log; one thread at a time may use it."""
+    """Reads the data frames of a log. Only one thread at a time may use it."""
 
     def _new_header(self) -> Header:
         raise NotImplementedError
@@ -44,7 +44,7 @@ class FragmentReader(LogReader):
     def _walk(
         self, log: np.ndarray, at: int, limit: int, frame_limit: int
     ) -> tuple[list[Row], int]:
-        """Like `_walk_frames`, but skip padding frames."""
+        """Describe frames like `_walk_frames`, but skip padding frames."""
         base = at & ~self._mask
         count, end = reader.poll(
             log, self._mapped.base(at), self.term_length, at - base, limit - base, self._rows,
@@ -55,7 +55,7 @@ class FragmentReader(LogReader):
     def poll(self, handler: FragmentHandler, fragment_limit: int = 10) -> int:
         """Call `handler` for up to `fragment_limit` data fragments.
 
-        Returns the number of fragments; 0 once the image is closed. If the handler raises, its
+        Returns the number of fragments, or 0 if the image is closed. If the handler raises, its
         fragment counts as consumed.
         """
         return self.bounded_poll(handler, NO_LIMIT, fragment_limit)
@@ -63,7 +63,7 @@ class FragmentReader(LogReader):
     def bounded_poll(
         self, handler: FragmentHandler, limit_position: int, fragment_limit: int = 10
     ) -> int:
-        """Like `poll`, but do not start a fragment at or after `limit_position`."""
+        """Poll like `poll`, but only fragments that start before `limit_position`."""
         log, view = self._log, self._view
         if self.is_closed:
             return 0
@@ -87,16 +87,16 @@ class FragmentReader(LogReader):
         return count
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
-        """Like `poll`; the handler returns an Action after each fragment.
+        """Poll like `poll`, but with a handler that returns an Action for each fragment.
 
-        Returns the number of fragments consumed; a fragment with ABORT is not consumed.
+        Returns the number of consumed fragments. A fragment with ABORT is not consumed.
         """
         return self.bounded_controlled_poll(handler, NO_LIMIT, fragment_limit)
 
     def bounded_controlled_poll(
         self, handler: ControlledHandler, limit_position: int, fragment_limit: int = 10
     ) -> int:
-        """Like `controlled_poll`, but do not start a fragment at or after `limit_position`."""
+        """Poll like `controlled_poll`, but only fragments that start before `limit_position`."""
         log, view = self._log, self._view
         if self.is_closed:
             return 0
@@ -129,12 +129,11 @@ class FragmentReader(LogReader):
     def controlled_peek(
         self, initial_position: int, handler: ControlledHandler, limit_position: int = NO_LIMIT
     ) -> int:
-        """Call `handler` for the fragments between two positions without moving the image's
-        position.
+        """Call `handler` for fragments without changing the image's position.
 
-        `initial_position` lies between the current position and the end of its term. COMMIT acts
-        like CONTINUE; a fragment with ABORT does not count as seen. Returns the position after the
-        last complete message or padding frame that was seen; the next peek can start there, and
+        `initial_position` must be between the current position and the end of its term. COMMIT acts
+        like CONTINUE. A fragment with ABORT does not count as read. Returns the position after the
+        last complete message or padding frame that was read. The next peek can start there, and
         `position` may be set to it.
         """
         log, view = self._log, self._view
@@ -165,8 +164,8 @@ class FragmentReader(LogReader):
     def poll_batch(self, batch: FragmentBatch, fragment_limit: int = NO_LIMIT) -> int:
         """Append copies of data fragments to the batch until it is full.
 
-        Returns the number of fragments added; 0 once the image is closed. Raises ValueError if the
-        batch is too small for one full fragment of this session.
+        Returns the number of added fragments, or 0 if the image is closed. Raises ValueError if the
+        batch is too small for a full fragment of this session.
         """
         log = self._log
         if self.is_closed:
@@ -184,8 +183,7 @@ class FragmentReader(LogReader):
     def poll_kernel(
         self, handler: Callable[..., Any], state: Any, fragment_limit: int = NO_LIMIT
     ) -> int:
-        """Call a handler compiled by numba for each fragment, without returning to Python in
-        between.
+        """Call a handler compiled by numba for each fragment, without Python calls between them.
 
         handler(buffer, offset, length, header, state) -> None or an Action
             buffer  uint8[n], the whole log; the payload is buffer[offset : offset + length]
@@ -193,11 +191,12 @@ class FragmentReader(LogReader):
                     reserved_value, all int64
             state   the argument `state`: an array, a record array, or a tuple of them
 
-        The handler must not access bytes outside of the payload: numba checks no bounds. The first
-        poll with a handler compiles the loop, which takes about a second per handler and process.
-        The GIL is released during the poll. If the handler raises, its fragment counts as consumed.
+        The handler must not access bytes outside the payload, because numba checks no bounds. The
+        first poll with a handler compiles the loop, which takes about a second per handler and
+        process. The GIL is released during the poll. If the handler raises, its fragment counts as
+        consumed.
 
-        Returns the number of fragments consumed; 0 once the image is closed.
+        Returns the number of consumed fragments, or 0 if the image is closed.
         """
         log = self._log
         if self.is_closed:

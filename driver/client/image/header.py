@@ -1,4 +1,4 @@
-"""Header of a fragment, and the actions that a controlled handler returns."""
+"""The header of a fragment, and the actions that a controlled handler returns."""
 
 from __future__ import annotations
 
@@ -10,29 +10,29 @@ END = 0x40
 UNFRAGMENTED = BEGIN | END
 
 Row = tuple[int, ...]
-"""One record of `windtunnel.driver.logbuffer.reader.FRAGMENT` as Python integers."""
+"""A record of the dtype `windtunnel.driver.logbuffer.reader.FRAGMENT` as Python integers."""
 AT, LENGTH, FRAME_TYPE, FLAGS, RESERVED_VALUE = 0, 1, 2, 3, 4
 SESSION_ID, STREAM_ID, TERM_ID, TERM_OFFSET, END_OFFSET = 5, 6, 7, 8, 9
 
 
 class Action(IntEnum):
-    """Action that a controlled handler returns after a fragment.
+    """The action that a controlled handler returns after a fragment.
 
     Source: Aeron 1.53, C client.
     """
 
     ABORT = 1
-    """Stop before this fragment; the next poll delivers it again."""
+    """Stop the poll before this fragment. The next poll delivers it again."""
     BREAK = 2
-    """Stop after this fragment."""
+    """Stop the poll after this fragment."""
     COMMIT = 3
-    """Publish the position after this fragment to the driver now, and continue."""
+    """Publish the position after this fragment to the driver immediately, and continue the poll."""
     CONTINUE = 4
-    """Continue; None does the same."""
+    """Continue the poll. A handler that returns None has the same effect."""
 
 
 class SourceImage(Protocol):
-    """The image of a fragment, as its handler may use it.
+    """The interface of a fragment's image for the handler of the fragment.
 
     `Image` implements it and documents its members.
     """
@@ -52,11 +52,11 @@ class SourceImage(Protocol):
 
     @property
     def end_of_stream_position(self) -> int:
-        """Position at which the stream ends; the largest int64 while unknown."""
+        """The position at which the stream ends, or the largest int64 while it is unknown."""
 
     @property
     def is_end_of_stream(self) -> bool:
-        """Whether the whole stream was read."""
+        """Whether the whole stream has been read."""
 
     @property
     def is_publication_revoked(self) -> bool:
@@ -64,17 +64,17 @@ class SourceImage(Protocol):
 
     @property
     def active_transport_count(self) -> int:
-        """Number of source addresses from which the stream arrives."""
+        """The number of source addresses that send the stream."""
 
     def reject(self, reason: str) -> None:
-        """Reject the image: its publisher receives an error and the image ends."""
+        """Reject the image, which sends an error to its publisher and ends the image."""
 
 
 class Header:
-    """Header of one fragment; valid only during the call of the handler.
+    """The header of a fragment, which is valid only while the handler is called.
 
-    The header of a message that an assembler reassembled describes the whole message: it has the
-    offset and the reserved value of the first fragment, and the position of the last one.
+    The header of a reassembled message describes the whole message: it has the offset and the
+    reserved value of the first fragment, and the position of the last fragment.
     """
 
     __slots__ = ("_base_position", "_row", "image")
@@ -90,11 +90,11 @@ class Header:
         self._base_position = base_position
 
     def copied(self) -> Header:
-        """Return a copy that stays valid after the call of the handler."""
+        """Return a copy that stays valid after the handler returns."""
         return Header(self.image, self._row, self._base_position)
 
     def completed(self, first: Header) -> Header:
-        """Return the header of the message that began with `first` and ends with this fragment."""
+        """Return the header of a message that begins with `first` and ends with this fragment."""
         row = list(self._row)
         row[FLAGS], row[TERM_OFFSET] = UNFRAGMENTED, first.term_offset
         row[RESERVED_VALUE] = first.reserved_value
@@ -102,7 +102,7 @@ class Header:
 
     @property
     def position(self) -> int:
-        """Stream position after this fragment."""
+        """The stream position after this fragment."""
         return self._base_position + self._row[END_OFFSET]
 
     @property
@@ -127,7 +127,7 @@ class Header:
 
     @property
     def term_offset(self) -> int:
-        """Offset of the frame in its term."""
+        """The offset of the frame in its term."""
         return self._row[TERM_OFFSET]
 
     @property

@@ -1,4 +1,4 @@
-"""Image: the stream of one session that a subscription reads.
+"""An image, the stream of one session that a subscription reads.
 
 `fragment_reader` and `log_reader` implement the polls. A closed image keeps the values that its
 properties had when it closed.
@@ -17,14 +17,14 @@ from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
 
 class RejectingSubscription(Protocol):
-    """The subscription of an image; it sends the command that rejects the image."""
+    """The subscription interface for rejecting images."""
 
     def reject_image(self, image_correlation_id: int, position: int, reason: str) -> None:
         """Send the command that rejects an image."""
 
 
 class Image(FragmentReader):
-    """One session of a subscription; one thread at a time may poll it."""
+    """The stream of one session in a subscription. Only one thread at a time may poll it."""
 
     def __init__(
         self,
@@ -43,9 +43,9 @@ class Image(FragmentReader):
         self.subscription = subscription
         self.subscription_registration_id = subscription_registration_id
         self.source_identity = source_identity
-        """Source address of the publisher, `address:port`; `aeron:ipc` for IPC."""
+        """The publisher's source address as `address:port`, or `aeron:ipc` for IPC."""
         self.join_position = self._position
-        """Position at which reading began."""
+        """The position at which reading began."""
         self._header = Header(self)
         self._final_position = self._final_end_of_stream = 0
         self._final_eos = self._final_revoked = False
@@ -55,10 +55,10 @@ class Image(FragmentReader):
 
     @property
     def position(self) -> int:
-        """Position up to which the image was read; constant once it is closed.
+        """The position up to which the image was read, which is constant once the image is closed.
 
-        It may be set to the beginning of a later frame, up to the end of the term; otherwise
-        ValueError.
+        It may be set to the beginning of a later frame, up to the end of the term. Other values
+        raise ValueError.
         """
         return self._final_position if self.is_closed else self._position
 
@@ -70,7 +70,7 @@ class Image(FragmentReader):
 
     @property
     def end_of_stream_position(self) -> int:
-        """Position at which the stream ends; the largest int64 while unknown."""
+        """The position at which the stream ends, or the largest int64 while it is unknown."""
         log = self._log
         if self.is_closed:
             return self._final_end_of_stream
@@ -78,14 +78,14 @@ class Image(FragmentReader):
 
     @property
     def is_end_of_stream(self) -> bool:
-        """Whether the whole stream was read."""
+        """Whether the whole stream has been read."""
         if self.is_closed:
             return self._final_eos
         return self._position >= self.end_of_stream_position
 
     @property
     def is_publication_revoked(self) -> bool:
-        """Whether the publisher revoked the stream, including parts not yet read."""
+        """Whether the publisher revoked the stream, including parts that have not been read."""
         log = self._log
         if self.is_closed:
             return self._final_revoked
@@ -93,15 +93,14 @@ class Image(FragmentReader):
 
     @property
     def active_transport_count(self) -> int:
-        """Number of source addresses from which the stream arrives; 0 once closed."""
+        """The number of source addresses that send the stream, or 0 if the image is closed."""
         log = self._log
         if self.is_closed:
             return 0
         return int(descriptor.active_transport_count_acquire(log, self._mapped.meta_at))
 
     def reject(self, reason: str) -> None:
-        """Reject the image: its publisher receives an error with the reason and the image ends
-        later.
+        """Reject the image, which sends the reason to its publisher and ends the image later.
 
         `reason` has at most 1023 bytes. Waits for the driver's response. Raises RegistrationError.
         """
@@ -109,10 +108,10 @@ class Image(FragmentReader):
             self.subscription.reject_image(self.correlation_id, self.position, reason)
 
     def on_unavailable(self) -> LogBuffer:
-        """Close the image and return its log to release. Called by the client's conductor.
+        """Close the image. Returns its log, which the conductor releases.
 
-        Only the first call stores the final values, because a later one could not tell the end of
-        the stream from an interruption.
+        Called by the client conductor. Only the first call stores the final values, because a later
+        call could not distinguish the end of the stream from an interruption.
         """
         if not self.is_closed:
             self._final_end_of_stream = self.end_of_stream_position

@@ -1,17 +1,17 @@
-"""Reader of one log: keeps a position and delivers frames and blocks.
+"""Reads frames and blocks from a log, and publishes the position.
 
     committed frames              position ->
     +------+------+------+-----+------+
     | DATA | DATA | DATA | PAD | DATA | ...
     +------+------+------+-----+------+
 
-A walk never crosses the end of a term. The position counter is stored after the handlers return, so
-the driver never reuses memory that a handler still reads. The position never decreases and does not
-change once the reader is closed, because the driver may have reused the counter.
+A poll never crosses the end of a term. The position counter is stored after the handlers return, so
+the driver never reuses memory that a handler is still reading. The position never decreases and
+does not change once the reader is closed, because the driver may have reused the counter.
 
-Every method loads the log's array first and checks `is_closed` afterwards; closing releases the
-array but never unmaps it. A log therefore stays mapped as long as a reader, kernel or view uses it.
-Messages are handled in `fragment_reader`.
+Every method loads the log's array first and checks `is_closed` afterwards. Closing releases the
+array but never unmaps it. A log therefore stays mapped while a reader, kernel or view uses it.
+`fragment_reader` reads messages.
 """
 
 import io
@@ -43,11 +43,11 @@ from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 from windtunnel.driver.wire.frame_type import PAD
 
 FRAMES_PER_WALK = 256
-"""Frames that one kernel call describes; a longer poll makes several calls."""
+"""Maximum number of frames that a kernel call describes. A longer poll makes several calls."""
 
 
 class LogReader:
-    """Reads one log; one thread at a time may use it."""
+    """Reads a log. Only one thread at a time may use it."""
 
     def __init__(
         self, log: LogBuffer, values: np.ndarray, position_counter_id: int, session_id: int
@@ -71,7 +71,7 @@ class LogReader:
     def _walk_frames(
         self, log: np.ndarray, at: int, limit: int, frame_limit: int
     ) -> tuple[list[Row], int]:
-        """Describe frames between two positions of one term: (rows, position after the last)."""
+        """Return rows that describe frames, and the position after the last frame."""
         base = at & ~self._mask
         count, end = reader.poll_frames(
             log, self._mapped.base(at), self.term_length, at - base, limit - base, self._rows,
@@ -80,17 +80,18 @@ class LogReader:
         return self._rows[:count].tolist(), base + int(end)
 
     def _limit(self, limit_position: int) -> int:
-        """Return the position at which a walk from the current position must end."""
+        """Return the position at which a poll from the current position must end."""
         return min((self._position | self._mask) + 1, limit_position)
 
     def _advance(self, position: int) -> None:
         if position > self._position and not self.is_closed:
             self._position = position
-            # Release order: the handlers have finished with the frames before this position.
+            # Use release order, because the handlers have finished with the frames before this
+            # position.
             put_i64_release(self._values, self._position_at, position)
 
     def check_position(self, position: int) -> None:
-        """Raise ValueError unless the position can be set: a frame boundary ahead in this term."""
+        """Raise ValueError if a position is not a later frame boundary in the current term."""
         limit = (self._position | self._mask) + 1
         if not self._position <= position <= limit:
             raise ValueError(
@@ -102,9 +103,9 @@ class LogReader:
     def poll_frames(self, handler: FrameHandler, frame_limit: int = FRAMES_PER_WALK) -> int:
         """Call handler(position, frame) for whole frames, including headers and padding frames.
 
-        `position` is that of the frame's first byte; for a padding frame only the header is passed.
-        If the handler raises, its frame counts as consumed.
-        Returns: the number of frames, at most FRAMES_PER_WALK; 0 once the reader is closed
+        `position` is the position of the frame's first byte. For a padding frame, only the header
+        is passed. If the handler raises, its frame counts as consumed.
+        Returns: the number of frames, at most FRAMES_PER_WALK, or 0 if the reader is closed
         """
         log, view = self._log, self._view
         if self.is_closed:
@@ -125,7 +126,7 @@ class LogReader:
         return count
 
     def _block(self, log: np.ndarray, block_length_limit: int) -> tuple[int, int, int]:
-        """Locate the next block of whole frames: (offset in the log, length, term id)."""
+        """Return the log offset, the length and the term id of the next block of whole frames."""
         at, offset = self._position, self._position & self._mask
         base = self._mapped.base(at)
         limit = min(offset + block_length_limit, self.term_length)
@@ -134,10 +135,10 @@ class LogReader:
         return base + offset, end - offset, term_id
 
     def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
-        """Call handler(block, session_id, term_id, position) for one block of whole frames.
+        """Call handler(block, session_id, term_id, position) for a block of whole frames.
 
-        A padding frame is a block of its own.
-        Returns: the number of bytes consumed; 0 once the reader is closed
+        A padding frame is a separate block.
+        Returns: the number of consumed bytes, or 0 if the reader is closed
         """
         log, view = self._log, self._view
         if self.is_closed:
@@ -152,11 +153,11 @@ class LogReader:
         return length
 
     def raw_poll(self, handler: RawBlockHandler, block_length_limit: int) -> int:
-        """Call handler(file, file_offset, length, session_id, term_id) for one block, as for
-        `os.sendfile`.
+        """Call handler(file, file_offset, length, session_id, term_id) for a block of whole frames.
 
-        The file stays open for reading as long as a reference to it exists.
-        Returns: the number of bytes consumed; 0 once the reader is closed
+        The arguments suit `os.sendfile`. The file stays open for reading while a reference to it
+        exists.
+        Returns: the number of consumed bytes, or 0 if the reader is closed
         """
         log = self._log
         if self.is_closed:
@@ -173,17 +174,17 @@ class LogReader:
         return length
 
     def _release_log(self) -> None:
-        """Drop the references to the log when the reader is closed."""
+        """Drop the references to the log, because the reader is closed."""
         self._log = np.empty(0, dtype=np.uint8)
         self._view = memoryview(b"")
         self._file = None
 
 
 def _opened(path: Path) -> io.FileIO:
-    """Open a file for reading whose descriptor is closed with the object.
+    """Open a file for reading. Its descriptor is closed when the object is deleted.
 
-    It is not closed explicitly: a handler may still use it, and the system could reuse a closed
-    descriptor for another file.
+    It is not closed explicitly, because a handler may still use it, and the system could reuse a
+    closed descriptor for another file.
     """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     file = io.FileIO(descriptor, closefd=False)

@@ -1,1 +1,1 @@
-"""Publications: concurrent and exclusive ones, offers and claims."""
+"""Concurrent and exclusive publications, with offers and claims."""

@@ -1,4 +1,4 @@
-"""Claim: a frame reserved in the log, whose payload the program writes in place."""
+"""A claim, a frame that is reserved in the log and whose payload the program writes in place."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from windtunnel.driver.wire import data
 
 @kernel
 def claim_frame(state, log, values, limit_at, length):
-    """Claim one frame for a payload of `length` bytes; threads may share the appender.
+    """Claim a frame for a payload of `length` bytes. Threads may share the appender.
 
     Shapes:  state APPENDER[1], log uint8[n], values uint8[m] with the limit at byte `limit_at`
-    Returns: (the position after the frame or an error code, offset of the frame in the log)
+    Returns: (the position after the frame or an error code, the frame's offset in the log)
     """
     if length < 0 or length > state[0].max_payload_length:
         return result.ERROR, 0
@@ -34,11 +34,11 @@ def claim_frame(state, log, values, limit_at, length):
 
 
 class Claim:
-    """A claimed frame: write to `payload`, then call `commit` or `abort`.
+    """A claimed frame. Write to its `payload`, then call `commit` or `abort`.
 
-    As a context manager it commits, or aborts if the block raises. Until then subscribers cannot
-    read past the frame; the driver unblocks a forgotten claim after some seconds. The log stays
-    mapped as long as the claim exists, even if the publication is closed.
+    As a context manager, the claim commits, or aborts if the block raises. Until then, subscribers
+    cannot read past the frame. The driver unblocks a forgotten claim after some seconds. The log
+    stays mapped while the claim exists, even if the publication is closed.
     """
 
     def __init__(self, log: np.ndarray, claim_at: int, frame_length: int, position: int) -> None:
@@ -46,15 +46,15 @@ class Claim:
         self._claim_at = claim_at
         self._is_done = False
         self.position = position
-        """Stream position after the frame."""
+        """The stream position after the frame."""
         self.payload: memoryview = memoryview(log)[
             claim_at + data.PAYLOAD : claim_at + frame_length
         ]
-        """Buffer for the payload; not to be used after `commit` or `abort`."""
+        """The buffer for the payload, which must not be used after `commit` or `abort`."""
 
     @property
     def reserved_value(self) -> int:
-        """The 64 bits of the header that the application may use."""
+        """The 64 bits of the frame header that the application may use."""
         return int(get_i64(self._log, self._claim_at + data.RESERVED_VALUE))
 
     @reserved_value.setter
@@ -63,7 +63,7 @@ class Claim:
             put_i64(self._log, self._claim_at + data.RESERVED_VALUE, value)
 
     def commit(self) -> bool:
-        """Publish the frame.
+        """Publish the claimed frame.
 
         Returns False if the claim was already committed or aborted, or if the driver unblocked it.
         """
@@ -72,7 +72,7 @@ class Claim:
         return not is_done and bool(appender.commit(self._log, self._claim_at))
 
     def abort(self) -> bool:
-        """Turn the frame into padding. Returns the same as `commit`."""
+        """Turn the claimed frame into padding. Returns the same as `commit`."""
         is_done, self._is_done = self._is_done, True
         return not is_done and bool(appender.abort(self._log, self._claim_at))
 

@@ -1,6 +1,7 @@
-"""Exclusive publication: the only writer of its stream, cheaper and with more operations.
+"""An exclusive publication, which is the only writer of its stream and has more operations.
 
-The tail position is local to the object, so only one thread at a time may write.
+The tail position is local to the object, so writes are cheaper, but only one thread at a time may
+write.
 """
 
 from __future__ import annotations
@@ -25,14 +26,14 @@ def _offer_block(state, log, values, limit_at, source, source_at, length):
 
 
 class ExclusivePublication(Publication):
-    """Writes to a stream that it does not share; one thread at a time may use it."""
+    """The only publication that writes to its stream. Only one thread at a time may use it."""
 
     _is_revoked = False
 
     def append_padding(self, length: int) -> int:
-        """Write one padding frame with `length` bytes of payload, which subscribers skip.
+        """Write a padding frame with `length` bytes of payload, which subscribers skip.
 
-        Returns: the new position, or a code; ERROR for more than `max_message_length`
+        Returns: the new position, or a code, which is ERROR for more than `max_message_length`
         """
         log = self._log
         if self.is_closed:
@@ -40,12 +41,12 @@ class ExclusivePublication(Publication):
         return int(_append_padding(self._appender, log, self._values, self._limit_at, length))
 
     def offer_block(self, frames: Message, offset: int = 0, length: int | None = None) -> int:
-        """Write whole frames that were built for the current position, for example from a
-        recording.
+        """Write complete frames at the current position, for example frames from a recording.
 
         Their session id, stream id, term id and term offset must be those of the current position.
-        Shapes:  `length` bytes of `frames` from `offset`, a multiple of 32; up to the end if None
-        Returns: the new position, or a code; ERROR if the frames do not belong at this position
+        Shapes:  `length` bytes of `frames` from `offset`, a multiple of 32, or up to the end if
+        None Returns: the new position, or a code, which is ERROR if the frames are for another
+        position
         """
         log = self._log
         if self.is_closed:
@@ -64,11 +65,11 @@ class ExclusivePublication(Publication):
         self._is_revoked = True
 
     def revoke(self) -> None:
-        """Close and revoke the stream: its images end at once, even if unread."""
+        """Close and revoke the stream. Its images end immediately, even if they are unread."""
         self._is_revoked = True
         self.close()
 
     def close(self) -> None:
-        """Close, see `Publication.close`; revoke the stream after `revoke_on_close`."""
+        """Close the publication, and revoke the stream if `revoke_on_close` was called."""
         if not self.is_closed:
             self._conductor.release_publication(self, revoke=self._is_revoked)

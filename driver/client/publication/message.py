@@ -1,4 +1,4 @@
-"""Types that can be offered as a message: any bytes-like object."""
+"""The type of messages that can be offered, which is any bytes-like object."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ Message = bytes | bytearray | memoryview | np.ndarray
 
 
 def as_bytes(message: Message) -> np.ndarray:
-    """Return a bytes-like object as uint8[n]; copy it only if it is not contiguous."""
+    """Return a bytes-like object as uint8[n], copied only if it is not contiguous."""
     if isinstance(message, np.ndarray):
         return np.ascontiguousarray(message).reshape(-1).view(np.uint8)
     if isinstance(message, memoryview) and not message.c_contiguous:

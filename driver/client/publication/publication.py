@@ -1,11 +1,12 @@
-"""Concurrent publication: several threads and clients may write to its stream.
+"""A concurrent publication, to whose stream several threads and clients may write.
 
-An offer returns the new stream position, or a negative code of
-`driver.logbuffer.publication_result`. Retry BACK_PRESSURED later, ADMIN_ACTION at once, and
+An offer returns the new stream position, or a negative code from
+`driver.logbuffer.publication_result`. Retry BACK_PRESSURED later, ADMIN_ACTION immediately, and
 NOT_CONNECTED when a subscriber is connected. CLOSED and MAX_POSITION_EXCEEDED are permanent.
 
-Every method loads the log's array first and checks `is_closed` afterwards; closing releases the
-array but never unmaps it. A close by another thread is therefore safe for a running kernel.
+Every method loads the log's array first and checks `is_closed` afterwards. Closing releases the
+array but never unmaps it. A running kernel is therefore safe if another thread closes the
+publication.
 """
 
 from __future__ import annotations
@@ -45,14 +46,14 @@ def _offer_vectored(state, log, values, limit_at, source, ranges, reserved_value
 
 
 class PublicationConductor(Conductor, Protocol):
-    """Methods of the client's conductor that a publication calls."""
+    """The interface of the client conductor that a publication uses."""
 
     def release_publication(self, publication: Publication, *, revoke: bool = False) -> None:
-        """Close the publication and remove it at the driver."""
+        """Close the publication and remove it from the driver."""
 
 
 class Publication(SendDestinations):
-    """Writes to one stream; any thread may use it."""
+    """Writes to a stream. Several threads may use it at the same time."""
 
     _conductor: PublicationConductor
 
@@ -77,9 +78,10 @@ class Publication(SendDestinations):
         self._limit_at = limit_counter_id * counters.COUNTER_LENGTH
         self.channel = channel
         self.registration_id = registration_id
-        """Correlation id of this client's own command."""
+        """The correlation id of this client's command that added the publication."""
         self.original_registration_id = original_registration_id
-        """Correlation id of the command that created the stream, perhaps from another client."""
+        """The correlation id of the command that created the stream, possibly from another
+        client."""
         self.position_limit_id = limit_counter_id
         self.channel_status_id = channel_status_id
         self.session_id, self.stream_id = int(state.session_id), int(state.stream_id)
@@ -87,16 +89,16 @@ class Publication(SendDestinations):
         self.position_bits_to_shift = log.bits
         self.term_length, self.mtu_length = log.term_length, log.mtu_length
         self.max_payload_length = int(state.max_payload_length)
-        """Maximum length in bytes of an unfragmented message and of a claim."""
+        """The maximum length in bytes of an unfragmented message or of a claim."""
         self.max_message_length = int(state.max_message_length)
         self.is_exclusive = bool(state.is_exclusive)
         self.is_closed = False
         self.close_reason = ""
-        """Why the publication was closed; empty while it is open."""
+        """The reason why the publication was closed, or empty while it is open."""
 
     @property
     def is_original(self) -> bool:
-        """Whether this publication created the stream instead of sharing an existing one."""
+        """Whether this publication created the stream, instead of sharing an existing stream."""
         return self.registration_id == self.original_registration_id
 
     def offer(
@@ -106,11 +108,12 @@ class Publication(SendDestinations):
         length: int | None = None,
         reserved_value: int | ReservedValueSupplier = 0,
     ) -> int:
-        """Write one message, in fragments if it is longer than `max_payload_length`.
+        """Write a message, in fragments if it is longer than `max_payload_length`.
 
-        Shapes:  `length` bytes of `message` from `offset`; up to the end if None
-        Returns: the new position, or a code; ERROR for a message beyond `max_message_length`. If
-                 `reserved_value` is a function, it is called for each frame, see `supplied_offer`
+        Shapes:  `length` bytes of `message` from `offset`, or up to the end if None
+        Returns: the new position, or a code, which is ERROR for a message longer than
+                 `max_message_length`. If `reserved_value` is a function, it is called for each
+                 frame (see `supplied_offer`)
         """
         log = self._log
         if self.is_closed:
@@ -135,7 +138,7 @@ class Publication(SendDestinations):
     def offer_parts(
         self, parts: Sequence[Message], reserved_value: int | ReservedValueSupplier = 0
     ) -> int:
-        """Write one message from consecutive parts. Returns the same as `offer`."""
+        """Write a message that consists of consecutive parts. Returns the same as `offer`."""
         log = self._log
         if self.is_closed:
             return result.CLOSED
@@ -171,9 +174,9 @@ class Publication(SendDestinations):
         return int(written), int(outcome)
 
     def try_claim(self, length: int) -> Claim | int:
-        """Claim one frame for a payload of `length` bytes, up to `max_payload_length`.
+        """Claim a frame for a payload of `length` bytes, at most `max_payload_length`.
 
-        Returns the claim, or a code.
+        Returns the claim, or a negative code.
         """
         log = self._log
         if self.is_closed:
@@ -185,7 +188,7 @@ class Publication(SendDestinations):
 
     @property
     def position(self) -> int:
-        """Position of the next message; CLOSED after close."""
+        """The position of the next message, or CLOSED once the publication is closed."""
         log = self._log
         if self.is_closed:
             return result.CLOSED
@@ -193,20 +196,20 @@ class Publication(SendDestinations):
 
     @property
     def position_limit(self) -> int:
-        """Position up to which the driver allows writing; CLOSED after close."""
+        """The highest position that the driver allows, or CLOSED once the publication is closed."""
         if self.is_closed:
             return result.CLOSED
         return int(get_i64_acquire(self._values, self._limit_at))
 
     @property
     def available_window(self) -> int:
-        """Number of bytes that may be written now; CLOSED after close."""
+        """The number of bytes that may be written now, or CLOSED once the publication is closed."""
         limit, tail_position = self.position_limit, self.position
         return result.CLOSED if self.is_closed else limit - tail_position
 
     @property
     def max_possible_position(self) -> int:
-        """Position at which the stream has used all its term ids."""
+        """The position at which the stream has used all its term ids."""
         return int(position.max_possible(self.term_length))
 
     @property
@@ -219,25 +222,25 @@ class Publication(SendDestinations):
 
     @property
     def channel_status(self) -> int:
-        """Status of the channel's socket, see `windtunnel.driver.client.channel_status`."""
+        """The status of the channel's socket (see `windtunnel.driver.client.channel_status`)."""
         return channel_status.status(self._conductor.counters, self)
 
     @property
     def local_socket_addresses(self) -> list[str]:
-        """Addresses that the stream is sent from, `address:port`; empty while unknown."""
+        """The local addresses of the publication as `address:port`, or empty while unknown."""
         return channel_status.local_addresses(self._conductor.counters, self)
 
     def close(self) -> None:
-        """Close the publication; the driver still delivers what was written.
+        """Close the publication. The driver still delivers the messages that were written.
 
-        Closing again has no effect. Raises ReentrantCallError in a callback of the client's
-        conductor.
+        Closing it again has no effect. Raises ReentrantCallError if a handler of the client
+        conductor calls it.
         """
         if not self.is_closed:
             self._conductor.release_publication(self)
 
     def on_client_closed(self, reason: str) -> LogBuffer:
-        """Close the publication and return its log to release. Called by the client's conductor."""
+        """Close the publication. Returns its log, which the client conductor releases."""
         self.is_closed = True
         self.close_reason = reason
         self._log = np.empty(0, dtype=np.uint8)

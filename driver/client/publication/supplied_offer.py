@@ -1,8 +1,9 @@
-"""Offer whose frames get their reserved value from a function of the program.
+"""An offer that gets the reserved value of each frame from a function of the program.
 
-The function receives each whole frame, header and payload, before it is published, for example to
-compute a checksum or a timestamp. It runs between claim and commit, so it delays subscribers. If it
-raises, the frames that are claimed but not committed become padding and the exception propagates.
+The function receives each whole frame, with header and payload, before it is published, for example
+to compute a checksum or a timestamp. It runs between claim and commit, so it delays subscribers. If
+it raises, the frames that are claimed but not committed become padding, and the exception
+propagates.
 """
 
 from __future__ import annotations
@@ -19,15 +20,15 @@ from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.wire import data
 
 ReservedValueSupplier = Callable[[memoryview], int]
-"""Called with a frame, uint8[frame length]; the payload begins at byte 32."""
+"""Function called with a frame, uint8[frame length], whose payload begins at byte 32."""
 
 
 @kernel
 def claim_message(state, log, values, limit_at, length):
-    """Claim room for all frames of a message of `length` bytes.
+    """Claim the space for all frames of a message of `length` bytes.
 
-    Returns: (the position after it or an error code, its offset in the log, its term id, its term
-             offset)
+    Returns: (the position after the message or an error code, its offset in the log, its term id,
+             its term offset)
     """
     if length < 0 or length > state[0].max_message_length:
         return result.ERROR, 0, 0, 0
@@ -38,7 +39,7 @@ def claim_message(state, log, values, limit_at, length):
 
 @kernel
 def fill_frame(log, at, meta_at, term_id, term_offset, flags, source, source_at, length):
-    """Write one frame without its reserved value, and do not commit it."""
+    """Write a frame without its reserved value and without committing it."""
     frame_length = length + frame.HEADER_LENGTH
     frame.write_header(log, at, meta_at, frame_length, term_id, term_offset)
     copy(log, at + data.PAYLOAD, source, source_at, length)
@@ -53,7 +54,7 @@ def publish_frame(log, at, frame_length, reserved_value):
 
 @kernel
 def pad(log, at, meta_at, frame_length, term_id, term_offset):
-    """Turn claimed bytes into one padding frame."""
+    """Turn claimed bytes into a padding frame."""
     frame.write_padding(log, at, meta_at, frame_length, term_id, term_offset)
 
 
@@ -65,10 +66,10 @@ def offer(
     source: np.ndarray,
     supplier: ReservedValueSupplier,
 ) -> int:
-    """Write one message; call the supplier once for each of its frames.
+    """Write a message, and call the supplier once for each of its frames.
 
     Shapes:  state APPENDER[1], log uint8[n], source uint8[length]
-    Returns: the position after it, or a code
+    Returns: the position after the message, or a negative code
     """
     length = source.size
     claimed = claim_message(state, log, values, limit_at, length)

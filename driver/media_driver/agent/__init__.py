@@ -1,1 +1,1 @@
-"""Common code of the agents: duty cycle measurement, threads, queues and system counters."""
+"""Code that all agents use: duty cycle measurement, threads, queues and system counters."""

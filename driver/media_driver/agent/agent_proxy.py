@@ -1,8 +1,8 @@
-"""Sends commands from the conductor to the sender or the receiver through a queue.
+"""Passes commands from the conductor to the sender or the receiver through a queue.
 
-If the queue is full, the failure is counted and the conductor waits: a lost command would leak a
-socket or a log buffer. An agent executes one command per duty cycle, so a full queue means that it
-is thousands of duty cycles behind.
+If the queue is full, the failure is counted and the conductor waits, because a lost command would
+leak a socket or a log buffer. An agent executes one command per duty cycle, so it is thousands of
+duty cycles behind if the queue is full.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from windtunnel.driver.media_driver.command_error import CommandError
 
 
 class AgentProxy:
-    """The producer end of the command queue of the sender or the receiver."""
+    """The producer side of the command queue to the sender or the receiver."""
 
     def __init__(self, commands: np.ndarray, values: np.ndarray, fails_id: int) -> None:
         self._commands = commands
@@ -22,10 +22,11 @@ class AgentProxy:
         self._fails_id = fails_id
         self._record = handoff.make_record()
         self.on_full = lambda: system.sleep_ns(100_000)
-        """Called while the queue is full; an INVOKER driver runs the agent here."""
+        """Function that is called while the queue is full. It runs the agent in an INVOKER
+        driver."""
 
     def offer(self, operation: int, *words: int) -> None:
-        """Append a command; the operation defines the meaning of the words."""
+        """Append a command to the queue. The operation defines the meaning of the words."""
         self._record[0] = operation
         self._record[1 : 1 + len(words)] = words
         while not handoff.put(self._commands, self._record):
@@ -34,7 +35,7 @@ class AgentProxy:
 
 
 class SlotPool:
-    """Allocates slots of a record array, smallest free slot first."""
+    """Allocates the slots of a record array."""
 
     def __init__(self, capacity: int, record_kind: str) -> None:
         self._free = list(range(capacity - 1, -1, -1))
@@ -42,7 +43,7 @@ class SlotPool:
         self._capacity = capacity
 
     def acquire(self) -> int:
-        """Allocate a slot. Raises CommandError if all are in use."""
+        """Allocate a slot. Raises CommandError if all slots are in use."""
         if not self._free:
             raise CommandError(
                 f"all {self._capacity} {self._record_kind} are in use",
@@ -51,7 +52,7 @@ class SlotPool:
         return self._free.pop()
 
     def release(self, slot: int) -> None:
-        """Free a slot."""
+        """Free a slot for later use."""
         self._free.append(slot)
 
 
@@ -63,13 +64,13 @@ def fill_record(record: np.record, **values: int) -> None:
 
 
 def append_slot(slots: np.ndarray, agent: np.record, count_field: str, slot: int) -> None:
-    """Append a slot to a list of active slots that the calling thread owns."""
+    """Append a slot to a list of active slots, which the calling thread must own."""
     slots[agent[count_field]] = slot
     agent[count_field] += 1
 
 
 def remove_slot(slots: np.ndarray, agent: np.record, count_field: str, slot: int) -> None:
-    """Remove a slot from a list of active slots, keeping the order of the others."""
+    """Remove a slot from a list of active slots, keeping the order of the other slots."""
     count = int(agent[count_field])
     kept = [int(other) for other in slots[:count] if other != slot]
     slots[: len(kept)] = kept

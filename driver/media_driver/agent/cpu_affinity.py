@@ -1,7 +1,7 @@
 """CPU affinity of the agents' threads.
 
-A shared thread uses the conductor's setting, a shared network thread the sender's. Source: the C
-driver of Aeron 1.53.
+A shared thread uses the conductor's setting. A shared network thread uses the sender's setting.
+Source: the C driver of Aeron 1.53.
 """
 
 import os
@@ -20,7 +20,7 @@ _SETTING_OF_THREAD = {
 
 
 def pin_thread(context: Context, thread: str, record_error: Callable[[int, str], None]) -> None:
-    """Set the affinity of the calling thread; a failure is recorded in the error log."""
+    """Set the CPU affinity of the calling thread, and record a failure in the error log."""
     cpu = getattr(context, _SETTING_OF_THREAD[thread])
     if cpu < 0:
         return

@@ -1,6 +1,7 @@
-"""Measures an agent's duty cycles: the maximum time, and the number above a threshold.
+"""Measures an agent's duty cycles: the maximum time, and the number that exceed a threshold.
 
-A cycle time is measured from start to start and includes idling, as in Aeron.
+The time is measured from the start of a duty cycle to the start of the next one. It includes
+idling, as in Aeron.
 """
 
 import numpy as np
@@ -10,7 +11,7 @@ from windtunnel.driver.kernels.jit import kernel
 
 DUTY_CYCLE = np.dtype(
     [
-        ("last_ns", "i8"),  # start of the previous duty cycle; 0 before the first
+        ("last_ns", "i8"),  # start of the previous duty cycle, or 0 before the first one
         ("threshold_ns", "i8"),
         ("max_id", "i8"),  # counter of the maximum cycle time
         ("exceeded_id", "i8"),  # counter of cycles above the threshold
@@ -19,7 +20,7 @@ DUTY_CYCLE = np.dtype(
 
 
 def make_duty_cycle(max_id: int, exceeded_id: int, threshold_ns: int) -> np.recarray:
-    """Make a duty cycle tracker, DUTY_CYCLE[1]."""
+    """Make the state of a duty cycle measurement: DUTY_CYCLE[1]."""
     state = np.zeros(1, dtype=DUTY_CYCLE).view(np.recarray)
     state[0] = (0, threshold_ns, max_id, exceeded_id)
     return state
@@ -27,7 +28,7 @@ def make_duty_cycle(max_id: int, exceeded_id: int, threshold_ns: int) -> np.reca
 
 @kernel
 def measure(state, values, now_ns):
-    """Record the start of a duty cycle."""
+    """Record the start of a duty cycle, and measure the previous duty cycle."""
     rec = state[0]
     if rec.last_ns != 0:
         length_ns = now_ns - rec.last_ns

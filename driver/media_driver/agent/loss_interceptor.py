@@ -1,12 +1,12 @@
-"""Drops received datagrams before they are parsed, as the C driver's loss interceptors do.
+"""Drops received datagrams before they are parsed, like the C driver's loss interceptors.
 
     loss             each frame whose type is in the mask, with a fixed probability
-    fixed-loss       frames that cover a range of one term, the first time in each stream
-    multi-gap-loss   frames that touch a gap at each multiple of a radix in one term, likewise
+    fixed-loss       frames that cover a range of one term, once per stream
+    multi-gap-loss   frames that touch a gap at each multiple of a radix in a term, once per stream
 
-Drops exactly the frames that the C driver drops, since tests of other programs depend on that: the
-random numbers are those of its generator (`erand48`). Without interceptors the cost is one length
-check. Source: the C driver's interceptors, Aeron 1.53.
+These rules drop exactly the same frames as the C driver, since tests of other programs depend on
+that. The random numbers are from the same generator (`erand48`). Without interceptors, the cost is
+one length check. Source: the C driver's interceptors, Aeron 1.53.
 """
 
 from typing import NamedTuple
@@ -31,7 +31,8 @@ FIXED = 2
 MULTI_GAP = 3
 
 TRACKED_STREAMS_MAX = 1024
-"""Streams that the deterministic interceptors track; frames of further streams are not dropped."""
+"""Maximum number of streams for deterministic losses. Frames of additional streams are not
+dropped."""
 
 LOSS_RULE = np.dtype(
     [
@@ -53,10 +54,10 @@ _SCALE = 1.0 / (1 << 48)
 
 
 class Losses(NamedTuple):
-    """The loss rules of one agent."""
+    """The rules by which an agent drops received frames."""
 
     rules: np.ndarray  # LOSS_RULE[n], in the order of their names in the setting
-    offsets: np.ndarray  # STREAM_ENTRY[...], (rule, stream, session) -> offset reached
+    offsets: np.ndarray  # STREAM_ENTRY[...], (rule, stream, session) -> reached offset
 
 
 NO_LOSSES = Losses(np.zeros(0, dtype=LOSS_RULE).view(np.recarray), make_stream_map(1))
@@ -87,8 +88,8 @@ def make_losses(
 def _fill_random(rule: np.record, settings: RandomLoss) -> None:
     rule.kind = RANDOM
     rule.rate, rule.type_mask = settings.rate, settings.message_type_mask
-    # erand48 takes three 16-bit words, least significant first. The C driver passes the words of
-    # the seed in the opposite order.
+    # erand48 uses three 16-bit words, the least significant word first. The C driver passes the
+    # words of the seed in the opposite order.
     low, middle, high = (settings.seed >> shift & 0xFFFF for shift in (0, 16, 32))
     rule.random = low << 32 | middle << 16 | high
 
@@ -102,7 +103,7 @@ def _fill_multi_gap(rule: np.record, settings: MultiGapLoss) -> None:
 
 @kernel
 def is_lost(losses, buf, at, length):
-    """Return whether to drop a datagram, which has not been validated yet."""
+    """Return whether to drop a datagram, which may be invalid."""
     if length < header.LENGTH:
         return False
     kind = header.frame_type(buf, at)
@@ -152,7 +153,7 @@ def _is_in_gap(losses, index, buf, at, length):
 
 @kernel
 def _touches_gap(rule, begin, length):
-    """Return whether a range overlaps the gap at the multiple before or after its start."""
+    """Return whether a range overlaps the gap at the radix multiple before or after its start."""
     before = begin >> rule.radix_bits << rule.radix_bits
     if before > 0 and (begin == before or begin < before + rule.gap_length):
         return True

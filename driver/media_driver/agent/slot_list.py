@@ -1,4 +1,4 @@
-"""An agent's list of active slots, and the events that acknowledge the release of a slot."""
+"""An agent's list of active slots, and the acknowledgement of released slots."""
 
 from windtunnel.driver.base import handoff
 from windtunnel.driver.kernels.jit import kernel
@@ -6,7 +6,7 @@ from windtunnel.driver.kernels.jit import kernel
 
 @kernel
 def remove(slots, count, slot):
-    """Remove `slot` from the first `count` entries, keeping the order of the others."""
+    """Remove `slot` from the first `count` entries of a list, keeping the order of the others."""
     kept = 0
     for index in range(count):
         if slots[index] != slot:
@@ -19,5 +19,5 @@ def acknowledge(state, event, slot):
     """Send the conductor an event that acknowledges a command about a slot."""
     state.record[0] = event
     state.record[1] = slot
-    # The queue has space: each slot is acknowledged once before it is allocated again.
+    # The queue has space, because each slot is acknowledged once before it is allocated again.
     handoff.put(state.events, state.record)

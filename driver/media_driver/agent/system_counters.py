@@ -1,6 +1,6 @@
-"""The system counters of a driver: ids and labels, in Aeron's order.
+"""The ids and labels of a driver's system counters, in Aeron's order.
 
-The id is the counter's index in the file, its key and its registration id.
+A system counter's id is its index in the file, its key and its registration id.
 Source: spec 8.1, Aeron 1.53.
 """
 
@@ -60,7 +60,7 @@ CONTROL_PROTOCOL_NUMBER = 1 << 16
 
 
 def labels(context: Context) -> tuple[str, ...]:
-    """Return the label of each system counter, indexed by its id."""
+    """Return the labels of all system counters, indexed by counter id."""
     threading_mode = context.threading_mode
     conductor = format_duration_ns(context.conductor_cycle_threshold_ns)
     sender = format_duration_ns(context.sender_cycle_threshold_ns)

@@ -1,1 +1,1 @@
-"""The conductor agent: executes client commands, owns all resources and tracks liveness."""
+"""The conductor agent, which executes client commands, owns all resources and tracks liveness."""

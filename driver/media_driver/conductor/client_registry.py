@@ -1,7 +1,7 @@
-"""The driver's clients and their liveness, which each client shows in its heartbeat counter.
+"""The driver's clients and their liveness, according to their heartbeat counters.
 
-A client is registered by its first command that adds a resource. When it closes, its heartbeat is
-set to zero. Source: spec 6.7, Aeron 1.53.
+A client's first command that adds a resource registers the client. When a client closes, its
+heartbeat is set to zero. Source: spec 6.7, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 
 @dataclass(eq=False)
 class Client:
-    """A client; `heartbeat_id` is the counter that it writes."""
+    """A client of the driver. It writes the counter `heartbeat_id`."""
 
     client_id: int
     heartbeat_id: int
@@ -24,14 +24,14 @@ class Client:
 
 
 class ClientRegistry:
-    """All clients, by client id."""
+    """All registered clients, by client id."""
 
     def __init__(self, resources: DriverResources) -> None:
         self._resources = resources
         self._clients: dict[int, Client] = {}
 
     def get_or_add(self, client_id: int) -> Client:
-        """Return the client; register and announce it if it is new."""
+        """Return the client with an id, registering and announcing it if it is new."""
         client = self._clients.get(client_id)
         if client is None:
             now_ms = self._resources.clock.now_ms()
@@ -48,14 +48,14 @@ class ClientRegistry:
             counters.set_release(self._resources.values, client.heartbeat_id, now_ms)
 
     def on_close(self, client_id: int) -> None:
-        """Mark a client as closed; the timer frees its resources."""
+        """Mark a client as closed. The timer frees its resources."""
         client = self._clients.get(client_id)
         if client is not None:
             client.is_closed = True
             counters.set_release(self._resources.values, client.heartbeat_id, 0)
 
     def expired(self, now_ms: int) -> list[int]:
-        """Return the ids of clients that closed or timed out."""
+        """Return the ids of the clients that have closed or timed out."""
         timeout_ms = self._resources.context.client_liveness_timeout_ns // NS_PER_MS
         return [
             client.client_id
@@ -67,7 +67,7 @@ class ClientRegistry:
         return int(counters.get_acquire(self._resources.values, client.heartbeat_id))
 
     def remove(self, client_id: int) -> None:
-        """Remove a client and announce it; a client that did not close counts as timed out."""
+        """Remove a client, and announce that it timed out unless it was closed."""
         client = self._clients.pop(client_id)
         self._resources.counters.free(client.heartbeat_id)
         if not client.is_closed:

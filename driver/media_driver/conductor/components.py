@@ -1,8 +1,8 @@
-"""Builds the conductor's components and maps each command to its handler.
+"""Makes the conductor's components and maps each command to its handler.
 
 commands --> publications --> send endpoints    --> sender
          --> subscriptions -> receive endpoints --> receiver
-                   |   links: subscriptions to the streams that they read
+                   |   links: from subscriptions to the streams that they read
 """
 
 from collections.abc import Callable
@@ -69,13 +69,13 @@ from windtunnel.driver.media_driver.name_resolution.reresolution import Reresolu
 
 
 class HasCorrelationId(Protocol):
-    """A command that adds a resource."""
+    """A command that has a correlation id."""
 
     correlation_id: int
 
 
 class Components:
-    """The components of the conductor."""
+    """The components of the conductor, and the handlers of client commands."""
 
     def __init__(
         self, resources: DriverResources, manager: CountersManager, on_terminate: Callable[[], None]
@@ -134,7 +134,7 @@ class Components:
         self.receive_endpoints.on_control_closed = self._unwatch_control
 
     def _watch_control(self, slot: int, channel: UdpChannel) -> None:
-        """Re-resolve the name of a control address when nothing is received from it."""
+        """Watch a control address, to re-resolve its name when nothing is received from it."""
         text = channel.uri.get(uri_param.CONTROL)
         if text is None or channel.is_multicast:
             return
@@ -154,14 +154,15 @@ class Components:
             self.reresolution.unwatch(watched)
 
     def _network_publication(self, registration_id: int) -> NetworkPublication | None:
-        # Java clients send the original registration id, C clients that of their own add command.
+        # Java clients send the registration id of the first add command, C clients the id of their
+        # own add command.
         for item in self.network.publications:
             if registration_id == item.registration_id or registration_id in item.holders:
                 return item
         return None
 
     def command_handlers(self) -> dict[type, Callable[..., None]]:
-        """Return the handler of each command type."""
+        """Return the handler for each command type."""
         return {
             AddPublication: self._refuse_id_in_use(self.publication_commands.add),
             AddExclusivePublication: self._refuse_id_in_use(self.publication_commands.add),
@@ -184,7 +185,7 @@ class Components:
         }
 
     def _refuse_id_in_use(self, add: Callable[..., None]) -> Callable[..., None]:
-        """Wrap a handler so that it refuses a registration id that is in use."""
+        """Return a handler that refuses a registration id in use, and otherwise calls `add`."""
 
         def execute(command: HasCorrelationId) -> None:
             new = command.correlation_id
@@ -193,7 +194,7 @@ class Components:
                 or new in self.links.subscriptions
                 or self.user_counters.is_held(new)
             ):
-                raise CommandError(f"registration_id={new} is in use")
+                raise CommandError(f"registration_id={new} is already in use")
             add(command)
 
         return execute
@@ -203,8 +204,8 @@ class Components:
             self._on_terminate()
 
     def remove_client(self, client_id: int) -> None:
-        """Remove a client and free its resources."""
-        # Free its counters first, so that they are gone when its removal is announced.
+        """Remove a client and free all its resources."""
+        # Free its counters first, because they must no longer exist when its removal is announced.
         unavailable = self.user_counters.free_all_of(client_id)
         self.clients.remove(client_id)
         self.publication_commands.remove_all_of(client_id)
@@ -213,7 +214,7 @@ class Components:
         self.subscription_commands.remove_all_of(client_id)
 
     def close(self) -> None:
-        """Free all resources. Call only after the agents have stopped."""
+        """Free all resources of the components. Call this only after the agents have stopped."""
         self.send_endpoints.close()
         self.receive_endpoints.close()
         self.network.close()

@@ -1,9 +1,8 @@
-"""The conductor's duty cycle in Python: commands, events of the agents, and timers.
+"""The conductor's duty cycle in Python, for commands, events from the agents, and timers.
 
-A duty cycle executes at most one command, then the events, then the timers, and frees log buffers
-that have ended. In between, the conductor's kernel rebuilds images and updates publication limits
-without entering Python.
-Source: spec 7.3 and 10.2, Aeron 1.53.
+A duty cycle executes at most one command, then the events, then the timers, and frees unused log
+buffers. Between these duty cycles, the conductor's kernel rebuilds images and updates publication
+limits without entering Python. Source: spec 7.3 and 10.2, Aeron 1.53.
 """
 
 import os
@@ -35,12 +34,12 @@ from windtunnel.driver.media_driver.receiver import receiver_state
 from windtunnel.driver.media_driver.sender import sender_state
 
 EVENTS_PER_TURN_MAX = 64
-"""Per agent. Events are caused by frames from the network; the limit keeps them from starving
-commands and timers."""
+"""Maximum number of events per agent and duty cycle. Events from network frames could otherwise
+delay commands and timers."""
 
 
 class Conductor:
-    """The conductor of a driver; only its own thread calls it."""
+    """The conductor of a driver. Only the conductor's thread calls its methods."""
 
     def __init__(
         self,
@@ -61,7 +60,7 @@ class Conductor:
         self._receiver_events = self._make_receiver_events()
 
     def do_work(self, now_ns: int) -> int:
-        """Run the Python part of one duty cycle. Returns the work count."""
+        """Run the Python part of one conductor duty cycle. Returns the work count."""
         work_count = self._on_command() + self._on_events(now_ns)
         work_count += self._resources.names.do_work(now_ns)
         work_count += self.components.reresolution.do_work(now_ns)
@@ -76,12 +75,12 @@ class Conductor:
         return work_count + free_retired_logs(self._resources, limit)
 
     def run(self, quantum_ns: int) -> None:
-        """Run the kernel for at most a quantum, then the Python part once."""
+        """Run the conductor's kernel for at most `quantum_ns`, then the Python part once."""
         conductor_state.run(self._resources.conductor, self._deadline_ns(quantum_ns))
         self._do_work_and_idle()
 
     def run_all(self, quantum_ns: int) -> None:
-        """Run all three agents in this thread for at most a quantum (SHARED mode)."""
+        """Run all three agents in this thread for at most `quantum_ns` (SHARED mode)."""
         resources = self._resources
         deadline_ns = self._deadline_ns(quantum_ns)
         shared_agents.run_all(
@@ -92,14 +91,14 @@ class Conductor:
     def _do_work_and_idle(self) -> None:
         work_count = self.do_work(self._resources.clock.now_ns())
         if self._is_command_pending:
-            # The kernel returns at once while a command is pending, so idle here.
+            # The kernel returns immediately while a command is pending, so idle here.
             idle.after_turn(self._resources.conductor.idle, work_count)
 
     def _deadline_ns(self, quantum_ns: int) -> int:
         return min(self._resources.clock.now_ns() + quantum_ns, self._next_timer_ns)
 
     def track(self, now_ns: int) -> int:
-        """Run the kernel's part of one duty cycle, for callers that pass the time."""
+        """Run the kernel part of one conductor duty cycle at the time `now_ns`."""
         now_ms = self._resources.clock.now_ms()
         return int(conductor_state.track(self._resources.conductor, now_ns, now_ms))
 
@@ -117,7 +116,7 @@ class Conductor:
         try:
             command = decode_command(type_id, self._scratch[:length])
         except MalformedCommand as error:
-            # As the C driver: without a valid correlation id no client can be informed.
+            # As in the C driver, no client can be informed without a valid correlation id.
             self._resources.record_error(ErrorCode.MALFORMED_COMMAND, str(error))
             ring_buffer.advance(ring)
             return 1
@@ -150,8 +149,8 @@ class Conductor:
                 command.correlation_id, ErrorCode.GENERIC_ERROR, str(error)
             )
         except Exception as error:
-            # A bug in the driver: one client's command must not end it for all clients. The message
-            # precedes the stack trace, since a long error log entry is truncated.
+            # This is a driver bug, but a client's command must not end the driver for all clients.
+            # The message precedes the stack trace, since a long error log entry is truncated.
             text = f"{type(error).__name__}: {error}"
             self._resources.record_error(
                 ErrorCode.GENERIC_ERROR, f"{text}\n{traceback.format_exc()}"
@@ -217,7 +216,7 @@ class Conductor:
             for _ in range(EVENTS_PER_TURN_MAX):
                 if not handoff.take(queue, self._record):
                     break
-                # A copy, since `_record` is reused for the next event.
+                # Pass a copy, since `_record` is reused for the next event.
                 handlers[int(self._record[0])](self._record.copy(), now_ns)
                 work_count += 1
         return work_count

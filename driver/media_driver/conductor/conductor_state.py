@@ -1,7 +1,7 @@
-"""The state of the conductor's kernels, and the part of its duty cycle that runs without Python.
+"""The state of the conductor's kernels, and the part of its duty cycle that runs in kernels.
 
-`run` repeats that part (rebuilding images, updating publication limits) and returns as soon as
-Python is needed: for a command, an event of an agent, a timer, or the first loss of an image.
+`run` repeats that part, which rebuilds images and updates publication limits. It returns as soon as
+Python is needed: for a command, an event from an agent, a timer, or the first loss of an image.
 """
 
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ CONDUCTOR = np.dtype(
 
 
 class ConductorState(NamedTuple):
-    """The conductor's arrays; the records are documented where their dtypes are declared."""
+    """The conductor's arrays. The declarations of the dtypes document the record fields."""
 
     agent: np.ndarray  # CONDUCTOR[1]
     images: np.ndarray  # PUBLICATION_IMAGE[n], shared with the receiver
@@ -60,7 +60,7 @@ def make_conductor_state(
     subscribers: int = 16_384,
     idle_state: Any = None,
 ) -> ConductorState:
-    """Make the state of a conductor for the given sender and receiver."""
+    """Make the state of a conductor for a given sender and receiver."""
     return ConductorState(
         agent=np.zeros(1, dtype=CONDUCTOR).view(np.recarray),
         images=receiver.images,
@@ -82,7 +82,7 @@ def make_conductor_state(
 
 @kernel
 def track(state, now_ns, now_ms):
-    """Rebuild every image and update every publication limit once. Returns the work count."""
+    """Advance every image and update every publication limit once. Returns the work count."""
     agent = state.agent[0]
     work_count = 0
     for index in range(agent.image_count):
@@ -94,7 +94,7 @@ def track(state, now_ns, now_ms):
 
 @kernel
 def needs_python(state):
-    """Return whether there is work for the Python part of the duty cycle."""
+    """Return whether the Python part of the duty cycle has work."""
     return (
         ring_buffer.has_message(state.ring)
         or not handoff.is_empty(state.sender_events)
@@ -105,10 +105,10 @@ def needs_python(state):
 
 @kernel
 def run(state, deadline_ns):
-    """Run duty cycles until Python is needed or the deadline has passed, idling in between.
+    """Run duty cycles, idling between them, until Python is needed or the deadline has passed.
 
-    Runs at least one, even if Python is needed already: the commands and events may depend on its
-    results.
+    Runs at least one duty cycle, even if Python is already needed, because the commands and events
+    may depend on its results.
     """
     now_ns = system.monotonic_ns()
     while True:

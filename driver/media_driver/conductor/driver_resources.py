@@ -1,6 +1,6 @@
-"""Resources that the conductor's components share: settings, cnc.dat, agent states and proxies.
+"""The resources that the conductor's components share, such as settings and agent states.
 
-`composition.make_resources` builds one DriverResources per driver; it is passed to each component.
+`composition.make_resources` makes one DriverResources per driver, which each component receives.
 """
 
 import random
@@ -32,7 +32,7 @@ from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 @dataclass(frozen=True)
 class DriverResources:
-    """The shared resources of a driver; only the conductor's thread uses them."""
+    """The shared resources of a driver, which only the conductor's thread uses."""
 
     context: Context
     clock: Clock
@@ -41,7 +41,8 @@ class DriverResources:
     counters: StreamCounters
     clients: ClientProxy
     record_error: Callable[[int, str], None]
-    """Records (error code, text) in the distinct error log and increments the error counter."""
+    """Records an error code and a text in the distinct error log and increments the error
+    counter."""
     sender: SenderState
     receiver: ReceiverState
     conductor: ConductorState
@@ -54,27 +55,27 @@ class DriverResources:
     system_buffers: SystemBuffers
     random: random.Random
     retired_logs: list[LogBuffer] = field(default_factory=list)
-    """Log buffers that are unused and not freed yet, oldest first."""
+    """Unused log buffers that are not freed yet, oldest first."""
     unremoved_logs: list[Path] = field(default_factory=list)
-    """Log buffer files that are unused but could not be deleted yet."""
+    """Unused log buffer files that could not be deleted yet."""
 
     @property
     def resolver(self) -> Resolver:
-        """The resolver of host names."""
+        """The driver's resolver for host names."""
         return self.names
 
     def next_correlation_id(self) -> int:
-        """Return a correlation id that is unique among clients and images of this driver."""
+        """Return a new correlation id, which no client or image of this driver uses."""
         return int(ring_buffer.next_correlation_id(self.cnc.to_driver))
 
     def publication_file(self, registration_id: int) -> Path:
-        """Return the path of a publication's log buffer."""
+        """Return the path of a publication's log buffer file."""
         return self.context.dir / "publications" / f"{registration_id}.logbuffer"
 
     def image_file(self, correlation_id: int) -> Path:
-        """Return the path of an image's log buffer."""
+        """Return the path of an image's log buffer file."""
         return self.context.dir / "images" / f"{correlation_id}.logbuffer"
 
     def add_mapped_bytes(self, delta_bytes: int) -> None:
-        """Add to the counter of mapped bytes."""
+        """Add a number of bytes to the counter of mapped bytes."""
         counters.add(self.values, system_counters.BYTES_CURRENTLY_MAPPED, delta_bytes)

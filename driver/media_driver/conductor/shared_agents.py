@@ -1,4 +1,4 @@
-"""Runs several agents in one thread: a kernel interleaves their duty cycles.
+"""Runs several agents in one thread, with a kernel that alternates their duty cycles.
 
 Source: spec 10.2, Aeron 1.53 threading modes SHARED and SHARED_NETWORK.
 """
@@ -13,7 +13,7 @@ from windtunnel.driver.media_driver.sender import sender
 
 @kernel
 def run_network(sending, receiving, quantum_ns):
-    """Run sender and receiver in turn for a quantum, with the sender's idle strategy."""
+    """Run sender and receiver in turn for `quantum_ns`, with the sender's idle strategy."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -26,7 +26,7 @@ def run_network(sending, receiving, quantum_ns):
 
 @kernel
 def run_all(conducting, sending, receiving, deadline_ns):
-    """Run all agents in turn until the deadline or until Python is needed, at least once."""
+    """Run all agents in turn, at least once, until the deadline or until Python is needed."""
     now_ns = system.monotonic_ns()
     while True:
         duty_cycle.measure(conducting.cycle, conducting.counters, now_ns)

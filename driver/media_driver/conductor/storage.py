@@ -1,4 +1,4 @@
-"""Checks the free space of the file system before a log buffer is created.
+"""Checks the free space on the file system before a log buffer is created.
 
 Source: spec 10.1, Aeron 1.53.
 """
@@ -17,9 +17,9 @@ def check_space(
     record_error: Callable[[int, str], None],
     usable_bytes: Callable[[Path], int],
 ) -> None:
-    """Refuse a log that does not fit, and record an error when space runs low.
+    """Raise StorageError if a log does not fit, and record an error if there is little free space.
 
-    Does nothing if AERON_PERFORM_STORAGE_CHECKS is false. Raises StorageError.
+    Does nothing if AERON_PERFORM_STORAGE_CHECKS is false.
     """
     if not context.perform_storage_checks:
         return
@@ -30,7 +30,8 @@ def check_space(
             f"usable={usable} in {context.dir}"
         )
     if usable <= threshold:
-        # The text omits the usable bytes, so that the distinct error log has one entry for all.
+        # The text omits the usable bytes, because the distinct error log has an entry for each
+        # text.
         record_error(
             int(ErrorCode.STORAGE_SPACE),
             f"WARNING: space is running low: threshold={threshold} in {context.dir}",

@@ -1,11 +1,12 @@
-"""Allocates the counters of streams, channels and clients with Aeron's type ids, keys and labels.
+"""Allocates stream, channel and client counters with Aeron's type ids, keys and labels.
 
     stream key:   registration id (i64) | session (i32) | stream (i32) | channel length (i32) |
                   channel
     channel key:  channel length (i32) | channel
     address key:  id of the channel's status counter (i32) | length (i32) | address text
 
-Tools find streams by them, so they match Aeron byte for byte. Source: spec 8.2 and 8.3, Aeron 1.53.
+Tools find streams by these keys and labels, which are therefore exactly those of Aeron. Source:
+spec 8.2 and 8.3, Aeron 1.53.
 """
 
 import struct
@@ -70,14 +71,14 @@ NETWORK_COUNTERS = (
     SENDER_BACK_PRESSURE,
     SENDER_NAKS_RECEIVED,
 )
-"""Counters of a network publication, in the order of their ids."""
+"""Type ids of a network publication's counters, in the order of its counter ids."""
 IPC_COUNTERS = NETWORK_COUNTERS[:2]
-"""Counters of an IPC publication."""
+"""Type ids of an IPC publication's counters, in the order of its counter ids."""
 _EVENT_COUNTS = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED)
 
 
 class StreamCounters:
-    """Allocates counters; the caller frees them."""
+    """Allocates counters, which the caller must free."""
 
     def __init__(self, manager: CountersManager) -> None:
         self._manager = manager
@@ -96,7 +97,7 @@ class StreamCounters:
         reference_id: int = 0,
         value: int = 0,
     ) -> int:
-        """Allocate a counter of a stream. Returns its id."""
+        """Allocate a counter for a stream. Returns the counter's id."""
         channel_bytes = channel.encode()[:STREAM_CHANNEL_LENGTH_MAX]
         header = (registration_id, session_id, stream_id, len(channel_bytes))
         key = struct.pack("<qiii", *header) + channel_bytes
@@ -114,9 +115,9 @@ class StreamCounters:
         *,
         is_exclusive: bool,
     ) -> list[int]:
-        """Allocate the counters of a publication that starts at position `at`.
+        """Allocate the counters of a publication that starts at position `at`. Returns their ids.
 
-        `identity` has the arguments of `stream`; `undo` frees the counters on failure.
+        `identity` has arguments of `stream`. `undo` frees the counters on a failure.
         """
         kind = "exclusive" if is_exclusive else "concurrent"
         ids = []
@@ -128,7 +129,7 @@ class StreamCounters:
         return ids
 
     def channel_status(self, type_id: int, channel: str, registration_id: int) -> int:
-        """Allocate the status counter or the destination counter of a channel."""
+        """Allocate a channel's status counter or destination counter."""
         name = _CHANNEL_NAMES[type_id]
         channel_bytes = channel.encode()[:CHANNEL_LENGTH_MAX]
         key = struct.pack("<i", len(channel_bytes)) + channel_bytes
@@ -139,7 +140,7 @@ class StreamCounters:
     def local_address(
         self, name: str, status_counter_id: int, address: str, registration_id: int
     ) -> int:
-        """Allocate the counter that shows the local address of a socket."""
+        """Allocate the counter that shows a socket's local address."""
         text = address.encode()
         key = struct.pack("<ii", status_counter_id, len(text)) + text
         label = f"{name}-local-sockaddr: {status_counter_id} {address}"
@@ -158,5 +159,5 @@ class StreamCounters:
         self._manager.append_label(counter_id, text)
 
     def free(self, counter_id: int) -> None:
-        """Free a counter."""
+        """Free a counter of this driver."""
         self._manager.free(counter_id)

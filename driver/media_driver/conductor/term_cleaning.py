@@ -1,7 +1,7 @@
-"""Zeroes consumed parts of a log, so that a term is clean before it is written again.
+"""Zeroes the consumed parts of a log, because a term must be clean before it is reused.
 
     clean position          limit
-       |////////////|         |    at most to the end of the dirty term per call, to bound the
+       |////////////|         |    at most to the end of the dirty term per call, to limit the
        +------------+---------+        duration of the conductor's duty cycle
 
 Source: spec 2.7, Aeron 1.53.
@@ -14,9 +14,9 @@ from windtunnel.driver.logbuffer import cleaner, frame, position
 
 @kernel
 def clean_to(owner, limit):
-    """Clean the log of `owner` (a record with log fields) towards the position `limit`.
+    """Zero the log of `owner` (a record with log fields) from its clean position towards `limit`.
 
-    The limit is derived from positions that clients write, so it need not be aligned to a frame.
+    The limit is derived from positions that clients write, so it may not be aligned to a frame.
     """
     length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
     if length <= 0:

@@ -1,7 +1,7 @@
 """Unblocks log buffers and the command ring buffer after a writer died during a write.
 
-A claim that is never committed blocks all later ones. When a consumer has made no progress for the
-timeout although there is a backlog, the claim is turned into padding. Source: spec 5, Aeron 1.53.
+A claim that is never committed blocks all later claims. If a consumer with a backlog has made no
+progress for the timeout, the claim is replaced with padding. Source: spec 5, Aeron 1.53.
 """
 
 from windtunnel.driver.cnc import counters, ring_buffer
@@ -12,14 +12,14 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 
 
 class StallDetector:
-    """Detects a consumer that makes no progress although there is a backlog."""
+    """Detects a consumer that makes no progress although it has a backlog."""
 
     def __init__(self, now_ns: int) -> None:
         self._position = -1
         self._since_ns = now_ns
 
     def is_stalled(self, position: int, has_backlog: bool, timeout_ns: int, now_ns: int) -> bool:
-        """Return whether the position has not changed for longer than the timeout."""
+        """Return whether a consumer's position has not changed for longer than the timeout."""
         if position != self._position or not has_backlog:
             self._position, self._since_ns = position, now_ns
             return False
@@ -27,7 +27,7 @@ class StallDetector:
 
 
 def unblock_log(resources: DriverResources, log: LogBuffer, position: int) -> bool:
-    """Replace the claim that blocks a log at `position` by padding. Returns whether it did."""
+    """Replace a claim that blocks a log at `position` with padding. Returns whether it did so."""
     is_unblocked = bool(
         unblocker.unblock(log.log, log.meta_at, log.term_length, log.initial_term_id, position)
     )
@@ -44,7 +44,7 @@ def check_publisher(
     producer_position: int,
     now_ns: int,
 ) -> None:
-    """Unblock a log whose consumer is stalled."""
+    """Unblock a publication's log if its consumer is stalled."""
     terms_begun = int(descriptor.active_term_count_acquire(log.log, log.meta_at))
     has_backlog = (
         terms_begun != consumer_position >> log.bits or producer_position > consumer_position
@@ -62,7 +62,7 @@ class CommandUnblocker:
         self._stall_detector = StallDetector(resources.clock.now_ns())
 
     def check(self, now_ns: int) -> None:
-        """Unblock the ring if its head has not moved for the client liveness timeout."""
+        """Unblock the ring buffer if its head has not moved for the client liveness timeout."""
         ring = self._resources.cnc.to_driver
         head = int(ring_buffer.consumer_position(ring))
         has_backlog = int(ring_buffer.producer_position(ring)) > head

@@ -1,4 +1,4 @@
-"""Counters that clients add: freed with the client, except for static counters.
+"""Counters that clients add, which are freed with the client unless they are static.
 
 Source: spec 7.3, Aeron 1.53.
 """
@@ -29,7 +29,7 @@ class _UserCounter:
 
 
 class UserCounters:
-    """The counters of applications, by registration id; static counters also by type."""
+    """The counters that clients have added, by registration id, and static ones also by type."""
 
     def __init__(
         self, manager: CountersManager, clients: ClientProxy, registry: ClientRegistry
@@ -42,7 +42,7 @@ class UserCounters:
         self._static: dict[tuple[int, int], int] = {}
 
     def add(self, command: AddCounter) -> None:
-        """Allocate a counter for a client."""
+        """Allocate a counter for a client and respond to the client."""
         self._registry.get_or_add(command.client_id)
         registration_id = command.correlation_id
         counter_id = self._manager.allocate(
@@ -55,11 +55,11 @@ class UserCounters:
         self._clients.transmit(CounterReady(registration_id, counter_id))
 
     def is_held(self, registration_id: int) -> bool:
-        """Return whether a counter has this registration id."""
+        """Return whether a counter has the given registration id."""
         return registration_id in self._counters
 
     def add_static(self, command: AddStaticCounter) -> None:
-        """Allocate a counter that outlives its client, or return the existing one."""
+        """Allocate a static counter, or find the existing one, and respond to the client."""
         self._registry.get_or_add(command.client_id)
         identity = (command.type_id, command.registration_id)
         if identity in self._types:
@@ -85,7 +85,7 @@ class UserCounters:
         self._free(command.registration_id)
 
     def free_all_of(self, client_id: int) -> list[UnavailableCounter]:
-        """Free all counters of a client. Returns the responses to transmit to all clients."""
+        """Free all counters of a client. Returns the notifications to transmit to all clients."""
         gone = [key for key, item in self._counters.items() if item.client_id == client_id]
         return [self._take(registration_id) for registration_id in gone]
 

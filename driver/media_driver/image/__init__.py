@@ -1,1 +1,1 @@
-"""Image state shared by receiver and conductor: loss detection, NAKs, congestion control."""
+"""Loss detection, NAKs, congestion control, and the image state that two agents share."""

@@ -1,7 +1,7 @@
-"""Congestion control strategies: compute the receiver window of an image in each duty cycle.
+"""Congestion control strategies, which compute an image's receiver window in each duty cycle.
 
-STATIC has a constant window; CUBIC adapts its window to losses (see `cubic`). The round-trip time
-is measured only if the strategy needs it. Source: spec 3.6, Aeron 1.53.
+STATIC has a constant window. CUBIC adapts its window to losses (see `cubic`). The round-trip time
+is measured only if the strategy uses it. Source: spec 3.6, Aeron 1.53.
 """
 
 from windtunnel.driver.cnc import counters
@@ -14,15 +14,15 @@ CUBIC = 1
 
 @kernel
 def initial_window(window_length, term_length):
-    """Return the initial window of an image: as configured, at most half a term."""
+    """Return the initial window of an image in bytes, at most half a term."""
     return min(window_length, term_length // 2)
 
 
 @kernel
 def on_track_rebuild(state, slot, now_ns, lowest, is_new_loss):
-    """Compute the current window of the image in a slot. For the conductor.
+    """Compute the current window of an image. For the conductor.
 
-    Returns: (window in bytes, whether a status message must be sent now)
+    Returns: (window in bytes, whether a status message must be sent immediately)
     """
     image = state.images[slot]
     if image.congestion_control == STATIC:
@@ -41,7 +41,7 @@ def should_measure_rtt(image, now_ns):
 
 @kernel
 def on_rtt(state, slot, now_ns, rtt_ns):
-    """Process a round-trip measurement; implausible values are ignored. For the receiver."""
+    """Process a round-trip measurement, unless its value is implausible. For the receiver."""
     image = state.images[slot]
     if image.congestion_control == STATIC or rtt_ns < 0 or rtt_ns > cubic.RTT_MAX_NS:
         return

@@ -1,8 +1,8 @@
-"""CUBIC congestion control: shrinks the window on a loss and grows it along a cubic curve.
+"""CUBIC congestion control, which shrinks the window on a loss and grows it on a cubic curve.
 
     cwnd = w_max + C (t - K)^3     t seconds since the last loss, K = cbrt(w_max B / C)
 
-The window is in packets of one MTU. The conductor owns the state, in the image's record, except for
+The window is in packets of one MTU. The conductor owns the state in the image's record, except for
 the round-trip time, which the receiver measures and publishes. Source: spec 3.6, Aeron 1.53.
 """
 
@@ -19,11 +19,11 @@ B = 0.2
 INITIAL_PACKETS = 10
 RTT_TIMEOUT_MULTIPLE = 4
 RTT_MAX_NS = 60 * NS_PER_SECOND
-"""Longer measurements are ignored; they would postpone the next one indefinitely."""
+"""Maximum round-trip time. A longer one is ignored, since it would delay the next measurement."""
 
 
 def initial_window(window_max: int, mtu: int) -> int:
-    """Return the initial window in bytes."""
+    """Return the initial CUBIC window in bytes."""
     return min(INITIAL_PACKETS * mtu, max(1, window_max // mtu) * mtu, window_max)
 
 
@@ -53,7 +53,9 @@ def fill(
 
 @kernel
 def on_track_rebuild(image, values, rtt_ns, now_ns, lowest, is_new_loss):
-    """Compute the window. Returns (window in bytes, whether a status message must be sent now)."""
+    """Compute the CUBIC window of an image.
+
+    Returns: (window in bytes, whether a status message must be sent immediately)"""
     is_forced = False
     if is_new_loss:
         is_forced = True
@@ -76,10 +78,10 @@ def on_track_rebuild(image, values, rtt_ns, now_ns, lowest, is_new_loss):
 
 @kernel
 def _window_packets(image, rtt_ns, now_ns):
-    """Return the window in packets at `now_ns` on the cubic curve."""
+    """Return the window on the cubic curve at `now_ns`, in packets."""
     passed = (now_ns - image.cubic_last_loss_ns) / NS_PER_SECOND
     from_k = passed - image.cubic_k
-    # After a long idle time the curve exceeds the integer range.
+    # After a long idle time, the curve exceeds the integer range.
     gain = min(C * from_k * from_k * from_k, float(image.cubic_packets_max))
     packets = min(image.cubic_peak + int(gain), image.cubic_packets_max)
     if image.cubic_is_tcp and packets < image.cubic_peak:

@@ -1,9 +1,9 @@
-"""The connections of an image: one per socket on which its stream is received.
+"""The connections of an image, one for each socket on which its stream is received.
 
-A connection is created by the first frame on its socket, or when a destination is added to the
-subscription. Feedback is sent to it for five seconds after its last activity. It counts as an
-active transport if it received a frame within the image liveness timeout. Source: spec 3.7,
-Aeron 1.53 (the C driver where the two differ).
+The first frame on a socket creates a connection, as does adding a destination to the subscription.
+Feedback is sent to a connection for five seconds after its last activity. A connection counts as an
+active transport if it received a frame within the image liveness timeout. Source: spec 3.7, Aeron
+1.53 (the C driver where the two differ).
 """
 
 from windtunnel.driver.base.atomics import bytes_at, copy, put_i32_release
@@ -15,12 +15,13 @@ from windtunnel.driver.media import transport
 from windtunnel.driver.media_driver.image import publication_image as image
 
 CONNECTION_TIMEOUT_NS = 5 * NS_PER_SECOND
-"""Feedback is sent to a connection for this long after its last packet. Source: Aeron 1.53 C."""
+"""Time after its last packet during which feedback is sent to a connection. Source: Aeron 1.53
+C."""
 
 
 @kernel
 def track(state, slot, transport_slot, inbox_index, now_ns):
-    """Record the source address of a frame and the time of its connection's activity."""
+    """Record that a connection received a frame, with the frame's source address and time."""
     number = state.endpoints[transport_slot].connection
     connection = state.connections[slot * image.CONNECTIONS_MAX + number]
     if connection.is_known == 0:
@@ -52,7 +53,7 @@ def _add(state, slot, transport_slot, now_ns):
 
 @kernel
 def on_transport_added(state, transport_slot, now_ns):
-    """Add a connection for a new destination to every image of its endpoint."""
+    """Add a connection for a new destination to every image on its endpoint."""
     serves = state.endpoints[transport_slot].serves
     if serves == transport_slot:
         return
@@ -64,7 +65,7 @@ def on_transport_added(state, transport_slot, now_ns):
 
 @kernel
 def on_transport_removed(state, transport_slot, now_ns):
-    """Remove the connection of a removed destination from every image of its endpoint."""
+    """Remove the connection of a removed destination from every image on its endpoint."""
     endpoint = state.endpoints[transport_slot]
     for index in range(state.agent[0].image_count):
         slot = state.active[index]
@@ -87,7 +88,7 @@ def reset(state, slot):
 
 @kernel
 def is_live(connection, now_ns):
-    """Return whether feedback is sent to a connection."""
+    """Return whether a connection was active recently and feedback can be sent to it."""
     if connection.is_known == 0 or connection.control_length == 0:
         return False
     return now_ns - connection.last_activity_ns < CONNECTION_TIMEOUT_NS
@@ -95,7 +96,7 @@ def is_live(connection, now_ns):
 
 @kernel
 def on_end_of_stream(state, slot, transport_slot, position):
-    """Record the end of stream on one connection. Returns whether all connections have ended."""
+    """Record the end of stream on a connection. Returns whether all connections have ended."""
     rec = state.images[slot]
     first = slot * image.CONNECTIONS_MAX
     row = first + state.endpoints[transport_slot].connection
@@ -109,7 +110,7 @@ def on_end_of_stream(state, slot, transport_slot, position):
 
 @kernel
 def end_position(state, slot):
-    """Return the end position of the stream: the maximum over all connections."""
+    """Return the end position of a stream, the maximum of all its connections."""
     first = slot * image.CONNECTIONS_MAX
     furthest = 0
     for index in range(first, first + state.images[slot].connection_count):
@@ -120,7 +121,7 @@ def end_position(state, slot):
 
 @kernel
 def publish_active_transports(state, slot, now_ns):
-    """Publish the number of active transports in the log metadata."""
+    """Write an image's number of active transports to its log metadata."""
     rec = state.images[slot]
     first = slot * image.CONNECTIONS_MAX
     alive = 0

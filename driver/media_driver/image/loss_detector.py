@@ -1,10 +1,11 @@
-"""Detects gaps in an image and schedules their NAKs, one active gap at a time.
+"""Detects gaps in an image and schedules NAKs for one active gap at a time.
 
     rcv-pos                       rcv-hwm
-      | f | f |   gap    | f |  gap |   only the first gap is active; if its offset or length
-      +---+---+----------+---+------+   changes it counts as a new gap with a new NAK delay
+      | f | f |   gap    | f |  gap |   only the first gap is active. If its offset or length
+      +---+---+----------+---+------+   changes, it is a new gap with a new NAK delay.
 
-Changes only the image's record; the time is an argument. Source: spec 3.5, Aeron 1.53.
+These functions change only the image's record. The time is an argument. Source: spec 3.5, Aeron
+1.53.
 """
 
 from windtunnel.driver.kernels.jit import kernel
@@ -14,7 +15,7 @@ from windtunnel.driver.media_driver.image import nak_delay
 
 @kernel
 def scan(image, log, rebuild_position, hwm_position, now_ns):
-    """Scan from `rebuild_position` to the first gap of its term.
+    """Scan an image's log from `rebuild_position` to the first gap in its term.
 
     Shapes:  image is a PUBLICATION_IMAGE record, log the whole image log
     Returns: (term offset reached, whether the gap is new, whether its NAK is due)
@@ -49,7 +50,7 @@ def scan(image, log, rebuild_position, hwm_position, now_ns):
 
 @kernel
 def count_new_loss(image):
-    """Return the bytes of the active gap that were not counted yet, and mark them as counted."""
+    """Return the number of uncounted bytes in the active gap, and mark them as counted."""
     begin, end = image.gap_offset, image.gap_offset + image.gap_length
     if image.counted_loss_term_id == image.gap_term_id:
         begin = max(begin, image.counted_loss_end)

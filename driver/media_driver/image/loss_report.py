@@ -1,4 +1,4 @@
-"""loss-report.dat: the losses of each image, readable by tools while the driver runs.
+"""The file loss-report.dat, from which tools can read the losses of each image at any time.
 
     0          8           16          24         32       36       40            align 4, next 64
     +----------+-----------+-----------+----------+--------+--------+-------------+--------------+
@@ -7,8 +7,7 @@
     +----------+-----------+-----------+----------+--------+--------+-------------+--------------+
 
 The observation count of a new entry is written last, with release. A reader stops at the first
-count that is not positive.
-Source: spec 10.6, Aeron 1.53.
+observation count that is not positive. Source: spec 10.6, Aeron 1.53.
 """
 
 from pathlib import Path
@@ -32,21 +31,21 @@ STREAM_ID = 36
 CHANNEL = 40
 
 NO_ENTRY = -1
-"""The image has no loss yet."""
+"""Value of an entry offset: the image has no loss yet."""
 FULL = -2
-"""The loss of the image cannot be reported because the file is full."""
+"""Value of an entry offset: the file is too full to report the image's loss."""
 
 
 @kernel
 def add(report, at, lost_bytes, now_ms):
-    """Add an observation to the entry at `at`."""
+    """Add an observation to the loss report entry at offset `at`."""
     put_i64(report, at + LAST_OBSERVATION_MS, now_ms)
     add_i64(report, at + TOTAL_BYTES_LOST, lost_bytes)
     add_i64(report, at + OBSERVATION_COUNT, 1)
 
 
 class LossReport:
-    """The mapped loss report; only the conductor writes it."""
+    """The mapped loss report file, which only the conductor writes."""
 
     def __init__(self, directory: Path, length: int, page_size: int = 4096) -> None:
         self._mapping = mapping.create(
@@ -89,6 +88,6 @@ class LossReport:
             copy(self.report, at + 4, np.frombuffer(text, np.uint8).copy(), 0, len(text))
 
     def close(self) -> None:
-        """Unmap the file."""
+        """Unmap the loss report file."""
         self.report = np.empty(0, np.uint8)
         self._mapping.close()

@@ -1,7 +1,8 @@
-"""Delay until a NAK is sent: fixed for unicast, random for a group of receivers.
+"""Delay until a NAK is sent, which is fixed for unicast and random for a group of receivers.
 
-In a group only one receiver should send a NAK. Each draws its delay from a truncated exponential
-distribution over the maximum backoff T, so that of G receivers about one sends early:
+In a group, only one receiver should send a NAK. Each receiver draws its delay from a truncated
+exponential distribution over the maximum backoff T. About one of G receivers therefore sends its
+NAK early:
 
     lambda = ln(G) + 1       x uniform in [0, lambda / T) + lambda / (T (e^lambda - 1))
     delay  = T / lambda * ln(x (e^lambda - 1) T / lambda)
@@ -20,13 +21,13 @@ _SCALE = 1.0 / (1 << 32)
 
 
 def fill_static(record: np.record, delay_ns: int, retry_ns: int) -> None:
-    """Configure a fixed delay until the first NAK and a fixed retry delay."""
+    """Configure a fixed delay until the first NAK and a fixed delay until a retry."""
     record["nak_is_random"] = 0
     record["nak_delay_ns"], record["nak_retry_ns"] = delay_ns, retry_ns
 
 
 def fill_backoff(record: np.record, max_backoff_ns: int, group_size: int, seed: int) -> None:
-    """Configure a random delay for a group of `group_size` receivers."""
+    """Configure a random NAK delay for a group of `group_size` receivers."""
     rate = math.log(group_size) + 1.0
     growth = math.expm1(rate)
     record["nak_is_random"] = 1
@@ -39,7 +40,7 @@ def fill_backoff(record: np.record, max_backoff_ns: int, group_size: int, seed: 
 
 @kernel
 def next_delay_ns(image, is_retry):
-    """Return the delay until the next NAK of `image` (a PUBLICATION_IMAGE record)."""
+    """Return the delay until the next NAK of an image (a PUBLICATION_IMAGE record)."""
     if image.nak_is_random == 0:
         return image.nak_retry_ns if is_retry else image.nak_delay_ns
     x = _draw(image) * image.nak_x_range + image.nak_x_base
@@ -48,7 +49,7 @@ def next_delay_ns(image, is_retry):
 
 @kernel
 def _draw(image):
-    """Return the next number in [0, 1) of a 32-bit xorshift generator."""
+    """Return the next random number in [0, 1) from a 32-bit xorshift generator."""
     word = int(image.nak_random)
     word ^= (word << 13) & _WORD
     word ^= word >> 17

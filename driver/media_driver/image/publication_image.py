@@ -1,15 +1,14 @@
-"""The record of an image, shared by receiver and conductor.
+"""The record of an image, which receiver and conductor share.
 
 The receiver inserts packets and sends feedback; the conductor detects gaps and advances rcv-pos.
-The conductor publishes the position to acknowledge and the range that is lost in two blocks, each
-protected by a sequence lock: the writer increments `begin`, writes the block, then sets `end` to
-the same number. A reader reads `end` first and `begin` last; the block is consistent only if both
-are equal.
+The conductor publishes the position to acknowledge and the lost range in two blocks, each protected
+by a sequence lock: the writer increments `begin`, writes the block, then sets `end` to the same
+number. A reader reads `end` first and `begin` last. The block is consistent only if both are equal.
 
     begin_sm_change  | sm_position, sm_window                    | end_sm_change
     begin_loss_change| loss_term_id, loss_offset, loss_length    | end_loss_change
 
-Times are monotonic nanoseconds; positions count bytes from the start of the stream.
+Times are in monotonic nanoseconds. Positions are in bytes from the start of the stream.
 """
 
 import numpy as np
@@ -97,10 +96,10 @@ PUBLICATION_IMAGE = np.dtype(
         ("gap_offset", "i8"),
         ("gap_length", "i8"),  # 0 if there is none
         ("gap_deadline_ns", "i8"),  # time of the next NAK
-        ("counted_loss_term_id", "i8"),  # range that the loss report has counted already
+        ("counted_loss_term_id", "i8"),  # range that the loss report has already counted
         ("counted_loss_end", "i8"),
-        ("loss_entry_at", "i8"),  # offset of its entry in the loss report, or a code of loss_report
-        ("unreported_loss_bytes", "i8"),  # lost before it had an entry
+        ("loss_entry_at", "i8"),  # offset of its loss report entry, or NO_ENTRY or FULL
+        ("unreported_loss_bytes", "i8"),  # bytes lost before it had an entry
         ("first_subscriber", "i8"),  # index into the subscriber positions, -1 if there is none
         ("is_rebuilding", "i8"),
         # Position to acknowledge, from conductor to receiver.
@@ -118,7 +117,8 @@ PUBLICATION_IMAGE = np.dtype(
 )
 
 NO_STAMP = -1
-"""No timestamp is written; other values are an offset in the payload, or RESERVED_OFFSET."""
+"""Timestamp offset of an image without receive timestamps. Other values are a payload offset or
+RESERVED_OFFSET."""
 
 CONNECTIONS_MAX = 16
 """Maximum number of receive transports of one image."""
@@ -162,19 +162,19 @@ _END_LOSS = _offset_of("end_loss_change")
 
 
 def make_images(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Make zeroed records, and a uint8 view for the shared words."""
+    """Make zeroed image records, and a uint8 view of them for the shared words."""
     records = np.zeros(capacity, dtype=PUBLICATION_IMAGE)
     return records.view(np.recarray), records.view(np.uint8)
 
 
 def make_connections(images: int) -> np.recarray:
-    """Make zeroed rows, CONNECTION[images * CONNECTIONS_MAX]."""
+    """Make zeroed connection records: CONNECTION[images * CONNECTIONS_MAX]."""
     return np.zeros(images * CONNECTIONS_MAX, dtype=CONNECTION).view(np.recarray)
 
 
 @kernel
 def shared_acquire(words, slot, field_offset):
-    """Read a word that the receiver publishes."""
+    """Return a word of an image's record that the receiver publishes."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + field_offset)
 
 
@@ -185,7 +185,7 @@ def set_shared_release(words, slot, field_offset, value):
 
 @kernel
 def publish_status(words, slot, position, window):
-    """Publish the position and window of the next status message. For the conductor."""
+    """Publish the next status message's position and window. For the conductor."""
     at = slot * RECORD_LENGTH
     change = get_i64(words, at + _BEGIN_SM) + 1
     put_i64_release(words, at + _BEGIN_SM, change)
@@ -202,9 +202,9 @@ def status_change_acquire(words, slot):
 
 @kernel
 def read_status(words, slot):
-    """Read the position and window of the next status message. For the receiver.
+    """Read the next status message's position and window. For the receiver.
 
-    Returns: (change, position, window); change is -1 if a write was in progress
+    Returns: (change, position, window), where change is -1 if a write was in progress
     """
     at = slot * RECORD_LENGTH
     change = get_i64_acquire(words, at + _END_SM)
@@ -218,7 +218,7 @@ def read_status(words, slot):
 
 @kernel
 def publish_loss(words, slot, term_id, offset, length):
-    """Publish the range that is lost. For the conductor."""
+    """Publish the lost range of an image to the receiver. For the conductor."""
     at = slot * RECORD_LENGTH
     change = get_i64(words, at + _BEGIN_LOSS) + 1
     put_i64_release(words, at + _BEGIN_LOSS, change)
@@ -236,9 +236,9 @@ def loss_change_acquire(words, slot):
 
 @kernel
 def read_loss(words, slot):
-    """Read the range that is lost. For the receiver.
+    """Read the lost range of an image. For the receiver.
 
-    Returns: (change, term_id, offset, length); change is -1 if a write was in progress
+    Returns: (change, term_id, offset, length), where change is -1 if a write was in progress
     """
     at = slot * RECORD_LENGTH
     change = get_i64_acquire(words, at + _END_LOSS)

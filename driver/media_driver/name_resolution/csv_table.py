@@ -1,11 +1,11 @@
-"""A table of names with two hosts each, selected by a counter: for tests of re-resolution.
+"""A table of names with two hosts each, of which a counter selects one, to test re-resolution.
 
     settings   name,initial host,re-resolution host|name,...
-    counter    one per row, type 2001, written by the test:
-               -1 the name has no address, 0 the initial host, 1 the re-resolution host,
-               any other value the name itself
+    counter    one per row, type 2001, with a value from the test:
+               -1 for no address, 0 for the initial host, 1 for the re-resolution host,
+               any other value for the name itself
 
-If two rows have the same name the later one is used. Source: aeron_csv_table_name_resolver, Aeron
+If two rows have the same name, the later row is used. Source: aeron_csv_table_name_resolver, Aeron
 1.53.
 """
 
@@ -20,7 +20,7 @@ from windtunnel.driver.cnc import counters
 from windtunnel.driver.cnc.counters_manager import CountersManager
 
 NAME_ENTRY = 2001
-"""Counter type id of a row."""
+"""Type id of the counter that each row has."""
 
 DISABLED = -1
 INITIAL_HOST = 0
@@ -33,7 +33,7 @@ _KEY_NAME_LENGTH_MAX = counters.KEY_LENGTH_MAX - 4
 
 @dataclass(frozen=True, slots=True)
 class NameEntry:
-    """One row of the table."""
+    """A row of the table, with a name and its two hosts."""
 
     name: str
     initial_host: str
@@ -41,7 +41,7 @@ class NameEntry:
 
     @property
     def key(self) -> bytes:
-        """Counter key: name length (i32) | name."""
+        """The key of the row's counter: name length (i32) | name."""
         name = self.name.encode("utf-8", "surrogateescape")
         return struct.pack("<i", len(name)) + name[:_KEY_NAME_LENGTH_MAX]
 
@@ -74,7 +74,7 @@ def parse_table(text: str) -> tuple[NameEntry, ...]:
 
 
 class CsvTable:
-    """A NameSource that looks names up in the table."""
+    """A NameSource that looks up names in the table."""
 
     def __init__(
         self, rows: tuple[NameEntry, ...], manager: CountersManager, values: np.ndarray
@@ -89,7 +89,7 @@ class CsvTable:
         if found is None:
             return host
         row, counter_id = found
-        # Acquire: the writer is another process.
+        # Read with acquire, because another process writes the counter.
         operation = int(counters.get_acquire(self._values, counter_id))
         if operation == DISABLED:
             raise UnknownHostError(

@@ -5,8 +5,9 @@
     every   2 s    announce all names in the cache  -> neighbours
     every  10 s    look up bootstrap neighbours that are not neighbours
 
-Any announced driver becomes a neighbour; only its own announcements keep it alive. Channels may use
-the name of a driver instead of a host. Source: spec 1.9, aeron_driver_name_resolver, Aeron 1.53.
+Any announced driver becomes a neighbour. It remains a neighbour while it announces itself. Channels
+may use the name of a driver instead of a host. Source: spec 1.9, aeron_driver_name_resolver, Aeron
+1.53.
 """
 
 import os
@@ -38,16 +39,16 @@ from windtunnel.driver.media_driver.name_resolution.resolver_socket import (
 NEIGHBORS = 15
 CACHE_ENTRIES = 16
 BOOTSTRAP_NEIGHBOR = 21
-"""Counter type ids."""
+"""Type ids of the name resolver's counters."""
 
 DUTY_CYCLE_MS = 10
 NEIGHBORS_MAX = 1024
-"""A limit of this driver: datagrams from the network must not grow its memory without bound."""
+"""Maximum number of neighbours, since datagrams could otherwise exhaust this driver's memory."""
 
 
 @dataclass(frozen=True, slots=True)
 class GossipSettings:
-    """Name, address and intervals of this driver in the gossip protocol."""
+    """This driver's name, address and intervals in the gossip protocol."""
 
     name: str
     interface: SocketAddress
@@ -85,7 +86,7 @@ def _text_of(address: HostPort) -> str:
 
 
 class DriverNameResolver:
-    """A NameSource of the names that other drivers announce; only the conductor calls it."""
+    """A NameSource with the names that other drivers announce. Only the conductor uses it."""
 
     def __init__(
         self,
@@ -103,7 +104,7 @@ class DriverNameResolver:
         self._manager = manager
         self._values = values
         self._record_error = record_error
-        # With port 0 the system chose a port; announce that one.
+        # If the port is 0, the system chose a port. Announce the chosen port.
         self._local = settings.interface.with_port(socket.local.port)
         self._cache = NameCache(settings.neighbor_timeout_ms)
         self._neighbors: dict[tuple[str, int], _Neighbor] = {}
@@ -174,12 +175,12 @@ class DriverNameResolver:
         return length
 
     def on_datagram(self, datagram: bytes, source: SocketAddress, now_ms: int) -> None:
-        """Process a datagram of another driver."""
+        """Process a resolution datagram from another driver."""
         decoded = decode(datagram)
         for entry in decoded.entries:
             self._on_entry(entry, source, now_ms)
         if decoded.is_invalid:
-            # Atomic, since sender and receiver increment this counter too.
+            # Atomic, because sender and receiver increment this counter too.
             counters.add_atomic(self._values, system_counters.INVALID_PACKETS, 1)
         elif decoded.unknown_type is not None:
             self._record_error(
@@ -247,7 +248,7 @@ class DriverNameResolver:
         )
 
     def _send(self, datagram: bytes, to: SocketAddress) -> int:
-        """Send a datagram. Returns 1 unless sending failed with a permanent error."""
+        """Send a datagram. Returns 1, or 0 after a permanent error."""
         result = self._socket.send(datagram, to)
         if result < 0:
             reason = os.strerror(-result)
@@ -269,7 +270,7 @@ class DriverNameResolver:
         self._collect_bootstraps()
 
     def _collect_bootstraps(self) -> int:
-        """Process the finished lookups of bootstrap neighbours. Returns how many."""
+        """Process finished lookups of bootstrap neighbours. Returns the number of lookups."""
         work_count = 0
         for bootstrap in self._bootstraps:
             if bootstrap.lookup is None or not bootstrap.lookup.is_done:

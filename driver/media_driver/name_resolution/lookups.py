@@ -3,8 +3,8 @@
     conductor   submit() --> [requests] --> worker: getaddrinfo --> [responses] --> collect()
 
 A Lookup changes only in `collect`, in the conductor's thread. The worker accesses no shared memory
-mapping, so at shutdown a blocked worker can be abandoned. Without a thread (INVOKER mode) `submit`
-resolves synchronously.
+mapping, so a blocked worker can be abandoned at shutdown. Without a worker thread (INVOKER mode),
+`submit` resolves the name synchronously.
 """
 
 import threading
@@ -20,14 +20,14 @@ ResolvedAddress = tuple[str, int]
 
 
 class Lookup:
-    """One lookup, and its result once it is done."""
+    """A name lookup, with its result once it is done."""
 
     def __init__(self, host: str, key: str) -> None:
         self.host = host
         self.key = key
-        """The channel parameter or setting that names the host, for error messages."""
+        """The channel parameter or setting that contains the host name, for error messages."""
         self.duration_ns = 0
-        """Duration of the lookup."""
+        """Duration of the lookup in nanoseconds."""
         self._outcome: ResolvedAddress | DriverError | None = None
 
     @property
@@ -35,12 +35,12 @@ class Lookup:
         return self._outcome is not None
 
     def finish(self, outcome: ResolvedAddress | DriverError, duration_ns: int = 0) -> None:
-        """Set the result: an address or an error."""
+        """Set the result of the lookup, an address or an error."""
         self._outcome = outcome
         self.duration_ns = duration_ns
 
     def result(self) -> ResolvedAddress:
-        """Return the address or raise the error. Call only when done."""
+        """Return the resolved address of a lookup that is done, or raise its error."""
         assert self._outcome is not None, f"{self.host} is still being looked up"
         if isinstance(self._outcome, DriverError):
             raise self._outcome
@@ -51,7 +51,7 @@ _Request = tuple[Lookup, str, Callable[[Lookup], None] | None]
 
 
 class Lookups:
-    """A queue of lookups that are resolved in order."""
+    """A queue of lookups, which are executed in order."""
 
     def __init__(self, system: Resolver, clock: Clock, *, is_threaded: bool) -> None:
         self._system = system
@@ -70,9 +70,10 @@ class Lookups:
         name: str | None = None,
         on_done: Callable[[Lookup], None] | None = None,
     ) -> Lookup:
-        """Start a lookup of `host`; error messages call it `name`, by default `host`.
+        """Start a lookup of `host`.
 
-        `collect` calls `on_done` when the lookup has finished.
+        Error messages contain `name`, or `host` if `name` is None. `collect` calls `on_done` when
+        the lookup is done.
         """
         request = (Lookup(name or host, key), host, on_done)
         if not self._is_threaded:
@@ -88,7 +89,7 @@ class Lookups:
         return request[0]
 
     def collect(self) -> int:
-        """Finish the lookups with a response. Returns how many."""
+        """Set the results of the lookups that are done. Returns the number of lookups."""
         count = 0
         while True:
             try:
@@ -101,7 +102,7 @@ class Lookups:
             count += 1
 
     def close(self) -> None:
-        """Stop the worker after its current request."""
+        """Stop the worker thread after its current lookup."""
         self._requests.put(None)
 
     def _work(self) -> None:
@@ -115,7 +116,8 @@ class Lookups:
         try:
             outcome = self._system.resolve(host, lookup.key)
         except Exception as error:
-            # Always respond, since a command may wait for it; the conductor reports the error.
+            # Always respond, since a command may wait for the response. The conductor reports the
+            # error.
             is_named = isinstance(error, DriverError) and lookup.host == host
             prefix = "" if is_named else f"{lookup.key}={lookup.host}: "
             outcome = UnknownHostError(f"{prefix}{error}")

@@ -1,9 +1,9 @@
-"""Cache of the names that other drivers announced, with expiry.
+"""A cache of the names that other drivers announced, with an expiry time.
 
     (name, IP version) -> address, time of the last activity of its driver
 
-Bounded, since its content comes from the network. Source: spec 1.9, aeron_name_resolver_cache,
-Aeron 1.53.
+The cache has a maximum size, because its content is from the network. Source: spec 1.9,
+aeron_name_resolver_cache, Aeron 1.53.
 """
 
 from collections.abc import Iterator
@@ -12,12 +12,12 @@ from dataclasses import dataclass
 from windtunnel.driver.channel.socket_address import SocketAddress
 
 ENTRIES_MAX = 1024
-"""A limit of this driver: more than any real number of drivers, and few enough to announce."""
+"""Maximum number of names, more than the drivers in a real network but few enough to announce."""
 
 
 @dataclass(frozen=True, slots=True)
 class CacheEntry:
-    """A name, its address and the time of its last activity."""
+    """A driver's name, its address and the time of its last activity."""
 
     name: str
     address: SocketAddress
@@ -25,7 +25,7 @@ class CacheEntry:
 
 
 class NameCache:
-    """The names that have not expired."""
+    """The announced names that have not expired."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
@@ -38,7 +38,7 @@ class NameCache:
         return iter(self._entries.values())
 
     def add_or_update(self, entry: CacheEntry) -> bool:
-        """Add or replace the entry of a name. Returns False if the cache is full."""
+        """Add or replace a name's entry. Returns False if the cache is full."""
         key = (entry.name, entry.address.ip.version)
         if key not in self._entries and len(self._entries) >= ENTRIES_MAX:
             return False
@@ -46,12 +46,12 @@ class NameCache:
         return True
 
     def find(self, name: str) -> SocketAddress | None:
-        """Return the address of a name, preferring IPv4, or None."""
+        """Return the address of a name, preferably IPv4, or None if the name is unknown."""
         entry = self._entries.get((name, 4)) or self._entries.get((name, 6))
         return None if entry is None else entry.address
 
     def expire(self, now_ms: int) -> int:
-        """Remove expired entries. Returns how many."""
+        """Remove the expired entries. Returns the number removed."""
         old = [
             key
             for key, entry in self._entries.items()

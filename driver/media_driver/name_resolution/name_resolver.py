@@ -1,4 +1,4 @@
-"""The conductor's name resolver: known names at once, others by an asynchronous lookup.
+"""The conductor's name resolver, which looks up unknown names asynchronously.
 
     resolve(host, key)    numeric ---------------------------------> address
                           NameSource.substitute(host) --> numeric -> address
@@ -6,8 +6,8 @@
                                                                      until the lookup is done
 
 A command with a pending lookup stays in the ring buffer and is retried, so results are kept until
-`on_command_end`. The maximum duration of lookups and the number above a threshold are counted.
-Source: spec 7.3 and 8.1, Aeron 1.53.
+`on_command_end`. Counters have the maximum duration of lookups, and the number of lookups that took
+longer than a threshold. Source: spec 7.3 and 8.1, Aeron 1.53.
 """
 
 from typing import Protocol
@@ -24,23 +24,23 @@ from windtunnel.driver.media_driver.name_resolution.lookups import Lookup, Looku
 
 
 class NameSource(Protocol):
-    """A source of names that does not need the operating system."""
+    """A source of host names and addresses that does not use the operating system's resolver."""
 
     def substitute(self, host: str, key: str) -> str:
-        """Return another name for a host, its numeric address, or the host itself.
+        """Return a replacement for a host (a name or numeric address), or the host itself.
 
-        Raises UnknownHostError if the host is known to have no address.
+        Raises UnknownHostError if the source specifies that the host has no address.
         """
 
     def do_work(self, now_ns: int) -> int:
-        """Run one duty cycle. Returns the work count."""
+        """Run one duty cycle of the name source. Returns the work count."""
 
     def close(self) -> None:
-        """Close the source."""
+        """Close the name source."""
 
 
 class EmptyNameSource:
-    """A NameSource without names: the operating system resolves all."""
+    """A NameSource without names, which leaves all hosts to the operating system's resolver."""
 
     def substitute(self, host: str, key: str) -> str:
         return host
@@ -75,7 +75,7 @@ class NameResolver:
         self._pending: dict[tuple[str, str], Lookup] = {}
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """Return the address of a host in a command, or raise CommandPendingError."""
+        """Return the address of a command's host. Raises CommandPendingError during a lookup."""
         numeric = numeric_address(host)
         if numeric is not None:
             return numeric
@@ -88,7 +88,7 @@ class NameResolver:
         return lookup.result()
 
     def on_command_end(self) -> None:
-        """Discard the results of the finished command, so that the next one starts new lookups."""
+        """Discard the finished command's lookup results. The next command starts new lookups."""
         self._pending.clear()
 
     def submit(self, host: str, key: str) -> Lookup:
@@ -109,7 +109,7 @@ class NameResolver:
         return work_count + self._names.do_work(now_ns)
 
     def close(self) -> None:
-        """Stop the lookups; pending ones are discarded."""
+        """Stop the lookup threads and discard pending lookups."""
         self._names.close()
         self._commands.close()
         self._background.close()

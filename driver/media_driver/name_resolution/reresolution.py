@@ -1,11 +1,11 @@
-"""Re-resolution: looks up the name of an endpoint again when nothing is received from it.
+"""Re-resolves the name of an endpoint from which nothing is received.
 
     every second       no activity for 5 s     --> look up the name
     event of an agent  no activity             --> look up the name
     lookup result      the address has changed --> set_address(address)
 
-Applies to unicast endpoints of publications, manual destinations and control addresses of
-subscriptions while they are open. The agent that applies a new address increments the counter of
+Applies to the unicast endpoints of publications, to manual destinations and to the control
+addresses of subscriptions. The agent that applies a new address increments the counter of
 resolution changes. Source: spec 3.7, 4.1 and 4.9, Aeron 1.53.
 """
 
@@ -25,34 +25,35 @@ SILENCE_NS = 5_000_000_000
 
 
 class LookupService(Protocol):
-    """Starts lookups; implemented by NameResolver."""
+    """The interface to start lookups, which NameResolver implements."""
 
     def submit(self, host: str, key: str) -> Lookup:
-        """Start a lookup of a host."""
+        """Start a lookup of a host name."""
 
 
 @dataclass(eq=False)
 class WatchedName:
-    """A name that is re-resolved on inactivity."""
+    """A host name that is looked up again when its endpoint is inactive."""
 
     key: str
-    """`endpoint` or `control`."""
+    """The channel parameter that contains the name: `endpoint` or `control`."""
     name: str
-    """host:port as in the channel."""
+    """The name as host:port, as in the channel."""
     address: SocketAddress | None
-    """The current address; None if the name could not be resolved."""
+    """The current address, or None if the name could not be resolved."""
     set_address: Callable[[SocketAddress], None]
-    """Makes the agent use a new address; retried if it raises a DriverError."""
+    """Function that passes a new address to the agent. It is retried if it raises a DriverError."""
     last_activity_ns: Callable[[], int] | None = None
-    """Returns the time of the last activity, 0 for never; None if an agent reports inactivity."""
+    """Function that returns the time of the last activity or 0. None if an agent reports
+    inactivity."""
     retries_each_check: bool = False
-    """Whether to retry at each check after a lookup, instead of after another 5 s."""
+    """Whether to repeat the lookup at each check, not only after another 5 s of inactivity."""
     silent_since_ns: int = 0
     lookup: Lookup | None = field(default=None, repr=False)
 
 
 class Reresolution:
-    """Watches names and re-resolves them; only the conductor calls it."""
+    """Looks up names again when their endpoints are inactive. Only the conductor uses it."""
 
     def __init__(
         self,
@@ -68,20 +69,20 @@ class Reresolution:
         self._watched: dict[int, WatchedName] = {}
 
     def watch(self, watched: WatchedName, now_ns: int) -> WatchedName:
-        """Start watching a name; a numeric address is ignored."""
+        """Start watching a name. A numeric address is ignored."""
         watched.silent_since_ns = now_ns
         if numeric_address(parse_host_port(watched.key, watched.name).host) is None:
             self._watched[id(watched)] = watched
         return watched
 
     def unwatch(self, watched: WatchedName) -> None:
-        """Stop watching a name and discard a pending lookup. Idempotent."""
+        """Stop watching a name and discard its pending lookup. Idempotent."""
         self._watched.pop(id(watched), None)
 
     def do_work(self, now_ns: int) -> int:
-        """Process finished lookups and start due ones. Returns the work count."""
+        """Process finished lookups and start the lookups that are due. Returns the work count."""
         work_count = 0
-        # A copy, since `set_address` may unwatch names.
+        # Iterate over a copy, because `set_address` may unwatch names.
         for watched in list(self._watched.values()):
             if watched.lookup is not None and watched.lookup.is_done:
                 self._on_result(watched, watched.lookup)
@@ -92,7 +93,7 @@ class Reresolution:
         return work_count
 
     def request_lookup(self, watched: WatchedName) -> None:
-        """Look up a name now, unless a lookup is pending."""
+        """Start a lookup of a watched name, unless a lookup is pending."""
         if watched.lookup is None and id(watched) in self._watched:
             host = parse_host_port(watched.key, watched.name).host
             watched.lookup = self._names.submit(host, watched.key)
@@ -121,7 +122,7 @@ class Reresolution:
         try:
             watched.set_address(address)
         except DriverError as error:
-            # Keep the old address, so that the next lookup tries again.
+            # Keep the old address, which makes the next lookup try again.
             self._record_error(ErrorCode.GENERIC_ERROR, str(error))
         else:
             watched.address = address

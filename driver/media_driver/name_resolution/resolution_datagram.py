@@ -1,7 +1,7 @@
 """Encodes and decodes resolution frames.
 
-`decode` validates datagrams from the network. It returns valid entries only, and the first fault.
-Source: spec 1.9, Aeron 1.53.
+`decode` validates datagrams from the network. It returns only the valid entries, and the first
+fault. Source: spec 1.9, Aeron 1.53.
 """
 
 import ipaddress
@@ -18,29 +18,29 @@ from windtunnel.driver.wire import header, resolution
 
 @dataclass(frozen=True, slots=True)
 class ResolutionEntry:
-    """A name and its address in a resolution frame."""
+    """A driver's name and address in a resolution frame."""
 
     name: str
     address: SocketAddress
     age_ms: int = 0
-    """Time since the last activity of the driver with that name."""
+    """Time in milliseconds since the last activity of the driver with this name."""
     is_self: bool = False
-    """Whether the entry is about the sender of the datagram."""
+    """Whether the entry describes the sender of the datagram."""
 
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The entries of a datagram up to its end or its first fault."""
+    """The entries of a datagram up to its end or to its first fault."""
 
     entries: tuple[ResolutionEntry, ...]
     is_invalid: bool = False
-    """The datagram is truncated or not a resolution frame."""
+    """Whether the datagram is truncated or is not a resolution frame."""
     unknown_type: int | None = None
-    """Type of an entry of unknown type; the entries after it cannot be located."""
+    """The unknown type of the entry at which decoding stopped, or None."""
 
 
 def encode_name(text: str) -> bytes:
-    """Return a name as it is encoded in a frame."""
+    """Return the encoded form of a name in a resolution frame."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -50,7 +50,7 @@ def _length_of(entry: ResolutionEntry) -> int:
 
 
 def encode(entries: Iterable[ResolutionEntry], length_max: int) -> Iterator[bytes]:
-    """Encode entries into datagrams of at most `length_max` bytes.
+    """Encode entries in datagrams of at most `length_max` bytes.
 
     An entry that does not fit into a datagram is omitted.
     """
@@ -74,7 +74,7 @@ def _frame(entries: list[ResolutionEntry], length: int) -> bytes:
     at = resolution.FIRST_ENTRY
     for entry in entries:
         packed = np.frombuffer(bytearray(entry.address.ip.packed), dtype=np.uint8)
-        # One extra byte: kernels cannot use an empty array.
+        # Use an extra byte, because kernels cannot use an empty array.
         name = np.frombuffer(bytearray(encode_name(entry.name) + b"\0"), dtype=np.uint8)
         at += resolution.write_entry(
             buf,
@@ -92,7 +92,7 @@ def _frame(entries: list[ResolutionEntry], length: int) -> bytes:
 
 
 def decode(datagram: bytes) -> Decoded:
-    """Decode a datagram. The frame length in its header is ignored, as by Aeron's drivers."""
+    """Decode a resolution datagram. Its frame length is ignored, as in Aeron's drivers."""
     buf = np.frombuffer(bytearray(datagram), dtype=np.uint8)
     is_frame = (
         len(datagram) >= resolution.FIRST_ENTRY

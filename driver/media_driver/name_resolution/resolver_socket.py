@@ -1,4 +1,4 @@
-"""The socket of the driver name resolver.
+"""The socket that the driver name resolver uses.
 
 Source: spec 1.9, Aeron 1.53.
 """
@@ -14,11 +14,11 @@ from windtunnel.driver.media.udp_socket import SocketOptions, open_socket
 
 DATAGRAM_LENGTH_MAX = 65_504
 DATAGRAMS_PER_TURN = 8
-"""A limit of this driver, which bounds the duration of a duty cycle of the conductor."""
+"""Maximum number of received datagrams per duty cycle, to limit the duty cycle's duration."""
 
 
 class ResolverSocket(Protocol):
-    """A datagram socket as the driver name resolver uses it."""
+    """The interface of the datagram sockets that the driver name resolver uses."""
 
     local: SocketAddress
 
@@ -26,7 +26,7 @@ class ResolverSocket(Protocol):
         """Send a datagram. Returns the bytes sent, 0 on a transient error, or -errno."""
 
     def receive(self) -> Iterator[tuple[bytes, SocketAddress]]:
-        """Yield received datagrams and their sources; a truncated datagram is empty bytes."""
+        """Yield received datagrams, or empty bytes for truncated ones, and their sources."""
 
     def close(self) -> None:
         """Close the socket."""
@@ -41,7 +41,8 @@ class UdpResolverSocket:
         self._inbox = transport.make_receive_batch(DATAGRAMS_PER_TURN, DATAGRAM_LENGTH_MAX)
         self._name = np.zeros(28, dtype=np.uint8)
         self._links: Any = link.NO_LINKS
-        # Compile the kernels now; otherwise their first use would stall the conductor.
+        # Compile the kernels now, because a compilation at their first use would stall the
+        # conductor.
         transport.send_frame(-1, self._name, 0, 0, self._name, 0, self._links)
         transport.receive(-1, self._inbox, self._links)
         transport.source_length(self._inbox, 0)
@@ -55,7 +56,7 @@ class UdpResolverSocket:
 
     def receive(self) -> Iterator[tuple[bytes, SocketAddress]]:
         inbox = self._inbox
-        # A pending error of the last send may be returned here; receiving it clears the error.
+        # This call may return a pending error of the last send, and thereby clear it.
         count = max(0, int(transport.receive(self._opened.fd, inbox, self._links)))
         for index in range(count):
             name = inbox.names[index][: transport.source_length(inbox, index)]

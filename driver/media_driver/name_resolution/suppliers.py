@@ -4,7 +4,7 @@
                                     csv_table   rows of AERON_NAME_RESOLVER_INIT_ARGS
                                     driver      names of other drivers, AERON_DRIVER_RESOLVER_*
 
-The names of the C supplier functions are accepted as well. Source: spec 10.1,
+The names of the C supplier functions are also accepted. Source: spec 10.1,
 aeron_name_resolver, Aeron 1.53.
 """
 
@@ -47,7 +47,7 @@ BOOTSTRAP_NEIGHBORS_MAX = 20
 
 
 def supplier_of(text: str) -> str:
-    """Return the supplier that a setting names. Raises ConfigurationError for any other text."""
+    """Return the name resolver supplier for a setting's text. Raises ConfigurationError."""
     for name, function in _FUNCTIONS.items():
         if text in (name, function):
             return name
@@ -59,9 +59,9 @@ def supplier_of(text: str) -> str:
 def parse_bootstrap_neighbors(
     text: str, record_error: Callable[[int, str], None]
 ) -> tuple[HostPort, ...]:
-    """Parse a comma-separated list of host:port; a malformed item is recorded in the error log.
+    """Parse a comma-separated list of host:port and record malformed items in the error log.
 
-    Raises ConfigurationError if no item is valid.
+    Raises ConfigurationError if all items are malformed or if there are too many items.
     """
     found = [item for item in text.split(",") if item]
     if len(found) > BOOTSTRAP_NEIGHBORS_MAX:
@@ -85,7 +85,7 @@ def parse_bootstrap_neighbors(
 def gossip_settings(
     context: Context, system: Resolver, record_error: Callable[[int, str], None]
 ) -> GossipSettings:
-    """Build the settings of the driver name resolver; the interface may be a host name."""
+    """Make the driver name resolver's settings, whose interface may be given as a host name."""
     name, interface = context.resolver_name, context.resolver_interface
     if not name or not interface:
         raise ConfigurationError(
@@ -127,7 +127,7 @@ def make_name_resolver(
     clock: Clock,
     record_error: Callable[[int, str], None],
 ) -> NameResolver:
-    """Build the driver's name resolver; in INVOKER mode lookups are synchronous."""
+    """Make the driver's name resolver, which is synchronous in INVOKER mode."""
     is_threaded = context.threading_mode != INVOKER
     commands = Lookups(system, clock, is_threaded=is_threaded)
     background = Lookups(system, clock, is_threaded=is_threaded)

@@ -1,1 +1,1 @@
-"""The receiver agent: dispatches datagrams to images, sends status messages and NAKs."""
+"""The receiver agent, which passes datagrams to images and sends status messages and NAKs."""

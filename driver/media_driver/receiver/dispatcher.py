@@ -1,14 +1,14 @@
-"""Dispatches packets to images, and tracks the state of sessions without an image.
+"""Passes received packets to images, and tracks the state of sessions without an image.
 
     unknown --data--> PENDING_SETUP --SETUP--> INIT_IN_PROGRESS --image added--> image slot
        |                                            ^                              |
        +--SETUP------------------------------------+        removed, not at EOS --> COOL_DOWN
        +--no subscription--> NO_INTEREST
 
-The state is per (endpoint, stream, session), independent of the socket that received the packet. In
-PENDING_SETUP a SETUP was elicited from the sender; after a second without one the state is removed,
-so that the next packet elicits it again. Source: spec 3.1, Aeron 1.53 (the C driver where the two
-differ).
+There is one state per endpoint, stream and session, independent of the socket that received the
+packet. PENDING_SETUP means that a SETUP was elicited from the sender. If no SETUP is received
+within a second, the state is removed, and the next packet elicits a SETUP again. Source: spec 3.1,
+Aeron 1.53 (the C driver where the two differ).
 """
 
 from windtunnel.driver.base import handoff
@@ -37,7 +37,7 @@ TRANSPORT = 19  # slot of the socket that received the SETUP
 
 @kernel
 def on_data(state, transport_slot, at, length, inbox_index, now_ns):
-    """Process a DATA or PAD datagram with a valid common header."""
+    """Process a received DATA or PAD datagram whose common header is valid."""
     packet = state.inbox.slots
     endpoint = state.endpoints[transport_slot].serves
     receive_endpoint.set_last_activity_release(state.endpoint_words, transport_slot, now_ns)
@@ -61,7 +61,7 @@ def on_data(state, transport_slot, at, length, inbox_index, now_ns):
 
 @kernel
 def _elicit_setup_at_source(state, transport_slot, stream_id, session_id, inbox_index):
-    """Elicit a SETUP from the source of a packet, or from its group."""
+    """Elicit a SETUP from the source of a packet, or from its multicast group."""
     if state.endpoints[transport_slot].is_multicast:
         receive_transport.elicit_setup_at_control(state, transport_slot, stream_id, session_id)
         return
@@ -77,7 +77,7 @@ def _elicit_setup_at_source(state, transport_slot, stream_id, session_id, inbox_
 
 @kernel
 def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
-    """Process a SETUP frame with a valid common header."""
+    """Process a received SETUP frame whose common header is valid."""
     packet = state.inbox.slots
     if setup.check(packet, at, length) < 0:
         counters.add_atomic(state.counters, system_counters.INVALID_PACKETS, 1)
@@ -107,7 +107,7 @@ def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
 
 @kernel
 def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
-    """Process a RTTM frame with a valid common header: echo a request, or evaluate a reply."""
+    """Process a received RTTM frame, which is either a request or a reply."""
     packet = state.inbox.slots
     endpoint = state.endpoints[transport_slot].serves
     receiver_id = rtt_measurement.receiver_id(packet, at)
@@ -137,7 +137,7 @@ def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
 
 @kernel
 def _is_full(state, endpoint, stream_id):
-    """Return whether a stream has reached its session limit, and report that to the conductor."""
+    """Return whether a stream is at its session limit. If so, inform the conductor."""
     limit = state.agent[0].session_limit
     if limit > state.agent[0].image_count:
         return False
@@ -160,7 +160,7 @@ def _is_full(state, endpoint, stream_id):
 
 @kernel
 def _create_image(state, transport_slot, at, inbox_index):
-    """Request an image from the conductor; until then packets of the session are ignored."""
+    """Request an image from the conductor, and ignore the session's packets until it is added."""
     packet = state.inbox.slots
     record = state.record
     endpoint = state.endpoints[transport_slot].serves
@@ -181,7 +181,8 @@ def _create_image(state, transport_slot, at, inbox_index):
     record[SOURCE_LENGTH] = transport.source_length(state.inbox, inbox_index)
     for word in range(SOURCE_WORDS):
         record[SOURCE + word] = get_i32(source, 4 * word)
-    # The network may bring any number of sessions; reserve a record per slot for acknowledgements.
+    # Any number of sessions may arrive from the network, so reserve a record per slot for
+    # acknowledgements.
     reserved = state.images.size + state.endpoints.size
     has_capacity = handoff.free_record_count(state.events) > reserved
     # Insert the state first: without it every SETUP of the session would create an image.

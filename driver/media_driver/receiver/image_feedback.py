@@ -1,4 +1,4 @@
-"""Sends the feedback of an image on every live connection.
+"""Sends an image's status messages, NAKs, errors and RTT measurements on its live connections.
 
     status message timeout, or new position     SM, after a RSP_SETUP if one is due
     status message timeout of a rejected image  ERR with the reason, and nothing else
@@ -32,7 +32,7 @@ IMAGE_REJECTED = int(ErrorCode.IMAGE_REJECTED)
 
 @kernel
 def send_feedback(state, slot, now_ns):
-    """Send the feedback that is due for an image. Returns the work count."""
+    """Send the status message, NAK or RTT measurement that is due. Returns the work count."""
     work_count = _send_pending_status(state, slot, now_ns)
     work_count += _process_pending_loss(state, slot, now_ns)
     if congestion_control.should_measure_rtt(state.images[slot], now_ns):
@@ -42,7 +42,7 @@ def send_feedback(state, slot, now_ns):
 
 @kernel
 def _send_to_live(state, slot, length, now_ns):
-    """Send the frame in `state.scratch` on every live connection. Returns the number of these."""
+    """Send the frame in `state.scratch` on every live connection. Returns the connection count."""
     first = slot * image.CONNECTIONS_MAX
     count = 0
     for index in range(first, first + state.images[slot].connection_count):
@@ -108,7 +108,7 @@ def _send_status(state, slot, status_position, window, now_ns):
 
 @kernel
 def _send_rejection(state, slot):
-    """Send the reason on every connection, since received packets no longer keep one alive."""
+    """Send the rejection reason on every connection, live or not."""
     rec = state.images[slot]
     endpoint = state.endpoints[rec.endpoint]
     length_max = state.reasons.shape[1]
@@ -175,7 +175,7 @@ def _measure_rtt(state, slot, now_ns):
 
 @kernel
 def echo_rtt(state, slot, transport_slot, echo_timestamp_ns, name, name_length):
-    """Reply to an RTT measurement with the sender's timestamp."""
+    """Reply to an RTT measurement request with the sender's timestamp."""
     rec = state.images[slot]
     length = rtt_measurement.write(
         state.scratch,

@@ -1,7 +1,7 @@
-"""Inserts packets into an image and processes heartbeats.
+"""Inserts received packets into an image and processes heartbeats.
 
     last status position        + term_length / 2
-       |------------------------------|  a packet that ends beyond is an over-run: counted, dropped
+       |------------------------------|  one that ends after it is an over-run: counted, dropped
        |   <- only packets that start at or after it are inserted; earlier ones are under-runs
 
 A rejected image drops all packets. `image_feedback` sends the feedback.
@@ -22,7 +22,7 @@ from windtunnel.driver.wire import data, frame_type, header
 
 @kernel
 def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
-    """Insert a DATA or PAD datagram with a valid common header, or process a heartbeat.
+    """Insert a DATA or PAD datagram into an image, or process a heartbeat.
 
     Shapes:  the datagram is `state.inbox.slots[at : at + length]`
     """
@@ -53,7 +53,7 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
         number = state.endpoints[transport_slot].connection
         connection = state.connections[slot * image.CONNECTIONS_MAX + number]
         if connection.control_length > 0:
-            # As `track` for a known connection, inlined because calls are expensive here.
+            # This is `track` for a known connection, inlined because calls are expensive here.
             connection.last_activity_ns = now_ns
             connection.last_frame_ns = now_ns
         else:
@@ -89,7 +89,7 @@ def _on_heartbeat(state, slot, transport_slot, begin, flags):
 
 @kernel
 def _end_stream(state, slot, is_revoked):
-    """Publish the end of a stream that has ended on every connection."""
+    """Publish the end position of a stream that has ended on every connection."""
     rec = state.images[slot]
     eos_position = image_connections.end_position(state, slot)
     log = bytes_at(rec.log_address, rec.log_length)

@@ -3,7 +3,7 @@
     | header .......... reserved value | payload ...
                         ^ offset -8      ^ offset 0, 8, ...     8 bytes, epoch nanoseconds
 
-Both timestamps, of the media and of the channel, are the time at which the datagram was read from
+The media timestamp and the channel timestamp are both the time at which the datagram was read from
 its socket. Only the first fragment of a message is stamped, and only if the timestamp fits into the
 frame. Source: spec 3.3 and 9.2, Aeron 1.53.
 """
@@ -18,7 +18,7 @@ from windtunnel.driver.wire import data, frame_type, header
 
 @kernel
 def stamp(packet, at, length, offset, time_ns):
-    """Write a timestamp into each message that begins in a valid datagram (`data.validate`)."""
+    """Write a timestamp into each message that begins in a valid datagram."""
     if offset == NO_STAMP:
         return
     here = 0

@@ -1,6 +1,6 @@
 """Sends frames from the receiver's sockets, and elicits SETUPs.
 
-A socket with an explicit control address elicits a SETUP there when it is added and then every
+A new socket with an explicit control address elicits a SETUP from that address, and again every
 second, with a status message for session 0 of stream 0. No publication has that stream, but a
 publication with dynamic destinations adds the receiver. Source: spec 3.1 and 3.7, Aeron 1.53.
 """
@@ -21,7 +21,7 @@ ELICIT_INTERVAL_NS = NS_PER_SECOND
 
 @kernel
 def send_to(state, slot, length, name, name_length):
-    """Send the frame in `state.scratch` to a socket address. Returns whether it was sent."""
+    """Send the frame in `state.scratch` to an address. Returns whether it was sent."""
     result = transport.send_frame(
         state.endpoints[slot].fd, state.scratch, 0, length, name, name_length, state.links
     )
@@ -34,7 +34,7 @@ def send_to(state, slot, length, name, name_length):
 
 @kernel
 def _report_failure(state, slot, error):
-    # Sending may fail in every duty cycle; keep space for acknowledgements.
+    # Sending may fail in every duty cycle, so keep space for acknowledgements.
     if not handoff.is_empty(state.events):
         return
     state.record[0] = SEND_FAILED
@@ -45,7 +45,7 @@ def _report_failure(state, slot, error):
 
 @kernel
 def elicit_setup(state, slot, stream_id, session_id, name, name_length):
-    """Elicit a SETUP with a status message that has the SEND_SETUP flag and no position."""
+    """Elicit a SETUP by sending a status message with the SEND_SETUP flag and no position."""
     endpoint = state.endpoints[state.endpoints[slot].serves]
     length = status_message.write(
         state.scratch,
@@ -65,14 +65,14 @@ def elicit_setup(state, slot, stream_id, session_id, name, name_length):
 
 @kernel
 def elicit_setup_at_control(state, slot, stream_id, session_id):
-    """Elicit a SETUP at the control address of a socket."""
+    """Elicit a SETUP from the control address of a socket."""
     endpoint = state.endpoints[slot]
     elicit_setup(state, slot, stream_id, session_id, endpoint.control, endpoint.control_length)
 
 
 @kernel
 def elicit_setup_at_all_controls(state, endpoint_slot, stream_id, session_id):
-    """Elicit a SETUP at the explicit control address of every socket that serves an endpoint."""
+    """Elicit a SETUP from the explicit control address of each socket that serves an endpoint."""
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
         endpoint = state.endpoints[slot]
@@ -82,7 +82,7 @@ def elicit_setup_at_all_controls(state, endpoint_slot, stream_id, session_id):
 
 @kernel
 def on_socket_added(state, slot, now_ns):
-    """Elicit a SETUP at once if a new socket has an explicit control address."""
+    """Elicit a SETUP immediately if a new socket has an explicit control address."""
     endpoint = state.endpoints[slot]
     if endpoint.solicits_setup:
         state.agent[0].eliciting_count += 1
@@ -92,14 +92,14 @@ def on_socket_added(state, slot, now_ns):
 
 @kernel
 def on_socket_removed(state, slot):
-    """Stop eliciting SETUPs for a removed socket."""
+    """Stop eliciting SETUPs on a removed socket."""
     if state.endpoints[slot].solicits_setup:
         state.agent[0].eliciting_count -= 1
 
 
 @kernel
 def repeat_elicitations(state, now_ns):
-    """Repeat due elicitations on endpoints with subscriptions. Returns how many were sent."""
+    """Elicit all SETUPs that are due on endpoints with subscriptions. Returns the number."""
     count = 0
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
@@ -124,7 +124,7 @@ def _has_interest(state, endpoint_slot):
 
 @kernel
 def change_control(state, slot, name, name_length):
-    """Change an explicit control address after re-resolution, also in connections."""
+    """Set a socket's control address, also in its connections, after a name was re-resolved."""
     endpoint = state.endpoints[slot]
     if endpoint.solicits_setup == 0:
         return

@@ -1,8 +1,9 @@
-"""The receiver's duty cycle: one command, then each socket, then the feedback of each image.
+"""The receiver's duty cycle, which executes commands, polls sockets and sends feedback.
 
-`run` repeats duty cycles in a kernel, so that Python is entered only to start and to stop.
-`do_work` is one duty cycle with the time as an argument, for tests and the simulator.
-Source: spec 3.1 and 3.6, Aeron 1.53.
+A duty cycle executes one command, polls each socket, then sends the feedback of each image. `run`
+repeats duty cycles in a kernel, which enters Python only to start and to stop. `do_work` is one
+duty cycle with the time as an argument, for tests and the simulator. Source: spec 3.1 and 3.6,
+Aeron 1.53.
 """
 
 from windtunnel.driver.base import idle, system
@@ -22,10 +23,10 @@ from windtunnel.driver.wire import frame_type, header
 
 @kernel
 def do_work(state, now_ns):
-    """Run one duty cycle.
+    """Run one duty cycle of the receiver.
 
     Units:   now_ns is monotonic
-    Returns: the work count, 0 if there was no work
+    Returns: the work count, or 0 if there was no work
     """
     agent = state.agent[0]
     work_count = receiver_commands.on_command(state, now_ns)
@@ -42,7 +43,7 @@ def do_work(state, now_ns):
 
 @kernel
 def run(state, quantum_ns):
-    """Run duty cycles for a quantum, idling in between, then return to Python."""
+    """Run duty cycles for a limited time, idling between them, then return to Python."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -57,7 +58,7 @@ def _poll(state, slot, now_ns):
     endpoint = state.endpoints[slot]
     count = transport.receive(endpoint.fd, state.inbox, state.links)
     if count > 0 and endpoint.is_stamping:
-        # Read the epoch clock only for receive timestamps.
+        # Read the epoch clock only if receive timestamps are enabled.
         state.agent[0].receive_time_ns = system.epoch_ns()
     received_bytes = 0
     for index in range(count):

@@ -1,6 +1,6 @@
-"""Executes the conductor's commands in the receiver, one per duty cycle.
+"""Executes the conductor's commands in the receiver, one command per duty cycle.
 
-Each removal is acknowledged by an event, so that the conductor frees nothing that is still in use.
+An event acknowledges each removal. Only then does the conductor free the removed resource.
 Source: spec 3.1, 3.7, 3.9, 3.12 and 4.10, Aeron 1.53.
 """
 
@@ -35,7 +35,7 @@ NAME_WORDS = 7
 
 @kernel
 def on_command(state, now_ns):
-    """Execute the next command. Returns the number of commands, 0 or 1."""
+    """Execute the next command, if any. Returns the number of executed commands, 0 or 1."""
     record = state.record
     if not handoff.take(state.commands, record):
         return 0
@@ -117,7 +117,7 @@ def _change_control_address(state, slot):
 @kernel
 def _add_image(state, slot):
     rec = state.images[slot]
-    # An older image of the session that drains must not send status messages any more.
+    # An older image of the session that is draining must no longer send status messages.
     for index in range(state.agent[0].image_count):
         other = state.images[state.active[index]]
         same = other.endpoint == rec.endpoint and other.stream_id == rec.stream_id
@@ -125,7 +125,7 @@ def _add_image(state, slot):
             other.is_status_silent = 1
     state.active[state.agent[0].image_count] = slot
     state.agent[0].image_count += 1
-    # If the subscriptions were removed meanwhile, the image receives no packets.
+    # If the subscriptions have been removed, the image receives no packets.
     if stream_map.find(state.interests, rec.endpoint, rec.stream_id, 0) != stream_map.ABSENT:
         stream_map.insert(state.sessions, rec.endpoint, rec.stream_id, rec.session_id, slot)
 
@@ -145,10 +145,11 @@ def _remove_image(state, slot, cool_down):
 
 @kernel
 def _begin_cool_down(state, rec):
-    """Ignore the session of an image until too many later sessions are in cool-down.
+    """Ignore the session of a removed image until too many later sessions are in cool-down.
 
-    A cool-down without rejoin lasts as long as the subscription. Aeron's table grows with them; the
-    fixed table here would fill up, and no endpoint could have a new image.
+    Without rejoin, a cool-down lasts as long as the subscription. Aeron's table grows with the
+    number of cool-downs. The fixed table here would become full and prevent new images on all
+    endpoints.
     """
     count = state.agent[0].cooling_count
     entry = state.cooling[count % state.cooling.size]

@@ -1,8 +1,7 @@
-"""The state of the receiver's kernels: a named tuple of arrays that the conductor creates.
+"""The state of the receiver's kernels, a named tuple of arrays that the conductor creates.
 
-The receiver owns the state while it runs, except for the log buffers behind the addresses, the
-counters, the two queues, and the fields of an image that the conductor owns (see
-`publication_image`).
+The receiver owns the state while it runs, except for the mapped log buffers, the counters, the two
+queues, and the image fields that the conductor owns (see `publication_image`).
 """
 
 from typing import Any, NamedTuple
@@ -18,17 +17,18 @@ from windtunnel.driver.media_driver.image.publication_image import make_connecti
 from windtunnel.driver.wire import error
 
 RECEIVE_SLOTS = 64
-"""Default number of messages per receive call."""
+"""Default number of datagrams per receive call."""
 DATA_SLOT_LENGTH = 65_536
-"""Fits the largest UDP datagram."""
+"""Bytes per received datagram, sufficient for the longest UDP datagram."""
 PENDING_SETUPS_MAX = 1024
 CREATIONS_MAX = 1024
-"""Image requests that may be queued in addition to the records reserved for acknowledgements."""
+"""Maximum number of queued image requests, besides the records reserved for acknowledgements."""
 SCRATCH_LENGTH = 1088
-"""Fits the longest frame that a receiver sends, an error frame."""
+"""Length of the buffer for outgoing frames, sufficient for the longest frame, an error frame."""
 assert SCRATCH_LENGTH >= error.LENGTH_MAX
 
-# Commands. "Endpoint slot" is a slot of `endpoints`; a destination is a slot that serves another.
+# Commands. An endpoint slot is a slot of `endpoints`. A destination is a slot that serves another
+# endpoint slot.
 ADD_ENDPOINT = 1  # endpoint slot
 REMOVE_ENDPOINT = 2  # endpoint slot; answered by ENDPOINT_RELEASED
 ADD_INTEREST = 3  # endpoint slot, stream id, has session, session id
@@ -83,12 +83,12 @@ COOLING = np.dtype(
 
 
 def make_cooling(sessions: int) -> np.recarray:
-    """Make a ring of the last sessions in cool-down, as COOLING[sessions]."""
+    """Make a ring of the most recent sessions in cool-down: COOLING[sessions]."""
     return np.zeros(sessions, dtype=COOLING).view(np.recarray)
 
 
 class ReceiverState(NamedTuple):
-    """The receiver's arrays; the records are documented where their dtypes are declared."""
+    """The receiver's arrays. The declarations of the dtypes document the record fields."""
 
     agent: np.ndarray  # RECEIVER[1]
     images: np.ndarray  # PUBLICATION_IMAGE[n]
@@ -133,7 +133,7 @@ def make_receiver_state(
     links: Any = None,
     losses: Losses = NO_LOSSES,
 ) -> ReceiverState:
-    """Make the state of a receiver; unused pages are not allocated."""
+    """Make the state of a receiver. The system allocates a page only when it is first used."""
     agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
     agent[0].session_limit = session_limit
     agent[0].liveness_timeout_ns = liveness_timeout_ns
@@ -151,7 +151,7 @@ def make_receiver_state(
         polled=np.zeros(endpoints, dtype=np.int64),
         interests=make_stream_map(endpoints),
         session_interests=make_stream_map(images),
-        # NO_INTEREST entries may use one half; images, set-ups and cool-downs share the other.
+        # NO_INTEREST entries may use one half. Images, SETUPs and cool-downs share the other half.
         sessions=make_stream_map(4 * images),
         pending=np.zeros(PENDING_SETUPS_MAX, dtype=PENDING_SETUP).view(np.recarray),
         cooling=make_cooling(images),

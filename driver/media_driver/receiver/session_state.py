@@ -1,12 +1,13 @@
-"""Tracks the state of sessions and the subscriptions to streams per endpoint.
+"""Tracks the state of sessions and the subscriptions to streams, for each endpoint.
 
     interests          stream  -> ALL_SESSIONS or SOME_SESSIONS
     session_interests  session -> number of subscriptions to this session
     sessions           session -> image slot, or one of the states below
     pending            sessions in PENDING_SETUP with their deadlines
 
-Removing a subscription removes its sessions: their images receive no more packets, and a later
-subscription gets new images. Source: spec 3.1, Aeron 1.53 (the C driver where the two differ).
+When a subscription is removed, its sessions are removed too. Their images receive no more packets,
+and a later subscription gets new images. Source: spec 3.1, Aeron 1.53 (the C driver where the two
+differ).
 """
 
 from windtunnel.driver.base.system import NS_PER_SECOND
@@ -23,12 +24,12 @@ ALL_SESSIONS = 1
 SOME_SESSIONS = 0
 
 PENDING_SETUP_TIMEOUT_NS = NS_PER_SECOND
-"""Timeout of an elicited SETUP. Source: Aeron 1.53, not configurable."""
+"""Time to wait for an elicited SETUP. Source: Aeron 1.53, not configurable."""
 
 
 @kernel
 def is_subscribed(state, endpoint, stream_id, session_id):
-    """Return whether a subscription accepts this session."""
+    """Return whether any subscription accepts the given session."""
     interest = stream_map.find(state.interests, endpoint, stream_id, 0)
     if interest == ALL_SESSIONS:
         return True
@@ -37,14 +38,14 @@ def is_subscribed(state, endpoint, stream_id, session_id):
 
 @kernel
 def record_no_interest(state, endpoint, stream_id, session_id):
-    """Mark a session so that later packets are dropped early, unless the table is half full."""
+    """Mark a session to drop its later packets early, unless the table is half full."""
     if stream_map.count(state.sessions) < state.sessions.size // 2:
         stream_map.insert(state.sessions, endpoint, stream_id, session_id, NO_INTEREST)
 
 
 @kernel
 def add_pending(state, endpoint, stream_id, session_id, now_ns):
-    """Add a session that waits for its SETUP. Returns False if too many do."""
+    """Add a session that waits for its SETUP. Returns False if too many sessions are waiting."""
     count = state.agent[0].pending_count
     if count == state.pending.size:
         return False
@@ -60,7 +61,7 @@ def add_pending(state, endpoint, stream_id, session_id, now_ns):
 
 @kernel
 def remove_pending(state, endpoint, stream_id, session_id):
-    """Remove a session whose SETUP was received from the pending list."""
+    """Remove a session from the pending list after its SETUP was received."""
     remaining = 0
     for index in range(state.agent[0].pending_count):
         rec = state.pending[index]
@@ -73,7 +74,7 @@ def remove_pending(state, endpoint, stream_id, session_id):
 
 @kernel
 def expire_pending(state, now_ns):
-    """Remove pending sessions without a SETUP after the timeout. Returns how many."""
+    """Remove the sessions that received no SETUP in time. Returns the number removed."""
     remaining = 0
     count = state.agent[0].pending_count
     for index in range(count):
@@ -89,7 +90,7 @@ def expire_pending(state, now_ns):
 
 @kernel
 def remove_in_state(state, endpoint, stream_id, session_id, only_state):
-    """Remove the state of a session if it is `only_state`."""
+    """Remove the state of a session if the state equals `only_state`."""
     if stream_map.find(state.sessions, endpoint, stream_id, session_id) == only_state:
         stream_map.remove(state.sessions, endpoint, stream_id, session_id)
 
@@ -109,7 +110,7 @@ def _remove_no_interest(state, endpoint, stream_id):
 
 @kernel
 def _remove_unsubscribed(state, endpoint, stream_id):
-    """Remove all sessions of a stream without a subscription to that session."""
+    """Remove those sessions of a stream that have no session-specific subscription."""
     index = 0
     while index < state.sessions.size:
         entry = state.sessions[index]
@@ -125,11 +126,11 @@ def _remove_unsubscribed(state, endpoint, stream_id):
 
 @kernel
 def add_interest(state, endpoint, stream_id, has_session, session_id):
-    """Add the interest of a subscription in all sessions of a stream, or in one."""
+    """Record a subscription to all sessions of a stream, or to one session."""
     interest = stream_map.find(state.interests, endpoint, stream_id, 0)
     if not has_session:
         stream_map.insert(state.interests, endpoint, stream_id, 0, ALL_SESSIONS)
-        # Sessions without interest so far are accepted now.
+        # Sessions that were ignored until now are accepted.
         _remove_no_interest(state, endpoint, stream_id)
         return
     subscription_count = max(
@@ -156,7 +157,7 @@ def _has_session_interest(state, endpoint, stream_id):
 
 @kernel
 def remove_interest(state, endpoint, stream_id, has_session, session_id):
-    """Remove the last interest in all sessions of a stream, or one interest in a session."""
+    """Remove the interest in all sessions of a stream, or one subscription to a session."""
     takes_all = stream_map.find(state.interests, endpoint, stream_id, 0) == ALL_SESSIONS
     if has_session:
         subscription_count = stream_map.find(
@@ -179,7 +180,7 @@ def remove_interest(state, endpoint, stream_id, has_session, session_id):
 
 @kernel
 def remove_endpoint(state, endpoint):
-    """Remove all state of an endpoint."""
+    """Remove all session state of an endpoint."""
     remaining = 0
     for index in range(state.agent[0].pending_count):
         if state.pending[index].endpoint != endpoint:

@@ -1,1 +1,1 @@
-"""The sender agent: SETUP, data, heartbeats, retransmits, flow control and NAK handling."""
+"""The sender agent, which sends SETUP frames, data, heartbeats and retransmits."""

@@ -1,12 +1,12 @@
-"""Destinations of multi-destination channels: one row of records per send endpoint.
+"""The destinations of multi-destination channels, with one row of records per send endpoint.
 
-    MANUAL    clients add and remove destinations; they do not expire, and their names are
+    MANUAL    clients add and remove destinations, which do not expire; their names are
               re-resolved if no status message is received
     DYNAMIC   the source of each status message is a destination until 5 s pass without another
 
-A destination is identified by its address until its first status message, then by receiver id and
-port, so that a receiver is recognised when its address changes. A destination without an address
-(an unresolved name) occupies a record, but nothing is sent to it. The first `destinations_count`
+A destination is identified by its address until its first status message, then by its receiver id
+and port, which remain the same when the address changes. A destination without an address (an
+unresolved name) occupies a record, but nothing is sent to it. The first `destinations_count`
 records of a row are in use. Source: spec 4.9, Aeron 1.53.
 """
 
@@ -22,10 +22,11 @@ MANUAL = 1
 DYNAMIC = 2
 
 DESTINATIONS_MAX = 256
-"""Per channel. Aeron has no limit; this one prevents amplification by forged status messages. The
-conductor refuses further manual destinations."""
+"""Maximum number of destinations of a channel. Aeron has no limit. This one limits amplification
+by forged status messages. The conductor refuses additional manual destinations."""
 TIMEOUT_NS = 5 * NS_PER_SECOND
-"""Time without a status message. Source: Aeron 1.53, not configurable."""
+"""Time without a status message until a destination counts as silent. Source: Aeron 1.53, not
+configurable."""
 
 NULL_REGISTRATION_ID = -1
 NOT_FOUND = -1
@@ -44,7 +45,7 @@ DESTINATION = np.dtype(
 
 
 def make_destinations(endpoints: int) -> np.recarray:
-    """Make zeroed rows, DESTINATION[endpoints * DESTINATIONS_MAX]."""
+    """Make zeroed destination records: DESTINATION[endpoints * DESTINATIONS_MAX]."""
     return np.zeros(endpoints * DESTINATIONS_MAX, dtype=DESTINATION).view(np.recarray)
 
 
@@ -68,7 +69,7 @@ def _matches(rec, receiver_id, name, name_length):
 
 @kernel
 def find(endpoints, destinations, slot, receiver_id, name, name_length):
-    """Return the index of the destination of a receiver at address `name`, or NOT_FOUND."""
+    """Return the index of the destination that matches a receiver id or address, or NOT_FOUND."""
     first = slot * DESTINATIONS_MAX
     for index in range(first, first + endpoints[slot].destinations_count):
         if _matches(destinations[index], receiver_id, name, name_length):
@@ -78,7 +79,7 @@ def find(endpoints, destinations, slot, receiver_id, name, name_length):
 
 @kernel
 def add(endpoints, destinations, slot, values, registration_id, name, name_length, now_ns):
-    """Append a destination. Returns its index, or NOT_FOUND if the row is full."""
+    """Append a destination to an endpoint. Returns its index, or NOT_FOUND if the row is full."""
     endpoint = endpoints[slot]
     if endpoint.destinations_count == DESTINATIONS_MAX:
         return NOT_FOUND
@@ -103,7 +104,7 @@ def _remove_at(endpoints, destinations, slot, index):
 
 @kernel
 def remove(endpoints, destinations, slot, values, name, name_length):
-    """Remove the last added destination with an address; an empty one matches an unresolved one."""
+    """Remove the last destination that has the address `name`, or no address if it is empty."""
     first = slot * DESTINATIONS_MAX
     for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
         rec = destinations[index]
@@ -116,7 +117,7 @@ def remove(endpoints, destinations, slot, values, name, name_length):
 
 @kernel
 def remove_by_id(endpoints, destinations, slot, values, registration_id):
-    """Remove the destination with a registration id."""
+    """Remove the destination with the given registration id."""
     first = slot * DESTINATIONS_MAX
     for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
         if destinations[index].registration_id == registration_id:
@@ -127,7 +128,7 @@ def remove_by_id(endpoints, destinations, slot, values, registration_id):
 
 @kernel
 def change_address(endpoints, destinations, slot, registration_id, name, name_length):
-    """Set the address of a destination after re-resolution."""
+    """Set the address of a destination after its name was re-resolved."""
     first = slot * DESTINATIONS_MAX
     for index in range(first, first + endpoints[slot].destinations_count):
         rec = destinations[index]
@@ -157,13 +158,13 @@ def on_status(endpoints, destinations, slot, values, receiver_id, name, name_len
 
 @kernel
 def is_silent(rec, now_ns):
-    """Return whether a destination has sent no status message for the timeout."""
+    """Return whether the last status message of a destination is older than the timeout."""
     return now_ns - rec.last_activity_ns > TIMEOUT_NS
 
 
 @kernel
 def expire(endpoints, destinations, slot, values, now_ns):
-    """Remove the DYNAMIC destinations that are silent."""
+    """Remove dynamic destinations that have sent no status message for the timeout."""
     index = slot * DESTINATIONS_MAX
     while index < slot * DESTINATIONS_MAX + endpoints[slot].destinations_count:
         if is_silent(destinations[index], now_ns):
@@ -175,10 +176,10 @@ def expire(endpoints, destinations, slot, values, now_ns):
 
 @kernel
 def next_silent(endpoints, destinations, slot, after, now_ns):
-    """Return the next silent destination of a MANUAL row after record `after`, or NOT_FOUND.
+    """Return the index of the first silent manual destination after `after`, or NOT_FOUND.
 
-    Start with `after` one before the first record of the row. Resets the activity time of the
-    destination, so that it is reported once every 5 s.
+    To begin, set `after` to the index before the first record of the row. Resets the activity time
+    of the destination, which limits reports to one every 5 s.
     """
     first = slot * DESTINATIONS_MAX
     for index in range(max(after + 1, first), first + endpoints[slot].destinations_count):

@@ -1,13 +1,13 @@
-"""A ring of error frames that the sender passes to the conductor.
+"""A ring buffer of error frames that the sender passes to the conductor.
 
     slot i    0             28    32                        1120
               +-------------+-----+-------------------------+
               | source name |     | the error frame         |
               +-------------+-----+-------------------------+
 
-A handoff record is too small for the text of an error frame, so the event contains the index of a
+An event record is too small for the message in an error frame, so the event contains the index of a
 slot in this ring. Events are ordered, so a read count is sufficient to free slots. If all slots are
-in use the sender drops the frame; the receiver repeats it.
+in use, the sender drops the frame. The receiver will send it again.
 """
 
 import numpy as np
@@ -28,19 +28,19 @@ assert FRAME + error.LENGTH_MAX <= SLOT_LENGTH, "a slot holds the longest error 
 
 
 def make_error_frames() -> np.ndarray:
-    """Make an empty ring, as uint8."""
+    """Make an empty ring of error frames, as a uint8 array."""
     return np.zeros(_FIRST + SLOTS * SLOT_LENGTH, dtype=np.uint8)
 
 
 @kernel
 def has_free_slot(ring):
-    """Return whether a slot is free. For the sender."""
+    """Return whether the ring has a free slot. For the sender."""
     return get_i64(ring, _WRITTEN) - get_i64_acquire(ring, _READ) < SLOTS
 
 
 @kernel
 def put(ring, frames, at, length, name, name_length):
-    """Copy a frame and its source address. Returns the slot, or NO_SLOT. For the sender.
+    """Copy a frame and its source address into a free slot. Returns the slot, or NO_SLOT.
 
     Memory:  the event queue's release store publishes the copy
     """
@@ -57,11 +57,11 @@ def put(ring, frames, at, length, name, name_length):
 
 @kernel
 def slot_at(slot):
-    """Return the offset of a slot in the ring. For the conductor."""
+    """Return the byte offset of a slot in the ring. For the conductor."""
     return _FIRST + slot * SLOT_LENGTH
 
 
 @kernel
 def release(ring):
-    """Free the oldest slot. For the conductor."""
+    """Free the oldest slot in use. For the conductor."""
     put_i64_release(ring, _READ, get_i64(ring, _READ) + 1)

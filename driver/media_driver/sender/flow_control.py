@@ -1,27 +1,27 @@
-"""Flow control strategies: compute the sender limit from the receivers' status messages.
+"""Flow control strategies, which compute the sender limit from the receivers' status messages.
 
-    MAX      follows the fastest receiver; unicast, and the default of a group
+    MAX      follows the fastest receiver; for unicast, and the default for a group
     MIN      follows the slowest receiver that joined
-    TAGGED   as MIN, but only for receivers with the publication's group tag
+    TAGGED   like MIN, but only for receivers with the publication's group tag
 
-A receiver joins MIN and TAGGED once it is within a window of the slowest, so that a late one does
-not stop the others. When a SETUP is sent to a joining receiver the current limit is held (the
-*latch*), so that the receiver can catch up. Each publication has one FLOW_CONTROL record and a row
-of RECEIVERS_MAX receivers. Source: spec 4.4, Aeron 1.53.
+MIN and TAGGED include a receiver once it is within a window of the slowest receiver. A late
+receiver therefore does not stop the others. When a SETUP is sent to a joining receiver, the current
+limit is held (the *latch*) until the receiver has caught up. Each publication has one FLOW_CONTROL
+record and a row of RECEIVERS_MAX receivers. Source: spec 4.4, Aeron 1.53.
 
-The *overflow* accounts for the receivers for which the row has no free entry. It does not
-distinguish them; it stores the lowest limits that any of them reported:
+The *overflow* represents the receivers for which the row has no free entry. It does not distinguish
+between them, but stores the lowest limits that they reported:
 
     overflow_limits  | 4096 | 4096 | none | 4096 | none |      one period = receiver timeout / 4
                        newest                    oldest        lowest limit reported in a period
 
-The lowest of them bounds the sender. A limit is kept for at least the receiver timeout, as for a
-receiver with an entry, and is dropped in an idle duty cycle at most 5/4 of the timeout after it was
-reported. This costs throughput: the sender also waits for the limit that an advancing receiver
-reported a timeout ago, so during an overflow it sends about one window per 5/4 of the timeout. A
-shorter time would lose data of a receiver that is stopped for less than the timeout. Several
-records by receiver id would not help, since one low limit in any of them bounds the sender. A
-receiver without an entry gets the next free one when it sends a status message.
+The lowest of these limits applies to the sender. A limit is kept for at least the receiver timeout,
+as for a receiver with an entry, and is dropped in an idle duty cycle at most 5/4 of the timeout
+after it was reported. This reduces throughput: the sender also waits for the limit that an
+advancing receiver reported a timeout ago, so during an overflow it sends about one window per 5/4
+of the timeout. With a shorter time, a receiver that stops for less than the timeout could lose
+data. Several records by receiver id would not help, since a low limit in one record would limit the
+sender. A receiver without an entry gets the next free entry when it sends a status message.
 """
 
 import numpy as np
@@ -35,13 +35,14 @@ MIN = 1
 TAGGED = 2
 
 RECEIVERS_MAX = 1024
-"""Receivers that one publication tracks individually. Aeron has no limit; this one bounds memory
-and time if receiver ids are forged. Further receivers are part of the overflow. The counter
-fc-receivers and the minimum group size count only entries, all of which are in use when the
-overflow begins."""
+"""Maximum number of receivers that one publication tracks individually. Aeron has no limit. This
+one limits memory and time if receiver ids are forged. Additional receivers are part of the
+overflow. The counter fc-receivers and the minimum group size count only entries, all of which are
+in use when the overflow begins."""
 
 OVERFLOW_PERIODS = 4
-"""Periods per receiver timeout. With n periods, a limit is kept for at most 1 + 1/n timeouts."""
+"""Overflow periods per receiver timeout. With n periods, a limit is kept for at most 1 + 1/n
+timeouts."""
 
 NO_LATCH = -1
 NO_COUNTER = -1
@@ -77,7 +78,7 @@ FLOW_RECEIVER = np.dtype(
 
 
 def make_flows(publications: int) -> np.recarray:
-    """Make records with strategy MAX, FLOW_CONTROL[publications]."""
+    """Make flow control records with strategy MAX: FLOW_CONTROL[publications]."""
     flows = np.zeros(publications, dtype=FLOW_CONTROL).view(np.recarray)
     flows.latch_limit = NO_LATCH
     flows.receivers_id = NO_COUNTER
@@ -86,20 +87,20 @@ def make_flows(publications: int) -> np.recarray:
 
 
 def make_flow_receivers(publications: int) -> np.recarray:
-    """Make zeroed rows, FLOW_RECEIVER[publications * RECEIVERS_MAX]."""
+    """Make zeroed receiver records: FLOW_RECEIVER[publications * RECEIVERS_MAX]."""
     return np.zeros(publications * RECEIVERS_MAX, dtype=FLOW_RECEIVER).view(np.recarray)
 
 
 @kernel
 def has_required_receivers(flows, row):
-    """Return whether the number of receivers reaches the minimum group size."""
+    """Return whether a publication has at least the minimum group size of receivers."""
     flow = flows[row]
     return flow.strategy == MAX or flow.receivers_count >= flow.group_min_size
 
 
 @kernel
 def _is_member(flow, has_tag, tag):
-    """Return whether the strategy follows a receiver with this group tag."""
+    """Return whether the strategy includes a receiver with this group tag."""
     return flow.strategy == MIN or (has_tag and tag == flow.group_tag)
 
 
@@ -111,7 +112,7 @@ def _publish_count(flow, values):
 
 @kernel
 def _latched_limit(flow, now_ns):
-    """Return the limit that is held for a joining receiver, or I64_MAX."""
+    """Return the limit that is held for a joining receiver, or I64_MAX if no limit is held."""
     if flow.latch_limit == NO_LATCH:
         return I64_MAX
     if now_ns - flow.latch_ns > flow.receiver_timeout_ns:
@@ -122,7 +123,7 @@ def _latched_limit(flow, now_ns):
 
 @kernel
 def _overflow_limit(flow):
-    """Return the lowest limit in the overflow, or I64_MAX if it is empty."""
+    """Return the lowest limit of receivers without an entry, or I64_MAX if there is none."""
     lowest = I64_MAX
     for index in range(OVERFLOW_PERIODS + 1):
         lowest = min(lowest, flow.overflow_limits[index])
@@ -131,10 +132,11 @@ def _overflow_limit(flow):
 
 @kernel
 def _join_overflow(flow, limit, window_length):
-    """Account for a status message of a receiver without an entry."""
+    """Record a status message from a receiver for which the row has no entry."""
     if _overflow_limit(flow) == I64_MAX:
-        # The first receiver has certainly just joined. Later status messages may be from receivers
-        # that joined before and must not release the latch held for another; it times out.
+        # The first such receiver has certainly just joined. Later status messages may be from
+        # receivers that joined before, and must not release a latch held for another receiver. That
+        # latch times out.
         flow.latch_limit = NO_LATCH
     flow.overflow_limits[0] = min(flow.overflow_limits[0], limit)
     flow.overflow_window = max(flow.overflow_window, window_length)
@@ -142,7 +144,7 @@ def _join_overflow(flow, limit, window_length):
 
 @kernel
 def _age_overflow(flow, now_ns):
-    """Start a new period when the newest one has ended, and drop the oldest."""
+    """When the newest overflow period has ended, drop the oldest period and start a new one."""
     period_ns = (flow.receiver_timeout_ns + OVERFLOW_PERIODS - 1) // OVERFLOW_PERIODS
     if now_ns - flow.overflow_ns <= period_ns:
         return
@@ -188,7 +190,8 @@ def on_status(
             rec.limit = limit
             rec.last_status_ns = now_ns
         lowest = min(lowest, rec.limit)
-    # Use the longest window, so that a receiver in the overflow is not dropped if its own shrinks.
+    # Use the longest window. Otherwise a receiver in the overflow would be dropped if its window
+    # shrinks.
     reach = max(window_length, flow.overflow_window)
     is_near = flow.receivers_count == 0 or limit >= lowest - reach
     if is_member and not is_known and not is_done and is_near:
@@ -214,9 +217,9 @@ def on_status(
 
 @kernel
 def on_idle(flows, receivers, row, values, sender_limit, now_ns):
-    """Remove receivers that left or timed out, in a duty cycle in which nothing was sent.
+    """Remove receivers that left or timed out, in a duty cycle that sent nothing.
 
-    Returns: the sender limit, which may decrease here if a slower receiver has joined
+    Returns: the sender limit, which may decrease if a slower receiver has joined
     """
     flow = flows[row]
     if flow.strategy == MAX:
@@ -246,7 +249,7 @@ def on_idle(flows, receivers, row, values, sender_limit, now_ns):
 
 @kernel
 def on_setup_elicited(flows, row, has_tag, tag):
-    """Record that a member elicited a SETUP."""
+    """Record that a receiver elicited a SETUP, if the strategy includes the receiver."""
     flow = flows[row]
     if flow.strategy != MAX and _is_member(flow, has_tag, tag):
         flow.is_setup_elicited = 1
@@ -254,7 +257,7 @@ def on_setup_elicited(flows, row, has_tag, tag):
 
 @kernel
 def on_setup(flows, row, sender_limit, now_ns):
-    """Latch the limit when an elicited SETUP is sent, if there are other receivers."""
+    """Hold the current limit when an elicited SETUP is sent, if there are other receivers."""
     flow = flows[row]
     if flow.is_setup_elicited and flow.receivers_count > 0:
         flow.latch_ns = now_ns
@@ -264,7 +267,7 @@ def on_setup(flows, row, sender_limit, now_ns):
 
 @kernel
 def on_error(flows, receivers, row, receiver_id):
-    """Mark a receiver that rejected the stream as done, regardless of its tag."""
+    """Mark a receiver that rejected the stream for removal, regardless of its group tag."""
     first = row * RECEIVERS_MAX
     for index in range(first, first + flows[row].receivers_count):
         if receivers[index].receiver_id == receiver_id:

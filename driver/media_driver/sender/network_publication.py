@@ -1,9 +1,9 @@
-"""The sender's record of a network publication.
+"""The sender's record for each network publication.
 
-The sender owns a record from the hand-over until it has acknowledged the removal. Meanwhile the
-conductor reads some words and writes the spy positions. These shared words are at the end of the
-record and are accessed with acquire and release through `words`, a byte view of the same memory.
-Times are monotonic nanoseconds; positions are bytes from the start of the stream.
+The sender owns a record from the hand-over until it has acknowledged the removal. During this time
+the conductor reads some words and writes the spy positions. These shared words are at the end of
+the record and are accessed with acquire and release through `words`, a byte view of the same
+memory. Times are in monotonic nanoseconds. Positions are in bytes from the start of the stream.
 """
 
 import numpy as np
@@ -20,16 +20,16 @@ HEARTBEAT_INTERVAL_NS = 100 * NS_PER_MS
 """Interval of heartbeats on an idle stream. Source: Aeron 1.53, not configurable."""
 
 SETUP_GROUP = frame_type.GROUP
-"""Flag of a SETUP of a channel with group semantics."""
+"""SETUP frame flag: the channel has group semantics."""
 SETUP_RESPONSE = frame_type.SEND_RESPONSE_SETUP
-"""Flag of a SETUP that requests a RSP_SETUP with the session id of the response stream."""
+"""SETUP frame flag: requests a RSP_SETUP with the session id of the response stream."""
 
 TO_CHANNEL = 0
-"""Route: send to the endpoint's single address."""
+"""Value of `route`: send to the endpoint's single address."""
 TO_DESTINATIONS = 1
-"""Route: send to all destinations of the endpoint."""
+"""Value of `route`: send to all destinations of the endpoint."""
 TO_REQUESTER = 2
-"""Route: send to the address that last elicited a SETUP of this stream."""
+"""Value of `route`: send to the address that most recently elicited a SETUP."""
 
 NETWORK_PUBLICATION = np.dtype(
     [
@@ -54,7 +54,7 @@ NETWORK_PUBLICATION = np.dtype(
         ("max_resend", "i8"),
         ("connection_timeout_ns", "i8"),
         ("route", "i8"),  # TO_CHANNEL, TO_DESTINATIONS or TO_REQUESTER
-        ("has_response_correlation", "i8"),  # it requests, or is, a response stream
+        ("has_response_correlation", "i8"),  # whether it requests or is a response stream
         ("response_correlation_id", "i8"),
         ("has_send_timestamp", "i8"),
         ("send_timestamp_offset", "i8"),  # within the payload, or the reserved value
@@ -103,7 +103,7 @@ assert RECORD_LENGTH % 8 == 0 and HAS_RECEIVERS % 8 == 0, "shared words are alig
 
 
 def make_publications(capacity: int) -> tuple[np.recarray, np.ndarray]:
-    """Make zeroed records, and a uint8 view for the shared words."""
+    """Make zeroed publication records, and a uint8 view of them for the shared words."""
     records = np.zeros(capacity, dtype=NETWORK_PUBLICATION)
     return records.view(np.recarray), records.view(np.uint8)
 
@@ -130,7 +130,7 @@ def set_has_unicast_eos_release(words, slot, value):
 
 @kernel
 def has_required_receivers_acquire(words, slot):
-    """Return whether the publication is connected by its receivers, without spies."""
+    """Return whether a publication has enough receivers to be connected without its spies."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + HAS_REQUIRED_RECEIVERS)
 
 
@@ -151,8 +151,9 @@ def max_spy_position_acquire(words, slot):
 
 @kernel
 def set_spies_release(words, slot, has_spies, max_position):
-    """Publish whether the stream has spies, and the position of the fastest. For the conductor.
+    """Publish to the sender whether the stream has spies, and the fastest spy's position.
 
+    For the conductor.
     Memory:  the position is published before the flag
     """
     put_i64_release(words, slot * RECORD_LENGTH + MAX_SPY_POSITION, max_position)

@@ -25,16 +25,17 @@ from windtunnel.driver.media_driver.sender import network_publication as publica
 from windtunnel.driver.wire import data, frame_type, setup
 
 INITIAL_WINDOW_LENGTH = 128 * 1024
-"""Bounds one retransmit, with the term length. Source: Aeron 1.53, not configurable."""
+"""Initial window length in bytes, which limits the length of one retransmit. Source: Aeron 1.53,
+not configurable."""
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 
 
 @kernel
 def do_work(state, slot, now_ns):
-    """Run one duty cycle of a publication.
+    """Send what one publication can send in a duty cycle.
 
     Units:   now_ns is monotonic
-    Returns: bytes handed to the socket as data
+    Returns: the number of data bytes passed to the socket
     """
     pub = state.publications[slot]
     if pub.has_initial_connection == 0 or pub.is_setup_elicited != 0:
@@ -87,7 +88,7 @@ def _on_back_pressure(state, slot):
 
 @kernel
 def _gather(state, slot, snd_pos, window):
-    """Fill the outbox with datagrams that point into the term buffer.
+    """Fill the outbox with datagrams whose content is in the term buffer.
 
     Returns: the number of datagrams; `state.ends[i]` is the position after datagram i
     """
@@ -96,8 +97,8 @@ def _gather(state, slot, snd_pos, window):
     base = position.index(snd_pos, pub.bits) * pub.term_length
     offset = position.term_offset(snd_pos, pub.term_length)
     count = 0
-    # Only the header of a padding frame must fit into the window, but its whole length counts:
-    # snd-pos may exceed snd-lmt by one padding frame, after which nothing more is sent.
+    # Only the header of a padding frame must fit into the window, but snd-pos advances by its whole
+    # length. It may exceed snd-lmt by one padding frame, after which nothing more is sent.
     while count < pub.max_messages_per_send and window > 0 and offset < pub.term_length:
         limit = min(window, pub.mtu)
         available, padding = scanner.scan(log, base, pub.term_length, offset, limit)
@@ -183,7 +184,7 @@ def _send_heartbeat_when_due(state, slot, now_ns):
 
 @kernel
 def refresh_connected(state, slot):
-    """Publish the connection status to the conductor, and to clients in the log metadata."""
+    """Publish the connection status to the conductor, and to the clients in the log metadata."""
     pub = state.publications[slot]
     has_receivers = int(pub.receivers_count > 0)
     if pub.has_receivers != has_receivers:
@@ -205,7 +206,7 @@ def refresh_connected(state, slot):
 
 @kernel
 def _on_idle(state, slot, now_ns):
-    """Update the limit and the receivers in a duty cycle without data to send."""
+    """Update the sender limit and remove lost receivers in a duty cycle that sent no data."""
     pub = state.publications[slot]
     values = state.counters
     limit = counters.get(values, pub.snd_lmt_id)
@@ -230,10 +231,10 @@ def _on_idle(state, slot, now_ns):
 
 @kernel
 def resend(state, slot, term_id, term_offset, length, now_ns):
-    """Retransmit the whole frames of a range of a term that is still available.
+    """Retransmit the complete frames in a range of a term that is still available.
 
-    Aeron checks only the start of the range. Here the end is limited to snd-pos as well, so that a
-    forged NAK cannot cause frames beyond the receivers' window to be sent.
+    Aeron checks only the start of the range. This function also limits the end to snd-pos, because
+    a forged NAK could otherwise cause it to send frames that exceed the receiver windows.
     """
     pub = state.publications[slot]
     snd_pos = counters.get(state.counters, pub.snd_pos_id)
@@ -267,7 +268,7 @@ def resend(state, slot, term_id, term_offset, length, now_ns):
 
 @kernel
 def on_nak(state, slot, term_id, term_offset, length, now_ns):
-    """Process a NAK for a range of a term, unless a recent retransmit covers it."""
+    """Schedule the retransmit that a NAK requests, unless a recent retransmit covers its range."""
     pub = state.publications[slot]
     window = min(INITIAL_WINDOW_LENGTH, pub.term_length // 2) * pub.retransmit_window_multiple
     length = min(length, pub.term_length - term_offset, window)

@@ -1,8 +1,8 @@
-"""Tracks the live receivers of a publication by receiver id.
+"""Tracks the live receivers of each publication by receiver id.
 
-Each publication has a row of RECEIVERS_MAX records, of which the first `count` are in use. A
-receiver is live until it sends no status message for the connection timeout, or sends one with EOS.
-Positions are the matter of `flow_control`. Source: spec 4.3 and 4.5, Aeron 1.53.
+Each publication has a row of RECEIVERS_MAX records. The first `count` records are in use. A
+receiver is live until it sends no status message for the connection timeout, or a status message
+with EOS. `flow_control` processes the receivers' positions. Source: spec 4.3 and 4.5, Aeron 1.53.
 """
 
 import numpy as np
@@ -10,9 +10,9 @@ import numpy as np
 from windtunnel.driver.kernels.jit import kernel
 
 RECEIVERS_MAX = 1024
-"""Per publication. Aeron has no limit; this one bounds memory if receiver ids are forged. A further
-receiver replaces the one with the oldest status message, so that a publication stays connected
-while any receiver sends status messages."""
+"""Maximum number of receivers of a publication. Aeron has no limit. This one limits memory if
+receiver ids are forged. An additional receiver replaces the receiver with the oldest status
+message, and thus a publication stays connected while any receiver sends status messages."""
 NOT_FOUND = -1
 
 RECEIVER = np.dtype(
@@ -24,13 +24,13 @@ RECEIVER = np.dtype(
 
 
 def make_receivers(publications: int) -> np.recarray:
-    """Make zeroed rows, RECEIVER[publications * RECEIVERS_MAX]."""
+    """Make zeroed receiver records: RECEIVER[publications * RECEIVERS_MAX]."""
     return np.zeros(publications * RECEIVERS_MAX, dtype=RECEIVER).view(np.recarray)
 
 
 @kernel
 def find(receivers, row, count, receiver_id):
-    """Return the index of a live receiver, or NOT_FOUND."""
+    """Return the index of the live receiver with a receiver id, or NOT_FOUND."""
     first = row * RECEIVERS_MAX
     for index in range(first, first + count):
         if receivers[index].receiver_id == receiver_id:
@@ -50,7 +50,7 @@ def _longest_silent(receivers, row):
 
 @kernel
 def on_receiver_alive(receivers, row, count, receiver_id, now_ns):
-    """Record a status message. Returns the number of live receivers."""
+    """Record a status message from a receiver. Returns the number of live receivers."""
     index = find(receivers, row, count, receiver_id)
     if index == NOT_FOUND:
         if count == RECEIVERS_MAX:

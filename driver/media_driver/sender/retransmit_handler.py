@@ -1,9 +1,9 @@
-"""Schedules retransmits: a pool of resend actions with delay and linger.
+"""Schedules retransmits with a pool of resend actions that have a delay and a linger time.
 
-An action is FREE, DELAYED (waiting to be sent) or LINGERING (sent; further NAKs for its range are
-ignored for a while). A unicast stream has one action, which a NAK for another range may take over;
-a group has `max_resend` of them.
-Source: spec of Aeron 1.53's retransmit handler.
+An action is FREE, DELAYED (the retransmit is not sent yet) or LINGERING (it was sent, and more NAKs
+for its range are ignored until a timeout). A unicast stream has one action, which a NAK for another
+range may take over. A group has `max_resend` actions. Source: spec of Aeron 1.53's retransmit
+handler.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ DELAYED = 1
 LINGERING = 2
 
 RESENDS_MAX = 256
-"""Maximum of the channel parameter `max-resend`."""
+"""Maximum value of the channel parameter `max-resend`."""
 
 NO_RESEND = -1
 POOL_OVERFLOW = -2
@@ -32,13 +32,13 @@ RESEND = np.dtype(
 
 
 def make_resends(publications: int) -> np.recarray:
-    """Make free actions, RESEND[publications * RESENDS_MAX]."""
+    """Make resend actions, all of which are free: RESEND[publications * RESENDS_MAX]."""
     return np.zeros(publications * RESENDS_MAX, dtype=RESEND).view(np.recarray)
 
 
 @kernel
 def clear(resends, row):
-    """Free all actions of a row, which may be left from another publication."""
+    """Free all resend actions in a row, because a previous publication may have used some."""
     first = row * RESENDS_MAX
     for index in range(first, first + RESENDS_MAX):
         resends[index].state = FREE
@@ -46,9 +46,9 @@ def clear(resends, row):
 
 @kernel
 def assign(resends, row, max_resend, is_group, term_id, term_offset):
-    """Choose the action for a NAK that begins at `term_offset`.
+    """Return the index of the resend action for a NAK that begins at `term_offset`.
 
-    Returns: an index into `resends`; NO_RESEND if an action already covers the start;
+    Returns: an index into `resends`, NO_RESEND if an action already covers the start, or
              POOL_OVERFLOW if a group has no free action
     """
     first = row * RESENDS_MAX
@@ -70,7 +70,7 @@ def assign(resends, row, max_resend, is_group, term_id, term_offset):
 
 @kernel
 def start(resends, index, term_id, term_offset, length, delay_ns, linger_ns, now_ns):
-    """Start an action. Returns whether to retransmit its range now."""
+    """Start a resend action. Returns whether to retransmit its range immediately."""
     rec = resends[index]
     rec.term_id = term_id
     rec.term_offset = term_offset
@@ -86,7 +86,7 @@ def start(resends, index, term_id, term_offset, length, delay_ns, linger_ns, now
 
 @kernel
 def on_timeout(resends, index, linger_ns, now_ns):
-    """Advance an action that has expired. Returns whether to retransmit its range now."""
+    """Advance an expired resend action to its next state. Returns whether to retransmit."""
     rec = resends[index]
     if rec.state == FREE or now_ns - rec.expiry_ns < 0:
         return False

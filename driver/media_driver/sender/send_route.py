@@ -1,14 +1,14 @@
-"""Sends the frames of a publication to one address, to all destinations, or to a requester.
+"""Sends a publication's frames to one address, to all destinations, or to a requester.
 
                       +--> the channel's address         plain, multicast
     outbox, scratch --+--> each destination              multi-destination, in round-robin order
                       +--> the requester                 response channels, once it is known
 
-If sending to one destination fails, the others still get the datagrams; but they count as not sent
-and are sent again to all. On a transient error the destination misses them and will send a NAK.
-Datagrams are sent as GSO packets where possible; where the route refuses these, the endpoint sends
-single datagrams for `GSO_RETRY_INTERVAL_NS`, then tries again.
-Source: spec 4.9 and 4.10, Aeron 1.53.
+If sending to one destination fails, the other destinations still receive the datagrams. However,
+the datagrams count as not sent and are sent again to all. After a transient error, the destination
+misses the datagrams and will send a NAK. Datagrams are sent as GSO packets if possible. If the
+route refuses GSO packets, the endpoint sends single datagrams for `GSO_RETRY_INTERVAL_NS`, then
+tries GSO again. Source: spec 4.9 and 4.10, Aeron 1.53.
 """
 
 from windtunnel.driver.base.system import NS_PER_SECOND
@@ -21,15 +21,15 @@ from windtunnel.driver.media_driver.sender import network_publication as publica
 from windtunnel.driver.media_driver.sender.sender_state import GSO_REFUSED, SEND_FAILED
 
 GSO_RETRY_INTERVAL_NS = 10 * NS_PER_SECOND
-"""Routes change rarely, and each attempt that is refused costs a system call."""
+"""Time until GSO is tried again. Routes change rarely, and each refusal costs a system call."""
 
 
 @kernel
 def send_gathered(state, slot, count, now_ns):
-    """Send the first `count` entries of the outbox.
+    """Send the first `count` datagrams of the outbox along the publication's route.
 
-    Returns: the number that count as sent, in order, or the negative errno of a channel with one
-             address
+    Returns: the number of datagrams that count as sent, in order, or a negative errno if sending to
+             a single address failed
     """
     pub = state.publications[slot]
     endpoint = state.endpoints[pub.endpoint]
@@ -48,7 +48,7 @@ def send_gathered(state, slot, count, now_ns):
 
 @kernel
 def _send(state, endpoint_slot, count, name, name_length, now_ns):
-    """Send the first `count` entries of the outbox to one address. Returns as `send_gathered`."""
+    """Send datagrams of the outbox to one address. Returns the number sent, or a negative errno."""
     endpoint = state.endpoints[endpoint_slot]
     fd = endpoint.fd
     is_gso_allowed = state.agent[0].gso_enabled != 0 and now_ns - endpoint.gso_retry_ns >= 0
@@ -62,7 +62,7 @@ def _send(state, endpoint_slot, count, name, name_length, now_ns):
 
 @kernel
 def _on_gso_refused(state, endpoint_slot, error, now_ns):
-    """Count a refusal, and report the first of an endpoint to the conductor."""
+    """Count a GSO refusal. Report the first refusal of each endpoint to the conductor."""
     endpoint = state.endpoints[endpoint_slot]
     endpoint.gso_retry_ns = now_ns + GSO_RETRY_INTERVAL_NS
     endpoint.gso_refusals += 1
@@ -74,7 +74,7 @@ def _on_gso_refused(state, endpoint_slot, error, now_ns):
 
 @kernel
 def send_frame(state, slot, length, now_ns):
-    """Send the frame in `state.scratch`. Returns whether it was sent completely."""
+    """Send the frame in `state.scratch`. Returns whether the whole frame was sent."""
     pub = state.publications[slot]
     endpoint = state.endpoints[pub.endpoint]
     result = 0
@@ -97,7 +97,7 @@ def send_frame(state, slot, length, now_ns):
 
 @kernel
 def _first_destination(endpoint):
-    """Return the index of the first destination of this round."""
+    """Return the index of the destination that a round-robin send starts with."""
     first = endpoint.destinations_first
     if first >= endpoint.destinations_count:
         first = 0

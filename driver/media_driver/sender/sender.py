@@ -1,8 +1,9 @@
-"""The sender's duty cycle: one command, each publication, and periodically the control sockets.
+"""The sender's duty cycle, which executes commands, sends data and polls control sockets.
 
-`run` repeats duty cycles in a kernel, so that Python is entered only to start and to stop.
-`do_work` is one duty cycle with the time as an argument, for tests and the simulator.
-Source: spec 4.1, Aeron 1.53.
+A duty cycle executes one command and runs each publication. Some duty cycles also poll the control
+sockets. `run` repeats duty cycles in a kernel, which enters Python only to start and to stop.
+`do_work` is one duty cycle with the time as an argument, for tests and the simulator. Source: spec
+4.1, Aeron 1.53.
 """
 
 from windtunnel.driver.base import handoff, idle, system
@@ -40,10 +41,10 @@ from windtunnel.driver.media_driver.sender.sender_state import (
 
 @kernel
 def do_work(state, now_ns):
-    """Run one duty cycle.
+    """Run one duty cycle of the sender.
 
     Units:   now_ns is monotonic
-    Returns: the work count, 0 if there was no work
+    Returns: the work count, or 0 if there was no work
     """
     agent = state.agent[0]
     work_count = _on_command(state, now_ns)
@@ -70,7 +71,7 @@ def do_work(state, now_ns):
 
 @kernel
 def run(state, quantum_ns):
-    """Run duty cycles for a quantum, idling in between, then return to Python."""
+    """Run duty cycles for a limited time, idling between them, then return to Python."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:
@@ -82,7 +83,7 @@ def run(state, quantum_ns):
 
 @kernel
 def _send_all(state, now_ns):
-    """Run every publication once, in round-robin order."""
+    """Run a duty cycle for every publication, starting with a different one each time."""
     agent = state.agent[0]
     count = agent.publication_count
     if count == 0:
@@ -131,7 +132,7 @@ def _on_command(state, now_ns):
 
 @kernel
 def _name_in_command(state):
-    """Return the name in a command, and its length."""
+    """Return the socket address in a command, and its length."""
     return state.record_bytes[8 * NAME : 8 * (NAME + NAME_WORDS)], state.record[NAME - 1]
 
 
@@ -157,7 +158,7 @@ def _on_destination_command(state, operation, slot, now_ns):
 
 @kernel
 def _report_silent_destinations(state, now_ns):
-    """Request the re-resolution of silent manual destinations."""
+    """Send the conductor an event for each manual destination that has become silent."""
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
         if state.endpoints[slot].destinations_mode != destination_tracker.MANUAL:

@@ -1,6 +1,6 @@
 """Processes control frames from receivers: status messages, NAKs, errors, RTTM and RSP_SETUP.
 
-Each frame is validated here once; an invalid frame is counted and dropped. Other frame types are
+Each frame is validated only here. Invalid frames are counted and dropped. Other frame types are
 ignored. Source: spec 1.4 to 1.10, 4.3 and 4.7, Aeron 1.53.
 """
 
@@ -41,7 +41,7 @@ TERM_LENGTH_MAX = 1 << 30
 
 @kernel
 def poll(state, endpoint_slot, now_ns):
-    """Process one batch of datagrams from an endpoint's control socket. Returns how many."""
+    """Process datagrams from an endpoint's control socket. Returns the number of datagrams."""
     endpoint = state.endpoints[endpoint_slot]
     count = transport.receive(endpoint.control_fd, state.inbox, state.links)
     for index in range(count):
@@ -82,7 +82,7 @@ def _on_datagram(state, endpoint_slot, index, now_ns):
 
 @kernel
 def _on_error(state, endpoint_slot, index):
-    """Process an error frame: remove the receiver and report the error to the conductor."""
+    """Process an error frame by removing the receiver and reporting the error to the conductor."""
     frames, at = state.inbox.slots, transport.incoming_at(state.inbox, index)
     if error.check(frames, at, transport.incoming_length(state.inbox, index)) < 0:
         _count_invalid(state)
@@ -95,8 +95,8 @@ def _on_error(state, endpoint_slot, index):
     receiver_id = error.receiver_id(frames, at)
     flow_control.on_error(state.flows, state.flow_receivers, slot, receiver_id)
     pub = state.publications[slot]
-    # Only a live receiver is reported, and only once. If the event cannot be queued the receiver is
-    # kept, since it repeats the error frame.
+    # Only an error from a live receiver is reported, and only once. If the event cannot be queued,
+    # the receiver is kept, because it sends the error frame again.
     found = receiver_liveness.find(state.receivers, slot, pub.receivers_count, receiver_id)
     if found != receiver_liveness.NOT_FOUND and _report_error(state, endpoint_slot, slot, index):
         pub.receivers_count = receiver_liveness.on_receiver_done(
@@ -178,7 +178,7 @@ def _on_nak(state, endpoint_slot, at, length, now_ns):
 
 @kernel
 def _on_rtt_measurement(state, endpoint_slot, at, length, now_ns):
-    """Reply to an RTT measurement with the same frame without its request flag."""
+    """Reply to an RTT measurement request with the same frame without the request flag."""
     frames = state.inbox.slots
     if rtt_measurement.check(frames, at, length) < 0 or not rtt_measurement.is_request(frames, at):
         return
@@ -247,7 +247,7 @@ def _consumed_position(pub, frames, at):
 
 @kernel
 def _is_in_range(state, slot, at):
-    """Return whether the position is within half a term of the sender position."""
+    """Return whether a status message's position is within half a term of the sender position."""
     pub = state.publications[slot]
     consumed = _consumed_position(pub, state.inbox.slots, at)
     snd_pos = counters.get(state.counters, pub.snd_pos_id)
@@ -257,7 +257,7 @@ def _is_in_range(state, slot, at):
 
 @kernel
 def _group_tag(state, slot, at):
-    """Return whether a status message has a group tag, and the tag."""
+    """Return whether a status message has a group tag, and the group tag."""
     frames = state.inbox.slots
     if status_message.has_group_tag(frames, at):
         return True, status_message.group_tag(frames, at)
@@ -285,7 +285,7 @@ def _on_setup_elicited(state, slot, index):
 
 @kernel
 def _on_status(state, slot, at, now_ns):
-    """Update the receiver and the sender limit."""
+    """Process a status message: update the receiver's state and the sender limit."""
     frames, values = state.inbox.slots, state.counters
     pub = state.publications[slot]
     receiver_id = status_message.receiver_id(frames, at)
@@ -300,7 +300,7 @@ def _on_status(state, slot, at, now_ns):
         pub.receivers_count = receiver_liveness.on_receiver_alive(
             state.receivers, slot, pub.receivers_count, receiver_id, now_ns
         )
-        # A new receiver after one that was done must be lingered for as well.
+        # The publication must linger for a new receiver too, although an earlier receiver was done.
         publication.set_has_unicast_eos_release(state.words, slot, 0)
     pub.has_initial_connection = 1
     _report_response_connected(state, slot)
@@ -325,7 +325,7 @@ def _on_status(state, slot, at, now_ns):
 
 @kernel
 def _report_response_connected(state, slot):
-    """Report the first receiver of a response stream to the conductor."""
+    """Report to the conductor that a response stream has its first receiver."""
     pub = state.publications[slot]
     if pub.receivers_count == 0:
         pub.is_response_reported = 0

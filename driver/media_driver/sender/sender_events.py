@@ -1,7 +1,7 @@
-"""Events from the sender to the conductor, except for acknowledgements of commands.
+"""Sends events, except for command acknowledgements, from the sender to the conductor.
 
-The event queue reserves one record per slot for acknowledgements. Other events are dropped when
-only reserved records are free; the sender repeats them later.
+The event queue reserves one record per slot for acknowledgements. When only reserved records are
+free, other events are dropped. The sender repeats them later.
 """
 
 from windtunnel.driver.base import handoff
@@ -11,14 +11,14 @@ from windtunnel.driver.media_driver.sender.sender_state import EVENT_RESERVE_PER
 
 @kernel
 def has_capacity(state):
-    """Return whether an event can be queued without using reserved records."""
+    """Return whether an event can be queued without using a reserved record."""
     slots = state.publications.size + state.endpoints.size
     return handoff.free_record_count(state.events) > slots * EVENT_RESERVE_PER_SLOT
 
 
 @kernel
 def put_event(state, event, first, second, third, fourth):
-    """Queue an event of four words. Returns False if there is no space for it."""
+    """Queue an event of four words for the conductor. Returns False if there is no space."""
     if not has_capacity(state):
         return False
     state.record[0] = event
@@ -31,6 +31,6 @@ def put_event(state, event, first, second, third, fourth):
 
 @kernel
 def put_event_if_empty(state, event, endpoint_slot, code):
-    """Queue an event that may occur in every duty cycle, only if the queue is empty."""
+    """Queue a frequent event only if the queue is empty, since it may occur in every duty cycle."""
     if handoff.is_empty(state.events):
         put_event(state, event, endpoint_slot, code, 0, 0)

@@ -1,7 +1,7 @@
-"""The state of the sender's kernels: a named tuple of arrays that the conductor creates.
+"""The state of the sender's kernels, a named tuple of arrays that the conductor creates.
 
-The sender owns the state while it runs, except for the log buffers behind the addresses, the
-counters, and the two queues.
+The sender owns the state while it runs, except for the mapped log buffers, the counters and the two
+queues.
 """
 
 from typing import Any, NamedTuple
@@ -24,15 +24,15 @@ from windtunnel.driver.media_driver.sender.error_frames import make_error_frames
 from windtunnel.driver.media_driver.sender.network_publication import make_publications
 
 MESSAGES_PER_SEND_MAX = 64
-"""Maximum number of datagrams per publication and system call: those of one GSO packet."""
+"""Maximum number of datagrams per system call, which is the maximum in a GSO packet."""
 MESSAGES_PER_SEND_WITHOUT_GSO = 4
-"""Default without GSO. Source: Aeron 1.53."""
+"""Default number of datagrams per system call without GSO. Source: Aeron 1.53."""
 RECEIVE_SLOTS = 16
 """Default number of control frames per poll."""
 CONTROL_SLOT_LENGTH = 2048
-"""The longest control frame is an error frame of 1063 bytes."""
+"""Bytes per received control frame. The longest control frame is an error frame of 1063 bytes."""
 
-# Commands. A name is a struct sockaddr in the four words from NAME on.
+# Commands. A name is a struct sockaddr in four words that start at NAME.
 ADD_ENDPOINT = 1  # endpoint slot
 REMOVE_ENDPOINT = 2  # endpoint slot; answered by ENDPOINT_RELEASED
 ADD_PUBLICATION = 3  # publication slot
@@ -56,10 +56,10 @@ GROUP_TAG_MALFORMED = 8  # endpoint slot
 GSO_REFUSED = 9  # endpoint slot, negative errno; once per endpoint
 
 NAME = 4
-"""The word of a record at which a name begins."""
+"""Index of the first word of the socket address in a command record."""
 NAME_WORDS = 4
 EVENT_RESERVE_PER_SLOT = 1
-"""Each slot is acknowledged once before it is allocated again."""
+"""Reserved event records per slot. A slot's release is acknowledged once before it is reused."""
 _FURTHER_EVENTS = 256
 
 SENDER = np.dtype(
@@ -80,7 +80,7 @@ SENDER = np.dtype(
 
 
 class SenderState(NamedTuple):
-    """The sender's arrays; the records are documented where their dtypes are declared."""
+    """The sender's arrays. The declarations of the dtypes document the record fields."""
 
     agent: np.ndarray  # SENDER[1]
     publications: np.ndarray  # NETWORK_PUBLICATION[n]
@@ -126,7 +126,7 @@ def make_sender_state(
     gso_enabled: bool = False,
     losses: Losses = NO_LOSSES,
 ) -> SenderState:
-    """Make the state of a sender; unused pages are not allocated."""
+    """Make the state of a sender. The system allocates a page only when it is first used."""
     agent = np.zeros(1, dtype=SENDER).view(np.recarray)
     agent[0].poll_ratio = poll_ratio
     agent[0].status_timeout_ns = status_timeout_ns

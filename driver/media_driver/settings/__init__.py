@@ -1,1 +1,1 @@
-"""The settings of a media driver: names, types, bounds, defaults and the command line."""
+"""The settings of a media driver, with their names, types, ranges and defaults."""

@@ -1,4 +1,4 @@
-"""The command line of a media driver: --dir, -D options and property files, left to right."""
+"""Reads driver settings from the command line: --dir, -D options and property files, in order."""
 
 from collections.abc import Iterator, Mapping, Sequence
 
@@ -7,7 +7,7 @@ from windtunnel.driver.settings.raw_settings import RawSettings
 
 
 def read_given(environment: Mapping[str, str], arguments: Sequence[str]) -> RawSettings:
-    """Read the settings of the environment and the command line, without its other options."""
+    """Read the settings from the environment and from the command line."""
     given = RawSettings(dict(environment))
     rest = iter(arguments)
     for argument in rest:
@@ -19,7 +19,7 @@ def read_given(environment: Mapping[str, str], arguments: Sequence[str]) -> RawS
             pair = argument[2:] or _next(argument, rest)
             given.set_line("-D", pair)
         elif argument.startswith("-"):
-            raise ConfigurationError(f"unknown option {argument}; -h lists them")
+            raise ConfigurationError(f"unknown option {argument}: -h lists the options")
         else:
             given.load_file(argument)
     return given
@@ -28,5 +28,5 @@ def read_given(environment: Mapping[str, str], arguments: Sequence[str]) -> RawS
 def _next(option: str, rest: Iterator[str]) -> str:
     value = next(rest, "")
     if not value:
-        raise ConfigurationError(f"{option} needs a value")
+        raise ConfigurationError(f"{option} requires a value")
     return value

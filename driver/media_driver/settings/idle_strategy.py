@@ -1,6 +1,6 @@
-"""Parses the settings of idle strategies: a name, and arguments that depend on it.
+"""Parses idle strategy settings, which have a name and arguments that depend on the name.
 
-    noop, spin             start the next duty cycle at once
+    noop, spin             start the next duty cycle immediately
     yield                  yield the CPU to other threads
     sleeping, sleep-ns     sleep for a duration                              1us
     backoff                spin, then yield, then sleep, doubling            10-20-1us-1ms
@@ -31,10 +31,10 @@ STRATEGIES = {
     "noop": "noop",
     "aeron_idle_strategy_noop": "noop",
 }
-"""Maps each accepted spelling to the strategy's name."""
+"""Maps each accepted name of an idle strategy to its canonical name."""
 
 PARK_NS_MAX = 1_000_000_000
-"""A limit of this driver: a sleeping agent does not react to a shutdown request."""
+"""Maximum sleep time of an agent in nanoseconds. A sleeping agent ignores shutdown requests."""
 COUNT_MAX = 1 << 31
 
 _MODES = {"yield": idle.YIELD, "spin": idle.SPIN, "noop": idle.SPIN}
@@ -42,10 +42,10 @@ _BACKOFF = re.compile(r"([^- ]+)[- ]([^- ]+)[- ]([^- ]+)[- ]([^- ]+)")
 
 
 def make_idle_strategy(variable: str, strategy: str, init_args: str) -> np.recarray:
-    """Make the state of an idle strategy, IDLE[1]; "" selects the default arguments.
+    """Make the state of an idle strategy: IDLE[1].
 
-    Strategies without arguments ignore them. `variable` is the setting that holds the arguments,
-    for error messages. Raises ConfigurationError.
+    If `init_args` is empty, the arguments have their defaults. Strategies without arguments ignore
+    `init_args`. Error messages name the setting `variable`. Raises ConfigurationError.
     """
     name = STRATEGIES[strategy]
     if name == "sleep-ns":
@@ -56,8 +56,8 @@ def make_idle_strategy(variable: str, strategy: str, init_args: str) -> np.recar
     match = _BACKOFF.fullmatch(init_args)
     if match is None:
         raise ConfigurationError(
-            f"{variable}={init_args}: expected max spins, max yields, min and max park, such as "
-            "10-20-1us-1ms"
+            f"{variable}={init_args}: expected max spins, max yields, min park and max park, "
+            "such as 10-20-1us-1ms"
         )
     spins, yields, shortest, longest = match.groups()
     return idle.make_idle(

@@ -1,9 +1,9 @@
-"""Aeron's variables besides those of the driver, used to detect misspelt settings.
+"""Names of Aeron variables that the driver does not use, to detect misspelt settings.
 
-A variable with the prefix AERON_ belongs to the driver, to another Aeron program, or is misspelt.
+A variable with the prefix AERON_ belongs to the driver or to another Aeron program, or is misspelt.
 Variables of clients, archive and cluster are accepted, since all programs share the environment.
-Settings that only native code can implement are refused rather than ignored.
-Source: the C sources and the Java properties of Aeron 1.53.
+Settings that only native code can implement are refused, not ignored. Source: the C sources and the
+Java properties of Aeron 1.53.
 """
 
 import difflib
@@ -12,7 +12,7 @@ from collections.abc import Collection
 PREFIX = "AERON_"
 HINT_LIKENESS = 0.6
 SLIP_LIKENESS = 0.9
-"""Similarity ratio, from 0 to 1, above which a name counts as a misspelling of another."""
+"""Similarity ratio, from 0 to 1, above which a name counts as a misspelling of another name."""
 
 ALIASES = {
     "AERON_NAME_RESOLVER_THRESHOLD": "AERON_DRIVER_NAME_RESOLVER_THRESHOLD",
@@ -28,7 +28,7 @@ NATIVE_ONLY = {
     "AERON_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA": "default",
     "AERON_CONDUCTOR_UDP_CHANNEL_TRANSPORT_BINDINGS_MEDIA": "default",
 }
-"""Variables that this driver cannot implement, and the one value that is harmless."""
+"""Maps each variable that only the native driver supports to the one value accepted here."""
 
 _FOREIGN_PREFIXES = (
     "AERON_AGENT_",
@@ -73,20 +73,21 @@ _FOREIGN = frozenset(
         "AERON_USE_WINDOWS_HIGH_RES_TIMER",
     }
 )
-"""This driver has no native resource agent and no async executor; their settings are ignored."""
+"""Accepted variables of other Aeron programs, and of the C driver's agents that do not exist
+here."""
 
 
 def is_foreign(variable: str) -> bool:
-    """Return whether the variable belongs to another Aeron program."""
+    """Return whether a variable belongs to another Aeron program."""
     return variable in _FOREIGN or variable.startswith(_FOREIGN_PREFIXES)
 
 
 def unknown_faults(
     variables: Collection[str], own: Collection[str], shared: Collection[str] = ()
 ) -> list[str]:
-    """Return one error message for each unknown variable with the prefix AERON_.
+    """Return an error message for each unknown variable with the prefix AERON_.
 
-    `shared` are the variables of the environment, which may belong to other programs. They are
+    The variables in `shared` are from the environment and may belong to other programs. They are
     reported only if they look like a misspelling of a known variable.
     """
     known = {*own, *_FOREIGN, *ALIASES, *NATIVE_ONLY}
@@ -99,12 +100,12 @@ def unknown_faults(
         if variable in shared and not near:
             continue
         hint = f"; did you mean {near[0]}?" if near else ""
-        faults.append(f"{variable} is not a setting of Aeron{hint}")
+        faults.append(f"{variable} is not an Aeron setting{hint}")
     return faults
 
 
 def native_only_faults(variable: str, text: str) -> list[str]:
-    """Return the error messages for a variable of `NATIVE_ONLY`."""
+    """Return the error messages for a setting that only the native driver supports."""
     harmless = NATIVE_ONLY[variable]
     if text == harmless or (harmless == "false" and text.lower() in ("0", "off", "false")):
         return []

@@ -1,11 +1,11 @@
-"""Settings of the C driver's loss interceptors, which drop received frames.
+"""Settings of the loss interceptors, which drop received frames as in the C driver.
 
     rate=0.05|seed=-7|recv-msg-mask=0x2                          loss
     term-id=0|term-offset=1024|length=4096                       fixed-loss
     term-id=0|gap-radix=8192|gap-length=1408|total-gaps=10       multi-gap-loss
 
-A setting is a list of `key=value` pairs separated by `|`. Unknown keys are refused. The frames are
-dropped by `agent.loss_interceptor`. Source: the C driver's interceptors, Aeron 1.53.
+A setting is a list of `key=value` pairs separated by `|`. Unknown keys are refused.
+`agent.loss_interceptor` drops the frames. Source: the C driver's interceptors, Aeron 1.53.
 """
 
 import math
@@ -27,13 +27,13 @@ _HEXADECIMAL = re.compile(r"(0x)?[0-9a-f]{1,16}", re.ASCII | re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class RandomLoss:
-    """Drop each frame whose type is in the mask with a fixed probability."""
+    """Settings to drop each frame whose type is in the mask with a fixed probability."""
 
     rate: float = 0.0
     seed: int = 0
-    """An unsigned 64-bit number; only the low 48 bits are used."""
+    """Seed of the random numbers, an unsigned 64-bit number of which the low 48 bits are used."""
     message_type_mask: int = 0
-    """Bit n is frame type n; bit 1 is DATA."""
+    """Mask of the frame types to drop, where bit n is frame type n. Bit 1 is DATA."""
 
     def __str__(self) -> str:
         mask = f"{self.message_type_mask:#x}"
@@ -42,11 +42,11 @@ class RandomLoss:
 
 @dataclass(frozen=True, slots=True)
 class FixedLoss:
-    """Drop the first frames that cover a range of one term, once per stream."""
+    """Settings to drop the first frames that cover a range of one term, once per stream."""
 
     term_id: int = 0
     term_offset: int = -1
-    """-1 disables the loss."""
+    """Term offset at which the loss starts, or -1 to disable the loss."""
     length: int = 0
 
     def __str__(self) -> str:
@@ -57,11 +57,11 @@ class FixedLoss:
 
 @dataclass(frozen=True, slots=True)
 class MultiGapLoss:
-    """Drop a gap of fixed length at every multiple of the radix, once per stream."""
+    """Settings to drop a gap of fixed length at every multiple of the radix, once per stream."""
 
     term_id: int = 0
     gap_radix: int = 0
-    """0 disables the loss; rounded up to a power of two."""
+    """Distance between gaps, which is rounded up to a power of two, or 0 to disable the loss."""
     gap_length: int = 0
     total_gaps: int = 0
 
@@ -75,7 +75,7 @@ class MultiGapLoss:
 
 
 def parse_random_loss(setting: str, text: str) -> RandomLoss:
-    """Parse the arguments of `loss`. Raises ConfigurationError."""
+    """Parse the arguments of the `loss` interceptor. Raises ConfigurationError."""
     pairs = _pairs(setting, text, ("rate", "seed", "recv-msg-mask"))
     try:
         rate = float(pairs.get("rate", "0"))
@@ -87,19 +87,19 @@ def parse_random_loss(setting: str, text: str) -> RandomLoss:
     mask_text = pairs.get("recv-msg-mask", "0")
     if not _HEXADECIMAL.fullmatch(mask_text) or int(mask_text, 16) > _TYPE_MASK_MAX:
         raise ConfigurationError(
-            f"{setting}={text}: expected recv-msg-mask to be hexadecimal, at most 0xffffffff"
+            f"{setting}={text}: expected recv-msg-mask to be a hexadecimal number up to 0xffffffff"
         )
     return RandomLoss(rate, seed & _U64_MASK, int(mask_text, 16))
 
 
 def parse_fixed_loss(setting: str, text: str) -> FixedLoss:
-    """Parse the arguments of `fixed-loss`; all three are required."""
+    """Parse the three arguments of the `fixed-loss` interceptor, all of which are required."""
     term_id, offset, length = _numbers(setting, text, ("term-id", "term-offset", "length"))
     return FixedLoss(term_id, offset, length)
 
 
 def parse_multi_gap_loss(setting: str, text: str) -> MultiGapLoss:
-    """Parse the arguments of `multi-gap-loss`; all four are required."""
+    """Parse the four arguments of the `multi-gap-loss` interceptor, all of which are required."""
     names = ("term-id", "gap-radix", "gap-length", "total-gaps")
     term_id, radix, length, count = _numbers(setting, text, names)
     if radix == 0:
@@ -108,7 +108,7 @@ def parse_multi_gap_loss(setting: str, text: str) -> MultiGapLoss:
 
 
 def _numbers(setting: str, text: str, names: tuple[str, ...]) -> list[int]:
-    """Parse one number per name; all but the term id must not be negative."""
+    """Parse one number for each name. Only the term id may be negative."""
     pairs = _pairs(setting, text, names)
     missing = [name for name in names if name not in pairs]
     if missing:

@@ -1,7 +1,7 @@
-"""Network settings: sockets, flow control, congestion control, loss recovery, name resolution.
+"""Settings for sockets, flow control, congestion control, loss recovery and name resolution.
 
-Names, defaults and bounds are those of the C driver, but for the sizes of batches: if not set, they
-are larger, since a system call per few datagrams is slow. Source: spec 10.1, Aeron 1.53.
+Names, defaults and ranges are the same as in the C driver, except for default batch sizes. These
+are larger, because system calls for a few datagrams are slow. Source: spec 10.1, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -73,19 +73,23 @@ _NO_MULTI_GAP_LOSS = MultiGapLoss()
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """Network settings; durations in nanoseconds and lengths in bytes unless named otherwise."""
+    """Network settings, with durations in nanoseconds and lengths in bytes by default."""
 
     socket_rcvbuf_length: Annotated[
-        int, Size("AERON_SOCKET_SO_RCVBUF", "socket receive buffer; 0 is the system's default")
+        int,
+        Size(
+            "AERON_SOCKET_SO_RCVBUF", "socket receive buffer length; 0 selects the system's default"
+        ),
     ] = 128 * KIB
     socket_sndbuf_length: Annotated[
-        int, Size("AERON_SOCKET_SO_SNDBUF", "socket send buffer; 0 is the system's default")
+        int,
+        Size("AERON_SOCKET_SO_SNDBUF", "socket send buffer length; 0 selects the system's default"),
     ] = 0
     socket_multicast_ttl: Annotated[
         int,
         Number(
             "AERON_SOCKET_MULTICAST_TTL",
-            "time-to-live of multicast datagrams; 0 is the system's default",
+            "time-to-live of multicast datagrams; 0 selects the system's default",
             0,
             255,
         ),
@@ -94,7 +98,7 @@ class NetworkSettings:
         bool,
         Flag(
             "WINDTUNNEL_UDP_OFFLOAD",
-            "use UDP segmentation offload (GSO, GRO); turn off where a link acts on "
+            "use UDP segmentation offload (GSO, GRO); turn it off if a link acts on "
             "single datagrams",
         ),
     ] = True
@@ -131,7 +135,7 @@ class NetworkSettings:
         int | None,
         OptionalNumber(
             "AERON_NETWORK_PUBLICATION_MAX_MESSAGES_PER_SEND",
-            "maximum number of datagrams that a publication sends per turn; if not set, 64 with "
+            "maximum number of datagrams that a publication sends per call; if not set, 64 with "
             "UDP offload and 4 without",
             1,
             IO_VECTOR_LENGTH_MAX,
@@ -167,7 +171,7 @@ class NetworkSettings:
         int,
         Number(
             "AERON_UNICAST_FLOW_CONTROL_RRWM",
-            "maximum retransmit per NAK, in receiver windows (unicast)",
+            "maximum length of a retransmit, in receiver windows (unicast)",
             1,
         ),
     ] = 16
@@ -175,7 +179,7 @@ class NetworkSettings:
         int,
         Number(
             "AERON_MULTICAST_FLOW_CONTROL_RRWM",
-            "maximum retransmit per NAK, in receiver windows (multicast)",
+            "maximum length of a retransmit, in receiver windows (multicast)",
             1,
         ),
     ] = 4
@@ -217,7 +221,10 @@ class NetworkSettings:
     ] = False
     cubic_initial_rtt_ns: Annotated[
         int,
-        Duration("AERON_CUBICCONGESTIONCONTROL_INITIALRTT", "round-trip time until it is measured"),
+        Duration(
+            "AERON_CUBICCONGESTIONCONTROL_INITIALRTT",
+            "round-trip time assumed until it is measured",
+        ),
     ] = 100 * US
     cubic_tcp_mode: Annotated[
         bool,
@@ -230,7 +237,7 @@ class NetworkSettings:
         int,
         Duration(
             "AERON_NAK_UNICAST_DELAY",
-            "delay from the detection of a gap to its NAK; 0 is the minimum",
+            "delay from the detection of a gap to its NAK; 0 counts as 1us",
             NAK_DELAY_NS_MIN,
             value_of_zero=NAK_DELAY_NS_MIN,
         ),
@@ -272,7 +279,10 @@ class NetworkSettings:
         Setting("AERON_NAME_RESOLVER_INIT_ARGS", "rows of the csv_table resolver, separated by |"),
     ] = ""
     name_resolver_threshold_ns: Annotated[
-        int, Duration("AERON_DRIVER_NAME_RESOLVER_THRESHOLD", "longer name lookups are counted")
+        int,
+        Duration(
+            "AERON_DRIVER_NAME_RESOLVER_THRESHOLD", "name lookups that take longer are counted"
+        ),
     ] = 5 * SECOND
     reresolution_check_interval_ns: Annotated[
         int,

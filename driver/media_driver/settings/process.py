@@ -1,6 +1,6 @@
-"""Settings of the driver process: its directory, buffers, agents and clients.
+"""Settings for the driver's directory, buffers, agents and clients.
 
-Names, defaults and bounds are those of the C driver. Source: spec 10.1, Aeron 1.53.
+Names, defaults and ranges are the same as in the C driver. Source: spec 10.1, Aeron 1.53.
 """
 
 from dataclasses import dataclass, field
@@ -43,12 +43,12 @@ _NAMINGS = {CLASSIC: CLASSIC, NEW: NEW}
 RING_TRAILER_LENGTH = 768
 BROADCAST_TRAILER_LENGTH = 128
 
-_ARGUMENTS = "max spins-max yields-min park-max park of backoff, or the duration of sleep-ns"
+_ARGUMENTS = "for backoff: max spins-max yields-min park-max park; for sleep-ns: a duration"
 
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSettings:
-    """Process settings; durations in nanoseconds and lengths in bytes unless named otherwise."""
+    """Process settings, with durations in nanoseconds and lengths in bytes by default."""
 
     dir: Annotated[Path, Directory("AERON_DIR", "directory of the driver's files")] = field(
         default_factory=default_directory
@@ -160,7 +160,7 @@ class ProcessSettings:
         int | None,
         OptionalNumber(
             "AERON_DRIVER_RESOURCE_FREE_LIMIT",
-            "maximum number of log buffers freed per duty cycle; no limit if not set",
+            "maximum number of log buffers to free per duty cycle; no limit if not set",
             1,
         ),
     ] = None
@@ -201,7 +201,7 @@ class ProcessSettings:
         str,
         Choice(
             "AERON_SHAREDNETWORK_IDLE_STRATEGY",
-            "idle strategy of sender and receiver in one thread",
+            "idle strategy of a thread that runs sender and receiver",
             STRATEGIES,
         ),
     ] = "backoff"
@@ -211,7 +211,9 @@ class ProcessSettings:
     shared_idle_strategy: Annotated[
         str,
         Choice(
-            "AERON_SHARED_IDLE_STRATEGY", "idle strategy of all agents in one thread", STRATEGIES
+            "AERON_SHARED_IDLE_STRATEGY",
+            "idle strategy of a thread that runs all agents",
+            STRATEGIES,
         ),
     ] = "backoff"
     shared_idle_init_args: Annotated[
@@ -219,31 +221,37 @@ class ProcessSettings:
     ] = ""
     conductor_cpu_affinity: Annotated[
         int,
-        Number("AERON_CONDUCTOR_CPU_AFFINITY", "CPU of the conductor thread; -1 is any", -1, 255),
+        Number(
+            "AERON_CONDUCTOR_CPU_AFFINITY", "CPU of the conductor thread; -1 for any CPU", -1, 255
+        ),
     ] = -1
     sender_cpu_affinity: Annotated[
-        int, Number("AERON_SENDER_CPU_AFFINITY", "CPU of the sender thread; -1 is any", -1, 255)
+        int,
+        Number("AERON_SENDER_CPU_AFFINITY", "CPU of the sender thread; -1 for any CPU", -1, 255),
     ] = -1
     receiver_cpu_affinity: Annotated[
-        int, Number("AERON_RECEIVER_CPU_AFFINITY", "CPU of the receiver thread; -1 is any", -1, 255)
+        int,
+        Number(
+            "AERON_RECEIVER_CPU_AFFINITY", "CPU of the receiver thread; -1 for any CPU", -1, 255
+        ),
     ] = -1
     conductor_cycle_threshold_ns: Annotated[
         int,
         Duration(
             "AERON_DRIVER_CONDUCTOR_CYCLE_THRESHOLD",
-            "longer duty cycles of the conductor are counted",
+            "conductor duty cycles that take longer are counted",
         ),
     ] = 100 * MS
     sender_cycle_threshold_ns: Annotated[
         int,
         Duration(
-            "AERON_DRIVER_SENDER_CYCLE_THRESHOLD", "longer duty cycles of the sender are counted"
+            "AERON_DRIVER_SENDER_CYCLE_THRESHOLD", "sender duty cycles that take longer are counted"
         ),
     ] = 100 * MS
     receiver_cycle_threshold_ns: Annotated[
         int,
         Duration(
             "AERON_DRIVER_RECEIVER_CYCLE_THRESHOLD",
-            "longer duty cycles of the receiver are counted",
+            "receiver duty cycles that take longer are counted",
         ),
     ] = 100 * MS

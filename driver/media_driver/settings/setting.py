@@ -13,7 +13,7 @@ from windtunnel.driver.settings.kinds import Choice, Duration, Number, Setting
 
 @dataclass(frozen=True, slots=True)
 class OptionalDuration(Duration):
-    """A duration that may be unset: -1 as text, None as value."""
+    """A duration setting that may be unset, which is -1 as text and None as a value."""
 
     def parse(self, text: str) -> int | None:
         return None if text == "-1" else Duration.parse(self, text)
@@ -24,7 +24,7 @@ class OptionalDuration(Duration):
 
 @dataclass(frozen=True, slots=True)
 class OptionalNumber(Number):
-    """An integer that may be unset: no text, None as value."""
+    """An integer setting that may be unset, which is empty as text and None as a value."""
 
     def write(self, value: int | None) -> str:
         return "" if value is None else str(value)
@@ -32,7 +32,7 @@ class OptionalNumber(Number):
 
 @dataclass(frozen=True, slots=True)
 class Tag(OptionalNumber):
-    """A 64-bit group tag, or None if it is not set."""
+    """A setting that is a 64-bit group tag, or None if it is not set."""
 
     low: int = I64_MIN
     high: int = I64_MAX
@@ -43,7 +43,7 @@ class Tag(OptionalNumber):
 
 @dataclass(frozen=True, slots=True)
 class Words(Choice):
-    """A comma-separated list of known words; its value is a tuple."""
+    """A setting that is a comma-separated list of known words, parsed to a tuple."""
 
     count_max: int = 10
 
@@ -71,7 +71,7 @@ class Words(Choice):
 
 @dataclass(frozen=True, slots=True)
 class PortRange(Setting):
-    """A port range such as "20000 20100"; with "0 0" the system chooses the port."""
+    """A port range setting such as "20000 20100", where "0 0" lets the system choose the port."""
 
     def parse(self, text: str) -> tuple[int, int]:
         found = parse_port_range(self.variable, text)
@@ -93,7 +93,7 @@ class PortRange(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Inferable(Setting):
-    """True, false, or inferred from the channel."""
+    """A setting that is true, false, or inferred from the channel."""
 
     def parse(self, text: str) -> Group:
         try:
@@ -110,10 +110,10 @@ class Inferable(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Arguments(Setting):
-    """A text with its own grammar."""
+    """A setting with a special syntax."""
 
     read: Callable[[str, str], Any]
-    """Parses (variable, text) into the value."""
+    """Function that parses a variable's text to its value."""
     grammar: str
 
     def parse(self, text: str) -> Any:

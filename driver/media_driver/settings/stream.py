@@ -1,6 +1,6 @@
-"""Default settings of streams, which channel parameters may override.
+"""Default settings for streams, which channel parameters may override.
 
-Names, defaults and bounds are those of the C driver. Source: spec 10.1, Aeron 1.53.
+Names, defaults and ranges are the same as in the C driver. Source: spec 10.1, Aeron 1.53.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from windtunnel.driver.settings.units import KIB, MIB, MS, SECOND, US
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
-    """Stream settings; durations in nanoseconds and lengths in bytes unless named otherwise."""
+    """Stream settings, with durations in nanoseconds and lengths in bytes by default."""
 
     mtu_length: Annotated[
         int,
@@ -67,7 +67,7 @@ class StreamSettings:
         int,
         Size(
             "AERON_PUBLICATION_TERM_WINDOW_LENGTH",
-            "how far publishers may be ahead of the sender; 0 is half a term",
+            "bytes that publishers may be ahead of the sender; 0 selects half a term",
             0,
             TERM_LENGTH_MAX,
         ),
@@ -76,7 +76,7 @@ class StreamSettings:
         int,
         Size(
             "AERON_IPC_PUBLICATION_TERM_WINDOW_LENGTH",
-            "how far publishers may be ahead of subscribers; 0 is half a term",
+            "bytes that publishers may be ahead of subscribers; 0 selects half a term",
             0,
             TERM_LENGTH_MAX,
         ),
@@ -101,7 +101,7 @@ class StreamSettings:
         int,
         Duration(
             "AERON_PUBLICATION_LINGER_TIMEOUT",
-            "time that a log buffer lingers after its publication",
+            "time that a log buffer is kept after its publication ends",
         ),
     ] = 5 * SECOND
     reserved_session_id_low: Annotated[
@@ -176,19 +176,19 @@ class StreamSettings:
         int | None,
         OptionalDuration(
             "AERON_UNTETHERED_LINGER_TIMEOUT",
-            "further time until the subscriber rests; -1 is the window limit timeout",
+            "linger time of a slow untethered subscriber; -1 selects the window limit timeout",
         ),
     ] = None
     untethered_resting_timeout_ns: Annotated[
         int,
         Duration(
             "AERON_UNTETHERED_RESTING_TIMEOUT",
-            "time that an untethered subscriber rests before it may rejoin",
+            "time in the resting state until an untethered subscriber may rejoin",
         ),
     ] = 10 * SECOND
     receiver_group_consideration: Annotated[
         Group,
-        Inferable("AERON_RECEIVER_GROUP_CONSIDERATION", "whether a receiver is one of a group"),
+        Inferable("AERON_RECEIVER_GROUP_CONSIDERATION", "whether receivers use group semantics"),
     ] = Group.INFER
     stream_session_limit: Annotated[
         int,

@@ -1,1 +1,1 @@
-"""Files of each host in a run folder: counters, offers, deliveries, logs, statistics."""
+"""Files about each host in a run folder: counters, offers, deliveries, logs and statistics."""

@@ -1,6 +1,6 @@
-"""Documents that a publisher and a subscriber write about themselves when they end.
+"""Documents in which a publisher and a subscriber report on themselves when they end.
 
-A workload that is killed before writes no document; the judge treats it as missing evidence.
+A workload that is killed earlier writes no document, which the judge treats as missing evidence.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -16,7 +16,7 @@ SUBSCRIBER_SCHEMA = "windtunnel-subscriber/1"
 
 @dataclass
 class PublisherFacts:
-    """The facts of one publisher."""
+    """What one publisher reports about its publication."""
 
     session_id: int
     stream_id: int
@@ -24,7 +24,7 @@ class PublisherFacts:
     term_length: int
     mtu: int
     start_position: int
-    "Initial position of the publication; 0 unless the channel specifies a later term or offset."
+    "Initial position of the publication, which is 0 unless the channel specifies another."
     end_position: int
     "The publication's position after the last accepted message."
     message_count: int
@@ -34,7 +34,7 @@ class PublisherFacts:
     ended_ns: int
     error: str | None
     not_connected_count: int = 0
-    "Offers that returned NOT_CONNECTED, of a stream that rejoins."
+    "Number of offers that returned NOT_CONNECTED, for a stream that rejoins."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": PUBLISHER_SCHEMA, **asdict(self)})
@@ -46,7 +46,7 @@ class PublisherFacts:
 
 @dataclass
 class Part:
-    """One image of a stream whose image was lost and replaced."""
+    """One of several images of a stream that a subscriber read one after the other."""
 
     session_id: int
     join_position: int
@@ -59,7 +59,7 @@ class Part:
 
 @dataclass
 class SubscriberFacts:
-    """The facts of one subscriber and its image; of several images, the last one."""
+    """What one subscriber reports about its image, or about the last of several images."""
 
     session_id: int
     stream_id: int
@@ -73,13 +73,13 @@ class SubscriberFacts:
     ended_ns: int
     error: str | None
     parts: list[dict[str, Any]] = field(default_factory=list)
-    "Of a stream that rejoins, a `Part` for each image in order of joining."
+    "A `Part` for each image in order of joining, for a stream that rejoins."
     merged_position: int = -1
-    "The position at which a ReplayMerge switched to the live stream; -1 if it did not."
+    "The position at which a ReplayMerge switched to the live stream, or -1 if it did not."
 
     @property
     def own_parts(self) -> list[Part]:
-        """The parts as `Part` values; raises ValueTypeError for an invalid one."""
+        """Return the parts as `Part` values. Raises ValueTypeError for an invalid one."""
         return parse(list[Part], self.parts, "parts")
 
     def write(self, path: Path) -> None:

@@ -1,7 +1,8 @@
-"""Counter values over time, and the description of each counter.
+"""Counter values over time, and the descriptions of the counters.
 
 A sample is written when a value differs from the previous one. One pass of the sampler reads all
-counters in order of their ids with one timestamp `time_ns`, taken before the first read.
+counters in order of their ids. All its samples have the same timestamp `time_ns`, taken before the
+first read.
 """
 
 import re
@@ -16,7 +17,7 @@ from windtunnel.harness.artifact.records import Records, read_records
 
 SCHEMA = "windtunnel-counters/1"
 KEY_LENGTH = 112
-"""Bytes of a counter's key."""
+"""Number of bytes in a counter's key."""
 _HEX = re.compile(r"([0-9a-fA-F]{2})*")
 
 COUNTER_SAMPLE = np.dtype(
@@ -32,7 +33,7 @@ COUNTER_SAMPLE = np.dtype(
 
 @dataclass(frozen=True)
 class CounterFacts:
-    """One counter of a run; an id that was freed and reused is two counters."""
+    """Description of one counter of a run. A reused id belongs to two counters."""
 
     counter_id: int
     type_id: int
@@ -41,9 +42,9 @@ class CounterFacts:
     reference_id: int
     label: str
     key_hex: str
-    "All 112 bytes of the key, as hexadecimal digits."
+    "All 112 bytes of the key as hexadecimal digits."
     final_value: int
-    "The last value seen."
+    "The last value that was sampled."
 
     def __post_init__(self) -> None:
         if len(self.key_hex) > 2 * KEY_LENGTH or not _HEX.fullmatch(self.key_hex):
@@ -57,7 +58,7 @@ class _Counters:
 
 
 def read_samples(path: Path) -> Records | None:
-    """Return all samples, or None if the file is missing."""
+    """Read all samples. Returns None if the file is missing."""
     return read_records(path, COUNTER_SAMPLE)
 
 
@@ -67,6 +68,6 @@ def write_counters(path: Path, counters: list[CounterFacts]) -> None:
 
 
 def read_counters(path: Path) -> list[CounterFacts] | None:
-    """Return the descriptions of all counters, or None if the file is missing."""
+    """Read the descriptions of all counters. Returns None if the file is missing."""
     found = read_as(_Counters, path, SCHEMA)
     return None if found is None else found.counters

@@ -1,6 +1,6 @@
 """Deliveries: one record for each complete message that a subscriber received, in order.
 
-The messages file beside it holds the bytes of the messages, concatenated in the same order.
+The messages file next to it contains the messages themselves, concatenated in the same order.
 """
 
 from pathlib import Path
@@ -19,5 +19,5 @@ DELIVERY = np.dtype(
 
 
 def read_deliveries(path: Path) -> Records | None:
-    """Return all deliveries, or None if the file is missing."""
+    """Read all deliveries. Returns None if the file is missing."""
     return read_records(path, DELIVERY)

@@ -1,4 +1,4 @@
-"""Frames of an image's log, including PADs, as the subscriber read them."""
+"""The frames in an image's log as the subscriber read them, including padding frames."""
 
 from pathlib import Path
 
@@ -33,11 +33,11 @@ HEADER = np.dtype(
 
 
 def read_frames_seen(path: Path) -> Records | None:
-    """Return all frames of the image, or None if the file is missing."""
+    """Read all frames of the image. Returns None if the file is missing."""
     return read_records(path, FRAME_SEEN)
 
 
 def headers(frames: Records) -> Records:
-    """Return the headers of the frames as structured fields."""
+    """Decode the frames' headers into structured fields."""
     plain = np.ascontiguousarray(frames["header"])
     return plain.view(HEADER).reshape(len(frames))

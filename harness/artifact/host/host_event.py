@@ -1,7 +1,7 @@
-"""Host events that were applied in a run, with their times.
+"""Events, such as a pause or a kill, that were applied to hosts in a run, with their times.
 
-The recorded pause is longer than the actual one: it begins before the stop signal is sent, and ends
-after the continue signal was sent.
+A recorded pause is longer than the actual pause: it begins before the stop signal is sent, and ends
+after the continue signal has been sent.
 """
 
 from dataclasses import asdict, dataclass
@@ -14,17 +14,17 @@ SCHEMA = "windtunnel-host-events/1"
 
 @dataclass
 class AppliedEvent:
-    """One applied host event."""
+    """One host event that was applied in a run."""
 
     id: str
     host: str
     action: str
     "`pause` or `kill`."
     processes: list[str]
-    "Roles of the affected processes: driver, publisher, subscriber, archive, recorder."
+    "Roles of the affected processes, out of driver, publisher, subscriber, archive and recorder."
     began_ns: int
     ended_ns: int
-    "When the processes were continued, or restarted; 0 if neither happened."
+    "Time at which the processes were continued or restarted, or 0 if neither happened."
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,6 @@ def write_applied_events(path: Path, events: list[AppliedEvent]) -> None:
 
 
 def read_applied_events(path: Path) -> list[AppliedEvent] | None:
-    """Return the events of a run in order of their begin, or None if the file is missing."""
+    """Read a run's events in order of their begin. Returns None if the file is missing."""
     found = read_as(_AppliedEvents, path, SCHEMA)
     return None if found is None else found.events

@@ -1,4 +1,4 @@
-"""Documents about a host: UDP statistics, capture statistics, the driver's error log."""
+"""Documents about a host: UDP statistics, capture statistics and the driver's error log."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -11,7 +11,7 @@ ERROR_LOG_SCHEMA = "windtunnel-cnc-errors/1"
 
 
 def udp_lines(snmp_text: str) -> dict[str, int]:
-    """Return the Udp line of /proc/net/snmp by field names; empty if there is none."""
+    """Parse the Udp lines of /proc/net/snmp into a dict, which is empty without Udp lines."""
     rows = [line.split()[1:] for line in snmp_text.splitlines() if line.startswith("Udp:")]
     if len(rows) < 2:
         return {}
@@ -20,13 +20,13 @@ def udp_lines(snmp_text: str) -> dict[str, int]:
 
 @dataclass
 class SnmpFacts:
-    """The Udp line of /proc/net/snmp of a host, before and after the traffic."""
+    """A host's UDP statistics from /proc/net/snmp, before and after the traffic."""
 
     before: dict[str, int]
     after: dict[str, int]
 
     def grown(self, name: str) -> int | None:
-        """Return the increase of a statistic during the run; None if it was not read."""
+        """Return the increase of a statistic during the run, or None if it was not recorded."""
         if name not in self.before or name not in self.after:
             return None
         return self.after[name] - self.before[name]
@@ -44,7 +44,7 @@ class CaptureFacts:
     """The statistics that the capture tool reported when it ended."""
 
     received: int
-    "Packets written."
+    "Number of packets that were written to the capture file."
     dropped_by_kernel: int
 
     def write(self, path: Path) -> None:
@@ -77,6 +77,6 @@ def write_error_log(path: Path, errors: list[ErrorObservation]) -> None:
 
 
 def read_error_log(path: Path) -> list[ErrorObservation] | None:
-    """Return a driver's distinct error log, or None if the file is missing."""
+    """Read a driver's distinct error log. Returns None if the file is missing."""
     found = read_as(_ErrorLog, path, ERROR_LOG_SCHEMA)
     return None if found is None else found.errors

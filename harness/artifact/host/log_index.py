@@ -1,7 +1,7 @@
-"""Index of the log buffers of a host's driver: which were copied to the run folder, and why not.
+"""Index of a driver's log files: which were copied to the run folder, and why others were not.
 
-A log is identified by its folder and its registration id, such as `images/23`. Its copy has the
-full length, and is sparse where it holds only zeros.
+A log is identified by its folder and its registration id, such as `images/23`. The copy has the
+full length, and is sparse where the log contains only zeros.
 """
 
 from dataclasses import asdict, dataclass
@@ -13,21 +13,21 @@ SCHEMA = "windtunnel-logs/1"
 PUBLICATIONS = "publications"
 IMAGES = "images"
 FOLDERS = (PUBLICATIONS, IMAGES)
-"""Subfolders of a driver's directory."""
+"""Subfolders of a driver's directory that contain log files."""
 SUFFIX = ".logbuffer"
 
 
 @dataclass(frozen=True)
 class LogFacts:
-    """One log buffer of a driver."""
+    """One log file of a driver."""
 
     folder: str
-    "PUBLICATIONS or IMAGES."
+    "Subfolder of the log: PUBLICATIONS or IMAGES."
     registration_id: int
-    "Registration id of the publication, or correlation id of the image; the file name's stem."
+    "Registration id of the publication or correlation id of the image, which names the file."
     length: int
     left_out: str
-    "Why the log was not copied; empty when it was."
+    "The reason why the log was not copied, or an empty string if it was copied."
 
 
 @dataclass(frozen=True)
@@ -36,11 +36,11 @@ class _LogIndex:
 
 
 def write_log_index(path: Path, logs: list[LogFacts]) -> None:
-    """Write the index of a driver's log buffers."""
+    """Write the index of a driver's log files."""
     write_document(path, {"schema": SCHEMA, "logs": [asdict(each) for each in logs]})
 
 
 def read_log_index(path: Path) -> list[LogFacts] | None:
-    """Return the index of a driver's log buffers, or None if the file is missing."""
+    """Read the index of a driver's log files. Returns None if the file is missing."""
     found = read_as(_LogIndex, path, SCHEMA)
     return None if found is None else found.logs

@@ -1,4 +1,4 @@
-"""Offers: one record for each message that a publisher's publication accepted, in order.
+"""Offers: one record for each message that a publication accepted, in order.
 
 `position` is the return value of offer: the stream position after the message.
 """
@@ -15,5 +15,5 @@ OFFER = np.dtype(
 
 
 def read_offers(path: Path) -> Records | None:
-    """Return all accepted offers, or None if the file is missing."""
+    """Read all accepted offers. Returns None if the file is missing."""
     return read_records(path, OFFER)

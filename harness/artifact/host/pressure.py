@@ -1,7 +1,7 @@
-"""Scheduling pressure on a host: one row for each sample of its driver, over the whole run.
+"""Scheduling pressure on a host's driver over the whole run, with one row for each sample.
 
-All columns but the time are cumulative since the start of the driver or process, so the difference
-of two rows covers the time between them.
+All columns except the time are cumulative since the start of the driver or process, so the
+difference between two rows covers the time between them.
 """
 
 from dataclasses import dataclass
@@ -23,22 +23,25 @@ COLUMNS = (
     "longest_gap_ns",
     "stolen_ns",
 )
-"""Time of the sample; run time of the driver's threads; time that they were runnable but not
-running, of the thread with the longest; time throttled by a CPU quota, or UNKNOWN; longest interval
-between two samples since the previous row (one is due every few ms); steal time of the processor
-with the most, or UNKNOWN."""
+"""Columns of a row: the time of the sample, and five measurements in nanoseconds.
+
+The measurements are the run time of the driver's threads; the longest time that any thread was
+runnable but not running; the time throttled by a CPU quota, or UNKNOWN; the longest interval
+between two samples since the previous row (a sample is due every few ms); and the steal time of the
+most affected processor, or UNKNOWN.
+"""
 _OLDER = COLUMNS[:-1]
-"""Columns of documents of earlier versions."""
+"""Columns of documents that earlier versions wrote."""
 
 
 @dataclass(frozen=True)
 class Pressure:
-    """The samples of one host."""
+    """All samples of the scheduling pressure on one host."""
 
     interval_ns: int
     "Nominal interval between two samples."
     rows: NDArray[np.int64]
-    "One row per sample, columns as in COLUMNS."
+    "One row per sample, with the columns of COLUMNS."
 
     def column(self, name: str) -> NDArray[np.int64]:
         column: NDArray[np.int64] = self.rows[:, COLUMNS.index(name)]
@@ -51,14 +54,14 @@ class Pressure:
 
     @classmethod
     def read(cls, path: Path) -> "Pressure | None":
-        """Return the samples, or None if the file is missing; raise DocumentError if damaged."""
+        """Read the samples, or return None if the file is missing. Raises DocumentError."""
         table = read_as(_Table, path, SCHEMA)
         if table is None:
             return None
         columns = tuple(table.columns)
         if columns not in (COLUMNS, _OLDER):
             expected = ", ".join(COLUMNS)
-            raise DocumentError(f"{path.name}: columns: expected {expected}, found others")
+            raise DocumentError(f"{path.name}: columns: expected {expected}, found other columns")
         wrong = [at for at, row in enumerate(table.rows) if len(row) != len(columns)]
         if wrong:
             found = len(table.rows[wrong[0]])
@@ -72,7 +75,7 @@ class Pressure:
 
 @dataclass(frozen=True)
 class _Table:
-    """The document."""
+    """The contents of the JSON document."""
 
     interval_ns: int
     columns: list[str]

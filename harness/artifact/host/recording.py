@@ -1,4 +1,4 @@
-"""Document of a recorder, the workload that lets an archive record a stream.
+"""Document of a recorder, the workload that makes an archive record a stream.
 
     during the recording    the highest position that the archive reported as recorded
     at the end              start and stop position of each recording of the stream
@@ -18,31 +18,31 @@ SCHEMA = "windtunnel-recorder/1"
 
 @dataclass
 class Recorded:
-    """One recording, as reported by the archive."""
+    """One recording, as the archive reported it."""
 
     recording_id: int
     session_id: int
     start_position: int
     stop_position: int
-    "-1 if it has not stopped."
+    "Stop position, or -1 if the recording has not stopped."
     told_position: int
     "The highest position that the archive reported as recorded while the recording was active."
 
 
 @dataclass
 class RecorderFacts:
-    """The facts of one recorder and its stream's recordings."""
+    """What one recorder reports about its stream's recordings."""
 
     stream_id: int
     started_ns: int
     ended_ns: int
     error: str | None
     recordings: list[dict[str, Any]] = field(default_factory=list)
-    "A `Recorded` for each recording of the stream, in the order of their ids."
+    "A `Recorded` for each recording of the stream, in the order of the recording ids."
 
     @property
     def own_recordings(self) -> list[Recorded]:
-        """The recordings as `Recorded` values; raises ValueTypeError for an invalid one."""
+        """Return the recordings as `Recorded` values. Raises ValueTypeError for an invalid one."""
         return parse(list[Recorded], self.recordings, "recordings")
 
     def write(self, path: Path) -> None:

@@ -1,11 +1,11 @@
-"""The middlebox's decision log: one record for each frame that was not simply forwarded.
+"""The middlebox's decision log, with one record for each frame that a fault rule matched.
 
-A record holds the action on a frame, and an identity of the frame that is valid across runs:
+A record has the action on a frame, and an identity of the frame that is valid across runs:
 
     DATA, PAD with a position    link, class, stream, session by number, position, attempt
     any other                    link, class, stream, order of appearance
 
-Logs of older versions have zeros in `session` and `order`, and cannot be replayed. `rule` is an
+Logs from older versions have zeros in `session` and `order`, and cannot be replayed. `rule` is an
 index into the case's `faults`.
 """
 
@@ -39,7 +39,7 @@ ACTIONS: dict[int, str] = {
 LINK_A_TO_B = 0
 LINK_B_TO_A = 1
 LINKS: tuple[str, str] = ("a->b", "b->a")
-"""Names of link directions by code; a and b are the first and second host of the case's link."""
+"""Names of link directions by code, where a and b are the case's first and second host."""
 
 NO_POSITION = -1
 
@@ -67,26 +67,27 @@ DECISION = np.dtype(
 )
 
 IDENTITY = ("link", "frame_type", "stream_id", "session", "position", "attempt", "order")
-"""Fields that identify the frame of a decision, in any run of the same streams."""
+"""Fields that identify a decision's frame in any run with the same streams."""
 
 
 def read_decisions(path: Path) -> Records | None:
-    """Return all decisions of a run, or None if the log is missing."""
+    """Read all decisions of a run. Returns None if the log is missing."""
     return read_records(path, DECISION)
 
 
 class DecisionLogError(ValueError):
-    """A decision log that cannot be replayed; the text names the file and the error."""
+    """A decision log that cannot be replayed. The message names the file and the error."""
 
 
 def read_replayable(path: Path) -> Records:
-    """Return all decisions of a run, each of which identifies its frame.
+    """Read all decisions of a run, and check that each one identifies its frame.
 
-    Raises DecisionLogError if the log is missing, ends inside a record, or is of an older version.
+    Raises DecisionLogError if the log is missing, ends inside a record, or was written by an older
+    version.
     """
     records = read_decisions(path)
     if records is None:
-        raise DecisionLogError(f"{path}: expected a decision log, found no such file")
+        raise DecisionLogError(f"{path}: expected a decision log, but the file does not exist")
     if has_torn_tail(path, DECISION):
         size_bytes = path.stat().st_size
         raise DecisionLogError(

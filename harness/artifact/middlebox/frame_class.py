@@ -1,4 +1,4 @@
-"""Frame classes: names and codes by which the ledger, the decision log and the judge count frames.
+"""Frame classes: the categories in which the ledger, the decision log and the judge count frames.
 
 They are Aeron's type codes, plus three classes without one: HEARTBEAT (DATA whose frame_length is
 0), MALFORMED and OTHER. Every counter of the harness splits one UDP datagram on an Aeron port into
@@ -30,7 +30,7 @@ RSP_SETUP = 0x0B
 HEARTBEAT = 0x0100
 MALFORMED = 0x0101
 OTHER = 0x0102
-"""A well-formed header with a type that no open-source driver uses."""
+"""A well-formed header whose type no open-source driver uses."""
 
 NAMES: dict[int, str] = {
     PAD: "PAD",
@@ -48,4 +48,4 @@ NAMES: dict[int, str] = {
 }
 CODES: dict[str, int] = {name: code for code, name in NAMES.items()}
 POSITIONAL = (DATA, PAD)
-"""Frames that occupy a position in a stream; heartbeats carry a position but occupy none."""
+"""Classes of frames that occupy a position. A heartbeat has a position but occupies none."""

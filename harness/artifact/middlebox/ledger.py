@@ -1,8 +1,8 @@
 """The ledger: the middlebox's account of its actions, by link direction and frame class.
 
 Balance, for datagrams and for each frame class: in + added (or duplicated, forged) - dropped ==
-out. Held or swapped frames leave later, and count in both. A damaged frame may leave as another
-class, so it is subtracted from its old class and added to its new one.
+out. Held or swapped frames leave later, and count both as in and as out. A damaged frame may leave
+in another class, so it is subtracted from its old class and added to its new class.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -19,7 +19,7 @@ _FRAME_FIELDS = {"in": "received", "out": "sent"}
 
 @dataclass
 class FrameAccount:
-    """The account of one frame class on one link direction."""
+    """Counts of one frame class on one link direction."""
 
     received: int = 0
     sent: int = 0
@@ -33,7 +33,7 @@ class FrameAccount:
 
     @property
     def unaccounted(self) -> int:
-        """Frames that were received or added, but neither sent nor dropped."""
+        """Number of frames that were received or added, but neither sent nor dropped."""
         added = self.duplicated + self.forged + self.damaged_into
         return self.received + added - self.dropped - self.damaged_from - self.sent
 
@@ -44,31 +44,31 @@ class FrameAccount:
 
 @dataclass
 class LinkAccount:
-    """The account of one link direction."""
+    """Counts of datagrams, packets and frames on one link direction."""
 
     datagrams_in: int = 0
     datagrams_out: int = 0
     datagrams_dropped: int = 0
-    "Datagrams of which no frame was sent."
+    "Datagrams from which no frame was sent."
     datagrams_added: int = 0
     "Duplicates, and the additional parts of datagrams that were split."
     datagrams_held_at_end: int = 0
     other_in: int = 0
-    "Packets other than UDP to or from an Aeron port."
+    "Packets that are not UDP to or from an Aeron port."
     other_out: int = 0
     kernel_drops: int = 0
     "Packets that the kernel dropped before the relay read them."
     send_failures: int = 0
     frames: dict[str, FrameAccount] = field(default_factory=dict)
-    "By frame class name."
+    "Frame counts by frame class name."
     lag_ns: dict[str, int] = field(default_factory=dict)
-    "Time from reading a datagram to sending it, without specified delays: p50, p99, max."
+    "Time from reading to sending a datagram, without specified delays: p50, p99, max."
     weather: ImpairmentAccount | None = None
-    "Impairments of the datagrams that passed the rules; None if the relay applied none."
+    "Impairments of the datagrams that passed the rules, or None if the relay applied none."
 
     @property
     def unaccounted(self) -> int:
-        """Datagrams that were received or added, but neither sent nor dropped."""
+        """Number of datagrams that were received or added, but neither sent nor dropped."""
         total = self.datagrams_in + self.datagrams_added
         return total - self.datagrams_dropped - self.datagrams_out
 
@@ -83,25 +83,25 @@ class LinkAccount:
 
 @dataclass
 class PortAccount:
-    """Packets of any kind received from one of several hosts."""
+    """Counts of packets of any kind that arrived from one of several hosts."""
 
     received: int = 0
     strays: int = 0
-    "Addressed to none of the hosts, such as ARP."
+    "Packets addressed to none of the hosts, such as ARP."
     unlinked: int = 0
-    "Addressed to a host without a link from this one."
+    "Packets addressed to a host without a link from this one."
     copies: int = 0
     "Additional copies of multicast packets."
 
     @property
     def handed_on(self) -> int:
-        """Packets forwarded to all the links that begin at this host."""
+        """Number of packets forwarded to all links that begin at this host."""
         return self.received - self.strays - self.unlinked + self.copies
 
 
 @dataclass
 class RuleAccount:
-    """How many frames a rule examined (`tried`), and how many it matched (`struck`)."""
+    """Numbers of frames that a rule examined (`tried`) and matched (`struck`)."""
 
     tried: int = 0
     struck: int = 0
@@ -114,7 +114,7 @@ class Ledger:
     links: dict[str, LinkAccount]
     rules: dict[str, RuleAccount] = field(default_factory=dict)
     ports: dict[str, PortAccount] = field(default_factory=dict)
-    "By host; only with several links."
+    "Accounts by host, present only with several links."
 
     def write(self, path: Path) -> None:
         links = {name: link.as_document() for name, link in self.links.items()}
@@ -126,12 +126,12 @@ class Ledger:
 
     @classmethod
     def read(cls, path: Path) -> "Ledger | None":
-        """Return the ledger, or None if the file is missing; raise DocumentError if damaged."""
+        """Read the ledger, or return None if it is missing. Raises DocumentError."""
         return read_as(cls, path, SCHEMA, _renamed)
 
 
 def _renamed(document: Document) -> Document:
-    """Return a document with the names of FrameAccount for `in` and `out`, as far as they exist."""
+    """Rename the keys `in` and `out` to the field names of FrameAccount, where they exist."""
     links = document.get("links")
     if not isinstance(links, dict):
         return document

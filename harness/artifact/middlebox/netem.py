@@ -1,4 +1,4 @@
-"""Account of the kernel's netem: its configuration, and its effect on packets.
+"""Account of the kernel's netem: its configuration and its effect on packets.
 
 netem.json    by link direction: arguments of tc, options read back, counters at the end
 """
@@ -14,22 +14,22 @@ SCHEMA = "windtunnel-netem/1"
 
 @dataclass
 class NetemLink:
-    """One interface with a netem on it."""
+    """Configuration and counts of one interface with netem."""
 
     interface: str
     arguments: list[str]
     options: dict[str, Any]
-    """Options as printed by `tc -j` before the traffic."""
+    """Options as `tc -j` printed them before the traffic."""
     packets: int = 0
-    """Packets of any kind sent since netem was configured, duplicates included."""
+    """Packets of any kind sent since netem was configured, including duplicates."""
     dropped: int = 0
     waiting: int = 0
-    """Packets still queued at the end."""
+    """Packets that were still queued at the end."""
 
 
 @dataclass
 class NetemAccount:
-    """All interfaces with a netem, by link direction such as `a->b`."""
+    """All interfaces with netem, by link direction such as `a->b`."""
 
     links: dict[str, NetemLink]
 
@@ -39,5 +39,5 @@ class NetemAccount:
 
     @classmethod
     def read(cls, path: Path) -> "NetemAccount | None":
-        """Return the account, or None if the file is missing; raise DocumentError if damaged."""
+        """Read the account, or return None if it is missing. Raises DocumentError."""
         return read_as(cls, path, SCHEMA)

@@ -1,1 +1,1 @@
-"""Documents about a run, a suite, a matrix, a benchmark or a calibration as a whole."""
+"""Documents about a whole run, suite, matrix, benchmark or calibration."""

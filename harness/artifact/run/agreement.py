@@ -1,4 +1,4 @@
-"""replay.json: how many decisions of another run a replay repeated.
+"""replay.json: how many decisions of the original run a replay repeated.
 
     replayed.bin  | A | B | C | D |
     decisions.bin | A | C | D |          3 of 4 repeated, the frame of B never appeared
@@ -20,7 +20,7 @@ from windtunnel.harness.artifact.records import Records
 
 SCHEMA = "windtunnel-replay/1"
 LISTED_MAX = 100
-"""Maximum number of frames listed individually."""
+"""Maximum number of missing frames that are listed individually."""
 _FRAME_KEYS = ("frame_type", "stream_id", "link")
 _PLACED = ("position", "attempt")
 _KEY = (*IDENTITY, "action", "detail")
@@ -28,18 +28,18 @@ _KEY = (*IDENTITY, "action", "detail")
 
 @dataclass
 class Agreement:
-    """The decisions of a replay, compared with those of the original run."""
+    """Comparison of a replay's decisions with those of the original run."""
 
     replays: str
     "Id of the original run."
     ordered: int
     "Number of decisions of the original run."
     repeated: int
-    "Number of those that were repeated for the same frames."
+    "Number of original decisions that were repeated for the same frames."
     added: int
-    "Decisions without an original: always 0, except for a defect of the harness."
+    "Number of additional decisions, which is 0 unless the harness has a defect."
     never_came: list[dict[str, Any]] = field(default_factory=list)
-    "The first frames that did not appear again: action, link, type, stream, position, attempt."
+    "The first frames that did not reappear: action, link, type, stream, position, attempt."
 
     @property
     def is_whole(self) -> bool:
@@ -47,7 +47,7 @@ class Agreement:
 
     @property
     def text(self) -> str:
-        """A summary in one line."""
+        """A one-line summary of the comparison."""
         summary = f"{self.repeated} of {self.ordered} decisions repeated"
         if self.is_whole:
             return summary
@@ -56,7 +56,7 @@ class Agreement:
 
     @property
     def first(self) -> str:
-        """A description of the first frame that never appeared."""
+        """A description of the first frame that did not reappear, or an empty string."""
         if not self.never_came:
             return ""
         frame = self.never_came[0]
@@ -70,12 +70,12 @@ class Agreement:
 
     @classmethod
     def read(cls, path: Path) -> "Agreement | None":
-        """Return the agreement, or None without a replay; raise DocumentError if damaged."""
+        """Read replay.json, or return None if it is missing. Raises DocumentError."""
         return read_as(cls, path, SCHEMA, _checked)
 
 
 def _checked(document: Document) -> Document:
-    """Check the keys of the listed frames, on which `first` relies."""
+    """Check that each listed frame has the keys that `first` needs."""
     listed = parse(list[dict[str, str | int]], document.get("never_came", []), "never_came")
     for index, frame in enumerate(listed):
         missing = [*_FRAME_KEYS, *(_PLACED if "position" in frame else ("order",))]
@@ -88,7 +88,7 @@ def _checked(document: Document) -> Document:
 def agreement(
     replays: str, ordered: Records, made: Records, links: Sequence[str] = LINKS
 ) -> Agreement:
-    """Compare the original decisions with the replay's; `links` are the names of links by code.
+    """Compare a replay's decisions with the original ones. `links` are link names by code.
 
     Shapes: ordered, made DECISION[n], DECISION[m]
     """

@@ -1,10 +1,10 @@
-"""Shared-memory record for the communication of a benchmark with one of its load generators.
+"""A shared-memory record through which a benchmark and one of its load generators communicate.
 
     benchmark --order--> [ state | order | message_count | fault | expected | found ] <--rest-- load
 
 Every field has one writer and is an aligned eight-byte word, so a reader never sees a torn value.
-A load's round-trip times are in a file beside it, one int64 each in nanoseconds, of which
-`message_count` are valid.
+The round-trip times of a load are in a file next to the record, as int64 nanoseconds. The first
+`message_count` of them are valid.
 """
 
 from enum import IntEnum
@@ -30,21 +30,21 @@ LATENCIES_MAX = 1 << 22
 
 
 class State(IntEnum):
-    """The progress of a load."""
+    """The progress of a load generator."""
 
     STARTING = 0
     SUBSCRIBED = 1
     CONNECTED = 2
     ENDED = 3
-    """No more traffic; the streams are still open."""
+    """The load sends no more messages, but its streams are still open."""
     RECORDED = 4
-    """Of an archive's load: all messages sent are in the recording, which is closed."""
+    """An archive load: all messages sent are in the recording, which is closed."""
     REPLAYED = 5
-    """Of an archive's load: all recorded messages were replayed."""
+    """An archive load: all recorded messages were replayed."""
 
 
 class Command(IntEnum):
-    """The benchmark's command to a load."""
+    """The benchmark's command to a load generator."""
 
     GO_ON = 0
     STOP = 1
@@ -54,7 +54,7 @@ class Command(IntEnum):
 
 
 class Fault(IntEnum):
-    """Why a load's figures are invalid."""
+    """The reason why the figures of a load generator are invalid."""
 
     NONE = 0
     SEQUENCE = 1
@@ -88,7 +88,7 @@ assert FAULT_TEXTS.keys() == set(Fault)
 
 
 class Board:
-    """One load's record, mapped from an existing file."""
+    """The mapped record of one load generator."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,7 +98,7 @@ class Board:
 
     @classmethod
     def create(cls, path: Path) -> "Board":
-        """Create the file, filled with zeros."""
+        """Create a board file that is filled with zeros."""
         path.write_bytes(bytes(BOARD.itemsize))
         return cls(path)
 
@@ -120,7 +120,7 @@ class Board:
 
     @property
     def is_stopped(self) -> bool:
-        """Whether the traffic should stop; read in every iteration of a load."""
+        """Whether the load should stop sending. Every iteration of a load reads this."""
         return bool(self._orders[0])
 
     @property
@@ -137,22 +137,22 @@ class Board:
 
     @property
     def duration_ns(self) -> int:
-        """Duration of the counted traffic."""
+        """Duration of the counted traffic in nanoseconds."""
         return int(self._record["ended_ns"][0] - self._record["began_ns"][0])
 
     def set_times(self, began_ns: int, ended_ns: int) -> None:
-        """Set when the counted traffic began and ended."""
+        """Record the times at which the counted traffic began and ended."""
         self._record["began_ns"][0], self._record["ended_ns"][0] = began_ns, ended_ns
 
     def set_fault(self, fault: Fault, expected: int = 0, found: int = 0) -> None:
-        """Set why the figures are invalid; only the first fault is kept."""
+        """Record why the figures are invalid. Only the first fault is kept."""
         if self.fault is Fault.NONE:
             self._record["expected"][0], self._record["found"][0] = expected, found
             self._record["fault"][0] = fault
 
     @property
     def fault_text(self) -> str:
-        """A description of the fault; empty if there is none."""
+        """A description of the fault, or an empty string without a fault."""
         if self.fault is Fault.NONE:
             return ""
         numbers = {name: int(self._record[name][0]) for name in ("expected", "found")}
@@ -160,5 +160,5 @@ class Board:
 
 
 def latencies_file(board: Path) -> Path:
-    """Return the file of round-trip times of a board's load."""
+    """Return the path of the round-trip times of a board's load generator."""
     return board.with_suffix(".latencies")

@@ -1,4 +1,4 @@
-"""Calibration: specified and delivered impairments of a backend, with confidence intervals.
+"""Calibration results: specified and measured impairments of a backend, with intervals.
 
 calibration.json    one row per quantity of an impairment: asked, delivered, interval, floor
 """
@@ -13,20 +13,20 @@ SCHEMA = "windtunnel-calibration/1"
 
 @dataclass
 class Measure:
-    """One quantity of one impairment."""
+    """One measured quantity of one impairment."""
 
     impairment: str
     quantity: str
     unit: str
     asked: float | None
-    """The specified value; None for a quantity that is only reported."""
+    """The specified value, or None for a quantity that is only reported."""
     delivered: float
     low: float
     high: float
     """`low` and `high` are the 99.9 % interval of the delivered value."""
     samples: int
     floor: str = ""
-    """A description of the required accuracy; empty if there is none."""
+    """A description of the required accuracy, or an empty string if there is no requirement."""
     holds: bool = True
 
 
@@ -48,5 +48,5 @@ class Calibration:
 
     @classmethod
     def read(cls, path: Path) -> "Calibration | None":
-        """Return the calibration, or None if there is no file; raise DocumentError if damaged."""
+        """Read the calibration, or return None if it is missing. Raises DocumentError."""
         return read_as(cls, path, SCHEMA)

@@ -1,4 +1,4 @@
-"""run.json: the manifest of a run: command, versions, phases, and the exit of each process."""
+"""run.json: the manifest of a run, with its command, versions, phases and process exits."""
 
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
@@ -9,7 +9,7 @@ from windtunnel.harness.artifact.documents import Document, read_as, write_docum
 
 SCHEMA = "windtunnel-run/1"
 NUMERIC_FACTS = ("steal_ticks", "ticks_per_second")
-"""Keys of `host_facts` that are integers."""
+"""Keys of `host_facts` whose values are integers."""
 
 
 @dataclass
@@ -30,40 +30,40 @@ class ProcessExit:
     role: str
     "One of driver, publisher, subscriber, relay, capture, sampler."
     exit_code: int | None
-    "As in Popen.returncode: negative for a signal; None if it was still running at the end."
+    "Exit code as in Popen.returncode: negative for a signal, None if still running at the end."
     asked: bool
-    "Whether the harness had requested its shutdown before it ended."
+    "Whether the harness requested the shutdown before the process ended."
     log: str
-    "Path of its log within the run folder, or empty."
+    "Path of the process's log within the run folder, or an empty string."
     last_log_line: str
     late_s: float = 0.0
-    "How long the harness waited after the shutdown request before killing it; 0 if not killed."
+    "Time in seconds from the shutdown request until the harness killed the process, or 0."
 
 
 _DRIVERS = {"pyaeron": "aeron-c", "aeronmd": "aeron-c", "java": "aeron-java"}
-"""Names of drivers by the peer that provides them."""
+"""Names of the drivers, by the peer that provides them."""
 
 
 @dataclass
 class SubjectFacts:
-    """The subject on one host."""
+    """The software under test on one host."""
 
     side: str
     "`publisher` or `subscriber`."
     peer: str
     "The name used to select it, such as `ours`."
     version: str = ""
-    "The version that its driver reports; empty if unknown."
+    "The version that the driver reports, or an empty string if it is unknown."
 
     @property
     def driver(self) -> str:
-        """The name of the driver: `ours`, `aeron-c` or `aeron-java`, regardless of its peer."""
+        """The name of the driver: `ours`, `aeron-c` or `aeron-java`."""
         return _DRIVERS.get(self.peer.partition(":")[0], self.peer)
 
 
 @dataclass
 class Manifest:
-    """The facts of a run that have no file of their own."""
+    """The facts about a run that are not in any other file."""
 
     run_id: str
     scenario: str
@@ -76,35 +76,35 @@ class Manifest:
     phases: list[Phase] = field(default_factory=list)
     processes: list[ProcessExit] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
-    "Errors of the harness itself, in order; failures of the subject are not included."
+    "Errors of the harness itself, in order. Failures of the software under test are not included."
     stopped: str = ""
-    "Why the run was stopped early, other than an error of the harness."
+    "The reason why the run was stopped early, unless the harness failed."
     unsupported: str = ""
-    "Why this run is not supported here; empty if it is."
+    "The reason why this run is not supported here, or an empty string."
     overran: str = ""
-    "Why the harness ended the traffic early: its time budget was exceeded. Empty otherwise."
+    "How the traffic exceeded its time budget and was ended early, or an empty string."
     sabotage: str = ""
-    "Name of the deliberate defect of the subject, in a run that tests the judge."
+    "Name of the deliberate defect of the software under test, in a run that tests the judge."
     mutant: str = ""
     "Name of the mutant of the driver, in a run that tests the judge."
     replays: str = ""
-    "Id of the run whose decisions this one replays; empty if its own rules decided."
+    "Id of the run whose decisions this run replays, or an empty string."
     complete: bool = False
-    "Set by the last step of a run: every phase completed."
+    "Whether every phase has completed, which the last step of a run sets."
     subjects: dict[str, SubjectFacts] = field(default_factory=dict)
-    "The subjects, by host."
+    "The software under test, by host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> "Manifest | None":
-        """Return the manifest, or None if the file is missing; raise DocumentError if damaged."""
+        """Read the manifest, or return None if it is missing. Raises DocumentError."""
         return read_as(cls, path, SCHEMA, _checked)
 
 
 def _checked(document: Document) -> Document:
-    """Check those facts of the machine with which the judge computes."""
+    """Check the facts about the machine that the judge calculates with."""
     found = document.get("host_facts")
     for name in NUMERIC_FACTS:
         if isinstance(found, dict) and name in found:

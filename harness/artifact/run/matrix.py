@@ -2,7 +2,7 @@
 
     cell = scenario x publisher x subscriber      the runs of a cell differ only in their seeds
 
-A cell's outcome is the worst of its runs'; UNSUPPORTED only if all of its runs are.
+A cell's outcome is the worst outcome of its runs. It is UNSUPPORTED only if all of its runs are.
 """
 
 from __future__ import annotations
@@ -18,13 +18,13 @@ SCHEMA = "windtunnel-matrix/1"
 
 @dataclass
 class MatrixPeer:
-    """One driver of the matrix."""
+    """One of the drivers that the matrix compares."""
 
     name: str
     version: str = ""
-    "The version that it reports; empty if no run has shown it."
+    "The version that the driver reports, or an empty string if no run has shown it."
     missing: str = ""
-    "Why it is not available on this machine; empty if it is."
+    "The reason why the driver is not available on this machine, or an empty string."
 
 
 @dataclass
@@ -37,14 +37,14 @@ class MatrixCell:
     suite: str
     "Name of the pair's suite folder within the matrix folder."
     planned_count: int
-    "Number of planned runs; fewer were executed if the matrix was interrupted."
+    "Number of planned runs. Fewer were executed if the matrix was interrupted."
     outcome: str = ""
-    "The worst outcome of the runs; empty before the first one."
+    "The worst outcome of the runs, or an empty string before the first run."
     reason: str = ""
     "The reason of the first run with that outcome."
     pass_count: int = 0
     runs: list[SuiteRun] = field(default_factory=list)
-    "In the order of their seeds."
+    "The runs in the order of their seeds."
 
     def __post_init__(self) -> None:
         check_name(self.suite, "suite")
@@ -52,7 +52,7 @@ class MatrixCell:
 
 @dataclass
 class Matrix:
-    """All cells: scenario by scenario, pair by pair."""
+    """All cells, ordered by scenario and then by pair."""
 
     matrix_id: str
     fidelity: str
@@ -63,7 +63,7 @@ class Matrix:
     started_ns: int
     ended_ns: int = 0
     exit_code: int | None = None
-    "None until the matrix has completed."
+    "The exit code, or None until the matrix has completed."
     peers: list[MatrixPeer] = field(default_factory=list)
     cells: list[MatrixCell] = field(default_factory=list)
 
@@ -75,5 +75,5 @@ class Matrix:
 
     @classmethod
     def read(cls, path: Path) -> Matrix | None:
-        """Return the matrix, or None if the file is missing; raise DocumentError if damaged."""
+        """Read the matrix, or return None if it is missing. Raises DocumentError."""
         return read_as(cls, path, SCHEMA)

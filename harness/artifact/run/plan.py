@@ -1,4 +1,4 @@
-"""The traffic plan: the messages of a publisher, as a pure function of the seed.
+"""The message plan: a publisher's messages, computed as a pure function of the seed.
 
     payload file   |------------------------------------|       (length P)
     message 0      |---|
@@ -25,11 +25,11 @@ _RANDOM_BITS = 53
 
 @dataclass(frozen=True)
 class MessagePlan:
-    """The messages of one traffic, in order."""
+    """The lengths and start offsets of a stream's messages, in order."""
 
     lengths: NDArray[np.int64]
     starts: NDArray[np.int64]
-    "Sum of the lengths before each message: where it begins in the repeated payload."
+    "Total length of the messages before each one, where it begins in the repeated payload."
 
     @property
     def count(self) -> int:
@@ -48,11 +48,13 @@ def max_message_length(term_length: int) -> int:
 def plan(
     seed: int, traffic_id: str, total_bytes: int, longest: int, shortest: int = 1
 ) -> MessagePlan:
-    """Return the messages of a traffic: lengths from shortest to longest, sum `total_bytes`."""
+    """Plan a stream's messages: lengths from `shortest` to `longest`, adding up to a total."""
     if not 1 <= shortest <= longest:
-        raise ValueError(f"message lengths from {shortest} to {longest}: expected 1 <= from <= to")
+        raise ValueError(
+            f"message lengths: expected 1 <= shortest <= longest, found {shortest} and {longest}"
+        )
     if total_bytes < 1:
-        raise ValueError(f"{total_bytes} bytes of content: expected at least 1")
+        raise ValueError(f"expected at least 1 byte of content, found {total_bytes}")
     source = _source(seed, traffic_id)
     batches, drawn_bytes = [], 0
     while drawn_bytes < total_bytes:
@@ -81,7 +83,7 @@ def _source(seed: int, traffic_id: str) -> Any:
 
 
 def _octave(length: int) -> float:
-    """Return the base-2 logarithm, linear within each doubling so that it is exact."""
+    """Return the logarithm to base 2, interpolated linearly between powers of two to be exact."""
     whole = length.bit_length() - 1
     return whole + (length - (1 << whole)) / (1 << whole)
 

@@ -1,6 +1,6 @@
-"""simulation.json: the facts of a simulated run, in addition to the files of every run.
+"""simulation.json: the additional facts of a simulated run.
 
-A simulated world is one process; it reports the exit of each process that it simulates.
+The simulator is a single process, which reports the exit of each process that it simulates.
 """
 
 from dataclasses import asdict, dataclass, field
@@ -14,21 +14,21 @@ SCHEMA = "windtunnel-simulation/1"
 
 @dataclass
 class Simulation:
-    """The facts of one simulated run."""
+    """The additional facts of one simulated run."""
 
     digest: str
-    "Digest of all datagrams and counter changes, with their times: equal for equal seeds."
+    "Digest of all datagrams and counter changes with their times, which equal seeds reproduce."
     datagrams: int
-    "Datagrams sent and received by all hosts."
+    "Number of datagrams sent and received by all hosts."
     changes: int
     "Number of counter changes."
     simulated_ns: int
-    "How long the run took on its own clock."
+    "Duration of the run on the simulated clock."
     traffic_started_ns: int = 0
-    "When the publishers began, on the clock of all timestamps of the run; 0 if they did not."
+    "Time at which the publishers began, on the run's clock, or 0 if they did not."
     traffic_ended_ns: int = 0
     overran: str = ""
-    "Why the traffic was ended early; empty otherwise."
+    "The reason why the traffic was ended early, or an empty string."
     exits: list[ProcessExit] = field(default_factory=list)
     "The exits of the simulated drivers, publishers and subscribers."
 
@@ -37,5 +37,5 @@ class Simulation:
 
     @classmethod
     def read(cls, path: Path) -> "Simulation | None":
-        """Return the facts, or None if the file is missing; raise DocumentError if damaged."""
+        """Read simulation.json, or return None if it is missing. Raises DocumentError."""
         return read_as(cls, path, SCHEMA)

@@ -1,4 +1,4 @@
-"""suite.json: the runs of one suite and their outcomes."""
+"""suite.json: the runs of one suite, with their outcomes."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ SCHEMA = "windtunnel-suite/1"
 
 @dataclass
 class SuiteRun:
-    """One run of a suite."""
+    """One run in a suite."""
 
     folder: str
     "Name of the run folder within the suite folder."
@@ -21,7 +21,7 @@ class SuiteRun:
     outcome: str
     "FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS, or CANCELLED."
     reason: str
-    "One line: the first finding that determined the outcome."
+    "One line with the first finding that determined the outcome."
     started_ns: int
     ended_ns: int
 
@@ -31,22 +31,22 @@ class SuiteRun:
 
 @dataclass
 class ScenarioResult:
-    """The combined result of all runs of one scenario."""
+    """The combined result of all runs of one scenario in a suite."""
 
     scenario: str
     outcome: str
     text: str
-    "How many runs failed, and the resulting failure rate."
+    "A sentence with the number of failed runs and the resulting failure rate."
     runs: int
-    "Runs that passed or failed."
+    "Number of runs that passed or failed."
     failures: int
     known: int
-    "Runs with known failures only; not included in the two above."
+    "Number of runs with known failures only, which `runs` and `failures` do not include."
     low: float
     high: float
     "`low` and `high` are the 95 % confidence interval of the failure rate."
     limit: float | None
-    "The failure rate that the scenario tolerates; None if it tolerates no failure."
+    "The failure rate that the scenario tolerates, or None if it tolerates no failure."
 
 
 @dataclass
@@ -59,20 +59,20 @@ class Suite:
     started_ns: int
     ended_ns: int = 0
     exit_code: int | None = None
-    "None until the suite has completed."
+    "The exit code, or None until the suite has completed."
     runs: list[SuiteRun] = field(default_factory=list)
     scenarios: list[ScenarioResult] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    "Remarks on the file of known failures."
+    "Remarks on the known-failures file."
     publisher: str = "ours"
-    "The peer on the publisher's host."
+    "The driver on the publisher's host."
     subscriber: str = "ours"
-    "The peer on the subscriber's host."
+    "The driver on the subscriber's host."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": SCHEMA, **asdict(self)})
 
     @classmethod
     def read(cls, path: Path) -> Suite | None:
-        """Return the suite, or None if the file is missing; raise DocumentError if damaged."""
+        """Read the suite, or return None if it is missing. Raises DocumentError."""
         return read_as(cls, path, SCHEMA)

@@ -1,4 +1,4 @@
-"""verdict.json: the judge's findings about a run, as other programs read them."""
+"""verdict.json: the judge's findings about a run, in the format that other programs read."""
 
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -19,7 +19,7 @@ class FindingFacts:
     text: str
     about: str = ""
     evidence: list[str] = field(default_factory=list)
-    "Paths within the run folder."
+    "Paths of the evidence within the run folder."
     message: int | None = None
     byte_offset: int | None = None
     position: int | None = None
@@ -30,7 +30,7 @@ class FindingFacts:
 
 @dataclass(frozen=True)
 class VerdictFacts:
-    """The outcome of a run, with the findings behind it."""
+    """The outcome of a run, with the findings that led to it."""
 
     outcome: str
     reason: str
@@ -42,7 +42,7 @@ class VerdictFacts:
 
 
 def read_verdict(path: Path) -> Document | None:
-    """Return a verdict whose values have the types of VerdictFacts, or None if there is none.
+    """Read a verdict and check its field types. Returns None if the file is missing.
 
     Raises DocumentError, which names the file and the field.
     """

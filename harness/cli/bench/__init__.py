@@ -1,1 +1,1 @@
-"""`windtunnel bench` and the output of its results."""
+"""`windtunnel bench`, and how its results are printed."""

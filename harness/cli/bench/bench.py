@@ -20,13 +20,13 @@ if TYPE_CHECKING:
     from windtunnel.harness.bench.subject import DriverSubject
 
 HEADLINES = ("record-messages", "replay-messages")
-"""The values that are printed for a reading, if it has them; else the first value is printed."""
+"""The values to print for a reading. Readings that have neither print their first value."""
 
 
 def _pairs(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str]:
-    """Parse NAME=VALUE options into a dictionary; a click callback."""
+    """Parse NAME=VALUE options into a dictionary. This is a click callback."""
     found = {}
     for text in texts:
         name, mark, value = text.partition("=")
@@ -39,13 +39,14 @@ def _pairs(
 def _names(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> tuple[str, ...] | None:
-    """Split a list at commas; a click callback. The names are validated later."""
+    """Split a list at commas. This is a click callback; the names are validated later."""
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
 @click.command(
     short_help="Benchmark our driver and archive against Aeron's.",
-    epilog="\b\nExit codes: 0 measured; 1 a floor was missed (--enforce); 2 a reading is void;\n"
+    epilog="\b\nExit codes: 0 measured; 1 a --floor was missed (with --enforce); 2 a reading is "
+    "void;\n"
     "3 a driver cannot be started; 64 invalid command line.\n",
 )
 @click.option(
@@ -53,14 +54,14 @@ def _names(
     type=click.IntRange(1, 1000),
     default=3,
     show_default=True,
-    help="Number of rounds; the median of all rounds counts.",
+    help="Number of rounds; the result is their median.",
 )
 @click.option(
     "--seconds",
     type=click.FloatRange(0.1, 600.0),
     default=2.0,
     show_default=True,
-    help="Duration of each reading, after one second of warm-up.",
+    help="Duration of each measurement, after one second of warm-up.",
 )
 @click.option(
     "--only", callback=_names, metavar="CASE,...", help="Cases to measure.  [default: all]"
@@ -75,7 +76,7 @@ def _names(
     "--window",
     default="2m",
     show_default=True,
-    help="Receiver window (rcv-wnd) and socket buffers.",
+    help="Receiver window (rcv-wnd) and socket buffer size.",
 )
 @click.option("--term-length", default="16m", show_default=True, help="Term length.")
 @click.option("--mtu", default="", help="MTU.  [default: the driver's]")
@@ -99,37 +100,38 @@ def _names(
     multiple=True,
     callback=_pairs,
     metavar="AERON_X=...",
-    help="Set for both drivers.",
+    help="Set this environment variable for both drivers.",
 )
 @click.option(
     "--ours-set",
     multiple=True,
     callback=_pairs,
     metavar="AERON_X=...",
-    help="Set for our driver only.",
+    help="Set this environment variable for our driver only.",
 )
 @click.option(
     "--floor",
     "floors",
     multiple=True,
     metavar="FIGURE=RATIO|FILE",
-    help="Minimum ratio of a figure (maximum, if less is better); FILE is JSON of such pairs.",
+    help="Minimum ratio of a figure, or maximum if less is better. FILE contains these pairs as "
+    "JSON.",
 )
 @click.option(
     "--frames",
     type=click.IntRange(1_000, 1_000_000_000),
     default=1_000_000,
     show_default=True,
-    help="Case analyze: number of frames in the generated capture.",
+    help="For the case analyze: number of frames in the generated capture.",
 )
 @click.option(
     "--frame-length",
     type=click.Choice(["64", "128", "256", "512", "1024"]),
     default="1024",
     show_default=True,
-    help="Case analyze: bytes in each frame.",
+    help="For the case analyze: bytes in each frame.",
 )
-@click.option("--enforce", is_flag=True, help="Exit with 1 if a floor is missed.")
+@click.option("--enforce", is_flag=True, help="Exit with 1 if a --floor is missed.")
 @click.option(
     "--json",
     "json_file",
@@ -154,20 +156,20 @@ def bench(
     enforce: bool,
     json_file: Path | None,
 ) -> int:
-    """Measure our driver and the Aeron C driver alternately, under the same loads.
+    """Measure our driver and the Aeron C driver alternately, under the same load.
 
-    The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc, and swarm, the number of
-    simulated trials per minute on one core. Both drivers serve the same client, ours. A reading is
-    void if a message was lost or reordered, or if a trial found a violation. Two more cases compare
-    no drivers and must be selected alone: analyze, the analysis of captures by our engines and, if
-    it is installed, by tshark; and lab, the relay's datagrams per second and the runs per minute
-    in namespaces and containers.
+    The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc and swarm (simulated trials
+    per minute on one core). Both drivers serve the same client, ours. A reading is void if a
+    message was lost or reordered, or if a trial found a violation. Two more cases compare no
+    drivers, and each must be selected alone: analyze measures how fast our engines and, if
+    installed, tshark analyse captures; lab measures the relay in datagrams per second, and
+    namespaces and containers in runs per minute.
 
-    The cases archive-1344 and archive-64, together archive, measure our archive and Aeron's Java
-    archive alternately, with the same client and settings: messages of that many bytes are
+    The cases archive-1344 and archive-64 (archive selects both) measure our archive and Aeron's
+    Java archive alternately, with the same client and settings. Messages of that many bytes are
     recorded over IPC at the maximum rate, then replayed over IPC. Every replayed message is
-    checked, and so is the end of the recording. The Java archive comes from the jar that
-    AERON_ALL_JAR names, and is left out if there is none.
+    checked, and so is the end of the recording. The Java archive is loaded from the jar in
+    $AERON_ALL_JAR, and skipped if that is not set.
 
     \b
       windtunnel bench                                 all cases, about three minutes

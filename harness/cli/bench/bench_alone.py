@@ -1,7 +1,7 @@
-"""The cases of `windtunnel bench` that compare no drivers.
+"""The cases of `windtunnel bench` that do not compare drivers.
 
-analyze    analysis of captures by our engines and by tshark
-lab        datagrams per second of the relay; runs per minute of each fidelity with real sockets
+analyze    capture analysis by our engines and by tshark
+lab        relay datagrams per second; runs per minute of each fidelity that uses real sockets
 """
 
 import json
@@ -23,18 +23,18 @@ ANALYSIS, LAB = "analyze", "lab"
 TSHARK_LIMIT_S = 600.0
 FLOOR_MISSED = 1
 FLOORS = {"relay": 50_000.0, "netns": 20.0, "compose": 6.0}
-"""Minimum values, for an idle machine with two cores."""
+"""Minimum value of each figure on an idle machine with two cores."""
 UNITS = {"relay": "datagrams/s of 1 kB", "netns": "runs/min", "compose": "runs/min"}
 SEEDS: "dict[Fidelity, int]" = {"netns": 4, "compose": 2}
 
 
 @dataclass(frozen=True)
 class LabFigure:
-    """One figure of the case lab."""
+    """One measured figure of the benchmark case `lab`."""
 
     name: str
     value: float | None
-    """None if it could not be measured."""
+    """The measured value, or None if it could not be measured."""
     remark: str = ""
     is_void: bool = False
 
@@ -44,7 +44,7 @@ class LabFigure:
 
 
 def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
-    """Measure our engines and tshark on generated captures."""
+    """Measure how fast our engines and tshark analyse generated captures."""
     try:
         from windtunnel.reports.analysis import benchmark
     except ImportError as error:
@@ -61,7 +61,7 @@ def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
 
 
 def _read_by_tshark(capture: Path) -> None:
-    """Run tshark with its full Aeron analysis; it prints a line for each NAK."""
+    """Let tshark analyse a capture with all its Aeron options, printing one line per NAK."""
     from windtunnel.harness.orchestrate.processes import process
     from windtunnel.reports.analysis.benchmark import PORT, ReaderUnavailable
 
@@ -76,7 +76,8 @@ def _read_by_tshark(capture: Path) -> None:
 
 
 def lab(seconds: float, enforce: bool, json_file: Path | None) -> int:
-    """Measure the relay, and the labs that this machine can create."""
+    """Measure the relay's throughput, and the runs per minute in each lab this machine can
+    create."""
     from windtunnel.harness.bench import machine
     from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 
@@ -139,14 +140,15 @@ def _line(figure: LabFigure) -> str:
 
 
 def note(text: str) -> None:
-    """Print the progress of a benchmark on stderr."""
+    """Print a progress message of a benchmark on stderr."""
     click.echo(f"windtunnel bench: {text}", err=True)
 
 
 def _print(
     schema: str, rows: list[dict[str, Any]], lines: list[str], json_file: Path | None
 ) -> None:
-    """Print the lines or, with `--json -`, the document; write the document to the given file."""
+    """Print the lines, or the document if `--json -` was given. Also write the document to a given
+    file."""
     document = {"schema": schema, "rows": rows}
     write_json(document, json_file)
     is_stdout = str(json_file) == "-"
@@ -154,6 +156,6 @@ def _print(
 
 
 def write_json(document: dict[str, Any], json_file: Path | None) -> None:
-    """Write a document to a file; does nothing without a file or for stdout (`-`)."""
+    """Write a document to a file, unless the file is None or `-` (stdout)."""
     if json_file is not None and str(json_file) != "-":
         json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

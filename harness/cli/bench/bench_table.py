@@ -1,4 +1,4 @@
-"""The output of a benchmark: a row for each figure, then the conditions and the void readings."""
+"""The table of benchmark results: one row per figure, then the conditions and the void readings."""
 
 import sys
 from dataclasses import replace
@@ -24,11 +24,11 @@ COLUMNS = (
     Column("floor", True),
 )
 LINES_MAX = 1000
-"""The table is printed completely, whatever the height of the terminal."""
+"""Maximum number of lines to print: enough for the whole table, regardless of terminal height."""
 
 
 def number(value: float) -> str:
-    """Format with three significant digits, or as an integer from 100 on."""
+    """Format a number with three significant digits, or as an integer if it is at least 100."""
     if value >= 100:
         return f"{value:,.0f}"
     return f"{value:.1f}" if value >= 10 else f"{value:.2f}"
@@ -40,7 +40,7 @@ def view(
     readings: list["Reading"],
     comparisons: list["Comparison"],
 ) -> View:
-    """Return the table of a benchmark."""
+    """Return the table of benchmark results as a View."""
     from windtunnel.harness.bench.archive_host import ARCHIVES, archives
     from windtunnel.harness.bench.document import CLIENT
 
@@ -52,7 +52,9 @@ def view(
     ]
     available, missing = archives(settings)
     if available:
-        lines.append("archive  the peer is Aeron's Java archive; each has a driver of its own")
+        lines.append(
+            "archive  the peer is Aeron's Java archive; each archive uses a separate driver"
+        )
     lines += [f"LEFT OUT {ARCHIVES[name].title}: {reason}" for name, reason in missing.items()]
     voids = [each for each in readings if each.void]
     lines += [
@@ -101,7 +103,7 @@ def _spread_cells(spread: "Spread | None") -> tuple[str, str]:
 
 
 def show(table: View) -> None:
-    """Print the table, in colour if stdout is a terminal."""
+    """Print the benchmark table, in colour if stdout is a terminal."""
     if not sys.stdout.isatty():
         echo_plain(table)
         return

@@ -1,1 +1,1 @@
-"""Commands that inspect a driver, its files, or captures; none starts a run."""
+"""Commands that inspect a driver, its files, or captures. None of them starts a run."""

@@ -36,7 +36,7 @@ EXIT_CODES = (
     "--spark",
     "on_spark",
     is_flag=True,
-    help="Use Spark: all local cores, or the master that spark-submit sets.",
+    help="Use Spark, on all local cores or on the master set by spark-submit.",
 )
 @click.option(
     "--master", metavar="URL", help="Use Spark with this master: local[4], spark://host:7077, ..."
@@ -44,7 +44,7 @@ EXIT_CODES = (
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Write the tables as Parquet to this folder; replaces existing tables.",
+    help="Write the tables as Parquet files to this folder, replacing existing ones.",
 )
 @click.option(
     "--html",
@@ -55,11 +55,13 @@ EXIT_CODES = (
     "--report",
     "into_report",
     is_flag=True,
-    help="If CAPTURE is one run folder: write the page into it, and a summary into its report.",
+    help="If CAPTURE is a run folder: write the page into it, and add a summary to its report.",
 )
-@click.option("--fates", is_flag=True, help="With --out: also write a row for each frame.")
 @click.option(
-    "--messages", is_flag=True, help="Also write a row for each message, with its CRC-32."
+    "--fates", is_flag=True, help="With --out: also write a table with one row per frame."
+)
+@click.option(
+    "--messages", is_flag=True, help="Also write a table with one row per message and its CRC-32."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print all tables as one JSON document.")
 def analyze(
@@ -74,11 +76,11 @@ def analyze(
     messages: bool,
     as_json: bool,
 ) -> int:
-    """Analyse captures: which frames were lost, which NAKs followed, how long recovery took.
+    """Show which frames were lost in captures, which NAKs followed, and how long recovery took.
 
-    CAPTURE is a file, a pattern, a folder, a run folder, or NAME=PATTERN, where NAME is the point
-    of capture. Reads pcap and pcapng, plain or compressed (gz, xz, zst), on one core or, with
-    --spark, on several.
+    CAPTURE is a file, a pattern, a folder, a run folder, or NAME=PATTERN, where NAME is the capture
+    point. Reads pcap and pcapng, plain or compressed (gz, xz, zst), on one core or, with --spark,
+    on several.
 
     \b
       windtunnel analyze runs/<suite>/<run> --report
@@ -86,9 +88,11 @@ def analyze(
       windtunnel analyze big.pcap --spark --out tables --html report.html
     """
     if fates and out is None:
-        raise click.UsageError("--fates needs --out: the table has a row for each frame")
+        raise click.UsageError(
+            "--fates needs --out: a table with one row per frame is only written to files"
+        )
     if into_report and not (len(captures) == 1 and RunDir(Path(captures[0])).manifest.is_file()):
-        raise click.UsageError("--report needs exactly one CAPTURE, a run folder")
+        raise click.UsageError("--report needs exactly one CAPTURE, which must be a run folder")
     with _failures():
         from windtunnel.harness.artifact.regular_file import real_path
         from windtunnel.reports.analysis.options import AnalysisOptions
@@ -170,7 +174,7 @@ def _failures() -> Iterator[None]:
 def _progress(total_bytes: int) -> Iterator[Callable[[int], None]]:
     """Show a progress bar on stderr if it is a terminal.
 
-    The total of compressed files is too small, because their uncompressed length is unknown.
+    For compressed files the total is too small, because their uncompressed length is unknown.
     """
     if not sys.stderr.isatty():
         yield lambda _: None

@@ -1,4 +1,4 @@
-"""`windtunnel backlog`: shows the backlog of each end of a stream, like Aeron's BacklogStat."""
+"""`windtunnel backlog`: shows the backlog at each end of a stream, like Aeron's BacklogStat."""
 
 import time
 from dataclasses import asdict
@@ -32,13 +32,13 @@ COLUMNS = (
 @click.command(short_help="Show the backlog of each end of each stream, live.", epilog=EXIT_CODES)
 @live_options
 def backlog(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
-    """Show the backlog of each end of each stream, in bytes.
+    """Show the backlog at each end of each stream, in bytes.
 
     \b
       end         backlog                           window
-      publisher   -                                 left until back pressure
-      sender      published but not sent            left until flow control stops it
-      receiver    received after a gap              -
+      publisher   -                                 bytes until back pressure
+      sender      published but not sent            bytes until flow control stops it
+      receiver    received, but after a gap         -
       subscriber  received but not consumed         -
 
     Counters change while they are read, so the figures of an active stream may be slightly off,

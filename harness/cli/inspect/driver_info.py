@@ -37,9 +37,9 @@ read; 64 invalid command line.
 @click.option(
     "--terminate",
     is_flag=True,
-    help="Request termination; obeyed if the driver's termination validator accepts the token.",
+    help="Request termination. The driver exits if its termination validator accepts the token.",
 )
-@click.option("--token", default="", help="Token for --terminate; sent as UTF-8.")
+@click.option("--token", default="", help="Token for --terminate, sent as UTF-8.")
 def driver_info(
     directory: Path | None,
     as_json: bool,

@@ -1,4 +1,5 @@
-"""`windtunnel logbuffer FILE`: shows metadata and frames of a log, like Aeron's LogInspector."""
+"""`windtunnel logbuffer FILE`: shows a log buffer's metadata and frames, like Aeron's
+LogInspector."""
 
 import json
 import re
@@ -26,7 +27,7 @@ TITLES = (
 
 
 class FrameOffset(click.ParamType):  # type: ignore[type-arg]  # generic in newer click
-    """A parameter type for the start of a frame: term index and offset within the term."""
+    """A click parameter type for the start of a frame: term index, and offset within the term."""
 
     name = "TERM:OFFSET"
 
@@ -47,10 +48,12 @@ class FrameOffset(click.ParamType):  # type: ignore[type-arg]  # generic in newe
     "--limit", type=click.IntRange(min=0), help="Maximum number of frames to show for each term."
 )
 @click.option(
-    "--over-zeroes", is_flag=True, help="Skip zeros, to show frames after a gap in an image."
+    "--over-zeroes", is_flag=True, help="Skip zeros, to show the frames after a gap in an image."
 )
 @click.option(
-    "--hexdump", type=FrameOffset(), help="Show only the bytes of the frame at this offset."
+    "--hexdump",
+    type=FrameOffset(),
+    help="Show only the bytes of the frame that starts at this term and offset.",
 )
 def logbuffer(
     file: Path,
@@ -96,11 +99,13 @@ def _check_not_truncated(file: Path, walks: "dict[int, TermWalk]") -> None:
     from windtunnel.harness.dissect.driver_files.log_buffer import CUT_SHORT
 
     if any(walk.ended_because == CUT_SHORT for walk in walks.values()):
-        raise Failure(f"{file}: was truncated while it was read", exit_code.INCONCLUSIVE)
+        raise Failure(
+            f"{file}: the file was truncated while it was being read", exit_code.INCONCLUSIVE
+        )
 
 
 def _frames(walk: "TermWalk", limit: int | None) -> "Iterator[LogFrame]":
-    """Yield the frames of a term up to the limit, which is then recorded as the walk's end."""
+    """Yield the frames of a term, at most `limit`. If it is reached, record why the walk ended."""
     for count, frame in enumerate(walk):
         if count == limit:
             walk.ended_at, walk.ended_because = frame.offset, LIMITED
@@ -162,7 +167,7 @@ def _show_text(
 def _show_json(
     log: "LogBuffer", file: Path, walks: "dict[int, TermWalk]", limit: int | None
 ) -> None:
-    """Write one JSON document incrementally: a log may have a hundred million frames."""
+    """Write one JSON document incrementally, because a log may have a hundred million frames."""
     from windtunnel.harness.dissect.driver_files.log_buffer import LOG_TYPES
 
     head = {
@@ -185,7 +190,7 @@ def _show_json(
 
 
 def _show_one(log: "LogBuffer", file: Path, index: int, offset: int, as_json: bool) -> None:
-    """Show the header and all bytes of one frame; of a PAD, only the header exists."""
+    """Show the header and all bytes of one frame, or only the header of a PAD frame."""
     frame = _frame_at(log, file, index, offset)
     start, end = _bytes_of(log, frame)
     if as_json:
@@ -208,7 +213,8 @@ def _bytes_of(log: "LogBuffer", frame: "LogFrame") -> tuple[int, int]:
 
 
 def _frame_at(log: "LogBuffer", file: Path, index: int, offset: int) -> "LogFrame":
-    """Return the frame at an offset, by a walk from the term's start; Failure names the nearest."""
+    """Return the frame that starts at an offset. Raises Failure with the preceding frame if none
+    does."""
     from windtunnel.harness.dissect.driver_files.log_buffer import TermWalk
 
     walk = TermWalk(log, index, over_zeroes=True)
@@ -226,7 +232,7 @@ def _frame_at(log: "LogBuffer", file: Path, index: int, offset: int) -> "LogFram
 
 
 def hexdump_lines(log: "LogBuffer", start: int, end: int) -> Iterator[str]:
-    """Yield bytes as hexadecimal and text, 16 for each line; `*` replaces repeated lines."""
+    """Yield lines with 16 bytes each, in hexadecimal and as text. `*` stands for repeated lines."""
     previous = b""
     is_repeating = False
     for at in range(start, end, 16):

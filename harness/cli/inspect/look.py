@@ -2,9 +2,9 @@
 
     --json                   one document
     --once, or in a pipe     one plain table
-    on a terminal            a table that is redrawn until Ctrl-C
+    on a terminal            a table that is updated until Ctrl-C
 
-Exit codes: 0 shown; 1 not found: no driver, no file; 2 not readable: damaged, truncated, an
+Exit codes: 0 shown; 1 not found: no driver, no file; 2 not readable: damaged, truncated,
 unsupported version, no permission; 64 invalid command line.
 """
 
@@ -42,7 +42,7 @@ Exit codes: 0 shown; 1 not found; 2 not readable; 64 invalid command line.
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """The output format, and how often a live view is refreshed."""
+    """The output format of an inspection command, and how often its live view is updated."""
 
     as_json: bool
     once: bool
@@ -50,7 +50,7 @@ class OutputOptions:
 
 
 def aeron_dir_option(command: _Command) -> _Command:
-    """Add the option for the driver's directory to a command."""
+    """Add --dir, the driver's directory, to a command."""
     return click.option(
         "--dir",
         "directory",
@@ -91,7 +91,7 @@ def directory_or_default(directory: Path | None) -> Path:
 def pattern(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> re.Pattern[str] | None:
-    """Compile a regular expression of the command line; a click callback."""
+    """Compile a regular expression from the command line. This is a click callback."""
     try:
         return None if text is None else re.compile(text)
     except re.error as error:
@@ -126,7 +126,7 @@ def heading(directory: Path, state: "DriverState") -> str:
 
 
 def driver_document(directory: Path, state: "DriverState") -> dict[str, Any]:
-    """Return the driver's part of a JSON document."""
+    """Return the part of a JSON document that describes the driver."""
     from dataclasses import asdict
 
     return {"directory": str(directory), **asdict(state)}
@@ -154,19 +154,19 @@ def _can_draw() -> bool:
 
 
 def echo_plain(view: View) -> None:
-    """Print a view as text, in the encoding of stdout."""
+    """Print a view as plain text in the encoding of stdout."""
     for line in plain_lines(view):
         echo_line(line)
 
 
 def echo_line(line: str) -> None:
-    """Print a line; characters that the encoding of stdout lacks become escapes."""
+    """Print a line. Characters that the encoding of stdout lacks are escaped."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _watch(first: View, read: Callable[[], View], interval_s: float) -> None:
-    """Redraw the view until Ctrl-C; while the driver is not readable, show the error and retry."""
+    """Update the view until Ctrl-C. While the driver cannot be read, show the error and retry."""
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -194,7 +194,7 @@ def _watch(first: View, read: Callable[[], View], interval_s: float) -> None:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[float], bool]]:
-    """Yield a function that waits up to a number of seconds and returns whether Ctrl-C was pressed.
+    """Yield a function that waits up to a given time and returns whether Ctrl-C was pressed.
 
     The signal handler only sets a flag. An exception could be raised where Python discards it, and
     setting a threading.Event could deadlock on a lock that the interrupted thread holds. Blocking

@@ -30,23 +30,35 @@ COLUMNS = (Column("id", True), Column("value", True), Column("label"))
 @click.command(short_help="Show a driver's counters, live.", epilog=EXIT_CODES)
 @live_options
 @click.option(
-    "--type", "type_", callback=pattern, metavar="REGEX", help="Match the type id of a counter."
+    "--type",
+    "type_",
+    callback=pattern,
+    metavar="REGEX",
+    help="Show only counters whose type id matches.",
 )
 @click.option(
     "--identity",
     callback=pattern,
     metavar="REGEX",
-    help="Match the id of a system counter, or the registration id of a stream's counter.",
+    help="Show only counters whose system counter id or registration id matches.",
 )
 @click.option(
-    "--session", callback=pattern, metavar="REGEX", help="Match the session id of a stream."
+    "--session",
+    callback=pattern,
+    metavar="REGEX",
+    help="Show only counters whose session id matches.",
 )
-@click.option("--stream", callback=pattern, metavar="REGEX", help="Match the stream id.")
+@click.option(
+    "--stream",
+    callback=pattern,
+    metavar="REGEX",
+    help="Show only counters whose stream id matches.",
+)
 @click.option(
     "--channel",
     callback=pattern,
     metavar="REGEX",
-    help="Match the channel of a stream or an endpoint.",
+    help="Show only counters whose channel matches.",
 )
 @click.option("--nonzero", is_flag=True, help="Omit counters whose value is 0.")
 def stat(
@@ -61,11 +73,11 @@ def stat(
     channel: re.Pattern[str] | None,
     nonzero: bool,
 ) -> int:
-    """Show the counters of a driver, real Aeron's or ours.
+    """Show the counters of an Aeron driver, real Aeron's or ours.
 
-    A REGEX matches anywhere in the number or text; anchor it with ^ and $ to match all of it. As
-    in Aeron's AeronStat, a filter does not apply to counters that lack the attribute: --session
-    keeps the system counters, and --type '[1-9]' excludes them.
+    A REGEX matches anywhere in the value. Anchor it with ^ and $ to match the whole value. As in
+    Aeron's AeronStat, a filter does not apply to counters without that attribute: --session keeps
+    the system counters, and --type '[1-9]' excludes them.
 
     \b
       windtunnel stat                                    show counters live, until Ctrl-C

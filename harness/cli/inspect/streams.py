@@ -30,9 +30,9 @@ COLUMNS = (
 @click.command(short_help="Show the positions of each stream, live.", epilog=EXIT_CODES)
 @live_options
 def streams(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
-    """Show each stream of the driver with its counters: pub-pos, snd-pos, rcv-hwm and so on.
+    """Show the position counters of each stream of the driver: pub-pos, snd-pos, rcv-hwm and so on.
 
-    If the driver sends and receives the same stream, each end is shown with its channel.
+    If the driver both sends and receives a stream, each end is shown with its channel.
 
     \b
       windtunnel streams

@@ -1,1 +1,1 @@
-"""Output formats: verdict lines, tables, and live progress displays."""
+"""Output formats of the command line: verdict lines, tables, and live progress displays."""

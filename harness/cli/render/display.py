@@ -1,9 +1,9 @@
-"""Progress displays of a running suite.
+"""Progress displays for a running suite.
 
     terminal    a live line for each run: phase, bar, percent, MB/s, drops and NAKs so far
     pipe        a plain line for each phase on stderr; only verdicts on stdout
 
-Displays are driven by the runner's events alone; they read neither processes nor packets.
+Displays show only what the runner's events contain. They read neither processes nor packets.
 """
 
 import json
@@ -23,7 +23,8 @@ MEGABYTE = 1e6
 
 
 class Display(Protocol):
-    """A receiver of the runner's events; used as a context manager around the suite."""
+    """A progress display: receives the runner's events, and is a context manager around the
+    suite."""
 
     def __enter__(self) -> "Display": ...
     def __exit__(self, *_: object) -> None: ...
@@ -41,7 +42,7 @@ class Verdicts:
         self._started_s[event.run_index] = time.monotonic()
 
     def line(self, event: "RunEvent") -> str:
-        """Return the line for a run's verdict."""
+        """Return the verdict line of a finished run."""
         if self.as_json:
             return json.dumps(run_document(event.outcome, event.scenario, event.seed, event.text))
         now_s = time.monotonic()
@@ -50,7 +51,7 @@ class Verdicts:
 
 
 class PlainDisplay:
-    """A display of plain lines: phases and notes on stderr, verdicts on stdout."""
+    """A progress display of plain lines: phases and notes on stderr, verdicts on stdout."""
 
     def __init__(self, verdicts: Verdicts) -> None:
         self.verdicts = verdicts
@@ -81,7 +82,8 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """A display with live lines at the bottom of the terminal; verdict lines scroll above them."""
+    """A progress display with live lines at the bottom of the terminal. Verdict lines scroll above
+    them."""
 
     def __init__(self, verdicts: Verdicts, on_stderr: bool) -> None:
         from rich.console import Console
@@ -156,7 +158,7 @@ class LiveDisplay:
 
 
 class Rate:
-    """The average delivery rate since the first delivered bytes were reported."""
+    """The average delivery rate since the first bytes were delivered."""
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
@@ -172,7 +174,8 @@ class Rate:
 
 
 def fault_counts(event: "RunEvent") -> str:
-    """Return the counts of drops and NAKs so far; empty if the event has none."""
+    """Return the numbers of drops and NAKs so far as text, or an empty string if the event has
+    none."""
     counts = (("drops", getattr(event, "drop_count", 0)), ("NAKs", getattr(event, "nak_count", 0)))
     return "  ".join(f"{count} {name}" for name, count in counts if count)
 

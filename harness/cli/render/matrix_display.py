@@ -1,4 +1,5 @@
-"""The progress display of a matrix: a line for each finished cell and, on a terminal, a live line.
+"""The progress display of `windtunnel matrix`: a line per finished cell and, on a terminal, a live
+line.
 
 terminal    4/12 cells  1 failing  17/60 runs  loss/x, ours to pyaeron, seed 3    (live)
 pipe        a line for each finished cell
@@ -20,7 +21,8 @@ NOT_FAILING = ("PASS", "UNSUPPORTED", "CANCELLED")
 
 
 def cell_line(cell: "MatrixCell") -> str:
-    """Return a cell as one line: outcome, scenario, pair of drivers, passed runs, reason."""
+    """Return the output line of a matrix cell: outcome, scenario, driver pair, passed runs,
+    reason."""
     passes = f"  {cell.pass_count}/{len(cell.runs)}" if cell.outcome != "UNSUPPORTED" else ""
     reason = " ".join(cell.reason.split())
     text = f"{cell.scenario}  {cell.publisher} to {cell.subscriber}{passes}  {reason}"
@@ -92,7 +94,7 @@ class MatrixDisplay:
             )
 
     def text(self) -> str:
-        """Return the live line."""
+        """Return the text of the live line."""
         return (
             f"{self._cells_done}/{self._cells or '?'} cells  {self._failing} failing  "
             f"{self._runs_done}/{self._runs} runs  {self._now}"

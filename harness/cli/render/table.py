@@ -1,11 +1,11 @@
-"""The output of an inspection tool, independent of its format: heading, table, footer, document.
+"""The output of an inspection command in all formats: heading, table, footer, and JSON document.
 
     pipe        columns padded to their widest cell, two spaces between; no escape sequences
     terminal    the same, cut to the window; changed rows are bold
     --json      the document
 
-Texts come from untrusted files, so unprintable characters are replaced by escapes. All commands
-print such texts through `echo`, or pass them through `printable` before they add colours.
+Strings come from untrusted files, so unprintable characters are escaped. All commands print
+untrusted strings with `echo`, or pass them to `printable` before they add colours.
 """
 
 from collections.abc import Iterator
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 
 GAP = "  "
 FRAME_LINES = 4
-"""Lines of a live view beside the table: heading, count of hidden lines, footer, problem."""
+"""Number of lines around the table of a live view: heading, count of hidden lines, footer,
+problem."""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's title, and whether its cells are numbers, which are aligned to the right."""
+    """A column's title, and whether it contains numbers. Numbers are right-aligned."""
 
     title: str
     is_number: bool = False
@@ -32,27 +33,28 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """The output of one reading, in all formats."""
+    """What an inspection command shows once, in all output formats."""
 
     heading: str
     columns: tuple[Column, ...]
     rows: list[tuple[str, ...]]
-    "One cell for each column; a cell may contain several lines."
+    "Each row has one cell per column. A cell may contain several lines."
     document: dict[str, Any]
     closing: str = ""
     problem: str = ""
-    "What could not be read; printed on stderr, and the exit code is 2."
+    "What could not be read. It is printed on stderr, and the exit code is 2."
     keys: list[object] = field(default_factory=list)
-    "One for each row, to recognize the row in the next reading and highlight changes."
+    "A key for each row, which identifies the row in the next view, to highlight changes."
 
 
 def echo(text: str, *, err: bool = False) -> None:
-    """Print a text that may contain data of scenarios, run folders, captures or drivers."""
+    """Print a string that may contain untrusted data from scenarios, run folders, captures or
+    drivers."""
     click.echo(printable(text), err=err)
 
 
 def printable(text: str) -> str:
-    """Replace unprintable characters by escapes; line ends are kept, tabs become spaces."""
+    """Escape unprintable characters. Line ends are kept, and tabs become spaces."""
     kept = (
         each if each.isprintable() or each == "\n" else each.encode("unicode_escape").decode()
         for each in text.replace("\r\n", "\n").expandtabs(4)
@@ -61,7 +63,7 @@ def printable(text: str) -> str:
 
 
 def plain_lines(view: View) -> Iterator[str]:
-    """Return the view as lines of text."""
+    """Yield the lines of a view as plain text."""
     yield printable(view.heading)
     for _, line in _table_lines(view):
         yield line
@@ -70,7 +72,8 @@ def plain_lines(view: View) -> Iterator[str]:
 
 
 def _table_lines(view: View) -> Iterator[tuple[int | None, str]]:
-    """Yield each line with the index of its row, None for the titles; nothing without rows."""
+    """Yield each line and its row index, which is None for the titles. Yields nothing without
+    rows."""
     if not view.rows:
         return
     rows = [[printable(cell).rstrip("\n").split("\n") for cell in row] for row in view.rows]
@@ -98,7 +101,7 @@ def _line(columns: tuple[Column, ...], widths: list[int], cells: list[str]) -> s
 
 
 def drawn(view: View, changed: set[object], lines_max: int) -> "RenderableType":
-    """Return the view for a window of `lines_max` lines; rows with a key in `changed` are bold."""
+    """Render a view for a window of `lines_max` lines. Rows whose key is in `changed` are bold."""
     from rich.console import Group
     from rich.text import Text
 

@@ -1,4 +1,4 @@
-"""Formatting of epoch milliseconds as local time with its UTC offset, as in Aeron's tools."""
+"""Formatting of epoch milliseconds as local time with the UTC offset, as in Aeron's tools."""
 
 from datetime import UTC, datetime, timedelta
 
@@ -6,7 +6,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def time_text(epoch_ms: int) -> str:
-    """Return a time such as `2026-01-31 23:41:08.599+0000`; the number if it is out of range."""
+    """Return a time such as `2026-01-31 23:41:08.599+0000`, or the number if it is out of range."""
     try:
         local = (_EPOCH + timedelta(milliseconds=epoch_ms)).astimezone()
     except (OverflowError, ValueError, OSError):

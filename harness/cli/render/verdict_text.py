@@ -20,14 +20,14 @@ WIDTH = max(len(name) for name in COLOURS)
 
 
 def outcome_mark(outcome: str) -> str:
-    """Return the padded outcome in its colour; click strips colours if stdout is not a terminal."""
+    """Return the outcome, padded and coloured. click strips colours if stdout is not a terminal."""
     return click.style(f"{outcome:<{WIDTH}}", fg=COLOURS.get(outcome, "red"), bold=True)
 
 
 def run_line(
     outcome: str, scenario: str, seed: int | None, reason: str, duration_s: float | None
 ) -> str:
-    """Return a run as one line: outcome, scenario, seed, duration, reason."""
+    """Return the output line of a run: outcome, scenario, seed, duration, reason."""
     duration = "" if duration_s is None else f"  {duration_s:.1f} s"
     suffix = f"  {' '.join(reason.split())}" if reason else ""
     text = f"{scenario}  seed {NO_SEED if seed is None else seed}{duration}{suffix}"
@@ -40,5 +40,5 @@ def run_document(outcome: str, scenario: str, seed: int, reason: str) -> dict[st
 
 
 def finding_line(outcome: str, name: str, text: str) -> str:
-    """Return a gate or check as one line, indented below its run."""
+    """Return the output line of a gate or check, indented below the line of its run."""
     return f"    {outcome_mark(outcome)}  {printable(f'{name:<28}  {text}')}"

@@ -1,4 +1,4 @@
-"""`windtunnel calibrate`: measures how exactly relay or netem apply impairments."""
+"""`windtunnel calibrate`: measures how accurately the relay or netem applies impairments."""
 
 import json
 import secrets
@@ -19,12 +19,13 @@ if TYPE_CHECKING:
 FLOOR_MISSED = 1
 SEED_BITS = 32
 UML_BUDGET_S = 1_800.0
-"""Time for all rounds together in User Mode Linux, which has one slow processor."""
+"""Time limit in seconds for all rounds in User Mode Linux, which has one slow processor."""
 
 
 @click.command(
     short_help="Measure how exactly relay or netem apply impairments.",
-    epilog="\b\nExit codes: 0 all limits hold; 1 a limit is missed; 2 a round is void;\n"
+    epilog="\b\nExit codes: 0 all results are within limits; 1 a result is not; 2 a round is "
+    "void;\n"
     "3 this machine cannot create the lab; 64 invalid command line.\n",
 )
 @click.option(
@@ -46,7 +47,7 @@ UML_BUDGET_S = 1_800.0
     type=click.FloatRange(0.01, 100.0),
     default=1.0,
     show_default=True,
-    help="Factor for the number of packets in each round; burst lengths need at least 1.",
+    help="Factor for the number of packets per round. Burst lengths need at least 1.",
 )
 @click.option(
     "--packets-per-s",
@@ -70,7 +71,8 @@ def calibrate(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Send known traffic through each impairment, and compare the measured effect with the request.
+    """Send known traffic through each impairment, and compare the measured with the requested
+    effect.
 
     Prints a table of loss rates, burst lengths, delay quantiles, reorder distances and more, each
     with its 99.9 % confidence interval; --out also writes a chart.
@@ -131,10 +133,19 @@ def _write(found: "Calibration", out: Path) -> None:
 
 
 def view(found: "Calibration") -> "View":
-    """Return the table of a calibration."""
+    """Return the table of calibration results as a View."""
     from windtunnel.harness.cli.render.table import Column, View
 
-    names = ("impairment", "quantity", "unit", "requested", "measured", "99.9 % interval", "limit", "")
+    names = (
+        "impairment",
+        "quantity",
+        "unit",
+        "requested",
+        "measured",
+        "99.9 % interval",
+        "limit",
+        "",
+    )
     numbers = {"requested", "measured", "99.9 % interval"}
     return View(
         heading=f"backend {found.backend}, kernel {found.kernel}, "

@@ -1,4 +1,4 @@
-"""`--junit FILE` and `--markdown FILE`: the results of a suite or matrix in formats of CI systems."""
+"""`--junit FILE` and `--markdown FILE`: suite or matrix results in formats for CI systems."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -24,7 +24,8 @@ def ci_options(command: _Command) -> _Command:
 
 
 def write_ci_files(outcomes: "Outcomes", junit: Path | None, markdown: Path | None) -> None:
-    """Write the requested files; the summary is appended, as job summaries of CI systems need."""
+    """Write the requested JUnit and Markdown files. Markdown is appended, as CI job summaries
+    require."""
     from windtunnel.reports.junit import junit_xml
     from windtunnel.reports.markdown import summary
 

@@ -2,8 +2,8 @@
 
     {"time_ns": 17..., "action": "drop", "link": "a->b", "frame_type": "DATA", "attempt": 1, ...}
 
-One line for each decision, in order. To compare two runs with the same seed use `--key`, which
-omits everything that depends on time and on a driver's random choices.
+One line per decision, in order. To compare two runs with the same seed, use `--key`, which omits
+everything that depends on time or on a driver's random choices.
 """
 
 import json
@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
+
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from windtunnel.harness.artifact.records import Records
 
 KEY_FIELDS = ("action", "link", "frame_type", "stream_id", "position", "attempt", "rule")
-"""Fields that the seed alone determines, for the first transmission of frames with a position."""
+"""Fields that depend only on the seed, for the first transmission of frames with a position."""
 
 
 @click.command(short_help="Print the middlebox's decision log as JSON lines.")
@@ -26,13 +27,13 @@ KEY_FIELDS = ("action", "link", "frame_type", "stream_id", "position", "attempt"
 @click.option(
     "--key",
     is_flag=True,
-    help="Print only what the seed determines, sorted: equal for two runs with equal seeds.",
+    help="Print only what the seed determines, sorted. Runs with equal seeds print the same lines.",
 )
 def decisions(run_dir: Path, key: bool) -> None:
     """Print the decision log of RUN_DIR as JSON lines.
 
-    One line for each frame that the middlebox did not forward unchanged: action, link, frame type,
-    rule, session, stream, term id, term offset, position, attempt.
+    One line per frame that the middlebox did not forward unchanged: action, link, frame type, rule,
+    session, stream, term id, term offset, position, attempt.
 
     \b
       windtunnel decisions RUN_DIR | jq -r .action | sort | uniq -c
@@ -49,9 +50,7 @@ def decisions(run_dir: Path, key: bool) -> None:
     try:
         rules, links = rule_ids(run.case), link_names(run.case)
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise Failure(
-            f"{run.case}: cannot be parsed: {error}", exit_code.INCONCLUSIVE
-        ) from error
+        raise Failure(f"{run.case}: cannot be parsed: {error}", exit_code.INCONCLUSIVE) from error
     rows = [as_row(record, rules, links) for record in records]
     if key:
         # The number of retransmissions, and the order of frames without a position, depend on
@@ -68,7 +67,8 @@ def _by_frame(row: dict[str, Any]) -> tuple[str, int, int, int]:
 
 
 def rule_ids(case: Path) -> list[str]:
-    """Return the ids of the case's fault rules in order; empty if there is no case file."""
+    """Return the ids of a case's fault rules in order, or an empty list if there is no case
+    file."""
     from windtunnel.harness.artifact.documents import read_document
 
     document = read_document(case) or {}
@@ -76,9 +76,9 @@ def rule_ids(case: Path) -> list[str]:
 
 
 def link_names(case: Path) -> list[str]:
-    """Return the names of the case's link directions by code."""
-    from windtunnel.harness.artifact.middlebox.decision import LINKS
+    """Return the name of each link direction of a case by its code."""
     from windtunnel.harness.artifact.documents import read_document
+    from windtunnel.harness.artifact.middlebox.decision import LINKS
 
     document = read_document(case) or {}
     ends = [link["between"] for link in document.get("links", [])]

@@ -1,4 +1,4 @@
-"""`windtunnel exam`: mutation testing of the judge with drivers that have planted defects."""
+"""`windtunnel exam`: mutation testing of the judge, with drivers that have planted defects."""
 
 import json
 import sys
@@ -24,7 +24,7 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
     "patterns",
     metavar="PATTERN",
     multiple=True,
-    help="Only mutants whose name matches, such as `nak-*`; can be repeated.",
+    help="Run only mutants whose names match this pattern, such as `nak-*`; can be repeated.",
 )
 @click.option(
     "--fidelity",
@@ -43,7 +43,7 @@ COLOURS = {"killed": "green", "survived": "red", "undecided": "yellow"}
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Parent folder of the exam's folder.",
+    help="Parent folder of the exam folder.",
 )
 @click.option("--keep", is_flag=True, help="Also keep the run folders of killed mutants.")
 @click.option("--list", "only_list", is_flag=True, help="List the mutants and exit.")
@@ -60,10 +60,10 @@ def exam(
     """Test the judge: plant defects in the driver, one at a time, and check that runs FAIL.
 
     First the unmodified driver must pass all scenarios that are needed, or the exam is void. Then
-    each mutant runs in its scenarios until a run is judged FAIL, which kills the mutant. Exits with
-    0 if at least 98 % of the mutants were killed and each survivor is explained, else with 1; a
-    void exam exits with 2, or with 3 if the harness failed. A run for which the machine was too
-    slow is repeated once, on its own.
+    each mutant runs in its scenarios until a verdict is FAIL, which kills the mutant. A run that
+    failed because the machine was too slow is repeated once, with no other run in parallel. Exits
+    with 0 if at least 98 % of the mutants were killed and each survivor is explained, else with 1.
+    A void exam exits with 2, or with 3 if the harness failed.
 
     \b
       windtunnel exam
@@ -139,7 +139,9 @@ class Progress:
         click.echo(f"unmodified driver  {run.scenario}: {run.outcome}  {run.seconds:g} s", err=True)
 
     def on_repeat(self, name: str, run: "ExamRun") -> None:
-        text = f"repeated on its own: {name}  {run.scenario}: {run.outcome}: {run.reason}"
+        text = (
+            f"repeated without parallel runs: {name}  {run.scenario}: {run.outcome}: {run.reason}"
+        )
         click.echo(text, err=True)
 
     def on_mutant(self, row: "MutantRow") -> None:

@@ -1,4 +1,4 @@
-"""`windtunnel judge`: judges stored runs again; needs nothing but the run folder."""
+"""`windtunnel judge`: judges stored runs again, using nothing but the run folder."""
 
 import json
 import os
@@ -22,16 +22,16 @@ if TYPE_CHECKING:
     metavar="RUN_DIR...",
     type=click.Path(exists=True, file_okay=False, path_type=Path),
 )
-@click.option("--json", "as_json", is_flag=True, help="Print each verdict as one line of JSON.")
+@click.option("--json", "as_json", is_flag=True, help="Print one line of JSON per verdict.")
 @click.option(
     "--verbose", "-v", is_flag=True, help="Print every gate and check, not only the failed ones."
 )
 def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
-    """Judge stored runs again, offline; the same evidence leads to the same verdict.
+    """Judge stored runs again, offline. The same evidence always leads to the same verdict.
 
     RUN_DIR is a run folder, or a suite folder with several runs. Writes verdict.json into each run
-    folder. The exit code is that of the worst verdict. If one of the folders is neither, nothing is
-    judged or written, and the exit code is 2.
+    folder. The exit code is that of the worst verdict. If any folder is neither, no run is judged,
+    nothing is written, and the exit code is 2.
     """
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.verdict.core.outcome import exit_code as code_of
@@ -51,9 +51,10 @@ def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
 
 
 def _runs(folders: tuple[Path, ...]) -> list[Path]:
-    """Return the run folders: the runs of each suite, and all other folders unchanged.
+    """Replace each suite folder by the folders of its runs, and return all run folders.
 
-    Raises Failure if a folder is neither: a verdict.json in it would make it look like a run.
+    Raises Failure if a folder is neither a suite nor a run. A verdict.json written into it would
+    make it look like a run.
     """
     from windtunnel.harness.artifact.regular_file import untrusted_folder
     from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
@@ -61,11 +62,13 @@ def _runs(folders: tuple[Path, ...]) -> list[Path]:
     runs = []
     for folder in map(untrusted_folder, folders):
         inside = [run.path for run in SuiteDir(folder).runs()]
-        # A run that ended early may lack one of the two.
+        # A run that ended early may lack one of these files.
         evidence = RunDir(folder).manifest, RunDir(folder).case
         if not inside and not any(map(os.path.lexists, evidence)):
             names = " or ".join(each.name for each in evidence)
-            text = f"expected a run folder, with {names}, or a suite of them, found neither"
+            text = (
+                f"expected a run folder, which contains {names}, or a suite folder, found neither"
+            )
             raise Failure(f"{folder}: {text}", exit_code.INCONCLUSIVE)
         runs += inside or [folder]
     return runs

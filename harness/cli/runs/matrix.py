@@ -1,4 +1,5 @@
-"""`windtunnel matrix`: runs every publisher against every subscriber, and writes a page of cells."""
+"""`windtunnel matrix`: runs every publisher against every subscriber, and writes a table as
+HTML."""
 
 import json
 from pathlib import Path
@@ -13,11 +14,11 @@ if TYPE_CHECKING:
     from windtunnel.harness.orchestrate.suite.matrix import MatrixResult
 
 SUITE = "matrix"
-"""The folder of scenarios that is run by default."""
+"""The scenario folder that `windtunnel matrix` runs by default."""
 
 
 def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-    """Split a list of names at commas; a click callback."""
+    """Split a list of names at commas. This is a click callback."""
     names = tuple(each.strip() for each in value.split(",") if each.strip())
     if not names:
         raise click.BadParameter(f"expected at least one peer, found {value!r}")
@@ -72,9 +73,7 @@ def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]
     default=Path("runs"),
     help="Parent folder of the matrix folder.  [default: runs]",
 )
-@click.option(
-    "--json", "as_json", is_flag=True, help="Print the whole matrix as one JSON document."
-)
+@click.option("--json", "as_json", is_flag=True, help="Print the matrix as one JSON document.")
 @ci_options
 def matrix(
     scenario: tuple[str, ...],
@@ -90,12 +89,13 @@ def matrix(
     junit: Path | None,
     markdown: Path | None,
 ) -> int:
-    """Run every publisher against every subscriber in each SCENARIO, and write a page of the cells.
+    """Run every publisher against every subscriber in each SCENARIO, and write a table as HTML.
 
     A PEER is ours, pyaeron (the Aeron C driver in the Python package of that name), java (from the
-    jar in $AERON_ALL_JAR), or aeronmd:/path/to/aeronmd. A peer that this machine cannot start is
-    UNSUPPORTED. A SCENARIO is a name from `windtunnel list`, a folder of scenarios, or a YAML file;
-    the default is the folder `matrix`. The exit code is that of the worst verdict.
+    jar in $AERON_ALL_JAR), or aeronmd:/path/to/aeronmd. If this machine cannot start a peer, the
+    outcome of its cells is UNSUPPORTED. A SCENARIO is a name from `windtunnel list`, a folder of
+    scenarios, or a YAML file; the default is the folder `matrix`. The exit code is that of the
+    worst verdict.
 
     \b
       windtunnel matrix --seeds 5

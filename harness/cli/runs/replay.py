@@ -1,4 +1,4 @@
-"""`windtunnel replay`: repeats a run with the recorded decisions of its middlebox."""
+"""`windtunnel replay`: repeats a run with its middlebox's recorded decisions."""
 
 import json
 import shlex
@@ -24,7 +24,7 @@ FIDELITIES = ("netns", "compose", "sim")
 
 @dataclass(frozen=True)
 class Changes:
-    """The differences between the replay and the original run; None where there is none."""
+    """The differences between a replay and the original run. None means unchanged."""
 
     fidelity: str | None
     publisher: str | None
@@ -48,14 +48,14 @@ class Changes:
 @click.option(
     "--fidelity",
     type=click.Choice(FIDELITIES),
-    help="Fidelity of the replay.  [default: that of the run]",
+    help="Fidelity of the replay.  [default: the original run's]",
 )
 @click.option("--publisher", metavar="PEER", help="Use another driver on the publisher's host.")
 @click.option("--subscriber", metavar="PEER", help="Use another driver on the subscriber's host.")
 @click.option(
     "--without-defect",
     is_flag=True,
-    help="Omit the run's --sabotage or --mutant.",
+    help="Do not apply the original run's --sabotage or --mutant.",
 )
 @click.option(
     "--out",
@@ -68,7 +68,7 @@ class Changes:
     "--json",
     "as_json",
     is_flag=True,
-    help="Print JSON lines: the run, and how many decisions were repeated.",
+    help="Print JSON lines: the run, and the number of repeated decisions.",
 )
 def replay(
     run_dir: Path,
@@ -81,19 +81,20 @@ def replay(
 ) -> int:
     """Repeat the run in RUN_DIR with the decisions of its decision log.
 
-    Exactly the frames that the fault rules affected in that run are affected again, in the same
-    way; the rules themselves are not evaluated. A frame is identified by link, stream, session and
-    type, and by its position and attempt or, if it has no position, by its number among frames of
-    its type. The log has the frames, attempts, actions, delays and flipped bits; the scenario has
-    the forged frames and the events that end holds.
+    The replay affects exactly the frames that the fault rules affected in that run, in the same
+    way, without evaluating the rules. A frame is identified by link, stream, session and type, and
+    by its position and attempt or, if it has no position, by its number among frames of its type.
+    The log contains the frames, attempts, actions, delays and flipped bits; the scenario contains
+    the forged frames and the events that release held frames.
 
-    Impairments of links are not logged: they are drawn again.
+    Link impairments are not logged: they are random again.
 
-    Traffic, seed, payload and peers are those of the run, unless options change them. A peer that
-    the run gives as a path is not started: give it on the command line if you trust it. At the end
-    the command prints how many decisions were repeated, and which frames never appeared: a driver
-    that sends NAKs at other times, or omits them, causes other retransmissions. RUN_DIR can also
-    be a folder written by `windtunnel swarm --keep`. The exit code is that of the verdict.
+    Traffic, seed, payload and peers are the original run's, unless options change them. If that run
+    names a peer by path, the peer is not started: give the path on the command line if you trust
+    it. At the end the command prints how many decisions were repeated, and which frames never
+    appeared: a driver that sends NAKs at other times, or omits them, causes other retransmissions.
+    RUN_DIR can also be a folder written by `windtunnel swarm --keep`. The exit code is that of the
+    verdict.
 
     \b
       windtunnel replay runs/<suite>/<run>
@@ -117,7 +118,7 @@ def replay(
 
 
 def read_manifest(folder: "RunDir") -> "Manifest":
-    """Read and validate the manifest of a run folder; raises Failure."""
+    """Read and validate a run folder's manifest. Raises Failure if it is missing or invalid."""
     from windtunnel.harness.artifact.run.manifest import Manifest
     from windtunnel.harness.cli.failure import Failure
     from windtunnel.harness.scenario.schema.model import SEED_MAX
@@ -129,11 +130,11 @@ def read_manifest(folder: "RunDir") -> "Manifest":
         text = f"{folder.path}: not a run folder: it has no {folder.manifest.name}"
         raise Failure(text, exit_code.INCONCLUSIVE)
     for name, value, is_valid, expected in (
-        ("fidelity", manifest.fidelity, manifest.fidelity in FIDELITIES, ", ".join(FIDELITIES)),
+        ("fidelity", manifest.fidelity, manifest.fidelity in FIDELITIES, " or ".join(FIDELITIES)),
         ("seed", manifest.seed, 0 <= manifest.seed <= SEED_MAX, f"0 to {SEED_MAX}"),
     ):
         if not is_valid:
-            text = f"{folder.manifest}: {name}: expected one of {expected}, found {value!r}"
+            text = f"{folder.manifest}: {name}: expected {expected}, found {value!r}"
             raise Failure(text, exit_code.INCONCLUSIVE)
     return manifest
 
@@ -141,9 +142,10 @@ def read_manifest(folder: "RunDir") -> "Manifest":
 def peers_of(
     folder: "RunDir", manifest: "Manifest", publisher: str | None, subscriber: str | None
 ) -> tuple[str, str]:
-    """Return the names of the peers to start: the given ones, else those of the run.
+    """Return the names of the peers to start: the given ones, or by default the original run's.
 
-    Raises Failure if a peer of the run is not a built-in one: a path in a run folder is untrusted.
+    Raises Failure if the original run used a peer that is not built in, because a path in a run
+    folder is untrusted.
     """
     from windtunnel.harness.cli.failure import Failure
     from windtunnel.harness.orchestrate.subjects.peers import ALIASES, BUILT_IN_NAMES
@@ -153,7 +155,7 @@ def peers_of(
     for side, option in (("publisher", publisher), ("subscriber", subscriber)):
         name = option or recorded.get(side, "ours")
         if option is None and name not in BUILT_IN_NAMES and name not in ALIASES:
-            text = f"the {side} is {name!r}, and a program that a run folder names is not started"
+            text = f"the {side} is {name!r}, and programs named by a run folder are not started"
             hint = f"if you trust it, add --{side} {shlex.quote(name)}"
             raise Failure(f"{folder.manifest}: {text}: {hint}", exit_code.USAGE)
         found.append(name)
@@ -161,7 +163,7 @@ def peers_of(
 
 
 def require_known_defects(folder: "RunDir", sabotage: str, mutant: str) -> None:
-    """Raise Failure if a run's sabotage or mutant does not exist; an empty name is none."""
+    """Raise Failure if there is no such sabotage or mutant. An empty name means none."""
     from windtunnel.harness.cli.failure import Failure
     from windtunnel.harness.exam.mutant import NONE, MutantError, by_name
     from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
@@ -177,19 +179,22 @@ def require_known_defects(folder: "RunDir", sabotage: str, mutant: str) -> None:
 
 
 def require_replayable(folder: "RunDir") -> None:
-    """Raise Failure unless the run folder has all files that a replay needs and they agree."""
+    """Raise Failure unless the run folder has all files that a replay needs, and they agree."""
     from windtunnel.harness.artifact.middlebox.decision import DecisionLogError, read_replayable
     from windtunnel.harness.artifact.middlebox.ledger import Ledger
     from windtunnel.harness.artifact.regular_file import size_of
     from windtunnel.harness.cli.failure import Failure
-    from windtunnel.harness.middlebox.engine.replayed_decisions import ReplayError, compile_decisions
+    from windtunnel.harness.middlebox.engine.replayed_decisions import (
+        ReplayError,
+        compile_decisions,
+    )
     from windtunnel.harness.scenario.resolved.case import Case
 
     for path in (folder.scenario, folder.case, folder.payload):
         try:
             size_of(path)
         except FileNotFoundError as error:
-            text = f"{path}: this file of the run is missing: the run cannot be repeated without it"
+            text = f"{path}: file not found: the run cannot be repeated without it"
             raise Failure(text, exit_code.INCONCLUSIVE) from error
     try:
         case = Case.read(folder.case)
@@ -206,7 +211,7 @@ def require_replayable(folder: "RunDir") -> None:
     ledger = Ledger.read(folder.ledger)
     struck = None if ledger is None else sum(each.struck for each in ledger.rules.values())
     if struck is not None and struck != len(decisions):
-        text = f"{folder.decisions}: expected {struck} decisions, as the ledger counts them"
+        text = f"{folder.decisions}: expected {struck} decisions, according to the ledger"
         raise Failure(f"{text}, found {len(decisions)}", exit_code.INCONCLUSIVE)
 
 
@@ -246,7 +251,7 @@ def _replay(
 
 
 def _print_agreement(folder: "RunDir", as_json: bool) -> None:
-    """Print how many of the decisions were repeated."""
+    """Print how many of the recorded decisions were repeated."""
     from windtunnel.harness.artifact.run.agreement import Agreement
 
     found = Agreement.read(folder.replay)
@@ -260,7 +265,7 @@ def _print_agreement(folder: "RunDir", as_json: bool) -> None:
 
 
 def document(found: "Agreement | None") -> dict[str, object]:
-    """Return an agreement as a JSON document; `whole` is null if there is none."""
+    """Return the comparison of a replay with its original as a JSON document."""
     if found is None:
         return {"kind": "replay", "whole": None}
     facts = {"replays": found.replays, "ordered": found.ordered, "repeated": found.repeated}

@@ -1,7 +1,7 @@
-"""Replay of a trial that `windtunnel swarm --keep` stored: its seed reproduces it bit for bit.
+"""Replay of a trial stored by `windtunnel swarm --keep`. The seed reproduces the trial bit for bit.
 
 A trial has no scenario file: its seed determines streams, configuration and faults, and the
-simulator generates and checks its traffic. So the whole trial is simulated again, and the digests of
+simulator generates and checks its traffic. The whole trial is simulated again, and the digests of
 all events are compared.
 """
 
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.runs.swarm import swarm
@@ -22,24 +23,24 @@ if TYPE_CHECKING:
     from windtunnel.harness.artifact.run_dir import RunDir
 
 OPTIONS = ("--frames", "--sabotage")
-"""Options of `windtunnel swarm` that change a trial, apart from the seed."""
+"""Options of `windtunnel swarm`, other than --seed, that affect the course of a trial."""
 
 
 def replay_trial(
     folder: "RunDir", manifest: "Manifest", is_changed: bool, out: Path, as_json: bool
 ) -> int:
-    """Simulate a trial again and compare; returns its exit code. Raises Failure if it differs."""
+    """Simulate a trial again and return its exit code. Raises Failure if its digest differs."""
     from windtunnel.harness.artifact.regular_file import real_path
-    from windtunnel.harness.artifact.run_dir import RunDir
     from windtunnel.harness.artifact.run.simulation import Simulation
+    from windtunnel.harness.artifact.run_dir import RunDir
     from windtunnel.harness.orchestrate.swarm import run_swarm
 
     if is_changed:
-        text = "a trial of the swarm can be replayed with its own drivers and fidelity only"
+        text = "a swarm trial can only be replayed with its original drivers and fidelity"
         raise Failure(f"{folder.path}: {text}", exit_code.USAGE)
     first = Simulation.read(folder.simulation)
     if first is None:
-        text = f"{folder.simulation}: this file is missing: there is no digest to compare with"
+        text = f"{folder.simulation}: file not found: there is no digest to compare with"
         raise Failure(text, exit_code.INCONCLUSIVE)
     options = _options(folder, manifest.command)
     out = real_path(out)
@@ -55,7 +56,7 @@ def replay_trial(
     if not is_same:
         text = "the replay wrote no digest" if second is None else f"found digest {second.digest}"
         text = f"seed {manifest.seed}: expected digest {first.digest}, {text}"
-        hint = "the trial was made by another version of driver or simulator"
+        hint = "the trial was created by another version of the driver or simulator"
         raise Failure(f"{text}: {hint}", exit_code.HARNESS)
     if not as_json:
         count = second.datagrams if second else 0
@@ -65,7 +66,7 @@ def replay_trial(
 
 
 def _options(folder: "RunDir", command: list[str]) -> list[str]:
-    """Return the options in a trial's command that change it; Failure if a value is invalid."""
+    """Return the options of a trial's command that affect it. Raises Failure for invalid values."""
     types = {name: each.type for each in swarm.params for name in each.opts}
     found: list[str] = []
     for name, value in pairwise(command):

@@ -12,8 +12,8 @@ import click
 def report(suite_dir: Path) -> None:
     """Regenerate the HTML report of SUITE_DIR from its run folders.
 
-    SUITE_DIR can also be a run folder, for a page about this run only, or a matrix folder, for its
-    page and the reports of all pairs.
+    SUITE_DIR can also be a run folder, for a page about this run only, or a matrix folder, for the
+    matrix page and the reports of all driver pairs.
     """
     from windtunnel.harness.artifact.regular_file import untrusted_folder
     from windtunnel.harness.artifact.run_dir import MatrixDir, RunDir

@@ -55,18 +55,18 @@ if TYPE_CHECKING:
 @click.option(
     "--sabotage",
     metavar="NAME",
-    help="Make the driver under test misbehave, to verify that the judge detects it.",
+    help="Make our driver misbehave in this way, to verify that the judge detects it.",
 )
 @click.option(
     "--mutant",
     metavar="NAME",
-    help="Run a driver with this planted defect, to verify that the judge detects it; "
-    "`windtunnel exam --list` lists them.",
+    help="Plant this defect in our driver, to verify that the judge detects it. `windtunnel exam "
+    "--list` lists all defects.",
 )
 @click.option(
     "--backend",
     type=click.Choice(["relay", "netem"]),
-    help="What applies the impairments of links.  [default: from the scenario]",
+    help="What applies link impairments.  [default: from the scenario]",
 )
 @click.option(
     "--kernel",
@@ -84,7 +84,7 @@ if TYPE_CHECKING:
     "--subscriber",
     metavar="PEER",
     default="ours",
-    help="Driver on the subscriber's host; the same choices.  [default: ours]",
+    help="Driver on the subscriber's host, with the same choices.  [default: ours]",
 )
 @click.option(
     "--jobs",
@@ -95,10 +95,10 @@ if TYPE_CHECKING:
 @click.option(
     "--known",
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="YAML file of known failures, which are reported but do not affect the exit code.",
+    help="YAML file that lists known failures. They are reported but do not affect the exit code.",
 )
 @click.option(
-    "--json", "as_json", is_flag=True, help="Print JSON lines: one for each run, one at the end."
+    "--json", "as_json", is_flag=True, help="Print JSON lines: one per run, and one at the end."
 )
 @ci_options
 def run(
@@ -123,8 +123,8 @@ def run(
     """Run each SCENARIO, judge the runs, and write an HTML report.
 
     A SCENARIO is a name from `windtunnel list`, a folder of scenarios, or a YAML file; the default
-    is the three main scenarios. Prints one line for each run with its verdict and the reason. The
-    exit code is that of the worst verdict.
+    is the three main scenarios. Prints one line per run, with the verdict and its reason. The exit
+    code is that of the worst verdict.
 
     \b
       windtunnel run loss/reliable-2pct --seed 7
@@ -171,7 +171,7 @@ def run(
 
 
 def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> None:
-    """Raise UsageError for an unknown sabotage, or a mutant where none can be planted."""
+    """Raise UsageError if the sabotage is unknown, or if this kernel does not support mutants."""
     from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
 
     if sabotage is not None and sabotage not in SABOTAGES:
@@ -183,7 +183,7 @@ def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> Non
 
 
 def _load_known(file: Path | None) -> "tuple[KnownFailure, ...]":
-    """Load the file of known failures; empty without a file."""
+    """Load the file of known failures. Returns an empty tuple without a file."""
     from windtunnel.harness.scenario.known import load_known
     from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
     from windtunnel.harness.verdict.registry import CHECKS
@@ -205,12 +205,13 @@ def prepare_drivers(
 
 
 def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
-    """Return the pair with a defect planted in our driver, compiled and ready to start."""
+    """Return the driver pair with a defect planted in our driver, compiled and ready to start."""
     from windtunnel.harness.exam import mutant, mutated_driver
 
     if fidelity == "compose":
         raise click.UsageError(
-            "--mutant needs --fidelity netns or sim: the container image has one driver only"
+            "--mutant needs --fidelity netns or sim: the container image has only the unmodified "
+            "driver"
         )
     try:
         chosen = None if name == mutant.NONE else mutant.by_name(name)
@@ -223,7 +224,7 @@ def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
 
 
 def write_report(suite_dir: Path) -> Path | None:
-    """Write the suite's report; on an error, print it on stderr and return None."""
+    """Write the suite's report and return its path. Prints an error on stderr and returns None."""
     from windtunnel.reports.page import write_suite_report
 
     try:
@@ -244,7 +245,7 @@ def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) 
 
 
 def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -> list[str]:
-    """Return the lines about scenarios with several runs or known failures, and the remarks."""
+    """Return a line per scenario with several runs or known failures, and a line per remark."""
     lines = []
     for each in scenarios:
         if each.runs > 1 or each.limit is not None or each.known:
@@ -254,7 +255,7 @@ def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -
 
 
 def repeat_commands(result: "SuiteResult") -> list[str]:
-    """Return the command that repeats each failed run, as stored in its run folder."""
+    """Return the stored commands that repeat the failed runs."""
     from windtunnel.harness.artifact.run_dir import RunDir
 
     lines = []
@@ -266,7 +267,7 @@ def repeat_commands(result: "SuiteResult") -> list[str]:
 
 
 def print_suite(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
-    """Print the summary after all runs."""
+    """Print the summary of a suite after all its runs."""
     if as_json:
         document = {
             "kind": "suite",

@@ -26,18 +26,19 @@ if TYPE_CHECKING:
 @click.option(
     "--check",
     metavar="NAME",
-    help="Check that must stay violated.  [default: the first that the run violated]",
+    help="Check that must stay violated.  [default: the first one that the run violated]",
 )
 @click.option(
     "--fidelity",
     type=click.Choice(FIDELITIES),
-    help="Fidelity of the attempts.  [default: sim, or that of the run if it does not fail in sim]",
+    help="Fidelity of the attempts.  [default: sim, or the run's fidelity if it does not fail in "
+    "sim]",
 )
 @click.option(
     "--mutant",
     metavar="NAME",
-    help="Plant this defect in the driver; `windtunnel exam --list` lists them.  "
-    "[default: that of the run]",
+    help="Plant this defect in the driver. `windtunnel exam --list` lists all defects.  [default: "
+    "the run's]",
 )
 @click.option("--publisher", metavar="PEER", help="Use another driver on the publisher's host.")
 @click.option("--subscriber", metavar="PEER", help="Use another driver on the subscriber's host.")
@@ -46,14 +47,14 @@ if TYPE_CHECKING:
     type=click.IntRange(min=1, max=99),
     default=3,
     show_default=True,
-    help="Runs of each attempt outside sim, where runs differ; the majority decides.",
+    help="Runs per attempt, except in sim. The majority decides.",
 )
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
     show_default=True,
-    help="Parent folder of the folder of attempts.",
+    help="Parent folder of the folder for the attempts.",
 )
 @click.option("--json", "as_json", is_flag=True, help="Print the result as JSON.")
 def shrink(
@@ -72,16 +73,16 @@ def shrink(
     First the run is repeated with its recorded decisions. Then streams, half of the traffic, and
     all decisions of a rule are removed one after another, and the remaining decisions are reduced
     by delta debugging, as long as the same check is violated. The result is written as rules that
-    match positions; these rules are verified on their own, and then simplified.
+    match positions. These rules are verified in a separate run, and then simplified.
 
-    In sim, equal cases give equal results, so each attempt needs one run. At other fidelities each
-    attempt is run several times.
+    In sim, equal cases give equal results, so each attempt needs one run. With other fidelities
+    each attempt is run several times.
 
     Writes OUT/shrink-.../shrunk.yaml, and next to it the run that fails with it. Ctrl-C ends the
-    search and writes the smallest scenario found so far. A peer that the run gives as a path is
-    not started: give it on the command line if you trust it.
+    search and writes the smallest scenario found so far. If the run names a peer by path, the peer
+    is not started: give the path on the command line if you trust it.
 
-    Exit codes: 0 found; 2 the run does not fail, or does not fail again.
+    Exit codes: 0 found; 2 the run does not fail, or its failure cannot be reproduced.
 
     \b
       windtunnel shrink runs/<suite>/<run>
@@ -118,7 +119,7 @@ def _shrink(request: "ShrinkRequest", fidelity: str | None, as_json: bool) -> in
 
 
 class ShrinkRequest:
-    """What to shrink, at any fidelity."""
+    """A request to shrink a run, independent of the fidelity."""
 
     def __init__(
         self,
@@ -129,7 +130,7 @@ class ShrinkRequest:
         repeats: int,
         out: Path,
     ) -> None:
-        """Read the run folder; raises Failure if the run cannot be shrunk."""
+        """Read the run folder. Raises Failure if the run cannot be shrunk."""
         from windtunnel.harness.artifact.regular_file import untrusted_folder
         from windtunnel.harness.artifact.run_dir import RunDir
         from windtunnel.harness.cli.runs.replay import (
@@ -143,7 +144,7 @@ class ShrinkRequest:
         self._folder = RunDir(untrusted_folder(run_dir))
         self.manifest = read_manifest(self._folder)
         if self.manifest.scenario == "swarm" and not self._folder.scenario.exists():
-            text = "a trial of the swarm has no scenario to shrink: its seed determines everything"
+            text = "a swarm trial has no scenario to shrink: its seed determines everything"
             hint = "try `windtunnel swarm --seed N --seeds 1 --frames FEWER`"
             raise Failure(f"{run_dir}: {text}; {hint}", exit_code.INCONCLUSIVE)
         require_replayable(self._folder)
@@ -160,7 +161,7 @@ class ShrinkRequest:
         self._repeats, self._out = repeats, out.resolve()
 
     def at(self, fidelity: str) -> "ShrinkSpec":
-        """Return the request for one fidelity, with the drivers prepared."""
+        """Prepare the drivers, and return the specification for shrinking at a fidelity."""
         from windtunnel.harness.cli.runs.run import prepare_drivers
         from windtunnel.harness.orchestrate.labs import labs
         from windtunnel.harness.replay.shrink_run import ShrinkSpec
@@ -219,7 +220,7 @@ class ShrinkRequest:
 
 
 def _checks(folder: "RunDir", check: str | None, *, is_planted: bool) -> tuple[str, ...]:
-    """Return the checks that must stay violated; empty for any, if --mutant plants a new defect."""
+    """Return the checks of which one must stay violated. Empty means any check (with --mutant)."""
     from windtunnel.harness.replay.trial import TrialError, violated_checks
 
     try:
@@ -229,7 +230,7 @@ def _checks(folder: "RunDir", check: str | None, *, is_planted: bool) -> tuple[s
             raise Failure(str(error), exit_code.INCONCLUSIVE) from error
         violated = ()
     if check is not None and not is_planted and check not in violated:
-        text = f"the run violated {', '.join(violated) or 'nothing'}"
+        text = f"expected a check that the run violated ({', '.join(violated) or 'none'})"
         raise Failure(f"{folder.path}: --check {check}: {text}", exit_code.USAGE)
     if check is not None:
         return (check,)
@@ -264,7 +265,9 @@ def _print_result(shrunk: "Shrunk", as_json: bool) -> None:
     if shrunk.is_sure:
         echo(f"reproduce: {' '.join(shrunk.command)}")
     elif shrunk.run:
-        echo("its rules do not reproduce the failure; a replay of its decisions does:")
+        echo(
+            "the scenario's rules do not reproduce the failure, but a replay of its decisions does:"
+        )
         echo(f"reproduce: windtunnel replay {shrunk.run}")
     else:
-        echo("its rules were not verified on their own")
+        echo("the scenario's rules were not verified")

@@ -1,4 +1,4 @@
-"""`windtunnel swarm`: simulated trials with random configurations, one for each seed."""
+"""`windtunnel swarm`: runs simulated trials with random configurations, one per seed."""
 
 from pathlib import Path
 
@@ -10,15 +10,23 @@ SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
 @click.command(short_help="Run random simulated trials, one for each seed.")
 @click.option("--seed", type=click.IntRange(min=0), default=0, help="Seed of the first trial.")
 @click.option(
-    "--seeds", type=click.IntRange(min=1), default=1_000, show_default=True, help="Number of trials."
+    "--seeds",
+    type=click.IntRange(min=1),
+    default=1_000,
+    show_default=True,
+    help="Number of trials.",
 )
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    help="Start no trial after this time.",
+    help="Do not start trials after this time.",
 )
 @click.option(
-    "--jobs", type=click.IntRange(min=1, max=256), default=1, show_default=True, help="Number of processes."
+    "--jobs",
+    type=click.IntRange(min=1, max=256),
+    default=1,
+    show_default=True,
+    help="Number of processes.",
 )
 @click.option(
     "--frames",
@@ -28,14 +36,16 @@ SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
 @click.option(
     "--sabotage",
     type=click.Choice(SABOTAGES),
-    help="Plant this defect in every trial, to verify that it is detected.",
+    help="Make our driver misbehave in this way in every trial, to verify that it is detected.",
 )
 @click.option(
     "--keep",
     type=click.Path(file_okay=False, path_type=Path),
-    help="Repeat the first failed trial, or the only one, and store it as a run folder.",
+    help="Repeat the first failed trial, or the only trial, and store it as a run folder.",
 )
-@click.option("--json", "as_json", is_flag=True, help="Print JSON lines: one for each trial, one at the end.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON lines: one per trial, and one at the end."
+)
 def swarm(
     seed: int,
     seeds: int,
@@ -48,10 +58,10 @@ def swarm(
 ) -> int:
     """Run simulated trials on virtual time with consecutive seeds, starting with --seed.
 
-    Each seed determines streams, configuration, traffic and faults. While faults are active, no
-    check may be violated; after the faults end, every stream must complete. A failed trial is
-    printed with the command that repeats it. Stalls that the protocol itself permits are counted
-    separately and are no violations.
+    A trial's seed determines its streams, configuration, traffic and faults. While faults are
+    active, no check may be violated. After the faults end, every stream must complete. A failed
+    trial is printed with the command that repeats it. Stalls that the protocol permits are counted
+    separately and are not violations.
 
     \b
       windtunnel swarm --seeds 2000 --jobs 2

@@ -1,1 +1,1 @@
-"""Parsers of the files of an Aeron archive: catalog and segment files."""
+"""Parsers for the files of an Aeron archive: catalog and segment files."""

@@ -1,10 +1,10 @@
-"""Comparison of a segment file with the expected log: the first byte that differs.
+"""Comparison of a segment file with the expected log, to find the first byte that differs.
 
     expected  | DATA | DATA | DATA | PAD - - - - |        all frames, computed from the plan
     file      | DATA | DATA | DATA | PAD 0 0 0 0 | ...    bytes, at position minus base
 
-All header fields and payload bytes are compared. Bytes after the header of a PAD, and between the
-end of a frame and the next frame, are undefined and not compared.
+All header fields and payload bytes are compared. Bytes after the header of a PAD, and those between
+a frame's end and the next frame, are undefined and not compared.
 """
 
 from typing import Any
@@ -24,7 +24,7 @@ _TERM_MASK = 0xFFFFFFFF
 
 @allocating_kernel
 def _wrong_in_header(buf: Any, at: int, frame: Any, identity: Any) -> int:
-    """Return the offset of the first header field that differs, or -1."""
+    """Return the offset of the first header field that differs, or -1 if all are equal."""
     position = frame["position"]
     term_id = identity[INITIAL_TERM_ID] + position // identity[TERM_LENGTH]
     if i32_le(buf, at) != frame["frame_length"]:
@@ -50,11 +50,11 @@ def _wrong_in_header(buf: Any, at: int, frame: Any, identity: Any) -> int:
 def first_wrong_frame(
     buf: Any, base: int, frames: Any, payload: Any, identity: Any
 ) -> tuple[int, int]:
-    """Return the first expected frame that differs in a segment file.
+    """Return the first expected frame that differs from a segment file.
 
     Shapes:  buf uint8[n], from position `base` on; frames EXPECTED_FRAME[m], all of them at or
              after `base`; payload uint8[p], repeated; identity int64[4]
-    Returns: (frame, byte within it), or (-1, -1); for a truncated frame, the end of the file
+    Returns: (frame, byte in it) or (-1, -1); in a truncated frame, the byte at the end of the file
     """
     period = len(payload)
     for index in range(len(frames)):

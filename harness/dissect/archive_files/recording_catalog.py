@@ -1,4 +1,4 @@
-"""Parser of an archive's catalog: the recordings, and the segment files that they need.
+"""Parser for an archive's catalog: the recordings, and the segment files that they need.
 
     0         8                 16          32
     +---------+-----------------+-----------+-------+-------+-- - -
@@ -6,10 +6,10 @@
     +---------+-----------------+-----------+-------+-------+-- - -
                        entry:  | length | state | checksum | 0 | descriptor, texts | padding |
 
-The archive may be running, or may have been killed: an invalid entry is returned with its error,
-and an entry with an invalid length ends the list. Checksums are not verified here, because Aeron
-does not update them when it recovers; the archive's own tools verify them. Source: specification of
-the archive, 4.2 and 4.3.
+The archive may be running, or may have been killed. An invalid entry is returned with its error,
+and an entry with an invalid length ends the list. Checksums are not verified, because Aeron does
+not update them when it recovers. The archive's own tools verify them. Source: archive
+specification, 4.2 and 4.3.
 """
 
 import re
@@ -26,7 +26,8 @@ MAJOR_VERSION = 3
 VALID = 1
 STATE_NAMES = {0: "INVALID", VALID: "VALID", 2: "DELETED"}
 ENTRY_LENGTH_MAX = 1 << 20
-"""An entry has three texts; channels are the longest, with at most some thousand characters."""
+"""Maximum length of an entry. An entry has three strings, of which channels are the longest, with
+at most a few thousand characters."""
 TERM_LENGTH_MIN, TERM_LENGTH_MAX = 1 << 16, 1 << 30
 _MTU_MAX = 65_504
 
@@ -37,12 +38,12 @@ _SEGMENT_NAME = re.compile(r"(\d{1,18})-(\d{1,18})\.rec")
 
 
 class CatalogError(ValueError):
-    """The catalog does not exist or is invalid; the text has the file and the error."""
+    """The catalog does not exist or is invalid. The message names the file and the error."""
 
 
 @dataclass(frozen=True)
 class Recording:
-    """One entry of the catalog; its values are plausible unless `fault` is set."""
+    """An entry of the catalog. Its values are plausible unless `fault` is set."""
 
     state: int
     control_session_id: int
@@ -50,10 +51,10 @@ class Recording:
     recording_id: int
     start_timestamp_ms: int
     stop_timestamp_ms: int
-    "-1 while the recording is active."
+    "Time at which the recording stopped, or -1 while it is active."
     start_position: int
     stop_position: int
-    "-1 while the recording is active, and after the archive was killed."
+    "Position at which the recording stopped; -1 while it is active, or if the archive was killed."
     initial_term_id: int
     segment_length: int
     term_length: int
@@ -75,13 +76,13 @@ class Recording:
         return self.start_position - self.start_position % self.term_length
 
     def has_segment(self, base: int) -> bool:
-        """Return whether a file of this base belongs to the recording; others were detached."""
+        """Return whether a file with this base position is an attached segment of the recording."""
         behind = base - self.first_base
         is_within = self.stop_position < 0 or base <= self.stop_position
         return behind >= 0 and behind % self.segment_length == 0 and is_within
 
     def missing_base(self, bases: Collection[int]) -> int | None:
-        """Return the base of the first missing segment file, or None."""
+        """Return the base position of the first missing segment file, or None if all exist."""
         end = self.stop_position
         if end < 0:
             end = max(bases, default=self.start_position)
@@ -91,30 +92,30 @@ class Recording:
         return base if base < end else None
 
     def data_start(self, base: int) -> int:
-        """Return the position of the first frame in the file of this base."""
+        """Return the position of the first frame in the segment file with this base position."""
         return max(base, self.start_position)
 
     def data_end(self, base: int) -> int:
-        """Return the maximum end position of frames in the file of this base."""
+        """Return the maximum end position of frames in the segment file with this base position."""
         end = base + self.segment_length
         return end if self.stop_position < 0 else min(end, max(base, self.stop_position))
 
 
 _FIELDS = [each.name for each in fields(Recording) if each.name not in ("state", "fault")]
-"""Field names in the order of the descriptor."""
+"""Field names in the order in which the descriptor contains them."""
 
 
 @dataclass(frozen=True)
 class Catalog:
-    """All entries before the first invalid length, in file order."""
+    """A catalog's entries in file order, up to the first entry with an invalid length."""
 
     recordings: tuple[Recording, ...]
     damage: str = ""
-    "Error that ended the list; empty if there is none."
+    "The error that ended the list, or an empty string if there was none."
 
 
 def read_catalog(archive: Path) -> Catalog:
-    """Read the catalog in an archive's directory. Raises CatalogError."""
+    """Read the catalog from an archive directory. Raises CatalogError."""
     path = archive / CATALOG_NAME
     try:
         with open_regular(path) as file:
@@ -124,19 +125,19 @@ def read_catalog(archive: Path) -> Catalog:
 
 
 def _alignment(header: bytes, path: Path) -> int:
-    """Return the alignment of entries in the catalog's header. Raises CatalogError."""
+    """Return the alignment of entries from the catalog header. Raises CatalogError."""
     if len(header) < _HEADER.size:
         text = f"expected at least {_HEADER.size} bytes, found {len(header)}"
         raise CatalogError(f"{path}: {text}")
     version, _, _, alignment = _HEADER.unpack(header)
     if version >> 16 != MAJOR_VERSION:
         raise CatalogError(
-            f"{path}: storage version: expected {MAJOR_VERSION}, found {version >> 16}; this is no "
-            "catalog, or one of another version of Aeron"
+            f"{path}: storage version: expected {MAJOR_VERSION}, found {version >> 16}: this is "
+            f"not a catalog, or it is from another version of Aeron"
         )
     if not _ENTRY.size <= alignment <= ENTRY_LENGTH_MAX or alignment & (alignment - 1):
         raise CatalogError(
-            f"{path}: alignment: expected 64, found {alignment}; migrate older catalogs first"
+            f"{path}: alignment: expected 64, found {alignment}: migrate older catalogs first"
         )
     return int(alignment)
 
@@ -160,7 +161,7 @@ def _entries(file: BinaryIO, path: Path, alignment: int) -> Catalog:
 
 
 def segment_files(archive: Path) -> dict[int, dict[int, Path]]:
-    """Return the segment files in an archive's directory by recording id and base position."""
+    """Return the segment files in an archive directory by recording id and base position."""
     found: dict[int, dict[int, Path]] = {}
     for path in archive.iterdir():
         name = _SEGMENT_NAME.fullmatch(path.name)
@@ -175,7 +176,7 @@ def _recording(state: int, content: bytes, last_id: int) -> Recording:
         length = int.from_bytes(content[at : at + 4], "little")
         at += 4
         if at + length > len(content):
-            fault = "its texts exceed the entry"
+            fault = "its strings exceed the entry"
             break
         texts[index] = content[at : at + length].decode("ascii", "replace")
         at += length
@@ -186,21 +187,21 @@ def _recording(state: int, content: bytes, last_id: int) -> Recording:
 
 
 def _error(recording: Recording, last_id: int) -> str:
-    """Return the first invalid value of a recording; empty if there is none."""
+    """Describe the first invalid value of a recording. Returns an empty string if all are valid."""
     if recording.state not in STATE_NAMES:
-        return f"its state is {recording.state}"
+        return f"its state {recording.state} is invalid"
     if recording.recording_id <= last_id:
         return f"recording {recording.recording_id} comes after recording {last_id}"
     lengths = (("term", recording.term_length), ("segment", recording.segment_length))
     for name, value in lengths:
         if not TERM_LENGTH_MIN <= value <= TERM_LENGTH_MAX or value & (value - 1):
-            return f"its {name} length is {value}"
+            return f"its {name} length {value} is invalid"
     if recording.segment_length < recording.term_length:
-        return f"its segments of {recording.segment_length} are shorter than its terms"
+        return f"its segment length {recording.segment_length} is less than its term length"
     if not 32 < recording.mtu <= _MTU_MAX:
-        return f"its mtu is {recording.mtu}"
+        return f"its mtu {recording.mtu} is invalid"
     if recording.start_position < 0 or recording.start_position % 32:
-        return f"its start position is {recording.start_position}"
+        return f"its start position {recording.start_position} is invalid"
     if recording.stop_position != -1 and recording.stop_position < recording.start_position:
-        return f"its stop position {recording.stop_position} is before its start"
+        return f"its stop position {recording.stop_position} is before its start position"
     return ""

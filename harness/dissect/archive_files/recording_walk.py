@@ -1,12 +1,13 @@
-"""Parser of segment files, window by window: rows of the recorded frames.
+"""Parser for segment files, window by window, which returns rows of the recorded frames.
 
     file      | 0 0 0 | DATA | DATA | PAD (header) 0 0 0 0 | DATA | 0 0 0 0 0
     position          ^ start                                     ^ end: length 0, or stop position
     window              [ - - - - - - - - ] [ - - - - - - - - ]
 
 The term id and offset in each header must match the frame's position. An archive with checksums
-stores them in the session id field; the field is taken for a checksum if it matches the frame's
-bytes. Of a PAD only the header is recorded. Source: specification of the archive, 4.3 and 4.4.
+stores them in the session id field. If the field matches a checksum of the frame's bytes, it is
+interpreted as a checksum. Only the header of a PAD is recorded. Source: archive specification, 4.3
+and 4.4.
 """
 
 from typing import Any
@@ -22,11 +23,11 @@ RECORDED = np.dtype(
     [
         ("position", "<i8"),
         ("reserved_value", "<i8"),
-        ("payload_crc32", "<i8"),  # of DATA
+        ("payload_crc32", "<i8"),  # length of a DATA frame's payload
         ("frame_type", "<i4"),
         ("flags", "<i4"),
         ("frame_length", "<i4"),
-        ("session_id", "<i4"),  # or the checksum
+        ("session_id", "<i4"),  # session id, or the checksum
         ("stream_id", "<i4"),
         ("term_id", "<i4"),
         ("term_offset", "<i4"),
@@ -35,14 +36,14 @@ RECORDED = np.dtype(
 )
 SEGMENT = np.dtype(
     [
-        ("position", "<i8"),  # of the window's first byte, later of the next frame
-        ("end", "<i8"),  # no frame begins here or further
+        ("position", "<i8"),  # position of the window's first byte, later of the next frame
+        ("end", "<i8"),  # position at which frames end
         ("initial_term_id", "<i8"),
         ("term_length", "<i8"),
         ("mtu", "<i8"),
         ("stream_id", "<i8"),
-        ("session_id", "<i8"),  # the last one that was seen
-        ("count", "<i8"),  # rows written
+        ("session_id", "<i8"),  # the last kind of checksum that was found
+        ("count", "<i8"),  # number of rows written
     ]
 )
 NO_CHECKSUM, CRC32, CRC32C = range(3)
@@ -82,7 +83,7 @@ def _crc32c(buf: Any, at: int, end: int) -> int:
 
 @allocating_kernel
 def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
-    """Return the kind of checksum of the frame that the field is, or NO_CHECKSUM."""
+    """Return which kind of checksum a frame's session id field contains, or NO_CHECKSUM."""
     if crc32(buf, at + _HEADER, end - at - _HEADER) == field:
         return CRC32
     return CRC32C if _crc32c(buf, at + _HEADER, end) == field else NO_CHECKSUM
@@ -90,7 +91,7 @@ def _checksum_of(buf: Any, at: int, end: int, field: int) -> int:
 
 @allocating_kernel
 def _fault(buf: Any, at: int, segment: Any) -> int:
-    """Return the error in this frame header, or MORE if there is none."""
+    """Return the error code of an invalid frame header, or MORE if the header is valid."""
     length, position = i32_le(buf, at), segment["position"]
     is_data = u16_le(buf, at + 6) == DATA
     if not is_data and u16_le(buf, at + 6) != PAD:
@@ -108,7 +109,7 @@ def _fault(buf: Any, at: int, segment: Any) -> int:
 
 @allocating_kernel
 def walk_segment(buf: Any, segment: Any, rows: Any) -> int:
-    """Read the frames that are complete in a window, until the rows are full or the recording ends.
+    """Read the complete frames in a window, until the rows are full or the recording ends.
 
     Shapes:  buf uint8[n], from `segment["position"]` on; segment a SEGMENT record, which is
              updated; rows RECORDED[m]

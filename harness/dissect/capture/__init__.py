@@ -1,1 +1,1 @@
-"""Parsers of capture files of any size: pcap and pcapng, link layers, IP, UDP, reassembly."""
+"""Parsers for capture files of any size: pcap and pcapng, link layers, IP, UDP, reassembly."""

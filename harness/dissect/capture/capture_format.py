@@ -1,10 +1,10 @@
-"""Detection of a capture file's format: pcap or pcapng, byte order, unit of time, link layer.
+"""Detection of a capture file's format: pcap or pcapng, byte order, time unit, link layer.
 
     pcap     magic 4 | version 4 | zone 4 | sigfigs 4 | snap length 4 | link type 4 | records
     pcapng   section header block | interface blocks and packet blocks, in any order
 
-Parses the first bytes of a file. The interface blocks of pcapng are parsed by the kernels of
-`capture_records`. Sources: the file format drafts of the tcpdump group.
+This module parses the first bytes of a file. The kernels of `capture_records` parse the interface
+blocks of pcapng. Sources: the file format drafts of the tcpdump group.
 """
 
 from dataclasses import dataclass
@@ -20,21 +20,21 @@ SECTION_HEADER = 0x0A0D0D0A
 SECTION_HEADER_LENGTH_MIN = 28
 BYTE_ORDER_MAGIC = 0x1A2B3C4D
 HEAD_LENGTH = 28
-"""Bytes of a file that are sufficient to detect its format."""
+"""Number of bytes at the start of a file that suffice to detect its format."""
 
 RECORD_LENGTH_MAX = 1 << 20
-"""Maximum captured bytes of a packet, four times tcpdump's maximum; a greater length is damage."""
+"""Maximum captured bytes of a packet: four times tcpdump's maximum. Greater lengths mean damage."""
 BLOCK_LENGTH_MAX = 1 << 22
 """Maximum length of a pcapng block."""
 INTERFACES_MAX = 64
-"""Maximum interfaces of a pcapng section; packets of further interfaces are only counted."""
+"""Maximum number of interfaces in a pcapng section. Packets of other ones are only counted."""
 
 _NANOSECONDS_A_UNIT = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
 
 INTERFACE = np.dtype(
     [
         ("link_type", "<i8"),
-        ("exponent", "<i8"),  # of the unit of time: 10**-exponent or 2**-exponent seconds
+        ("exponent", "<i8"),  # exponent of the time unit: 10**-exponent or 2**-exponent seconds
         ("is_binary", "<i8"),
         ("offset_s", "<i8"),
     ]
@@ -42,30 +42,30 @@ INTERFACE = np.dtype(
 
 
 class CaptureFormatError(ValueError):
-    """The bytes are not the start of a capture; the text has the expected and the found value."""
+    """The bytes are not the start of a capture. The message has expected and found values."""
 
 
 @dataclass(frozen=True)
 class CaptureFormat:
-    """The format of a capture file."""
+    """The format of a capture file: kind, byte order, time unit, link type."""
 
     kind: int
     "PCAP or PCAPNG."
     is_big_endian: bool
-    "For pcapng, that of the first section."
+    "Byte order of the file or, for pcapng, of the first section."
     fraction_ns: int
-    "Nanoseconds in one unit of a pcap timestamp's fraction; 0 for pcapng."
+    "Nanoseconds per unit of a pcap timestamp's fraction, or 0 for pcapng."
     link_type: int
-    "0 for pcapng, whose interfaces have their own."
+    "Link type of a pcap file, or 0 for pcapng, where each interface has a link type."
 
     @property
     def first_record(self) -> int:
-        """Offset of the first record; the pcapng section header counts as a record."""
+        """Offset of the first record. The section header of pcapng counts as a record."""
         return PCAP_HEADER_LENGTH if self.kind == PCAP else 0
 
 
 def read_format(head: bytes) -> CaptureFormat:
-    """Return the format of a file that begins with these HEAD_LENGTH bytes, or fewer if shorter.
+    """Return the format of a capture file, given its first HEAD_LENGTH bytes or fewer.
 
     Raises CaptureFormatError if the format is not supported.
     """

@@ -1,10 +1,10 @@
-"""Parsing of one captured packet down to its UDP datagram, with IP reassembly.
+"""Parsing of a captured packet down to its UDP datagram, including IP reassembly.
 
     packet -> link layer -> IP --complete--> datagram -> rows
                              |                   ^
                              +--fragment--> reassembly
 
-If the capture truncated IP fragments, the frames at the start of the first fragment are still read.
+If the capture truncates IP fragments, the frames at the start of the first fragment are still read.
 """
 
 from typing import Any
@@ -57,7 +57,7 @@ def _read_piece(
     buf: Any, at: int, length: int, offset: int, more: int, identification: int, record_at: int,
     addresses: Any, walk: Any, counts: Any, pending: Any, store: Any,
 ) -> tuple[int, int]:  # fmt: skip
-    """Add an IP fragment; returns the slot, and the length of the IP payload if it is complete."""
+    """Add an IP fragment. Returns its slot and, once it is complete, the IP payload's length."""
     index = slot_of(addresses[1], addresses[3], identification)
     slot = pending[index]
     lost = expire(slot, record_at)
@@ -89,7 +89,7 @@ def read_packet(
     ports: Any, walk: Any, counts: Any, rows: Any, table: Any, texts: Any, pending: Any,
     store: Any, addresses: Any,
 ) -> None:  # fmt: skip
-    """Read the packet between `at` and `end`; shapes as in `capture_walk.walk_records`."""
+    """Read the packet between `at` and `end`. Shapes are as in `capture_walk.walk_records`."""
     counted = 0 if walk["is_tail"] else 1
     ip_at = ip_start(buf, at, end, link_type)
     status, payload_at, length, offset, more, identification = ip_at, 0, 0, 0, 0, 0

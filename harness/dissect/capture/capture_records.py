@@ -1,11 +1,11 @@
-"""Record boundaries in a window of a capture file, and recovery after damage; kernels.
+"""Kernels that find record boundaries in a window of a capture file, also after damage.
 
     window   ...| header | packet | header | packet | header | pack      `limit`: end of the bytes
                 ^ at                                                     read so far, or of the file
 
-In a sequence of records each header is trusted. After damage, or if reading starts in the middle of
-a file, a record is accepted only if it starts a chain of plausible headers that is longer than any
-packet, and if it is not inside a packet: the payload may itself be a capture file.
+Within a sequence of records, each header is trusted. After damage, or if reading starts in the
+middle of a file, a record is accepted only if it starts a chain of plausible headers that is longer
+than any packet, and if it is not inside a packet, whose payload may itself be a capture file.
 """
 
 from typing import Any
@@ -32,35 +32,35 @@ from windtunnel.harness.dissect.frames.bytes_at import (
 
 WINDOW = np.dtype(
     [
-        ("kind", "<i8"),  # of the format
-        ("big_endian", "<i8"),  # of the pcap file, or of the pcapng section being read
+        ("kind", "<i8"),  # byte order of the format
+        ("big_endian", "<i8"),  # byte order of the pcap file, or of the current pcapng section
         ("fraction_ns", "<i8"),
         ("link_type", "<i8"),
-        ("near_s", "<i8"),  # a time of the capture, seconds; negative when none is known yet
+        ("near_s", "<i8"),  # a time in the capture in seconds; negative if none is known yet
         ("first", "<i8"),  # offset in the file of its first record
-        ("interface_count", "<i8"),  # of the pcapng section being read
+        ("interface_count", "<i8"),  # number of interfaces in the current pcapng section
         ("base", "<i8"),  # offset in the file of the window's first byte
         ("at", "<i8"),  # next byte to be read, in the window
         ("limit", "<i8"),  # bytes in the window
-        ("is_eof", "<i8"),  # nothing follows in the file
-        ("stop", "<i8"),  # offset in the file from which on records are another reader's
-        ("until", "<i8"),  # offset in the file of where a search ends
-        ("steps", "<i8"),  # headers that a search may still look at
+        ("is_eof", "<i8"),  # whether the window ends at the end of the file
+        ("stop", "<i8"),  # file offset from which records belong to another reader
+        ("until", "<i8"),  # file offset at which a search ends
+        ("steps", "<i8"),  # number of headers that a search may still examine
     ]
 )
-"""The state of a reader between two calls."""
+"""A reader's state, which is kept between kernel calls."""
 
 SHORT = -1
-"""There are fewer bytes than a record header."""
+"""Status: there are fewer bytes than a record header has."""
 IMPLAUSIBLE = -2
 NOT_FOUND, FOUND, MORE = 0, 1, 2
 
 CHAIN_LENGTH = 66_560
-"""Longer than any IP packet with its headers, hence longer than any chain within a packet."""
+"""Minimum length of a chain: longer than any IP packet, hence than any chain within a packet."""
 TORN_CHAIN_COUNT = 2
-"""Minimum number of headers in a chain at the end of a file that ends within a record."""
+"""Minimum number of headers in the last chain of a file that ends within a record."""
 DISTANCE_MAX_S = 100_000_000
-"""Three years; a pcap record whose time differs more from the others is damaged."""
+"""Maximum time difference between pcap records: three years. Greater differences mean damage."""
 
 INTERFACE_BLOCK, PACKET_BLOCK, SIMPLE_PACKET, ENHANCED_PACKET = 1, 2, 3, 6
 BLOCK_LENGTH_MIN = 12
@@ -106,7 +106,7 @@ def _pcap_length(buf: Any, at: int, limit: int, window: Any) -> int:
 
 @allocating_kernel
 def section_is_big_endian(buf: Any, at: int) -> int:
-    """Return 1 or 0 for the byte order of a section header block; negative if it is invalid."""
+    """Return 1 if a section header block is big-endian, 0 if little-endian, or an error status."""
     if u32_be(buf, at + 8) == BYTE_ORDER_MAGIC:
         return 1
     return 0 if u32_le(buf, at + 8) == BYTE_ORDER_MAGIC else IMPLAUSIBLE
@@ -140,9 +140,9 @@ def _pcapng_length(buf: Any, at: int, limit: int, big_endian: int, known_only: b
 
 @allocating_kernel
 def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) -> int:
-    """Return the length of the record at `at`, header included, or SHORT or IMPLAUSIBLE.
+    """Return the length of the record at `at`, including its header, or SHORT or IMPLAUSIBLE.
 
-    The record may end beyond `limit`. `known_only` rejects pcapng blocks of unknown type.
+    The record may end after `limit`. `known_only` rejects pcapng blocks of unknown type.
     """
     if window["kind"] == PCAP:
         return _pcap_length(buf, at, limit, window)
@@ -151,7 +151,8 @@ def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) 
 
 @allocating_kernel
 def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
-    """Return FOUND if a chain of records starts at `start`, NOT_FOUND, or MORE to be refilled."""
+    """Return FOUND if a chain of records starts at `start`, else NOT_FOUND, or MORE to be
+    refilled."""
     at = start
     count = 0
     while at - start < CHAIN_LENGTH:
@@ -172,7 +173,7 @@ def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
 
 @allocating_kernel
 def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
-    """Return whether one of the records after the one at `at` starts at `end`."""
+    """Return whether the chain of records that begins at `at` has a record boundary at `end`."""
     while at < end:
         length = record_length(buf, at, limit, window, True)
         window["steps"] -= 1
@@ -184,7 +185,7 @@ def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
-    """Return whether a record at `at` could end after `to`; a fast check of the length only."""
+    """Return whether a record at `at` could end after `to`. This is a fast check of its length."""
     if window["kind"] != PCAP or limit - at < PCAP_RECORD_HEADER_LENGTH:
         return True
     captured = u32(buf, at + 8, window["big_endian"])
@@ -193,10 +194,11 @@ def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
-    """Return the end of the record whose packet contains the one at `inner`; negative if none.
+    """Return the end of the record whose packet contains `inner`, or a negative status if none
+    does.
 
-    If a capture inside a packet ends where the packet ends, its chain continues with the records of
-    the file. In this case an earlier record ends at one of the chain's boundaries as well.
+    If a capture inside a packet ends at the end of the packet, its chain continues with the records
+    of the file. In this case an earlier record also ends at one of the chain's boundaries.
     """
     first = max(inner - CHAIN_LENGTH, window["first"] - window["base"], 0)
     for at in range(first, inner):
@@ -214,8 +216,8 @@ def find_record(buf: Any, window: Any) -> int:
     """Move `window.at` to the next record before `window.until` that starts a chain of records.
 
     Shapes:  buf uint8[n], n >= limit; window a WINDOW record
-    Returns: FOUND; MORE, if the window must be refilled from `at` on; NOT_FOUND, if there is none
-             or `window.steps` are used up, which limits the cost of crafted files
+    Returns: FOUND; MORE, if the window must be refilled from `at` on; NOT_FOUND, if there is no
+             record or `window.steps`, which limits the cost of crafted files, is exhausted
     """
     limit = window["limit"]
     at = window["at"]
@@ -239,7 +241,7 @@ def find_record(buf: Any, window: Any) -> int:
 
 @allocating_kernel
 def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: Any) -> None:
-    """Write the interface block at `at` into an INTERFACE record."""
+    """Parse the interface block at `at` into an INTERFACE record."""
     interface["link_type"] = u16(buf, at + 8, big_endian)
     interface["exponent"] = 6
     interface["is_binary"] = 0
@@ -261,7 +263,7 @@ def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: An
 
 @allocating_kernel
 def ticks_to_ns(ticks: int, interface: Any) -> int:
-    """Convert a pcapng time to epoch nanoseconds; finer units are truncated."""
+    """Convert a pcapng timestamp to epoch nanoseconds, truncating finer units."""
     exponent = int(interface["exponent"])
     start_ns = int(interface["offset_s"]) * 1_000_000_000
     if interface["is_binary"]:

@@ -1,10 +1,10 @@
-"""Conversion of datagrams to rows of Aeron frames, and counters of everything else.
+"""Conversion of datagrams to rows of Aeron frames, and counters for everything else.
 
     datagram --> frames --> rows, a table of addresses, texts
            |
            +--> other ports, not Aeron, truncated: counted
 
-The caller checks `is_full` first, so there is always space for a whole datagram.
+The caller checks `is_full` first, so there is always space for a complete datagram.
 """
 
 from typing import Any
@@ -54,17 +54,17 @@ ADDRESS_SLOTS = 4_096
 ADDRESSES_MAX = ADDRESS_SLOTS // 2
 TEXTS_LENGTH = 1 << 20
 FRAMES_A_DATAGRAM_MAX = 2_048
-"""Frames of 32 bytes in the longest datagram; as many rows must be free before one is read."""
+"""Maximum number of 32-byte frames in a datagram. As many rows must be free to read a datagram."""
 
 WALK = np.dtype(
     [
-        ("count", "<i8"),  # rows written
+        ("count", "<i8"),  # number of rows written
         ("address_count", "<i8"),
         ("texts_used", "<i8"),
-        ("keeps", "<i8"),  # of payloads: KEEPS_HASH, KEEPS_CRC32
-        ("is_tail", "<i8"),  # only datagrams begun before `stop` are still wanted
-        ("pending", "<i8"),  # of those: how many are not whole yet
-        ("may_meet_section", "<i8"),  # 0 if a pcapng section or interface would come unexpected
+        ("keeps", "<i8"),  # checksums of payloads to compute: KEEPS_HASH, KEEPS_CRC32
+        ("is_tail", "<i8"),  # whether only datagrams that began before `stop` are still read
+        ("pending", "<i8"),  # number of those datagrams that are incomplete
+        ("may_meet_section", "<i8"),  # 0 if a pcapng section or interface block is an error
     ]
 )
 
@@ -86,7 +86,7 @@ def _address_slot(table: Any, walk: Any, high: int, low: int) -> int:
 
 @kernel
 def _write_rows(buf: Any, at: int, have: int, found: int, walk: Any, rows: Any, texts: Any) -> int:
-    """Write the frames of a datagram; returns the number of its bytes that they occupy."""
+    """Write the frames of a datagram to rows. Returns the number of bytes that they occupy."""
     done = 0
     for index in range(found):
         row = rows[walk["count"] + index]
@@ -114,7 +114,7 @@ def read_datagram(
     interface: int, identification: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any,
     texts: Any,
 ) -> None:  # fmt: skip
-    """Read the datagram with its UDP header at `udp_at`; `addresses` is int64[4], both ends."""
+    """Read the datagram whose UDP header is at `udp_at`. `addresses` is int64[4], for both ends."""
     length = udp_length(buf, udp_at, end, room)
     if length == CUT:
         counts[CUT_COUNT] += 1
@@ -156,7 +156,7 @@ def read_datagram(
 
 @kernel
 def is_full(walk: Any, rows: Any) -> bool:
-    """Return whether rows, addresses or texts may lack space for one more datagram."""
+    """Return whether rows, addresses or texts may have too little space for another datagram."""
     return bool(
         walk["count"] + FRAMES_A_DATAGRAM_MAX > len(rows)
         or walk["address_count"] + 2 > ADDRESSES_MAX

@@ -1,12 +1,12 @@
-"""Streaming reader of captures of any size: batches of rows, and counters of everything else.
+"""Streaming reader for captures of any size: batches of rows, and counters for everything else.
 
     file    |....cell 0....|....cell 1....|....cell 2....|.... 500 GB
                  ^ a reader starts at a cell boundary      ^ and stops at another
     window       [====]    8 MiB, moved through the file
 
-At the start of each cell the next record is searched without knowledge of the bytes before. So rows
-and counts do not depend on how cells are distributed to readers, even for damaged files. Memory use
-is bounded for any file.
+At the start of each cell, the reader searches for the next record without using earlier bytes. Rows
+and counts therefore do not depend on how cells are distributed among readers, even for damaged
+files. Memory use is bounded for any file.
 """
 
 import lzma
@@ -41,18 +41,18 @@ from windtunnel.harness.dissect.frames.wire_frame import KEEPS_CRC32, KEEPS_HASH
 
 CELL_LENGTH = 1 << 24
 CELL_LENGTH_MIN = 1 << 17
-"""Longer than any IP packet, so that no cell is inside one record."""
+"""Minimum cell length: longer than any IP packet, which ensures that no cell is inside a record."""
 WINDOW_LENGTH = 1 << 23
-"""Twice the longest record, so that a complete one and the chain after it always fit."""
+"""Window length: twice the longest record, so that a record and the chain after it always fit."""
 READ_LENGTH = 1 << 20
-"""Bytes in one read call."""
+"""Number of bytes per read call."""
 ROWS_A_BATCH = 1 << 16
 SEARCH_STEPS = 1 << 26
-"""Maximum headers that searches examine in one cell, to limit the cost of crafted files."""
+"""Maximum number of headers that searches examine per cell, to limit the cost of crafted files."""
 NO_STOP = 1 << 62
 GAP_BYTES_MAX = 1 << 26
-"""For compressed files: bytes without a packet after which reading ends. A few megabytes of
-compressed data can be many gigabytes of zeros, which no damage of a capture is."""
+"""For compressed files: number of bytes without a packet after which reading ends. A few megabytes
+of compressed data can expand to many gigabytes of zeros, more than any damage explains."""
 UNREADABLE = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
@@ -61,7 +61,7 @@ class SplitError(ValueError):
 
 
 class Readable(Protocol):
-    """The required methods of a file; `seek` is needed only if reading starts in the middle."""
+    """The methods that a file must have. `seek` is only needed if reading starts in the middle."""
 
     def readinto(self, buffer: memoryview, /) -> int | None: ...
     def seek(self, offset: int, /) -> int: ...
@@ -69,44 +69,44 @@ class Readable(Protocol):
 
 @dataclass(frozen=True)
 class FrameRows:
-    """A batch of rows; its arrays are reused for the next batch."""
+    """A batch of rows. Its arrays are reused for the next batch."""
 
     rows: NDArray[Any]
-    "WIRE_FRAME, in file order."
+    "Array of WIRE_FRAME, in file order."
     addresses: NDArray[Any]
-    "ADDRESS slots, indexed by `source` and `destination` of rows."
+    "ADDRESS slots, which `source` and `destination` of the rows refer to."
     texts: NDArray[np.uint8]
-    "Texts, indexed by `text_at` of rows."
+    "Bytes of error messages and resolution entries, which `text_at` of the rows refers to."
 
 
 @dataclass(frozen=True)
 class Reading:
-    """The part of a file to read, and options."""
+    """The part of a file to read, and the options for reading it."""
 
     start: int = 0
-    "Offset of the first cell's start."
+    "File offset at which the first cell starts."
     stop: int = NO_STOP
-    "Offset of a cell's start: records that start there or later are not read."
+    "File offset at which a cell starts. Records that start there or later are not read."
     cell_length: int = CELL_LENGTH
     ports: tuple[int, ...] = ()
-    "UDP ports, at either end; empty for all."
+    "UDP ports of either endpoint to read; empty for all."
     keeps_hash: bool = True
     keeps_crc32: bool = False
     gap_bytes_max: int = NO_STOP
-    "Bytes without a packet, in whole cells, after which the rest of the file is not read."
+    "Number of bytes without a packet, in whole cells, after which reading ends."
     is_split: bool = False
-    "Whether other readers read other parts: pcapng sections in the middle raise SplitError."
+    "Whether other readers read other parts. If so, pcapng sections in the middle raise SplitError."
 
 
 class CaptureStream:
-    """Reads one file once; `counts` and `problem` are final after the last batch."""
+    """A reader that reads a file once. `counts` and `problem` are final after the last batch."""
 
     def __init__(self, file: Readable, reading: Reading) -> None:
-        """Read the start of the file. Raises CaptureFormatError, or one of UNREADABLE."""
+        """Read the start of the file. Raises CaptureFormatError or an exception in UNREADABLE."""
         assert reading.start % reading.cell_length == 0
         assert reading.stop == NO_STOP or reading.stop % reading.cell_length == 0
         self.problem = ""
-        "The error that prevented reading to the end; empty if there was none."
+        "The error that prevented reading to the end, or an empty string."
         self.format: CaptureFormat
         self._file, self._reading = file, reading
         self._counts = np.zeros(len(COUNT_NAMES), dtype=np.int64)
@@ -128,16 +128,16 @@ class CaptureStream:
 
     @property
     def counts(self) -> dict[str, int]:
-        """The counters by their names in COUNT_NAMES."""
+        """The counters by name. The names are those in COUNT_NAMES."""
         return dict(zip(COUNT_NAMES, (int(each) for each in self._counts), strict=True))
 
     @property
     def position(self) -> int:
-        """Offset in the file of the next byte to read."""
+        """File offset of the next byte to read."""
         return int(self._window["base"]) + int(self._window["at"])
 
     def batches(self) -> Iterator[FrameRows]:
-        """Yield all frames of this reading, in batches."""
+        """Yield all frames of the requested part in batches."""
         reading, window = self._reading, self._window
         cell = reading.start
         packet_count, gap_start = 0, cell
@@ -156,7 +156,7 @@ class CaptureStream:
                 packet_count, gap_start = int(self._counts[capture_rows.PACKETS]), cell
             elif cell - gap_start >= reading.gap_bytes_max:
                 gap = f"no packet in {cell - gap_start} bytes: expected a capture"
-                self.problem = f"was read up to byte {cell} only: {gap}"
+                self.problem = f"was only read up to byte {cell}: {gap}"
                 break
             if cell >= reading.stop:
                 self._walk["is_tail"] = 1
@@ -200,9 +200,10 @@ class CaptureStream:
         window["steps"] = SEARCH_STEPS
 
     def _refill(self) -> None:
-        """Move the unread bytes to the front of the window, and fill the rest from the file.
+        """Move the unread bytes to the front of the window, and fill the remaining space from the
+        file.
 
-        CHAIN_LENGTH bytes before them are kept, because a search looks back that far.
+        CHAIN_LENGTH bytes before the unread bytes are kept, because a search looks back that far.
         """
         window = self._window
         limit = int(window["limit"])
@@ -215,14 +216,14 @@ class CaptureStream:
             try:
                 read = self._file.readinto(self._buf[limit : limit + READ_LENGTH].data) or 0
             except UNREADABLE as error:
-                self.problem = f"cannot be read behind byte {int(window['base']) + limit}: {error}"
+                self.problem = f"cannot be read after byte {int(window['base']) + limit}: {error}"
                 read = 0
             window["is_eof"] = read == 0
             limit += read
         window["limit"] = limit
 
     def _go_to(self, offset: int) -> None:
-        """Continue at an offset outside the window, with CHAIN_LENGTH bytes before it."""
+        """Continue at an offset outside the window, including CHAIN_LENGTH bytes before it."""
         window = self._window
         before = max(0, offset - CHAIN_LENGTH)
         self._file.seek(before)
@@ -234,7 +235,7 @@ class CaptureStream:
         """Read the records that start before `window.stop`."""
         walk, window = self._walk, self._window
         while True:
-            # The hashes use wrapping arithmetic, for which numpy warns if the JIT is disabled.
+            # The hashes use wrapping arithmetic, about which numpy warns if the JIT is disabled.
             with np.errstate(over="ignore"):
                 status = walking.walk_records(
                     self._buf, window, self._interfaces, walk, self._counts, self._ports,
@@ -249,13 +250,13 @@ class CaptureStream:
                 self._refill()
             elif status == walking.UNEXPECTED_SECTION:
                 raise SplitError(
-                    f"has a pcapng section or interface block in its middle, at {self.position}"
+                    f"has a pcapng section or interface block in the middle, at {self.position}"
                 )
             else:
                 self._skip_damage(is_torn=status == walking.TORN)
 
     def _batch(self) -> FrameRows:
-        """Return the rows so far, and reset the buffers."""
+        """Return the rows so far as a batch, and reset the buffers."""
         batch = FrameRows(
             self._rows[: int(self._walk["count"])], self._addresses.copy(), self._texts
         )
@@ -264,9 +265,9 @@ class CaptureStream:
         return batch
 
     def _search(self, start: int) -> bool:
-        """Search the next record from `start`, which is in the window, to the end of its cell.
+        """Search for the next record from `start`, which is in the window, to the end of its cell.
 
-        Returns False if there is none; reading then continues at the end of the cell or file.
+        Returns False if there is none. Reading then continues at the end of the cell or file.
         """
         window, length = self._window, self._reading.cell_length
         window["at"] = start - int(window["base"])
@@ -282,7 +283,7 @@ class CaptureStream:
         return False
 
     def _skip_damage(self, is_torn: bool) -> None:
-        """Continue with the next record after damage."""
+        """Skip damaged bytes and continue with the next record."""
         damaged_at = self.position
         found = self._search(damaged_at + 1)
         skipped = self.position - damaged_at
@@ -295,7 +296,7 @@ class CaptureStream:
             self._counts[capture_rows.DAMAGED_BYTES] += skipped
 
     def _resynchronize(self, cell: int) -> None:
-        """Search the first record of a cell, which is the next one unless there is damage."""
+        """Search for the first record of a cell: the next record, unless there is damage."""
         expected = self.position
         self._window["steps"] = SEARCH_STEPS
         found = self._search(cell)

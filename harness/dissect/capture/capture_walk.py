@@ -1,12 +1,12 @@
-"""The loop over the records in a window of a capture, down to rows of Aeron frames.
+"""The loop over the records in a capture window, which writes rows of Aeron frames.
 
     window -> record -> packet -> rows, addresses, texts
                 |
                 +-> section, interface: stored; truncated, damaged, full: returned to the caller
 
-One call runs until the window, the rows or the records of this reader are exhausted. Each record is
-counted in exactly one counter. The kernels here pass a dozen arrays for each packet without
-reference counting, which would take longer than the parsing itself.
+A call runs until the window, the rows or the records of this reader are exhausted. Each record is
+counted in exactly one counter. The kernels pass a dozen arrays per packet without reference
+counting, which would take longer than the parsing itself.
 """
 
 from typing import Any
@@ -49,7 +49,7 @@ STOPPED, MORE, FULL, DAMAGED, TORN, UNEXPECTED_SECTION = range(6)
 def _pcapng_packet(
     buf: Any, at: int, total: int, window: Any, interfaces: Any, counts: Any
 ) -> tuple[int, int, int, int, int]:
-    """Return offset, captured length, link type, time and interface of a packet; or offset -1."""
+    """Return a packet's offset, captured length, link type, time and interface, or offset -1."""
     big_endian = window["big_endian"]
     kind = u32(buf, at, big_endian)
     if kind == SIMPLE_PACKET:
@@ -73,7 +73,7 @@ def _pcapng_packet(
 
 @kernel
 def _read_metadata_block(buf: Any, at: int, total: int, window: Any, interfaces: Any) -> bool:
-    """Store a section header or interface block; returns whether the block is one of these."""
+    """Store a section header or interface block. Returns False for any other block."""
     kind = u32(buf, at, window["big_endian"])
     if kind == SECTION_BLOCK:
         window["big_endian"] = section_is_big_endian(buf, at)
@@ -89,7 +89,7 @@ def _read_metadata_block(buf: Any, at: int, total: int, window: Any, interfaces:
 
 @kernel
 def read_head_blocks(buf: Any, window: Any, interfaces: Any) -> int:
-    """Move `window.at` over the section and interface blocks at the start of a pcapng file.
+    """Move `window.at` past the section and interface blocks at the start of a pcapng file.
 
     Returns: STOPPED after the last of them; MORE, if the window ends before that
     """
@@ -110,14 +110,14 @@ def walk_records(
     buf: Any, window: Any, interfaces: Any, walk: Any, counts: Any, ports: Any, rows: Any,
     table: Any, texts: Any, pending: Any, store: Any, addresses: Any,
 ) -> int:  # fmt: skip
-    """Read records from `window.at` on.
+    """Read records from `window.at` on, and write their frames to rows.
 
     Shapes:  buf uint8[n], n >= `window.limit`; interfaces INTERFACE[64]; counts int64[17];
              ports int64[p], none for all; rows WIRE_FRAME[m], m > FRAMES_A_DATAGRAM_MAX;
              table ADDRESS[ADDRESS_SLOTS]; texts uint8[TEXTS_LENGTH]; pending PENDING[SLOTS];
              store uint8[SLOTS, SLOT_LENGTH]; addresses int64[4]
     Returns: STOPPED at `window.stop` or the end of the file; MORE, if the window must be refilled
-             from `at`; FULL, if the rows must be taken first; DAMAGED, if there is no record at
+             from `at`; FULL, if the rows must be emptied first; DAMAGED, if there is no record at
              `at`; TORN, if the record ends beyond the file; UNEXPECTED_SECTION, at a section or
              interface block in the middle of a split file
     """

@@ -1,8 +1,8 @@
 """Verification of the checksums in IP and UDP headers.
 
-A packet that was captured at its sender often has only the sum of the pseudo-header, because the
-network card completes the checksum (offload); such a packet is accepted. So is a UDP datagram over
-IPv4 without a checksum.
+A packet captured at its sender often has only the sum of the pseudo-header, because the network
+card completes the checksum (offload). These packets are accepted. UDP datagrams over IPv4 without a
+checksum are accepted, too.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ _ALL_ONES = 0xFFFF
 
 @allocating_kernel
 def has_valid_checksums(buf: Any, ip_at: int, udp_at: int) -> bool:
-    """Return whether the checksums of a UDP packet are valid; its lengths must be valid.
+    """Return whether the checksums of a UDP packet are valid. The packet's lengths must be valid.
 
     Shapes: buf uint8[n]: an IP header at `ip_at`, a UDP header at `udp_at`
     """
@@ -36,7 +36,7 @@ def has_valid_checksums(buf: Any, ip_at: int, udp_at: int) -> bool:
 
 @allocating_kernel
 def _sum(buf: Any, at: int, end: int) -> int:
-    """Return the sum of big-endian 16-bit words; an odd last byte is the high half of a word."""
+    """Return the sum of big-endian 16-bit words. An odd last byte is the high half of a word."""
     high = 0
     low = 0
     for index in range(at, end - 1, 2):

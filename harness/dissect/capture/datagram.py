@@ -1,10 +1,10 @@
-"""Location of the UDP datagram in a captured IP packet: complete, truncated, or an IP fragment.
+"""Location of the UDP datagram in a captured IP packet, which may be truncated or a fragment.
 
     IP header | UDP header | payload         whole                   truncated: end not captured
     IP header | some bytes of the above      IP fragment
 
 Unlike `packet`, which accepts only complete packets, these functions return how much is available.
-The input may be arbitrary bytes; nothing beyond `end` is read. Sources: RFC 791, RFC 8200.
+The input may be arbitrary bytes, and nothing after `end` is read. Sources: RFC 791, RFC 8200.
 """
 
 from typing import Any
@@ -46,7 +46,8 @@ def _payload_v4(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
         return CUT, 0, 0, 0, 0, 0
     if int(buf[at + 9]) != UDP:
         return NOT_UDP, 0, 0, 0, 0, 0
-    # A length of 0 means that it exceeds the field: the network card segments the packet later.
+    # A length of 0 means that the length exceeds the field: the network card segments the packet
+    # later.
     total = u16_be(buf, at + 2) or end - at
     if total < header_length:
         return CUT, 0, 0, 0, 0, 0
@@ -94,10 +95,11 @@ def _payload_v6(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
 
 @allocating_kernel
 def udp_length(buf: Any, at: int, end: int, room: int) -> int:
-    """Return the length of the UDP payload whose header is at `at`, or CUT.
+    """Return the payload length of the UDP datagram at `at`, or CUT.
 
     `end` is the end of the captured bytes, `room` the length of the IP payload. The payload of a
-    fragmented datagram is longer than its first fragment; the caller then passes the maximum.
+    fragmented datagram is longer than its first fragment. In this case the caller passes the
+    maximum as `room`.
     """
     if end - at < UDP_HEADER_LENGTH:
         return CUT

@@ -2,7 +2,7 @@
 
     Ethernet 14 | cooked v1 16 | cooked v2 20 | loopback 4 | raw IP 0     then tags, IP, UDP
 
-The input may be arbitrary bytes; each function returns a status and never reads beyond `end`.
+The input may be arbitrary bytes. Each function returns a status and never reads after `end`.
 """
 
 from typing import Any
@@ -34,11 +34,11 @@ LINK_TYPES = (
 )
 
 NOT_UDP = -1
-"""A complete packet with another protocol."""
+"""Status: a complete packet with another protocol."""
 IP_FRAGMENT = -2
-"""A fragment of an IP packet; these functions do not reassemble."""
+"""Status: a fragment of an IP packet. The functions in this module do not reassemble."""
 CUT = -3
-"""Fewer bytes than the headers specify: a truncated capture or a damaged packet."""
+"""Status: fewer bytes than the headers specify, from a truncated capture or a damaged packet."""
 
 _ETHERTYPE_IPV4 = 0x0800
 _ETHERTYPE_IPV6 = 0x86DD
@@ -51,7 +51,7 @@ _IPV4_MAPPED = 0xFFFF << 32
 
 @allocating_kernel
 def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
-    """Return the offset of the IP header, or NOT_UDP or CUT."""
+    """Return the offset of a packet's IP header, or NOT_UDP or CUT."""
     if link_type in (LINK_RAW, LINK_RAW_OLD, LINK_RAW_BSD, LINK_IPV4, LINK_IPV6):
         return at
     if link_type in (LINK_NULL, LINK_LOOP):
@@ -79,7 +79,7 @@ def ip_start(buf: Any, at: int, end: int, link_type: int) -> int:
 
 @allocating_kernel
 def udp_start(buf: Any, at: int, end: int) -> tuple[int, int]:
-    """Return the offset of the UDP header, or a negative status, and of the IP packet's end."""
+    """Return the offset of the UDP header, or a negative status, and the end of the IP packet."""
     if end - at < 1:
         return CUT, end
     version = int(buf[at]) >> 4
@@ -147,13 +147,13 @@ def address_v4(buf: Any, at: int) -> tuple[int, int]:
 
 @allocating_kernel
 def address_v6(buf: Any, at: int) -> tuple[int, int]:
-    """Return an IPv6 address as two halves."""
+    """Return an IPv6 address as two 64-bit halves."""
     return i64_be(buf, at), i64_be(buf, at + 8)
 
 
 @allocating_kernel
 def matches_ports(ports: Any, source_port: int, destination_port: int) -> bool:
-    """Return whether a datagram is to or from one of these ports; True for an empty list."""
+    """Return whether a datagram is to or from one of these ports, or True if there are none."""
     is_match = len(ports) == 0
     for port in ports:
         if port in (source_port, destination_port):

@@ -1,9 +1,9 @@
-"""XXH64 of a frame's payload, to compare payloads in two captures without storing them.
+"""XXH64 of a frame's payload, for comparing payloads in two captures without storing them.
 
-    32 bytes a round, 8 for each of four lanes  ->  lanes merged  ->  rest by 8, 4, 1  ->  avalanche
+    32 bytes per round, 8 in each of 4 lanes  ->  lanes merged  ->  rest by 8, 4, 1  ->  avalanche
 
-The seed is 0, so any other implementation of XXH64 returns the same values. Source: the published
-description of XXH64. The arithmetic is unsigned and wraps, as the algorithm requires.
+The seed is 0, for which every implementation of XXH64 returns the same values. The arithmetic is
+unsigned and wraps, as the algorithm requires. Source: the published description of XXH64.
 """
 
 from typing import Any
@@ -18,9 +18,9 @@ _P3 = np.uint64(0x165667B19E3779F9)
 _P4 = np.uint64(0x85EBCA77C2B2AE63)
 _P5 = np.uint64(0x27D4EB2F165667C5)
 _LANE_1 = np.uint64(0x60EA27EEADC0B5D6)
-"""_P1 + _P2, wrapped; a constant because numpy warns of wrapping additions of scalars."""
+"""_P1 + _P2, wrapped. It is a constant because numpy warns about wrapping additions of scalars."""
 _LANE_4 = np.uint64(0x61C8864E7A143579)
-"""0 - _P1, wrapped."""
+"""The initial value of the fourth lane: 0 - _P1, wrapped."""
 _64 = np.uint64(64)
 _0, _1, _7, _11, _12, _18 = (np.uint64(each) for each in (0, 1, 7, 11, 12, 18))
 _23, _27, _29, _31, _32, _33 = (np.uint64(each) for each in (23, 27, 29, 31, 32, 33))
@@ -84,7 +84,7 @@ def _rest(total: Any, buf: Any, at: int, end: int) -> Any:
 
 @allocating_kernel
 def payload_hash(buf: Any, at: int, length: int) -> int:
-    """Return the XXH64 with seed 0 of `length` bytes at `at`, as a signed integer."""
+    """Return the XXH64, with seed 0, of the `length` bytes at `at` as a signed integer."""
     end = at + length
     total = _P5
     if length >= 32:

@@ -1,9 +1,10 @@
-"""Parser of pcap files: rows of all Aeron frames.
+"""Parser for pcap files, which returns a row for each Aeron frame.
 
     file header 24 | packet header 16 | packet | packet header 16 | packet | ...
 
-Supports microsecond and nanosecond files of either byte order. The input may be arbitrary bytes:
-errors are counted and described, not raised. Captures are mapped into memory as a whole.
+The parser supports microsecond and nanosecond files of either byte order. The input may be
+arbitrary bytes: errors are counted and described, not raised. Captures are completely mapped into
+memory.
 """
 
 import ipaddress
@@ -36,15 +37,15 @@ from windtunnel.harness.dissect.frames.frames import FRAME, Frames, walk
 FILE_HEADER_LENGTH = 24
 PACKET_HEADER_LENGTH = 16
 PACKET_LENGTH_MAX = 1 << 26
-"""A greater length is a damaged header."""
+"""Maximum length of a packet. A greater length means that the header is damaged."""
 
 _MAGICS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
-"""Nanoseconds in one unit of a packet header's fraction, by magic number."""
+"""Nanoseconds per unit of a packet header's time fraction, by magic number."""
 
 PACKETS, DATAGRAMS, OTHER_PORTS, NOT_UDP_COUNT, FRAGMENTS, CUT_COUNT, TORN, DAMAGED = range(8)
 _STATISTICS = 8
 _GROUP_BIT = 1 << 40
-"""Group bit of a MAC address: all hosts receive such a packet."""
+"""The group bit of a MAC address, which is set in broadcast and multicast packets."""
 
 
 @allocating_kernel
@@ -83,7 +84,7 @@ def _address(rows: Any, first: int, count: int, buf: Any, ip_at: int, udp_at: in
 
 @allocating_kernel
 def _is_for_its_host(buf: Any, at: int, ip_at: int, macs: Any) -> bool:
-    """Return whether a packet has the same MAC address as the first packet to its IP address.
+    """Return whether a packet has the same MAC address as the first packet to the same IP address.
 
     Shapes: macs int64[2, 2]: for each host the low half of its IP address, and its MAC address
     """
@@ -114,7 +115,7 @@ def _read_packet(
     statistics: Any,
     macs: Any,
 ) -> int:
-    """Read one packet; returns count + the number of its frames."""
+    """Read one packet. Returns `count` plus the number of its frames."""
     ip_at = ip_start(buf, at, end, link_type)
     status = ip_at
     if ip_at >= 0:
@@ -159,7 +160,7 @@ def read_packets(
 ) -> int:
     """Read all packets of a capture file.
 
-    Shapes:  buf uint8[n], whole file; ports int64[p], empty for all; rows FRAME[m]; macs
+    Shapes:  buf uint8[n], the entire file; ports int64[p], empty for all; rows FRAME[m]; macs
              int64[2, 2] to skip damaged packets, int64[0, 2] to read all
     Returns: the number of frames; rows beyond m are counted but not written
     """
@@ -191,32 +192,32 @@ class Capture:
     """All Aeron frames of one capture file."""
 
     buf: NDArray[np.uint8]
-    "The whole file; `frames['at']` are offsets into it."
+    "The content of the file, into which `frames['at']` are offsets."
     frames: Frames
     packets: int
     datagrams: int
-    "UDP datagrams to or from one of the requested ports."
+    "Number of UDP datagrams to or from one of the requested ports."
     other_ports: int
     not_udp: int
     ip_fragments: int
     cut: int
-    "Packets with fewer bytes than their headers specify."
+    "Number of packets with fewer bytes than their headers specify."
     damaged: int
-    "Datagrams that the receiver discards; 0 without `skip_damaged`."
+    "Number of damaged datagrams, which the receiver discards; 0 without `skip_damaged`."
     torn: bool
-    "Whether the file ends inside a packet: the capture program was killed."
+    "Whether the file ends inside a packet, because the capture program was killed."
     problem: str
-    "The error that prevented reading; empty if there was none."
+    "The error that prevented reading, or an empty string."
 
 
 def read_capture(
     path: Path, ports: Iterable[int] = (), *, skip_damaged: bool = False
 ) -> Capture | None:
-    """Read the frames of a capture file; None if it does not exist.
+    """Read the frames of a capture file. Returns None if the file does not exist.
 
-    Only datagrams to or from one of `ports` are read, or all if it is empty. `skip_damaged` skips
-    datagrams that the receiver discards because of their checksums or MAC address. Raises
-    UnsafeFileError if the path is not a regular file.
+    Only datagrams to or from one of `ports` are read, or all datagrams if `ports` is empty.
+    `skip_damaged` skips datagrams that the receiver discards because of wrong checksums or MAC
+    addresses. Raises UnsafeFileError if the path is not a regular file.
     """
     try:
         mapped = map_bytes(path)
@@ -228,7 +229,7 @@ def read_capture(
 def read_capture_bytes(
     buf: NDArray[np.uint8], ports: Iterable[int] = (), *, skip_damaged: bool = False
 ) -> Capture:
-    """Read the frames of a capture in memory."""
+    """Read the frames of a capture file whose content is in memory."""
     head = bytes(buf[:FILE_HEADER_LENGTH])
     if len(head) < FILE_HEADER_LENGTH:
         return _unreadable(buf, f"expected at least {FILE_HEADER_LENGTH} bytes, found {len(head)}")
@@ -255,7 +256,7 @@ def read_capture_bytes(
 
 
 def address_halves(text: str) -> tuple[int, int]:
-    """Return an address as the two halves that are stored in frames."""
+    """Return an IP address as the two 64-bit halves that frame rows contain."""
     address = ipaddress.ip_address(text)
     if isinstance(address, ipaddress.IPv4Address):
         return 0, 0xFFFF << 32 | int(address)
@@ -265,14 +266,14 @@ def address_halves(text: str) -> tuple[int, int]:
 
 
 def sent_by(frames: Frames, address: str) -> NDArray[np.bool_]:
-    """Return which frames were sent from this address."""
+    """Return a mask of the frames that were sent from this address."""
     high, low = address_halves(address)
     found: NDArray[np.bool_] = (frames["source_low"] == low) & (frames["source_high"] == high)
     return found
 
 
 def sent_to(frames: Frames, address: str) -> NDArray[np.bool_]:
-    """Return which frames were sent to this address."""
+    """Return a mask of the frames that were sent to this address."""
     high, low = address_halves(address)
     found: NDArray[np.bool_] = (frames["destination_low"] == low) & (
         frames["destination_high"] == high

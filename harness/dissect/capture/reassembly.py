@@ -2,9 +2,10 @@
 
     slot  | addresses, identification | record of the first fragment | length | ....payload.... |
 
-A datagram belongs to the record of its first fragment. Further fragments must follow in order
-within REACH bytes of the file; an incomplete datagram is counted. The slot depends only on the
-packet's own header, so that the datagrams of a file do not depend on how it is split among readers.
+A datagram belongs to the record of its first fragment. The other fragments must follow in order
+within REACH bytes of the file. Incomplete datagrams are counted. The slot depends only on the
+packet's header. The datagrams found in a file therefore do not depend on how it is split among
+readers.
 """
 
 from typing import Any
@@ -20,15 +21,15 @@ PENDING = np.dtype(
         ("destination_high", "<i8"),
         ("destination_low", "<i8"),
         ("identification", "<i8"),
-        ("record_at", "<i8"),  # offset in the file of the first piece's record
-        ("have", "<i8"),  # contiguous bytes of the IP payload so far; 0 of a free slot
-        ("counts", "<i8"),  # 1 when this reader answers for the datagram
+        ("record_at", "<i8"),  # file offset of the first fragment's record
+        ("have", "<i8"),  # contiguous bytes of the IP payload so far; 0 if the slot is free
+        ("counts", "<i8"),  # whether this reader, not another one, counts the datagram
     ]
 )
 SLOTS = 256
 SLOT_LENGTH = 1 << 16
 REACH = 1 << 20
-"""Bytes of the file within which all fragments must follow."""
+"""Distance in the file, in bytes, within which all fragments must follow the first one."""
 
 IGNORED = -1
 INCOMPLETE = 0
@@ -36,14 +37,14 @@ INCOMPLETE = 0
 
 @allocating_kernel
 def slot_of(source_low: int, destination_low: int, identification: int) -> int:
-    """Return the slot of this packet."""
+    """Return the slot for the fragments of a packet."""
     mixed = (source_low * 31 + destination_low) * 31 + identification
     return int((mixed ^ mixed >> 8 ^ mixed >> 16 ^ mixed >> 24) & (SLOTS - 1))
 
 
 @allocating_kernel
 def expire(slot: Any, record_at: int) -> int:
-    """Free a slot whose datagram can no longer be completed; returns 1 if it is counted as lost."""
+    """Free a slot if its datagram can no longer be completed. Returns 1 if that counts as lost."""
     if slot["have"] == 0 or record_at - slot["record_at"] <= REACH:
         return 0
     slot["have"] = 0
@@ -52,7 +53,7 @@ def expire(slot: Any, record_at: int) -> int:
 
 @allocating_kernel
 def store_first(slot: Any, store: Any, buf: Any, at: int, length: int) -> None:
-    """Store the first fragment; the caller writes the addresses into the slot."""
+    """Store the first fragment of a datagram. The caller writes the addresses into the slot."""
     slot["have"] = length
     for index in range(length):
         store[index] = buf[at + index]
@@ -62,10 +63,10 @@ def store_first(slot: Any, store: Any, buf: Any, at: int, length: int) -> None:
 def append_fragment(
     slot: Any, store: Any, buf: Any, at: int, length: int, offset: int, more: int
 ) -> int:
-    """Append a further fragment.
+    """Append another fragment to a datagram.
 
-    Returns: length of the whole IP payload after the last fragment, INCOMPLETE before, IGNORED if
-             the fragment does not follow the stored bytes
+    Returns: the IP payload's length after the last fragment, INCOMPLETE before, or IGNORED if the
+    fragment does not follow the stored bytes
     """
     if offset < slot["have"]:
         return INCOMPLETE

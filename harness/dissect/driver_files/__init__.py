@@ -1,1 +1,1 @@
-"""The files of a media driver: cnc.dat, log buffers, the loss report."""
+"""Parsers for the files of a media driver: cnc.dat, log buffers, the loss report."""

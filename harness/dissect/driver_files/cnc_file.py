@@ -1,12 +1,12 @@
-"""Parser of a driver's cnc.dat: header, counters, distinct error log.
+"""Parser for a driver's cnc.dat: header, counters, distinct error log.
 
     0        128            ring             broadcast        metadata          values       errors
     +--------+--------------+----------------+----------------+-----------------+------------+
     | header | to driver    | to clients     | 512 / counter  | 128 / counter   | error log  |
     +--------+--------------+----------------+----------------+-----------------+------------+
 
-Works on a live mapping, whose values may change at any time, and on a saved file; never writes.
-Source: specification section 6.
+The parser reads a live mapping, whose values may change at any time, or a saved file. It never
+writes. Source: specification section 6.
 """
 
 from dataclasses import dataclass
@@ -26,7 +26,7 @@ LABEL_LENGTH_MAX = 380
 ERROR_HEADER_LENGTH = 24
 UNUSED, ALLOCATED, RECLAIMED = 0, 1, -1
 _COUNTERS_A_LOOK = 256
-"""Counters in one step of the search for the first unused id, to avoid reading the whole file."""
+"""Step of the search for the first unused counter id, which avoids reading the entire file."""
 
 HEADER = np.dtype(
     [
@@ -66,7 +66,7 @@ assert VALUE.itemsize == 128
 
 
 class CncFileError(ValueError):
-    """The bytes are not a valid cnc file; the text has the expected and the found value."""
+    """The bytes are not a valid cnc file. The message has the expected and the found value."""
 
 
 @dataclass(frozen=True)
@@ -78,15 +78,16 @@ class CncFile:
     start_timestamp_ms: int
     client_liveness_timeout_ns: int
     heartbeat: NDArray[np.int64]
-    "One element: the conductor's last heartbeat, epoch milliseconds; -1 after it has closed."
+    "Array of one element: the conductor's last heartbeat in epoch milliseconds, -1 after it "
+    "closed."
     metadata: NDArray[Any]
-    "METADATA, one for each counter id."
+    "Array of METADATA, one element per counter id."
     values: NDArray[Any]
-    "VALUE, one for each counter id."
+    "Array of VALUE, one element per counter id."
     error_log: NDArray[np.uint8]
 
     def counter_count(self) -> int:
-        """Return the number of counter ids ever used; ids are allocated densely."""
+        """Return the number of counter ids that were ever used. Ids are allocated densely."""
         states = self.metadata["state"]
         for start in range(0, len(states), _COUNTERS_A_LOOK):
             unused = np.flatnonzero(states[start : start + _COUNTERS_A_LOOK] == UNUSED)
@@ -121,7 +122,7 @@ class CncFile:
         return self.read_error_log()[0]
 
     def read_error_log(self) -> tuple[list[ErrorObservation], str]:
-        """Return the entries of the distinct error log, and the error after them, if any.
+        """Return the entries of the distinct error log, and any error that ends the log early.
 
         The length of an entry is written last, so an incomplete entry is not an error.
         """
@@ -144,7 +145,7 @@ class CncFile:
 
 
 def section_ends(buf: NDArray[np.uint8]) -> list[int] | None:
-    """Return the end offsets of all sections in file order; None if the header is incomplete.
+    """Return the end offsets of all sections in file order, or None if the header is incomplete.
 
     Raises CncFileError if the header is invalid. The file may be shorter than these offsets.
     """
@@ -160,13 +161,13 @@ def section_ends(buf: NDArray[np.uint8]) -> list[int] | None:
     lengths = [int(header[f"{name}_length"]) for name in names]
     if min(lengths) < 0 or lengths[0] < RING_TRAILER_LENGTH:
         text = f"expected at least 0, and {RING_TRAILER_LENGTH} for the first"
-        raise CncFileError(f"section lengths: {text}; found {lengths}")
+        raise CncFileError(f"section lengths: {text}, found {lengths}")
     ends: list[int] = (HEADER_LENGTH + np.cumsum(lengths)).tolist()
     return ends
 
 
 def read_cnc(buf: NDArray[np.uint8]) -> CncFile | None:
-    """Return views of the sections; None if the driver has not initialized the file yet."""
+    """Return views of a cnc file's sections, or None if the driver has not initialized it yet."""
     ends = section_ends(buf)
     if ends is None or ends[-1] > len(buf):
         return None
@@ -190,7 +191,7 @@ def read_cnc(buf: NDArray[np.uint8]) -> CncFile | None:
 
 
 def map_cnc(path: Path) -> CncFile | None:
-    """Map a cnc file read-only; None if it is missing or not initialized yet.
+    """Map a cnc file read-only. Returns None if it is missing or not initialized yet.
 
     The views keep the mapping alive, even after the driver has removed the file.
     """

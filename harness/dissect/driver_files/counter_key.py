@@ -7,7 +7,7 @@
     | channel length | channel                                                    of an endpoint
     +----------------+---------
 
-A channel is truncated to the length of the key. Source: specification section 8.
+Channels are truncated to the length of the key. Source: specification section 8.
 """
 
 from collections.abc import Iterable
@@ -81,23 +81,23 @@ SYSTEM_NAMES = {
 STREAM_TYPES = frozenset(
     {*STREAM_NAMES, PER_IMAGE, SENDER_BACK_PRESSURE_EVENTS, FLOW_CONTROL_RECEIVERS}
 )
-"""Counter types whose key is that of a stream."""
+"""Counter types whose key contains a stream."""
 ENDPOINT_TYPES = frozenset({SEND_CHANNEL_STATUS, RECEIVE_CHANNEL_STATUS, DESTINATIONS})
-"""Counter types whose key is that of a channel endpoint."""
+"""Counter types whose key contains a channel endpoint."""
 
 STREAM_CHANNEL_AT = 16
 ENDPOINT_CHANNEL_AT = 0
 
 
 def identity(counter: CounterFacts) -> int:
-    """Return the id of a system counter, or the registration id in the key of another counter."""
+    """Return the id of a system counter, or the registration id from any other counter's key."""
     key = bytes.fromhex(counter.key_hex)
     length = 4 if counter.type_id == SYSTEM else 8
     return int.from_bytes(key[:length], "little", signed=True)
 
 
 def channel(counter: CounterFacts) -> str:
-    """Return the channel in the key of a stream or endpoint counter."""
+    """Return the channel from the key of a stream counter or endpoint counter."""
     key = bytes.fromhex(counter.key_hex)
     at = ENDPOINT_CHANNEL_AT if counter.type_id in ENDPOINT_TYPES else STREAM_CHANNEL_AT
     length = int.from_bytes(key[at : at + 4], "little", signed=True)
@@ -105,7 +105,7 @@ def channel(counter: CounterFacts) -> str:
 
 
 def session_and_stream(counter: CounterFacts) -> tuple[int, int]:
-    """Return session id and stream id in the key of a stream counter."""
+    """Return the session id and stream id from the key of a stream counter."""
     key = bytes.fromhex(counter.key_hex)
     session, stream = (int.from_bytes(key[at : at + 4], "little", signed=True) for at in (8, 12))
     return session, stream
@@ -114,14 +114,14 @@ def session_and_stream(counter: CounterFacts) -> tuple[int, int]:
 def of_stream(
     counters: Iterable[CounterFacts], type_id: int, session_id: int, stream_id: int
 ) -> list[CounterFacts]:
-    """Return the counters of a type that belong to a stream of a session."""
+    """Return the counters of one type that belong to a session's stream."""
     key = (session_id, stream_id)
     typed = (counter for counter in counters if counter.type_id == type_id)
     return [counter for counter in typed if session_and_stream(counter) == key]
 
 
 def system_counter(counters: Iterable[CounterFacts], counter_id: int) -> CounterFacts | None:
-    """Return a system counter of the driver by its id, or None."""
+    """Return a system counter of the driver by its id, or None if it does not exist."""
     for counter in counters:
         if counter.type_id == SYSTEM and counter.counter_id == counter_id:
             return counter

@@ -1,13 +1,13 @@
-"""The expected log of a single publisher: every frame, computed from the traffic plan alone.
+"""The expected log buffer of a single publisher: all frames, computed from the traffic plan alone.
 
     term 0                                                              term 1
     | B--- m0 ---E | BE m1 | B--- m2 ---| ---- | --- m2 --E | PAD      | BE m3 | ...
                                                               m3 did not fit in the rest of term 0
 
 A message is split into fragments of at most mtu - 32 payload bytes. The frames of a message are
-contiguous within one term; if it does not fit, a PAD fills the rest of the term. Concurrent and
-exclusive publications write the same log if only one thread offers. Source: specification section
-2.6.
+contiguous within one term. If a message does not fit, a PAD fills the rest of the term. Concurrent
+and exclusive publications write the same log if only one thread offers. Source: specification
+section 2.6.
 """
 
 from dataclasses import dataclass
@@ -25,10 +25,10 @@ NO_MESSAGE = -1
 
 EXPECTED_FRAME = np.dtype(
     [
-        ("position", "<i8"),  # of the first byte
-        ("message", "<i8"),  # index in the plan, NO_MESSAGE for a PAD
-        ("payload_start", "<i8"),  # in the repeated payload, 0 for a PAD
-        ("frame_length", "<i4"),  # header included, not aligned
+        ("position", "<i8"),  # position of the first byte
+        ("message", "<i8"),  # message index in the plan, or NO_MESSAGE for a PAD
+        ("payload_start", "<i8"),  # offset in the repeated payload, or 0 for a PAD
+        ("frame_length", "<i4"),  # includes the header; not aligned
         ("flags", "u1"),
         ("frame_type", "<u2"),  # DATA or PAD
     ]
@@ -40,18 +40,18 @@ _BEGIN, _END, _UNFRAGMENTED = FLAG_BEGIN, FLAG_END, FLAG_UNFRAGMENTED
 
 @dataclass(frozen=True)
 class ExpectedLog:
-    """All frames in order of position, and the end of each message."""
+    """All frames of an expected log by position, and the end of each message."""
 
     frames: NDArray[Any]
     message_ends: NDArray[np.int64]
-    "Position after each message, which is also the result of its offer."
+    "Position after each message, which is also the return value of its offer."
     start_position: int
     end_position: int
 
 
 @allocating_kernel
 def framed_length(length: int, payload_max: int) -> int:
-    """Return the bytes that a message occupies in a term."""
+    """Return the number of bytes that a message occupies in a term."""
     rest = length % payload_max
     framed = length // payload_max * aligned(payload_max + _HEADER)
     return framed + aligned(rest + _HEADER) if rest or length == 0 else framed
@@ -83,7 +83,7 @@ def _put(
 def lay_out(
     lengths: Any, mtu: int, term_length: int, start_position: int, ends: Any, rows: Any
 ) -> int:
-    """Lay out all messages from `start_position` on.
+    """Compute the frames of all messages from `start_position` on.
 
     Shapes:  lengths, ends int64[m]; rows EXPECTED_FRAME[n]
     Returns: the number of frames; rows beyond n are counted but not written
@@ -117,9 +117,9 @@ def lay_out(
 def expected_log(
     lengths: NDArray[np.int64], mtu: int, term_length: int, start_position: int = 0
 ) -> ExpectedLog:
-    """Return the log of messages of these lengths, whose payloads are consecutive.
+    """Return the expected log for messages of the given lengths with consecutive payloads.
 
-    Raises ValueError if no publication could write it.
+    Raises ValueError if no publication could write this log.
     """
     if mtu <= DATA_HEADER_LENGTH or mtu % 32 or term_length % 32:
         text = "expected an mtu above 32 and multiples of 32"

@@ -1,13 +1,13 @@
-"""Parser of log buffer files: metadata, and iteration over the frames of a term.
+"""Parser for log buffer files: metadata, and iteration over the frames of a term.
 
     0            term length                                    length - 4096
     +------------+------------+------------+------- - - -------+----------+
     | term 0     | term 1     | term 2     | page alignment    | metadata |
     +------------+------------+------------+------- - - -------+----------+
 
-Bytes are read through a function, so that a file of gigabytes is read incrementally. All values are
-reported as found: the file may be written to at the same time, truncated, or not a log at all.
-Source: specification section 2.
+Bytes are read through a function, because files may have gigabytes. All values are reported as
+found: the file may be written to at the same time, truncated, or not a log buffer at all. Source:
+specification section 2.
 """
 
 import struct
@@ -25,7 +25,7 @@ TERM_LENGTH_MIN, TERM_LENGTH_MAX = 1 << 16, 1 << 30
 DEFAULT_HEADER_AT = 320
 
 ReadAt = Callable[[int, int], bytes]
-"""A function that returns bytes of the file by offset and length; fewer at the end of the file."""
+"""A function that reads bytes of a file by offset and length, fewer at the end of the file."""
 
 _FIELDS = (
     ("tail_0", 0, "<i8"),
@@ -89,7 +89,7 @@ CUT_SHORT = "end of file"
 
 
 class LogBufferError(ValueError):
-    """The bytes are not a valid log buffer; the text has the expected and the found value."""
+    """The bytes are not a valid log buffer. The message has the expected and the found value."""
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,7 @@ class LogFrame:
 
     term_index: int
     offset: int
-    "Actual offset within the term; the one in the header is `term_offset`."
+    "Actual offset within the term. `term_offset` is the offset in the header."
     frame_length: int
     version: int
     flags: int
@@ -111,25 +111,25 @@ class LogFrame:
 
     @property
     def aligned_length(self) -> int:
-        """The bytes that the frame occupies."""
+        """Number of bytes that the frame occupies in the term."""
         return (self.frame_length + FRAME_ALIGNMENT - 1) // FRAME_ALIGNMENT * FRAME_ALIGNMENT
 
 
 @dataclass(frozen=True)
 class Tail:
-    """The tail counter of a term; unused in images."""
+    """The tail counter of a term, which is unused in images."""
 
     term_index: int
     raw_tail: int
     term_id: int
     term_offset: int
-    "Can exceed the term length: a failed claim at the end of the term increments it as well."
+    "Offset of the tail. It can exceed the term length, because failed claims also increment it."
     position: int
 
 
 @dataclass(frozen=True)
 class LogBuffer:
-    """The metadata of a log, and access to its bytes."""
+    """The metadata of a log buffer, and access to its bytes."""
 
     metadata: dict[str, int]
     default_header: LogFrame
@@ -144,12 +144,12 @@ class LogBuffer:
         return self.metadata["active_term_count"] % TERM_COUNT
 
     def position(self, term_id: int, term_offset: int) -> int:
-        """Return the stream position of a term offset."""
+        """Return the stream position of an offset in a term."""
         count = _wrapped(term_id - self.metadata["initial_term_id"])
         return count * self.term_length + term_offset
 
     def tails(self) -> list[Tail]:
-        """Return the three tails."""
+        """Return the tail counters of the three terms."""
         found = []
         for index in range(TERM_COUNT):
             raw = self.metadata[f"tail_{index}"]
@@ -160,7 +160,7 @@ class LogBuffer:
 
 
 class TermWalk:
-    """Iterates over the frames of a term; then has the offset and reason of the end."""
+    """An iterator over the frames of a term. Afterwards it has the offset and reason of the end."""
 
     def __init__(self, log: LogBuffer, term_index: int, *, over_zeroes: bool = False) -> None:
         self._log = log
@@ -187,20 +187,20 @@ class TermWalk:
 
 
 def read_log_buffer(read_at: ReadAt, length: int) -> LogBuffer:
-    """Read the metadata of a log file of this length; raises LogBufferError."""
+    """Read the metadata of a log buffer file, given its length. Raises LogBufferError."""
     shortest = TERM_COUNT * TERM_LENGTH_MIN + METADATA_LENGTH
     if length < shortest:
         raise LogBufferError(f"expected at least {shortest} bytes, found {length}")
     content = read_at(length - METADATA_LENGTH, METADATA_LENGTH)
     if len(content) < METADATA_LENGTH:
-        raise LogBufferError("truncated while it was read")
+        raise LogBufferError("the file was truncated while it was being read")
     record: Any = np.frombuffer(content, dtype=METADATA)[0]
     metadata = {name: int(record[name]) for name, _, _ in _FIELDS}
     term_length = metadata["term_length"]
     if not TERM_LENGTH_MIN <= term_length <= TERM_LENGTH_MAX or term_length & (term_length - 1):
         raise LogBufferError(
-            f"term length: expected a power of two from 64 KiB to 1 GiB, found {term_length}; "
-            "the file is not a log buffer, or not initialized yet"
+            f"term length: expected a power of two from 64 KiB to 1 GiB, found {term_length}: the "
+            f"file is not a log buffer, or not initialized yet"
         )
     if TERM_COUNT * term_length + METADATA_LENGTH > length:
         raise LogBufferError(
@@ -212,7 +212,7 @@ def read_log_buffer(read_at: ReadAt, length: int) -> LogBuffer:
 
 
 def read_frame(log: LogBuffer, term_index: int, offset: int) -> LogFrame | None:
-    """Read the bytes at a term offset as a frame header; None at the end of the file."""
+    """Read the frame header at a term offset. Returns None at the end of the file."""
     content = log.read_at(term_index * log.term_length + offset, DATA_HEADER_LENGTH)
     if len(content) < DATA_HEADER_LENGTH:
         return None
@@ -220,7 +220,7 @@ def read_frame(log: LogBuffer, term_index: int, offset: int) -> LogFrame | None:
 
 
 def _end_reason(frame: LogFrame | None, left: int) -> str:
-    """Return why the iteration ends at this frame; empty if the frame is valid."""
+    """Return why the iteration ends at this frame, or an empty string if the frame is valid."""
     if frame is None:
         return CUT_SHORT
     if frame.frame_length == 0:

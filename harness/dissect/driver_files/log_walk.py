@@ -1,4 +1,4 @@
-"""Comparison of a publication's log with an image's, frame by frame, with filled gaps.
+"""Comparison of a publication's log with an image's log, frame by frame, allowing filled gaps.
 
     publication  | DATA | DATA | DATA | DATA | PAD - - - - |
     image        | DATA | PAD - - - - | DATA | PAD - - - - |
@@ -16,12 +16,12 @@ from windtunnel.harness.dissect.frames.bytes_at import i32_le, u16_le
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, FRAME_ALIGNMENT, aligned
 
 IDENTICAL = 0
-"""Both logs have the same frames up to the end."""
+"""Result: both logs have the same frames up to the end."""
 DIFFERENT = 1
 PUBLICATION_ENDS = 2
-"""The publication has no valid frame at the expected offset."""
+"""Result: the publication has no valid frame at the expected offset."""
 IMAGE_ENDS = 3
-"""The publication has a frame where the image has none."""
+"""Result: the publication has a frame where the image has none."""
 
 STATUS, AT, BYTE, FRAMES, FILLED = range(5)
 RESULT_LENGTH = 5
@@ -33,7 +33,7 @@ _PAD, _HEADER, _ALIGNMENT = PAD, DATA_HEADER_LENGTH, FRAME_ALIGNMENT
 def compare_logs(
     publication: Any, image: Any, start: int, end: int, fills: Any, result: Any
 ) -> None:
-    """Compare both logs from `start` to `end`.
+    """Compare the logs of a publication and an image from `start` to `end`.
 
     Shapes:  publication, image uint8[n], end <= n; fills int64[f, 2]; result int64[5]
     Returns: in `result` the status, the offset where the comparison ended, the first differing byte
@@ -72,7 +72,7 @@ def compare_logs(
 
 @allocating_kernel
 def _first_difference(publication: Any, image: Any, at: int, length: int) -> int:
-    """Return the first byte, of header or payload, in which the frames differ; -1 if none."""
+    """Return the offset of the first byte in which two frames differ, or -1 if they are equal."""
     compared = _HEADER if u16_le(publication, at + 6) == _PAD else length
     for byte in range(compared):
         if publication[at + byte] != image[at + byte]:
@@ -82,7 +82,7 @@ def _first_difference(publication: Any, image: Any, at: int, length: int) -> int
 
 @allocating_kernel
 def _filled(publication: Any, image: Any, at: int, end: int) -> int:
-    """Return how many whole frames of the publication a PAD of the image covers, else 0."""
+    """Return how many complete frames of the publication a PAD in the image covers."""
     length = i32_le(image, at)
     if u16_le(image, at + 6) != _PAD or length < _HEADER or length % _ALIGNMENT:
         return 0

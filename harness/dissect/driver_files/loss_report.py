@@ -1,4 +1,4 @@
-"""Parser of a driver's loss-report.dat: the loss of each image.
+"""Parser for a driver's loss-report.dat: the data loss of each image.
 
     0       8       16        24       32       36      40        44
     +-------+-------+---------+--------+--------+-------+---------+---------+--------+---------+---
@@ -6,8 +6,8 @@
     +-------+-------+---------+--------+--------+-------+---------+---------+--------+---------+---
                                                                    aligned to 4       to 64, next
 
-A count of zero ends the list; the count of an entry is written last. Works on a live file and on a
-saved one. Source: specification section 10.6.
+A count of zero ends the list. The count of an entry is written last. The parser reads live and
+saved files. Source: specification section 10.6.
 """
 
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ ENTRY = np.dtype(
 
 @dataclass(frozen=True)
 class Loss:
-    """The loss of one image since it was created."""
+    """An entry of the loss report: the data loss of an image since its creation."""
 
     observation_count: int
     bytes_lost: int
@@ -46,15 +46,15 @@ class Loss:
 
 @dataclass(frozen=True)
 class LossReport:
-    """All entries, in the order of the first loss of each image."""
+    """All entries of a loss report, in order of each image's first loss."""
 
     losses: list[Loss]
     problem: str
-    "The error after the last entry; empty if there is none."
+    "The error after the last entry, or an empty string."
 
 
 def read_loss_report(buf: NDArray[np.uint8]) -> LossReport:
-    """Return all entries up to the end of the list, or up to the first invalid entry."""
+    """Parse a loss report up to the end of the list, or up to the first invalid entry."""
     losses: list[Loss] = []
     at = 0
     while at + ENTRY.itemsize <= len(buf):
@@ -64,7 +64,7 @@ def read_loss_report(buf: NDArray[np.uint8]) -> LossReport:
         channel = _text(buf, at + ENTRY.itemsize)
         source = _text(buf, channel[1]) if channel else None
         if channel is None or source is None:
-            text = f"entry {len(losses)} at {at}: a text exceeds the end of the file"
+            text = f"entry {len(losses)} at {at}: a string exceeds the end of the file"
             return LossReport(losses, text)
         numbers = {name: int(entry[name]) for name in ENTRY.names or ()}
         losses.append(Loss(channel=channel[0], source=source[0], **numbers))
@@ -73,7 +73,7 @@ def read_loss_report(buf: NDArray[np.uint8]) -> LossReport:
 
 
 def _text(buf: NDArray[np.uint8], at: int) -> tuple[str, int] | None:
-    """Return a length-prefixed text and the offset after it; None if it exceeds the buffer."""
+    """Return a length-prefixed string and the offset after it, or None if it exceeds the buffer."""
     start = at + 4
     if start > len(buf):
         return None

@@ -1,4 +1,4 @@
-"""Integers at any offset of a byte array, for kernels; the caller checks the bounds.
+"""Kernels that read integers at any offset of a byte array. The caller checks the bounds.
 
 All results are signed 64-bit integers, because numba converts operations on a signed and an
 unsigned integer to floating point.

@@ -1,9 +1,9 @@
-"""CRC-32 as in zlib, and the combination of the CRCs of two consecutive blocks.
+"""CRC-32 as in zlib, and the combination of two consecutive blocks' CRCs.
 
     crc(a + b) = crc(a) shifted by the length of b  xor  crc(b)
 
-So the checksum of a message, or of a whole stream, can be computed from those of its fragments
-without their bytes, in any order of arrival.
+The checksum of a message, or of an entire stream, can therefore be computed from the checksums of
+its fragments, without their bytes and in any order of arrival.
 """
 
 from typing import Any
@@ -30,7 +30,7 @@ def _tables() -> Any:
 
 
 def _powers() -> Any:
-    """Return x to the power of 2**n for n from 0 to 63, modulo the polynomial."""
+    """Return x to the power of 2**n, modulo the polynomial, for n from 0 to 63."""
     found = np.zeros(64, dtype=np.int64)
     found[0] = _TOP >> 1
     for index in range(1, 64):
@@ -54,7 +54,7 @@ _POWERS = _powers()
 
 @allocating_kernel
 def crc32(buf: Any, at: int, length: int) -> int:
-    """Return the CRC-32 of `length` bytes at `at`.
+    """Return the CRC-32 of the `length` bytes at `at`.
 
     Shapes:  buf uint8[n], at + length <= n
     """

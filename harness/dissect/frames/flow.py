@@ -2,7 +2,7 @@
 
     position = (term_id - initial_term_id, wrapped to 32 bits) * term_length + term_offset
 
-The initial term id and term length of a stream are taken only from its SETUP frames.
+The initial term id and term length of a stream are only taken from its SETUP frames.
 """
 
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from windtunnel.harness.dissect.frames.frames import FRAME_ALIGNMENT, Frames
 
 @dataclass(frozen=True)
 class StreamFacts:
-    """The parameters of a stream in its SETUP frame."""
+    """The parameters of a stream, from its SETUP frame."""
 
     session_id: int
     stream_id: int
@@ -49,21 +49,21 @@ def wrap_i32(values: NDArray[Any]) -> NDArray[np.int64]:
 
 
 def positions(frames: Frames, initial_term_id: int, term_length: int) -> NDArray[np.int64]:
-    """Return the position of each frame's first byte; of a NAK, of the first missing byte."""
+    """Return the position of each frame's first byte or, for a NAK, of the first missing byte."""
     terms = wrap_i32(frames["term_id"].astype(np.int64) - initial_term_id)
     found: NDArray[np.int64] = terms * term_length + frames["term_offset"]
     return found
 
 
 def aligned_lengths(frame_lengths: NDArray[Any]) -> NDArray[np.int64]:
-    """Return the bytes that frames of these lengths occupy in their terms."""
+    """Return the number of bytes that frames of the given lengths occupy in their terms."""
     wide = frame_lengths.astype(np.int64)
     aligned: NDArray[np.int64] = (wide + FRAME_ALIGNMENT - 1) & -FRAME_ALIGNMENT
     return aligned
 
 
 def of_stream(frames: Frames, session_id: int, stream_id: int) -> Frames:
-    """Return the frames of one stream of one session, in both directions."""
+    """Return the frames of a session's stream in both directions."""
     chosen = (frames["stream_id"] == stream_id) & (frames["session_id"] == session_id)
     picked: Frames = frames[chosen]
     return picked

@@ -1,9 +1,9 @@
-"""Forged frames, built with scapy, and the fields that are filled in when they are sent.
+"""Forged frames built with scapy, and the fields that are filled in when a frame is sent.
 
     ForgedCase --scapy--> bytes, with zeros in the fields that depend on the stream:
                           session id, stream id, term id, term offset, receiver id
 
-    Patch(offset, source)    four or eight bytes to be copied from the frame that it follows
+    Patch(offset, source)    four or eight bytes to copy from the frame that it follows
 
 The bytes are built before the first datagram arrives, because scapy is slow.
 """
@@ -34,12 +34,12 @@ _SOURCES: dict[str, Source] = {
     "initial_term_id": "initial_term_id",
     "term_length": "term_length",
 }
-"""The source of a field's value, by the field's name in `layout`."""
+"""The source of each field's value, by the field's name in `layout`."""
 
 
 @dataclass(frozen=True)
 class Patch:
-    """A field to be filled in when the frame is sent."""
+    """A field of a forged frame to fill in when the frame is sent."""
 
     offset: int
     width: int
@@ -48,14 +48,14 @@ class Patch:
 
 @dataclass(frozen=True)
 class ForgedFrame:
-    """A forged frame: its bytes, and the fields to be filled in."""
+    """A forged frame: its bytes, and the fields to fill in when it is sent."""
 
     raw: bytes
     patches: tuple[Patch, ...]
 
 
 def build_frame(forged: ForgedCase, mtu: int) -> ForgedFrame:
-    """Build a forged frame; `mtu` is the value for a SETUP frame."""
+    """Build a forged frame. `mtu` is the MTU that a SETUP frame contains."""
     frame = _frame(forged, mtu)
     frame.version = forged.version
     if forged.flags is not None:
@@ -72,7 +72,7 @@ def build_frame(forged: ForgedCase, mtu: int) -> ForgedFrame:
 
 
 def _payload(forged: ForgedCase) -> bytes:
-    """Return filler bytes, or consecutive empty frames that claim the start of a term."""
+    """Return a forged payload: filler bytes, or empty frames that claim the start of a term."""
     if not forged.holds_frames:
         return bytes([FILLER]) * forged.payload_length
     inner = bytes(layers.AeronData(data=b""))
@@ -80,7 +80,7 @@ def _payload(forged: ForgedCase) -> bytes:
 
 
 def _frame(forged: ForgedCase, mtu: int) -> Packet:
-    """Return the scapy layer for a forged frame."""
+    """Return the scapy layer of a forged frame."""
     if forged.type == "DATA":
         return layers.AeronData(data=_payload(forged))
     if forged.type == "PAD":

@@ -1,8 +1,8 @@
-"""Rows of Aeron frames, and the splitting of datagrams into frames.
+"""Rows of Aeron frames, and a kernel that splits datagrams into frames.
 
     datagram  | DATA 0..287 | DATA 288..575 | PAD 576..607 |     three rows, one datagram index
 
-The rules and codes are those of the table in `artifact.middlebox.frame_class`.
+The rules and codes are those in the table of `artifact.middlebox.frame_class`.
 """
 
 from typing import Any
@@ -25,20 +25,20 @@ from windtunnel.harness.dissect.frames.bytes_at import i32_le, i64_le, u16_le
 
 FRAME = np.dtype(
     [
-        ("time_ns", "<i8"),  # of the packet, epoch
-        ("at", "<i8"),  # offset of the frame's first byte in the capture file
-        ("source_high", "<i8"),  # IPv6 address; IPv4 as ::ffff:a.b.c.d
+        ("time_ns", "<i8"),  # time of the packet, epoch nanoseconds
+        ("at", "<i8"),  # file offset of the frame's first byte
+        ("source_high", "<i8"),  # IPv6 address, or IPv4 address as ::ffff:a.b.c.d
         ("source_low", "<i8"),
         ("destination_high", "<i8"),
         ("destination_low", "<i8"),
         ("source_port", "<u2"),
         ("destination_port", "<u2"),
-        ("datagram", "<i4"),  # index of the datagram among those counted in the capture
-        ("datagram_length", "<i4"),  # UDP payload
-        ("frame_type", "<u2"),  # a code of frame_class
+        ("datagram", "<i4"),  # index of the datagram in the capture
+        ("datagram_length", "<i4"),  # length of the UDP payload
+        ("frame_type", "<u2"),  # a frame_class code
         ("flags", "u1"),
         ("version", "u1"),
-        ("frame_length", "<i4"),  # as the header says; 0 for a heartbeat
+        ("frame_length", "<i4"),  # from the header; 0 for a heartbeat
         ("session_id", "<i4"),
         ("stream_id", "<i4"),
         ("term_id", "<i4"),  # SETUP: active term id; SM: consumption term id
@@ -60,12 +60,12 @@ NAK_LENGTH = 28
 SM_LENGTH = 36
 SETUP_LENGTH = 40
 _SHORTEST = np.array([32, 32, 28, 36, 40, 40, 40, 8, 0, 0, 0, 20], dtype=np.int64)
-"""Fixed length of each frame type by type code; 0 for codes that open-source drivers do not use."""
+"""Fixed length of each frame type by type code, or 0 if open-source drivers do not use the code."""
 
 
 @allocating_kernel
 def class_of_first(buf: Any, at: int, length: int) -> int:
-    """Return the class of a datagram's first frame; `walk` checks DATA and PAD further."""
+    """Return the class of a datagram's first frame. For DATA and PAD, `walk` checks more."""
     if length < HEADER_LENGTH:
         return MALFORMED
     frame_length = i32_le(buf, at)
@@ -83,7 +83,7 @@ def class_of_first(buf: Any, at: int, length: int) -> int:
 
 @allocating_kernel
 def class_of_next(buf: Any, at: int, left: int) -> int:
-    """Return DATA or PAD if a complete frame of this type is at `at`, else MALFORMED."""
+    """Return DATA or PAD if there is a complete frame of that type at `at`, else MALFORMED."""
     if left < DATA_HEADER_LENGTH:
         return MALFORMED
     frame_length = i32_le(buf, at)
@@ -99,13 +99,13 @@ def class_of_next(buf: Any, at: int, left: int) -> int:
 
 @allocating_kernel
 def aligned(frame_length: int) -> int:
-    """Return the bytes that a frame occupies in its term."""
+    """Return the number of bytes that a frame occupies in its term."""
     return (frame_length + FRAME_ALIGNMENT - 1) & ~(FRAME_ALIGNMENT - 1)
 
 
 @allocating_kernel
 def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
-    """Write the fields of the frame at `at` into a row; `length` bytes are available."""
+    """Copy the fields of the frame at `at`, of which `length` bytes exist, to a row."""
     row["at"] = at
     row["frame_type"] = frame_class
     if length < HEADER_LENGTH:
@@ -139,10 +139,10 @@ def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
 
 @allocating_kernel
 def walk(buf: Any, at: int, length: int, rows: Any, count: int) -> int:
-    """Split one datagram into frames.
+    """Split a datagram into frames, and write a row for each of them.
 
     Shapes:  buf uint8[n], at + length <= n; rows FRAME[m]
-    Returns: count + the frames found; rows beyond m are counted but not written
+    Returns: `count` plus the frames found; rows beyond m are counted but not written
     """
     frame_class = class_of_first(buf, at, length)
     if frame_class not in (DATA, PAD):

@@ -1,10 +1,11 @@
 """scapy layers for all Aeron frames, generated from the tables in `layout`.
 
     UDP / AeronData / AeronData / AeronPad          a batch: each DATA is followed by the next frame
-    UDP / AeronStatusMessage                        anything else fills its datagram
+    UDP / AeronStatusMessage                        any other frame fills its datagram
 
-Used to build frames, to print them, and as an independent parser in tests. Omitted lengths are
-filled in. Scapy dissects only some thousand frames a second, so captures are read by `pcap`.
+The layers are used to build and print frames, and as an independent parser in tests. Omitted
+lengths are filled in. scapy dissects only a few thousand frames per second, so `pcap` reads the
+captures.
 """
 
 from collections.abc import Iterable
@@ -34,7 +35,7 @@ from scapy.packet import NoPayload, Packet, Raw, bind_layers, split_layers
 from windtunnel.harness.dissect.frames import layout
 
 _FILLED_IN: Any = None
-"""Default value of a length that is computed when the frame is built."""
+"""Default value of a length, which is then computed when the frame is built."""
 
 TYPE_NAMES = {frame.type_code: frame.name for frame in layout.FRAMES}
 _FLAGS = {
@@ -68,7 +69,7 @@ def _flags(name: str) -> Field[Any, Any]:
 
 
 def _fields(frame: layout.Frame) -> list[Any]:
-    """Return the generic header and the fields of a frame type, in order of offset."""
+    """Return the scapy fields of a frame type by offset, including the generic header."""
     at = 0
     for field in (*layout.HEADER, *frame.fields):
         assert field.offset == at, f"{frame.name}.{field.name}: a gap in the table"
@@ -83,7 +84,7 @@ def _fields(frame: layout.Frame) -> list[Any]:
 
 
 def _kind(raw: bytes) -> type[Packet]:
-    """Return the layer for the bytes of a frame; Raw if there are too few bytes."""
+    """Return the scapy layer for a frame's bytes, or Raw if there are too few bytes."""
     if len(raw) < layout.HEADER_LENGTH:
         return Raw
     frame_length = int.from_bytes(raw[:4], "little", signed=True)
@@ -96,7 +97,7 @@ def _kind(raw: bytes) -> type[Packet]:
 
 
 class AeronFrame(Packet):
-    """Any Aeron frame; selects the layer by the type code."""
+    """The scapy layer for any Aeron frame, which selects a specific layer by type code."""
 
     name = "Aeron"
     fields_desc: ClassVar[list[Any]] = []
@@ -107,7 +108,7 @@ class AeronFrame(Packet):
 
 
 class _Sized(Packet):
-    """A frame that fills in its own length."""
+    """The base class of frames that fill in their length."""
 
     def post_build(self, pkt: bytes, pay: bytes) -> bytes:
         if self.frame_length is None:
@@ -119,7 +120,7 @@ class _Sized(Packet):
 
 
 class AeronData(Packet):
-    """A DATA frame with its payload and alignment; the next frame of the batch is its payload."""
+    """A DATA frame with payload and alignment. The next frame of a batch is its scapy payload."""
 
     name = "Aeron DATA"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -139,7 +140,7 @@ class AeronData(Packet):
 
 
 class AeronPad(Packet):
-    """A PAD frame: only the header is sent; frame_length is the padded length."""
+    """A PAD frame. Only the header is sent, and frame_length is the padded length."""
 
     name = "Aeron PAD"
     fields_desc = _fields(layout.PAD)
@@ -169,14 +170,14 @@ class AeronHeartbeat(Packet):
 
 
 class AeronSetup(_Sized):
-    """SETUP: the parameters that a receiver needs to create an image."""
+    """A SETUP frame: the parameters that a receiver needs to create an image."""
 
     name = "Aeron SETUP"
     fields_desc = _fields(layout.SETUP)
 
 
 class AeronStatusMessage(_Sized):
-    """SM: a receiver's consumed position and window."""
+    """A status message (SM): a receiver's consumption position and window."""
 
     name = "Aeron SM"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -189,21 +190,21 @@ class AeronStatusMessage(_Sized):
 
 
 class AeronNak(_Sized):
-    """NAK: one missing range of a term."""
+    """A NAK: a missing range in a term."""
 
     name = "Aeron NAK"
     fields_desc = _fields(layout.NAK)
 
 
 class AeronRttMeasurement(_Sized):
-    """RTTM: a round-trip time measurement, or the reply to it."""
+    """An RTTM frame: a round-trip time measurement, or the reply to it."""
 
     name = "Aeron RTTM"
     fields_desc = _fields(layout.RTTM)
 
 
 class AeronError(_Sized):
-    """ERR: a receiver rejects an image."""
+    """An ERR frame, with which a receiver rejects an image."""
 
     name = "Aeron ERR"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -213,14 +214,14 @@ class AeronError(_Sized):
 
 
 class AeronResponseSetup(_Sized):
-    """RSP_SETUP: the session id of a response channel."""
+    """An RSP_SETUP frame: the session id of a response channel."""
 
     name = "Aeron RSP_SETUP"
     fields_desc = _fields(layout.RSP_SETUP)
 
 
 class AeronResolutionEntry(Packet):
-    """One entry of a resolution frame, aligned to 8 bytes."""
+    """An entry of a resolution frame, aligned to 8 bytes."""
 
     name = "Aeron resolution entry"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -245,7 +246,7 @@ class AeronResolutionEntry(Packet):
 
 
 class AeronResolution(_Sized):
-    """RES: the names that a driver can resolve."""
+    """A RES frame: the names that a driver can resolve."""
 
     name = "Aeron RES"
     fields_desc = [  # noqa: RUF012 - scapy reads the list of a class
@@ -268,21 +269,21 @@ LAYERS: dict[int, type[Packet]] = {
 
 
 def bind_ports(ports: Iterable[int]) -> None:
-    """Make scapy parse UDP datagrams to or from these ports as Aeron."""
+    """Make scapy parse UDP datagrams to or from these ports as Aeron frames."""
     for port in ports:
         bind_layers(UDP, AeronFrame, dport=port)
         bind_layers(UDP, AeronFrame, sport=port)
 
 
 def unbind_ports(ports: Iterable[int]) -> None:
-    """Undo `bind_ports`."""
+    """Undo `bind_ports`: make scapy parse these ports as ordinary UDP again."""
     for port in ports:
         split_layers(UDP, AeronFrame, dport=port)
         split_layers(UDP, AeronFrame, sport=port)
 
 
 def frames_in(datagram: bytes) -> list[Packet]:
-    """Return the frames of a UDP payload in order; bytes that are no frame are a final Raw."""
+    """Return the frames of a UDP payload in order. Any remaining bytes become a final Raw layer."""
     frames = []
     packet: Packet = AeronFrame(datagram)
     while packet and not isinstance(packet, NoPayload):

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Field:
-    """One integer field; offset and width are in bytes from the start of the frame."""
+    """An integer field of a frame: name, offset from the frame's start, width in bytes, sign."""
 
     name: str
     offset: int
@@ -29,7 +29,7 @@ class Field:
 
 @dataclass(frozen=True)
 class Frame:
-    """One frame type: its name, type code, and the fields after the generic header."""
+    """A frame type: its name, type code, and the fields after the generic header."""
 
     name: str
     type_code: int
@@ -37,11 +37,11 @@ class Frame:
 
     @property
     def length(self) -> int:
-        """Length of the fixed part, without payload, text, entries or group tag."""
+        """Length of the fixed part, without payload, error message, entries or group tag."""
         return max(field.end for field in (*HEADER, *self.fields))
 
     def field(self, name: str) -> Field:
-        """Return a field by name, generic header included."""
+        """Return a field by name, including fields of the generic header."""
         return next(field for field in (*HEADER, *self.fields) if field.name == name)
 
 
@@ -94,7 +94,7 @@ SM = Frame(
     ),
 )
 SM_GROUP_TAG = Field("group_tag", 36, 8)
-"""Present in an SM if its frame_length is 44."""
+"""The group tag, which an SM contains if its frame_length is 44."""
 
 ERR = Frame(
     "ERR",
@@ -136,7 +136,7 @@ RES_ENTRY = (
     Field("udp_port", 2, 2, signed=False),
     Field("age_ms", 4, 4),
 )
-"""One entry of a RES frame, in bytes from the start of the entry; address and name follow."""
+"""An entry of a RES frame. Offsets are from the start of the entry; address and name follow."""
 
 RES_ADDRESS_LENGTH = {1: 4, 2: 16}
 RES_FLAG_SELF = 0x80

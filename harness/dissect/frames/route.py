@@ -1,7 +1,7 @@
 """Selection of frames by route: from one host to another, or to a multicast group.
 
-A host sends to several receivers by multicast, or to each one separately. In both cases the frames
-for a receiver are those addressed to it or to the group.
+A host sends to several receivers by multicast, or to each one separately. In both cases a
+receiver's frames are those addressed to it or to the group.
 """
 
 import numpy as np
@@ -15,7 +15,7 @@ _MULTICAST = 0xE
 
 
 def to_group(frames: Frames) -> NDArray[np.bool_]:
-    """Return which frames were sent to an IPv4 multicast group."""
+    """Return a mask of the frames that were sent to an IPv4 multicast group."""
     low = frames["destination_low"]
     is_v4 = (frames["destination_high"] == 0) & (low >> 32 == _V4_PREFIX)
     found: NDArray[np.bool_] = is_v4 & (low >> 28 & 0xF == _MULTICAST)
@@ -23,6 +23,6 @@ def to_group(frames: Frames) -> NDArray[np.bool_]:
 
 
 def between(frames: Frames, sender: str, receiver: str) -> NDArray[np.bool_]:
-    """Return which frames were sent from one address to another, or to a group."""
+    """Return a mask of the frames that were sent from one address to another, or to a group."""
     found: NDArray[np.bool_] = sent_by(frames, sender)
     return found & (sent_to(frames, receiver) | to_group(frames))

@@ -1,12 +1,13 @@
-"""Strict parsing of datagrams: all bytes must form valid Aeron frames, or the datagram is rejected.
+"""Strict parsing of datagrams, which rejects a datagram unless all its bytes form valid Aeron
+frames.
 
     datagram  | DATA 0..287 | DATA 288..575 | PAD 576.. |     three rows
     datagram  | DATA 0..287 | DATA 288.|                      truncated by the capture: two rows,
                                         ^ captured            the second without payload hash
     datagram  | 28 00 00 00 00 00 02 00 ... | one more |      not Aeron: counted by the caller
 
-`frames.walk` splits datagrams of known Aeron ports. This module detects Aeron on any port, so all
-lengths, signs, alignments and consecutive frames are validated. Source: specification section 1.
+`frames.walk` splits datagrams of known Aeron ports. This module detects Aeron on any port, so it
+validates all lengths, signs, alignments and consecutive frames. Source: specification section 1.
 """
 
 from typing import Any
@@ -34,26 +35,26 @@ from windtunnel.harness.dissect.frames.frames import aligned
 
 WIRE_FRAME = np.dtype(
     [
-        ("time_ns", "<i8"),  # of the packet, epoch
-        ("record_at", "<i8"),  # offset in the file of the record that holds the frame's start
+        ("time_ns", "<i8"),  # time of the packet, epoch nanoseconds
+        ("record_at", "<i8"),  # file offset of the record that contains the frame's start
         ("payload_hash", "<i8"),  # XXH64 of a DATA frame's payload
-        ("payload_crc32", "<i8"),  # of the same
+        ("payload_crc32", "<i8"),  # CRC-32 of a DATA frame's payload
         ("reserved_value", "<i8"),  # DATA, PAD, heartbeat
         ("receiver_id", "<i8"),  # SM, RTTM, ERR
         ("group_tag", "<i8"),  # SM and ERR, where has_group_tag
         ("echo_timestamp_ns", "<i8"),  # RTTM
         ("reception_delta_ns", "<i8"),  # RTTM
-        ("frame_index", "<i4"),  # in its datagram
-        ("interface", "<i4"),  # of a pcapng section
-        ("source", "<i4"),  # slot in the table of addresses
+        ("frame_index", "<i4"),  # index of the frame in its datagram
+        ("interface", "<i4"),  # interface of a pcapng section
+        ("source", "<i4"),  # slot in the address table
         ("destination", "<i4"),
         ("source_port", "<i4"),
         ("destination_port", "<i4"),
-        ("datagram_length", "<i4"),  # UDP payload
-        ("ip_identification", "<i4"),  # of IPv4; NO_IDENTIFICATION of IPv6
-        ("frame_type", "<i4"),  # a code of frame_class
+        ("datagram_length", "<i4"),  # length of the UDP payload
+        ("ip_identification", "<i4"),  # IPv4 identification, or NO_IDENTIFICATION for IPv6
+        ("frame_type", "<i4"),  # a frame_class code
         ("flags", "<i4"),
-        ("frame_length", "<i4"),  # as the header says; 0 of a heartbeat
+        ("frame_length", "<i4"),  # from the header; 0 for a heartbeat
         ("session_id", "<i4"),
         ("stream_id", "<i4"),
         ("term_id", "<i4"),
@@ -66,23 +67,23 @@ WIRE_FRAME = np.dtype(
         ("nak_length", "<i4"),  # NAK
         ("error_code", "<i4"),  # ERR
         ("response_session_id", "<i4"),  # RSP_SETUP
-        ("text_at", "<i4"),  # ERR: its text; RES: its entries; offset in the batch's texts
+        ("text_at", "<i4"),  # ERR: message; RES: entries; offset in the batch's texts
         ("text_length", "<i4"),
         ("has_hash", "u1"),
         ("has_crc32", "u1"),
         ("has_group_tag", "u1"),
     ]
 )
-"""A row. Fields that a frame type lacks contain arbitrary values: check the type first."""
+"""A frame's row. Fields that its type lacks have arbitrary values: check the type first."""
 
 NO_IDENTIFICATION = -1
 
 KEEPS_HASH, KEEPS_CRC32 = 1, 2
-"""Checksums to compute of payloads; can be combined."""
+"""Flags that select the payload checksums to compute. They can be combined."""
 
 NOT_AERON = 0
 HEADER_CUT = -1
-"""Too few bytes were captured to decide."""
+"""Status: too few bytes were captured to decide whether the datagram is Aeron."""
 
 TERM_LENGTH_MIN, TERM_LENGTH_MAX = 1 << 16, 1 << 30
 MTU_MIN, MTU_MAX = 32, 65_504
@@ -96,12 +97,12 @@ _LENGTHS = np.array(
     [32, 32, layout.NAK.length, 36, 40, layout.SETUP.length, layout.RTTM.length, 8, 0, 0, 0, 20],
     dtype=np.int64,
 )
-"""Fixed length of each frame type by type code; 0 for codes that open-source drivers do not use."""
+"""Fixed length of each frame type by type code, or 0 if open-source drivers do not use the code."""
 
 
 @allocating_kernel
 def count_frames(buf: Any, at: int, length: int, have: int) -> int:
-    """Return the number of frames in a datagram, or NOT_AERON, or HEADER_CUT.
+    """Return the number of frames in a datagram, or NOT_AERON or HEADER_CUT.
 
     Shapes:  buf uint8[n], at + have <= n; have <= length, the bytes captured
     """
@@ -163,7 +164,7 @@ def _recognise_data(buf: Any, start: int, length: int, have: int) -> int:
 
 @allocating_kernel
 def _is_control(buf: Any, at: int, kind: int, length: int) -> bool:
-    """Return whether the fields of a control frame, which fills its datagram, are valid."""
+    """Return whether the fields of a control frame, which must fill its datagram, are valid."""
     if kind == SETUP:
         term_length = i32_le(buf, at + 28)
         offset, mtu = i32_le(buf, at + 8), i32_le(buf, at + 32)
@@ -208,9 +209,9 @@ def _recognise_resolution(buf: Any, start: int, length: int, have: int) -> int:
 
 @allocating_kernel
 def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
-    """Write a DATA, PAD or heartbeat frame into a row; returns the bytes that it takes on the wire.
+    """Write a DATA, PAD or heartbeat frame to a row. Returns the number of bytes on the wire.
 
-    `have` is the number of captured bytes of the frame; the header is complete.
+    `have` is the number of captured bytes of the frame. The header must be complete.
     """
     frame_length = i32_le(buf, at)
     kind = u16_le(buf, at + 6)
@@ -236,7 +237,7 @@ def read_data(row: Any, buf: Any, at: int, have: int, keeps: int) -> int:
 
 @allocating_kernel
 def read_control(row: Any, buf: Any, at: int) -> None:
-    """Write any other frame into a row, without texts and resolution entries."""
+    """Write a control frame to a row, without error messages and resolution entries."""
     kind = u16_le(buf, at + 6)
     row["frame_type"] = kind
     row["flags"] = int(buf[at + 5])

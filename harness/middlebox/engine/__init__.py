@@ -1,3 +1,1 @@
-"""The engine, which applies fault rules to each frame of each datagram; kernels only, no
-sockets.
-"""
+"""The engine, which applies fault rules to the frames of datagrams and uses no sockets."""

@@ -1,13 +1,13 @@
-"""Applies the fault rules to a datagram that arrived at a given time, and emits datagrams.
+"""Applies the fault rules to each frame of an arriving datagram, and emits the resulting datagrams.
 
     datagram   | 1 | 2 | 3 | 4 | 5 |          2 dropped, 4 held, 5 duplicated
     leaves     | 1 |   | 3 |   | 5 | 5 |      each run of passing frames is one datagram
     later                              | 4 |
 
-Decisions are made per frame: of a datagram only the matched frames are affected, and one that does
-not split cleanly into frames is forwarded whole. Every datagram and every frame is accounted for:
-in + added - dropped == out, once no frame is held any more. The engine has no clock and no socket,
-and treats the bytes around the frames as an opaque envelope.
+Decisions are made per frame: only the matched frames of a datagram are affected. A datagram that
+does not split cleanly into frames is forwarded whole. Every datagram and every frame is accounted
+for: in + added - dropped == out, once no frame is held any more. The engine has no clock and no
+socket, and treats the bytes around the frames as an opaque envelope.
 """
 
 from typing import Any
@@ -70,7 +70,7 @@ _NONE = -1
 
 @allocating_kernel
 def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
-    """Whether the results of `offer` of such a datagram surely fit outbox and decision log."""
+    """Return whether outbox and decision log have room for any result of `offer`."""
     frames = 1 + length // _ALIGNMENT
     if engine.state[DECISIONS] + frames > len(engine.decisions):
         return False
@@ -84,10 +84,10 @@ def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
 def offer(
     engine: Engine, buf: Any, at: int, envelope_length: int, length: int, link: int, now_ns: int
 ) -> None:
-    """Process one datagram of a link direction; the caller has checked `has_room`.
+    """Process one datagram of a link direction after the caller has checked `has_room`.
 
     Shapes: buf uint8[n]: the envelope lies at `at`, then `length` bytes of frames
-    Units:  now_ns is the time of arrival, from which delays count
+    Units:  `now_ns` is the time of arrival, from which delays are measured
     """
     engine.datagrams[link, DATAGRAMS_IN] += 1
     start = at + envelope_length
@@ -105,8 +105,7 @@ def offer(
 
 @allocating_kernel
 def release(engine: Engine, now_ns: int) -> bool:
-    """Send all held frames that are due; returns False if the outbox is full and must be emptied
-    first."""
+    """Send all held frames that are due. Returns False if the outbox must be emptied first."""
     return holding.release(engine, now_ns)
 
 
@@ -114,7 +113,7 @@ def release(engine: Engine, now_ns: int) -> bool:
 def _take_frames(
     engine: Engine, buf: Any, envelope: int, start: int, end: int, link: int, now_ns: int
 ) -> int:
-    """Decide about each frame. Returns the datagrams that this one becomes, now or later."""
+    """Decide what happens to each frame. Returns the number of resulting datagrams."""
     pieces = 0
     copied = 0
     run = at = start
@@ -151,10 +150,9 @@ def _take_frames(
 
 @allocating_kernel
 def _notify_held(engine: Engine, frame: FrameMatch, action: int, order: int) -> bool:
-    """Update the held frames that wait for an event of this frame's session; whether any is
-    released.
+    """Update the held frames that wait for this frame. Returns whether any of them is released.
 
-    `order` is that of the first frame that was held because of this frame, if any was.
+    `order` is the order of the first frame that was held because of this frame, if there is one.
     """
     if frame.session == _NONE or engine.sessions[frame.session]["held_head"] == _NONE:
         return False
@@ -176,9 +174,9 @@ def _apply_rule(
     now_ns: int,
     frame: FrameMatch,
 ) -> tuple[int, int]:
-    """Apply the matching rule's action as far as it takes effect at once, and record it.
+    """Apply the immediate part of the matching rule's action, and record the decision.
 
-    Returns: its action or _PASS, and how many frames were added to the held frames
+    Returns: the rule's action or _PASS, and the number of frames added to the held frames
     """
     if frame.rule == NO_RULE:
         return _PASS, 0
@@ -245,8 +243,7 @@ def _send_copies(
     link: int,
     now_ns: int,
 ) -> int:
-    """Send the frames of a datagram that are duplicated at once. Returns the number of
-    datagrams."""
+    """Send the copies of frames that are duplicated at once. Returns the number of datagrams."""
     pieces = 0
     for index in range(copied):
         copy = engine.copies[index, 0]
@@ -269,7 +266,7 @@ def _send_run(
     link: int,
     now_ns: int,
 ) -> int:
-    """Send adjacent frames, if any, as one datagram. Returns the number of datagrams."""
+    """Send adjacent frames, if there are any, as one datagram. Returns the number of datagrams."""
     if run == run_end:
         return 0
     return _send(engine, buf, envelope, start, run, run_end, link, now_ns)

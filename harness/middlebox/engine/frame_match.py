@@ -1,12 +1,11 @@
-"""Matches a frame against the rules: its class, its position in the stream, the first matching
-rule.
+"""Classifies a frame, finds its stream position, and finds the first rule that matches it.
 
     DATA, PAD of a known session   keyed by position and attempt
     any other of a known stream    keyed by order of appearance, so sensitive to timing
-    SM of no stream                likewise: a receiver solicits a SETUP from any sender
+    SM of no stream                the same: a receiver solicits a SETUP from any sender
     of no stream of the case       never matched
 
-In a replay the table of recorded decisions is searched instead of the rules.
+A replay searches the table of recorded decisions instead of the rules.
 
 Matching a frame counts it, so a frame must be matched exactly once.
 """
@@ -51,24 +50,24 @@ _NONE = known.NONE
 
 
 class FrameMatch(NamedTuple):
-    """A frame and the decision about it; its header fields are in the engine's `row`."""
+    """A frame and the decision about it. Its header fields are in the engine's `row`."""
 
     at: int
     length: int  # in the datagram
     kind: int  # class index
     session: int  # index of its session, or -1
-    position: int  # or NO_POSITION
-    attempt: int  # 0 without a position
-    order: int  # of appearance, 0 with a position
-    place: int  # first byte of the range that it refers to: for SM and NAK too; or NO_POSITION
+    position: int  # stream position, or NO_POSITION
+    attempt: int  # number of the transmission, 0 without a position
+    order: int  # order of appearance, 0 with a position
+    place: int  # first stream byte that it refers to (also SM, NAK), or NO_POSITION
     extent: int  # length of that range, at least 1
-    rule: int  # that matches, or NO_RULE
+    rule: int  # index of the matching rule, or NO_RULE
     replayed_index: int  # index of the recorded decision in a replay, or -1
 
 
 @allocating_kernel
 def splits_cleanly(buf: Any, at: int, length: int) -> bool:
-    """Whether a datagram consists of whole frames only."""
+    """Return whether a datagram consists of whole frames only."""
     end = at + length
     code = class_of_first(buf, at, length)
     while code in (DATA, PAD) and at < end:
@@ -80,7 +79,7 @@ def splits_cleanly(buf: Any, at: int, length: int) -> bool:
 
 @allocating_kernel
 def wire_length(buf: Any, at: int, end: int, code: int) -> int:
-    """The bytes of a frame in its datagram; a PAD occupies more than that in its term."""
+    """Return a frame's length in its datagram, which for a PAD is only the header length."""
     if code == DATA:
         return aligned(i32_le(buf, at))
     return _DATA_HEADER if code == PAD else end - at
@@ -88,7 +87,7 @@ def wire_length(buf: Any, at: int, end: int, code: int) -> int:
 
 @allocating_kernel
 def match_frame(engine: Engine, buf: Any, at: int, end: int, link: int, now_ns: int) -> FrameMatch:
-    """Count a frame of a clean datagram, locate it, and find the rule that matches it."""
+    """Count one frame of a well-formed datagram, locate it, and find the rule that matches it."""
     code = class_of_first(buf, at, end - at)
     kind = class_index(code)
     length = wire_length(buf, at, end, code)
@@ -149,9 +148,8 @@ def _read(row: Any, buf: Any, at: int, length: int, code: int) -> None:
 
 @allocating_kernel
 def _note_progress(engine: Engine, ordinal: int, position: int, now_ns: int) -> None:
-    """Record the progress of a stream, and when the rules that wait for a position became
-    active."""
-    # Nothing is reached before the first frame, not even the initial position.
+    """Record a stream's progress, and activate the rules that wait for the position reached."""
+    # A stream has reached nothing before its first frame, not even its initial position.
     if position <= engine.reached[ordinal]:
         return
     engine.reached[ordinal] = position
@@ -179,7 +177,7 @@ def _learn_session(engine: Engine, buf: Any, at: int, link: int) -> None:
 
 @allocating_kernel
 def _session(engine: Engine, link: int, code: int) -> int:
-    """The session of the frame in `row`, which sends on this link or receives feedback on it."""
+    """Return the session that the frame in `row` belongs to or gives feedback on, or -1."""
     row = engine.row[0]
     count = engine.state[SESSIONS]
     found = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
@@ -190,7 +188,7 @@ def _session(engine: Engine, link: int, code: int) -> int:
 
 @allocating_kernel
 def _place(engine: Engine, session: int, code: int) -> int:
-    """The position that the frame in `row` refers to, or NO_POSITION."""
+    """Return the stream position that the frame in `row` refers to, or NO_POSITION."""
     if session == _NONE or code not in (DATA, PAD, HEARTBEAT, SETUP, SM, NAK):
         return NO_POSITION
     row = engine.row[0]
@@ -202,7 +200,7 @@ def _place(engine: Engine, session: int, code: int) -> int:
 
 @allocating_kernel
 def _extent(row: Any, code: int) -> int:
-    """The number of stream bytes that the frame in `row` refers to."""
+    """Return the number of stream bytes that the frame in `row` refers to."""
     if code in (DATA, PAD):
         return aligned(row["frame_length"])
     return max(1, int(row["nak_length"])) if code == NAK else 1
@@ -235,7 +233,7 @@ def _first_match(engine: Engine, properties: FrameProperties) -> int:
 
 @allocating_kernel
 def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
-    """The recorded decision about a frame in the run that is replayed, or -1."""
+    """Return the index of the recorded decision about a frame in the replayed run, or -1."""
     number, place = 0, properties.order
     if properties.attempt != 0:
         number, place = int(engine.sessions[properties.session]["number"]), properties.place
@@ -253,8 +251,10 @@ def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
 
 @allocating_kernel
 def _stream_ordinal(streams: Any, row: Any, code: int) -> int:
-    """The ordinal of the frame's stream, the one after the last for an SM to any sender, or
-    none."""
+    """Return the ordinal of the frame's stream, or -1 for a stream that is not in the case.
+
+    An SM to any sender names no stream and has the ordinal after the last stream.
+    """
     for ordinal in range(len(streams)):
         if streams[ordinal] == row["stream_id"]:
             return ordinal

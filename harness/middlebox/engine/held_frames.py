@@ -1,11 +1,11 @@
-"""Held frames: a bounded pool of slots and a heap of their due times.
+"""Held frames: a bounded pool of slots, and a heap ordered by due time.
 
     heap   | slot 3 | slot 0 | slot 7 | ...      smallest (due_ns, order) first
     free   | slot 1 | slot 2 | ...               a stack
     bytes  slot 0 [envelope | frame] ...
 
-A slot records its index in the heap, so that a frame whose event occurs before it is due can be
-removed from there and its slot freed.
+A slot records its index in the heap. A frame whose event occurs before it is due can therefore be
+removed from the heap.
 """
 
 from typing import Any, NamedTuple
@@ -17,7 +17,7 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 HELD_FRAME = np.dtype(
     [
         ("due_ns", "<i8"),
-        ("order", "<i8"),  # of arrival, to break ties
+        ("order", "<i8"),  # order of arrival, to break ties
         ("link", "<i8"),
         ("index", "<i8"),  # class index of the frame
         ("session", "<i8"),  # index of the session whose event it waits for, or -1
@@ -39,7 +39,7 @@ NEVER = (1 << 63) - 1
 
 
 class HeldFrames(NamedTuple):
-    """The pool; `counts` holds the lengths of heap and free stack, and the next order."""
+    """The pool of held frames. `counts` has the heap length, the free count, and the next order."""
 
     records: Any
     heap: Any
@@ -49,7 +49,7 @@ class HeldFrames(NamedTuple):
 
 
 def make_held_frames(slots: int, slot_length: int) -> HeldFrames:
-    """Create an empty pool; a slot holds an envelope and frames of `slot_length` bytes together."""
+    """Create an empty pool whose slots each hold `slot_length` bytes of envelope and frames."""
     return HeldFrames(
         records=np.zeros(slots, dtype=HELD_FRAME),
         heap=np.zeros(slots, dtype=np.int64),
@@ -79,7 +79,7 @@ def allocate(held: HeldFrames, due_ns: int) -> int:
 
 @allocating_kernel
 def next_due_ns(held: HeldFrames) -> int:
-    """When the next slot is due, or NEVER."""
+    """Return the time at which the next slot is due, or NEVER."""
     if held.counts[HEAP] == 0:
         return NEVER
     return int(held.records[held.heap[0]]["due_ns"])
@@ -87,7 +87,7 @@ def next_due_ns(held: HeldFrames) -> int:
 
 @allocating_kernel
 def pop(held: HeldFrames) -> int:
-    """Remove the slot that is due first from the heap; the caller must return it to the pool."""
+    """Remove the slot that is due first from the heap. The caller must return it to the pool."""
     first = int(held.heap[0])
     remove(held, first)
     return first
@@ -95,7 +95,7 @@ def pop(held: HeldFrames) -> int:
 
 @allocating_kernel
 def remove(held: HeldFrames, slot: int) -> None:
-    """Remove a slot from the heap; the caller must return it to the pool."""
+    """Remove a slot from the heap. The caller must return it to the pool."""
     held.counts[HEAP] -= 1
     last = int(held.heap[held.counts[HEAP]])
     if last == slot:
@@ -108,7 +108,7 @@ def remove(held: HeldFrames, slot: int) -> None:
 
 @allocating_kernel
 def free_slot(held: HeldFrames, slot: int) -> None:
-    """Return a slot that was removed from the heap to the pool."""
+    """Return a slot to the pool after its removal from the heap."""
     held.free[held.counts[FREE]] = slot
     held.counts[FREE] += 1
 
@@ -129,7 +129,7 @@ def _put(held: HeldFrames, at: int, slot: int) -> None:
 
 @allocating_kernel
 def _rise(held: HeldFrames, at: int) -> None:
-    """Move an entry up the heap until its parent is not due later."""
+    """Move an entry up the heap until its parent is due no later."""
     slot = int(held.heap[at])
     while at > 0:
         parent = (at - 1) // 2
@@ -143,7 +143,7 @@ def _rise(held: HeldFrames, at: int) -> None:
 
 @allocating_kernel
 def _sink(held: HeldFrames, at: int) -> None:
-    """Move an entry down the heap until its children are not due sooner."""
+    """Move an entry down the heap until its children are due no sooner."""
     heap, count = held.heap, held.counts[HEAP]
     slot = int(heap[at])
     while 2 * at + 1 < count:

@@ -1,4 +1,4 @@
-"""Holds frames until their due time or an earlier event releases them.
+"""Holds frames until they are due, or until an event releases them earlier.
 
     session -> held_head -> slot -> slot -> ... held_tail        those that wait for an event
 
@@ -7,7 +7,7 @@
     repetition   the same position was transmitted again
     consumption  the receiver has consumed everything before the end of the frame
 
-Whatever event a frame waits for, its due time releases it at the latest.
+A frame that waits for an event is released at its due time at the latest.
 """
 
 from typing import Any
@@ -36,7 +36,7 @@ _NONE = -1
 
 @allocating_kernel
 def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> bool:
-    """Whether a frame of this length can be held `count` times."""
+    """Return whether the pool has room for `count` frames of this length."""
     held = engine.held
     is_fitting = envelope_length + length <= held.buf.shape[1]
     return bool(is_fitting and held.counts[held_frames.FREE] >= count)
@@ -46,7 +46,7 @@ def has_room(engine: Engine, envelope_length: int, length: int, count: int) -> b
 def hold(
     engine: Engine, buf: Any, envelope: int, start: int, link: int, now_ns: int, frame: FrameMatch
 ) -> None:
-    """Hold a frame, or a copy of it; the caller has checked `has_room`."""
+    """Hold a frame, or a copy of it, after the caller has checked `has_room`."""
     held = engine.held
     rule = engine.rules[frame.rule]
     envelope_length = start - envelope
@@ -68,7 +68,7 @@ def hold(
 
 @allocating_kernel
 def _value(rule: Any, frame: FrameMatch) -> int:
-    """The value that the event of a hold is compared with."""
+    """Return the count or position at which a hold ends, according to the rule's ending."""
     ending = rule["ending"]
     if ending == BY_FRAMES:
         return int(rule["ending_value"])
@@ -79,10 +79,10 @@ def _value(rule: Any, frame: FrameMatch) -> int:
 
 @allocating_kernel
 def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
-    """Update the held frames of a session when one of its frames passes; whether any is released.
+    """Update a session's held frames when a frame passes. Returns whether any is released.
 
-    Only those held before that frame: with an `order` below the next one at that time. Its own
-    copies wait for the frames after it.
+    This affects only frames that were held before the passing frame, whose order is below `order`.
+    Copies of the passing frame itself wait for the frames after it.
     """
     records = engine.held.records
     is_any_free = False
@@ -106,8 +106,10 @@ def note_transmission(engine: Engine, frame: FrameMatch, order: int) -> bool:
 
 @allocating_kernel
 def note_consumption(engine: Engine, session: int, position: int) -> bool:
-    """Update the held frames of a session with a receiver's consumption; whether any is
-    released."""
+    """Update a session's held frames when a receiver has consumed up to `position`.
+
+    Returns whether any held frame is released.
+    """
     records = engine.held.records
     is_any_free = False
     slot = engine.sessions[session]["held_head"]
@@ -122,7 +124,7 @@ def note_consumption(engine: Engine, session: int, position: int) -> bool:
 
 @allocating_kernel
 def send_released(engine: Engine, session: int) -> None:
-    """Send all frames of a session whose event has occurred, in order of arrival."""
+    """Send all released frames of a session, in order of arrival."""
     records = engine.held.records
     slot = engine.sessions[session]["held_head"]
     while slot != _NONE:
@@ -137,7 +139,7 @@ def send_released(engine: Engine, session: int) -> None:
 
 @allocating_kernel
 def release(engine: Engine, now_ns: int) -> bool:
-    """Send all that are due; returns False if the outbox is full and must be emptied first."""
+    """Send all held frames that are due. Returns False if the outbox must be emptied first."""
     held = engine.held
     while held_frames.next_due_ns(held) <= now_ns:
         record = held.records[held.heap[0]]
@@ -167,7 +169,7 @@ def _link(engine: Engine, slot: int, index: int) -> None:
 
 @allocating_kernel
 def _unlink(engine: Engine, slot: int) -> None:
-    """Remove a frame from its session's list, if it is in one."""
+    """Remove a held frame from its session's list, if it is on one."""
     records = engine.held.records
     if records[slot]["session"] == _NONE:
         return

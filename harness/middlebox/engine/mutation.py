@@ -1,4 +1,4 @@
-"""Emits mutated frames: corrupted, truncated, forged, or from another port.
+"""Emits mutated frames: corrupted, truncated, forged, or sent from another port.
 
     original   | header | payload ............ |
     corrupt    | hea?er | payload ............ |    a bit flipped
@@ -6,8 +6,8 @@
     inject     | header | payload ............ |  | a forged frame |
     readdress  the same, with another source port
 
-The sender of the outbox updates lengths and checksums for the new bytes, so that the mutation
-reaches the endpoint. A mutated frame is classified again and counted in its new class.
+The sender of the outbox updates lengths and checksums for the new bytes, so the endpoint receives
+the mutation. A mutated frame is classified again and counted in its new class.
 """
 
 from typing import Any
@@ -48,7 +48,7 @@ def send_mutated(
     frame: FrameMatch,
     detail: int,
 ) -> None:
-    """Send a frame as changed by the matching rule, in a datagram of its own.
+    """Send a frame, mutated by the matching rule, in a separate datagram.
 
     `detail` is the first bit to flip, or the number of bytes to keep.
     """
@@ -74,10 +74,10 @@ def send_mutated(
 
 @allocating_kernel
 def mutation_detail(engine: Engine, buf: Any, link: int, frame: FrameMatch) -> int:
-    """The first bit that is flipped in a frame, the number of bytes that are kept, or 0.
+    """Return the first bit to flip or the number of bytes to keep, or 0 for other actions.
 
-    The bit comes from the low end of a second draw, so it is independent of the decision. In a
-    replay it is the bit that was recorded.
+    The bit comes from the low end of a second draw, so it is independent of the decision. A replay
+    uses the recorded bit.
     """
     rule = engine.rules[frame.rule]
     if frame.replayed_index >= 0:
@@ -102,7 +102,7 @@ def mutation_detail(engine: Engine, buf: Any, link: int, frame: FrameMatch) -> i
 def send_forged(
     engine: Engine, buf: Any, envelope: int, start: int, link: int, frame: FrameMatch
 ) -> int:
-    """Send the forged frames that follow a frame. Returns the number of datagrams."""
+    """Send the forged frames that the rule adds after a frame. Returns the number of datagrams."""
     rule = engine.rules[frame.rule]
     for index in range(rule["first_forged"], rule["first_forged"] + rule["forged"]):
         template = engine.templates[index]
@@ -136,7 +136,7 @@ def send_forged(
 
 @allocating_kernel
 def count_frames(engine: Engine, buf: Any, at: int, end: int, link: int, column: int) -> None:
-    """Count the frames of a datagram that is sent unchanged, in a column and as sent."""
+    """Count the frames of an outgoing datagram, both in `column` and as sent."""
     code = class_of_first(buf, at, end - at)
     walks = code in (DATA, PAD)
     while True:

@@ -1,9 +1,10 @@
-"""Outgoing datagrams, packed in one buffer, each with its envelope.
+"""Outgoing datagrams, packed into one buffer, each with its envelope.
 
     buf   | envelope | frames ... | envelope | frames ... |        OUT[i].at -> envelope
 
-An envelope is opaque here: bytes that preceded the datagram's frames and that the sender needs (for
-the relay its Ethernet, IP and UDP headers). The sender empties the whole outbox at once.
+An envelope is opaque here. It holds the bytes that preceded the datagram's frames and that the
+sender needs, such as the Ethernet, IP and UDP headers for the relay. The sender empties the whole
+outbox at once.
 """
 
 from typing import Any, NamedTuple
@@ -14,11 +15,11 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 
 OUT = np.dtype(
     [
-        ("at", "<i8"),  # of the envelope in `buf`
+        ("at", "<i8"),  # offset of the envelope in `buf`
         ("envelope_length", "<i8"),
-        ("length", "<i8"),  # of the frames after it
+        ("length", "<i8"),  # length of the frames after it
         ("link", "<i8"),
-        ("arrived_ns", "<i8"),  # of the datagram it comes from; 0 if it was held on purpose
+        ("arrived_ns", "<i8"),  # arrival time of the original datagram; 0 if it was held on purpose
         ("foreign", "<i8"),  # 1: a packet that is all envelope, to be sent unchanged
         ("is_changed", "<i8"),  # 1: its frames differ from those that its checksum covers
         ("source_port", "<i8"),  # source port to set, or 0 to keep it
@@ -31,7 +32,7 @@ _ALIGNMENT = 64
 
 
 class Outbox(NamedTuple):
-    """The outbox; `counts` holds the number of datagrams and the bytes used."""
+    """Datagrams to send. `counts` holds the number of datagrams and of bytes used."""
 
     datagrams: Any
     buf: Any
@@ -39,7 +40,7 @@ class Outbox(NamedTuple):
 
 
 def make_outbox(datagrams: int, length: int) -> Outbox:
-    """Create an empty outbox for a number of datagrams and a total of bytes."""
+    """Create an empty outbox with room for `datagrams` datagrams and `length` bytes in total."""
     return Outbox(
         datagrams=np.zeros(datagrams, dtype=OUT),
         buf=np.zeros(length, dtype=np.uint8),
@@ -49,9 +50,10 @@ def make_outbox(datagrams: int, length: int) -> Outbox:
 
 @allocating_kernel
 def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length: int) -> None:
-    """Copy between two arrays; assigning a slice would allocate, in case the two overlap.
+    """Copy bytes between two arrays without the allocation that a slice assignment would cause.
 
-    Indexes into a view cannot be negative, so the compiler can vectorize the copy.
+    A slice assignment allocates in case the arrays overlap. Indexes into a view cannot be negative,
+    so the compiler can vectorize the copy.
     """
     to, came = target[target_at : target_at + length], source[source_at : source_at + length]
     for index in range(length):
@@ -60,7 +62,7 @@ def copy_bytes(target: Any, target_at: int, source: Any, source_at: int, length:
 
 @allocating_kernel
 def has_room(outbox: Outbox, datagrams: int, length: int) -> bool:
-    """Whether this many datagrams of this many bytes together surely fit."""
+    """Return whether the outbox has room for this many datagrams and bytes."""
     if outbox.counts[COUNT] + datagrams > len(outbox.datagrams):
         return False
     return bool(outbox.counts[USED] + length + datagrams * _ALIGNMENT <= len(outbox.buf))
@@ -78,7 +80,7 @@ def put(
     at: int,
     length: int,
 ) -> None:
-    """Add a datagram: an envelope from one place, frames from another."""
+    """Add a datagram, composed of an envelope and frames from separate buffers."""
     assert outbox.counts[COUNT] < len(outbox.datagrams)
     datagram = outbox.datagrams[outbox.counts[COUNT]]
     start = outbox.counts[USED]
@@ -108,5 +110,5 @@ def put_foreign(outbox: Outbox, link: int, arrived_ns: int, buf: Any, at: int, l
 
 @allocating_kernel
 def empty(outbox: Outbox) -> None:
-    """Remove all datagrams."""
+    """Remove all datagrams from the outbox."""
     outbox.counts[:] = 0

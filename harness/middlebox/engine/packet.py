@@ -1,12 +1,12 @@
-"""The headers around a datagram: classifies packets, and updates headers before they are sent on.
+"""Packet headers around a datagram: classifies packets, and updates headers before sending.
 
     | Ethernet 14 | IPv4 20..60 or IPv6 40.. | UDP 8 | frames ...
     \\_______________ envelope _______________/
 
-A packet from a host on the same machine often has only the sum of its pseudo-header as UDP
-checksum, since checksum offload would complete it; it is completed here. A split datagram gets new
-lengths and checksums. All other fields stay as the host wrote them, TTL included: the relay is
-transparent. Not supported: TCP, whose checksums stay incomplete.
+The UDP checksum of a packet from a host on the same machine often covers only the pseudo-header,
+because checksum offload would complete it. It is completed here. A split datagram gets new lengths
+and checksums. All other fields stay as the host wrote them, TTL included: the relay is transparent.
+Not supported: TCP, whose checksums stay incomplete.
 """
 
 from typing import Any
@@ -27,23 +27,21 @@ from windtunnel.harness.dissect.capture.packet import (
 from windtunnel.harness.dissect.frames.bytes_at import u16_be
 
 ENVELOPE_LENGTH_MAX = 192
-"""Longest headers before a datagram; packets with more (IPv6 extensions) are forwarded as OTHER."""
+"""Longest headers before a datagram. Packets with longer headers (IPv6 extensions) are OTHER."""
 
 AERON = 0
-"""A datagram between two hosts, or from one to a group, to or from a port of the case."""
+"""Class of a datagram between two hosts, or from a host to a group, with a port of the case."""
 OTHER = 1
-"""From any address to another host, but not Aeron's."""
+"""Class of a packet to another host that is not one of the case's Aeron datagrams."""
 FRAGMENT = 2
-"""A fragment of an IP packet for another host: it could hold Aeron frames that cannot be seen."""
+"""Class of an IP fragment for another host, which could hold Aeron frames that cannot be seen."""
 STRAY = 3
-"""For none of the hosts: ARP, broadcast, the relay's own."""
+"""Class of a packet for none of the hosts, such as ARP, broadcast, or the relay's packets."""
 
 NO_HOST = -1
-"""In place of a destination port: the packet has no destination."""
+"""Value of a destination port: the packet has no destination."""
 ALL_HOSTS = -2
-"""In place of a destination port: a multicast packet goes to every host that its sender has a link
-to.
-"""
+"""Value of a destination port: a multicast packet goes to all hosts linked to its sender."""
 
 _MAC_LENGTH = 6
 _UDP_HEADER = 8
@@ -57,11 +55,11 @@ _MULTICAST_V6 = 0xFF
 def classify(
     buf: Any, at: int, end: int, hosts: Any, near: int, ports: Any
 ) -> tuple[int, int, int, int]:
-    """Classify a packet that came in at the port of host `near`, and find its destination port.
+    """Classify a packet that arrived from host `near`, and find the port of its destination host.
 
     Shapes:  buf uint8[n]; hosts int64[h, 2]: address halves; ports int64[p]
-    Returns: class; port, NOBODY or EVERYBODY; and the lengths of envelope and payload of a UDP
-             datagram, else 0
+    Returns: the class; the port, NO_HOST or ALL_HOSTS; and the envelope and payload lengths of a
+             UDP datagram, or 0 for any other packet
     """
     ip_at = ip_start(buf, at, end, LINK_ETHERNET)
     if ip_at < 0:
@@ -88,14 +86,14 @@ def classify(
     else:
         envelope_length, length = 0, 0
     if far == ALL_HOSTS:
-        # What a host sends to all routers, such as group memberships (IGMP, MLD).
+        # This is what a host sends to all routers, such as group memberships (IGMP, MLD).
         return STRAY, NO_HOST, 0, 0
     return OTHER, far, envelope_length, length
 
 
 @allocating_kernel
 def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
-    """The port of the host that a packet is addressed to, other than its own."""
+    """Return the port of the host, other than `near`, that a packet is addressed to."""
     for host in range(len(hosts)):
         if host != near and _is_address(buf, ip_at, 1, hosts, host):
             return host
@@ -106,9 +104,9 @@ def _host(buf: Any, ip_at: int, hosts: Any, near: int) -> int:
 
 @allocating_kernel
 def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
-    """Set the MAC addresses for host `far`, from the relay's port to it; keeps a group address.
+    """Set the MAC addresses for sending to host `far`, but keep a multicast destination.
 
-    Shapes: macs uint8[h, 12]: for each port the host's address, then the relay's own
+    Shapes: macs uint8[h, 12]: for each port the host's address, then the relay's address
     """
     is_group = buf[at] & 1 and buf[at] != _BROADCAST
     first = _MAC_LENGTH if is_group else 0
@@ -118,10 +116,10 @@ def set_macs(buf: Any, at: int, macs: Any, far: int) -> None:
 
 @allocating_kernel
 def seal(buf: Any, at: int, envelope_length: int, length: int, is_changed: bool) -> None:
-    """Update lengths and checksums of a datagram's headers for its frames.
+    """Update the lengths and checksums in a datagram's headers to match its frames.
 
-    `is_changed` means that headers or frames differ from those that the checksum covers; a changed
-    length is detected here. An IPv4 datagram without a checksum stays without.
+    `is_changed` means that headers or frames differ from those that the checksum covers. A changed
+    length is detected here. An IPv4 datagram without a checksum is sent without one.
     """
     udp_at = at + envelope_length - _UDP_HEADER
     ip_at = ip_start(buf, at, udp_at, LINK_ETHERNET)
@@ -149,19 +147,19 @@ def seal(buf: Any, at: int, envelope_length: int, length: int, is_changed: bool)
 
 @allocating_kernel
 def port(buf: Any, at: int, envelope_length: int, which: int) -> int:
-    """The source (0) or destination (1) port of a datagram."""
+    """Return the source (0) or destination (1) port of a datagram."""
     return u16_be(buf, at + envelope_length - _UDP_HEADER + 2 * which)
 
 
 @allocating_kernel
 def set_port(buf: Any, at: int, envelope_length: int, which: int, value: int) -> None:
-    """Set the source (0) or destination (1) port; the caller must update the checksum."""
+    """Set the source (0) or destination (1) port. The caller must update the checksum."""
     _put_u16(buf, at + envelope_length - _UDP_HEADER + 2 * which, value)
 
 
 @allocating_kernel
 def _is_address(buf: Any, ip_at: int, which: int, hosts: Any, host: int) -> bool:
-    """Whether the source (0) or destination (1) is a host's address."""
+    """Return whether the source (0) or destination (1) is the address of a given host."""
     if buf[ip_at] >> 4 == 4:
         high, low = address_v4(buf, ip_at + 12 + 4 * which)
     else:
@@ -177,7 +175,7 @@ def _pseudo_sum(buf: Any, ip_at: int, is_v4: bool, udp_length: int) -> int:
 
 @allocating_kernel
 def _sum(buf: Any, at: int, end: int) -> int:
-    """The sum of big-endian 16-bit words; an odd last byte is the high half of one."""
+    """Return the sum of big-endian 16-bit words, where an odd last byte counts as a high half."""
     even = 0
     odd = 0
     for index in range(at, end - 1, 2):

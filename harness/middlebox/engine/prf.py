@@ -1,12 +1,12 @@
-"""The keyed draw behind every decision: Philox 4x32 with ten rounds, a counter-based generator.
+"""The keyed random draw behind every decision, using the Philox 4x32-10 counter-based generator.
 
     key      = seed, low and high 32 bits
     counter  = | position or order, low 32 | high 32 | attempt | what |
     what     = rule 8 | stream ordinal 8 | class index 8 | host pair 6 | by order 1 | direction 1
 
-A draw is a pure function of these, so the decision about a frame does not depend on the frames that
-came before it: batching, timing, or additional control frames cannot change it. All arithmetic
-stays within signed 64 bits, so it is the same compiled and in plain Python.
+A draw is a pure function of these, so the decision about a frame does not depend on earlier frames:
+batching, timing, or additional control frames cannot change it. All arithmetic stays within signed
+64 bits, so compiled code and plain Python give the same results.
 
 Source: Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3" (2011).
 """
@@ -14,7 +14,7 @@ Source: Salmon, Moraes, Dror, Shaw: "Parallel random numbers: as easy as 1, 2, 3
 from windtunnel.driver.kernels.jit import allocating_kernel
 
 DRAW_BITS = 62
-"""A draw is an integer below 2 to this power, so it fits a signed 64-bit integer."""
+"""Number of bits of a draw, chosen to fit a signed 64-bit integer."""
 
 ROUNDS = 10
 _LOW = 0xFFFFFFFF
@@ -28,7 +28,7 @@ _WEYL_1 = 0xBB67AE85
 def philox(
     counter_0: int, counter_1: int, counter_2: int, counter_3: int, key_0: int, key_1: int
 ) -> tuple[int, int, int, int]:
-    """Compute four words of 32 bits from a counter of four and a key of two.
+    """Compute four 32-bit words from a four-word counter and a two-word key.
 
     Source: figure 3 of the paper; test vectors from its reference implementation.
     """
@@ -46,7 +46,7 @@ def philox(
 
 @allocating_kernel
 def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
-    """Draw a number below 2 to the power DRAW_BITS for one frame and one rule.
+    """Draw a random number of DRAW_BITS bits for one frame and one rule.
 
     `what` comes from `subject`; `place` is a position or an order of appearance.
     """
@@ -55,7 +55,7 @@ def draw(seed: int, rule: int, what: int, place: int, attempt: int) -> int:
 
 @allocating_kernel
 def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[int, int]:
-    """Draw two independent numbers of this kind; the first is the one that `draw` returns."""
+    """Draw two independent numbers of DRAW_BITS bits, of which `draw` returns the first."""
     first, second, third, fourth = philox(
         place & _LOW,
         (place >> 32) & _LOW,
@@ -69,16 +69,17 @@ def draws(seed: int, rule: int, what: int, place: int, attempt: int) -> tuple[in
 
 @allocating_kernel
 def subject(link: int, class_index: int, stream_ordinal: int, by_order: int) -> int:
-    """Encode the kind of frame of a draw in 24 bits; the last bit of a link is its direction."""
+    """Encode the kind of frame to draw for in 24 bits. A link's last bit is its direction."""
     pair, way = link >> 1, link & 1
     return (stream_ordinal & 0xFF) << 16 | class_index << 8 | pair << 2 | by_order << 1 | way
 
 
 @allocating_kernel
 def _product(left: int, right: int) -> tuple[int, int]:
-    """The low and the high word of a 64-bit product.
+    """Return the low and the high word of a 64-bit product.
 
-    Computed in halves, since the product of two 32-bit words does not fit a signed 64-bit integer.
+    The product of two 32-bit words does not fit a signed 64-bit integer, so it is computed in
+    halves.
     """
     low_part = left * (right & 0xFFFF)
     high_part = left * (right >> 16) + (low_part >> 16)

@@ -1,10 +1,10 @@
-"""Rewrites source ports of outgoing datagrams, and the destination ports of their answers.
+"""Rewrites the source ports of outgoing datagrams, and the destination ports of replies.
 
     a:54321 -> b:24325    leaves as   a:40001 -> b:24325      recorded: 40001, 24325 -> 54321
     a:40001 <- b:24325    arrives as  a:54321 <- b:24325
 
-So a receiver sees its sender change ports, as behind a NAT that has lost its table, and answers to
-either port reach the sender.
+A receiver sees its sender change ports, as behind a NAT that has lost its table. Replies to either
+port reach the sender.
 """
 
 from typing import Any, NamedTuple
@@ -17,14 +17,14 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 PAIRS_MIN = 64
 PAIRS_MAX = 1 << 14
-"""Maximum port pairs that one direction records; further ones are rewritten, but not back."""
+"""Maximum port pairs recorded per direction. Beyond it, replies are not rewritten back."""
 
 _SOURCE, _DESTINATION = 0, 1
 _NEW, _PEER, _ORIGINAL = range(3)
 
 
 class RewrittenPorts(NamedTuple):
-    """The recorded port pairs of each link direction whose sources were rewritten."""
+    """The port pairs of each link direction whose source ports were rewritten."""
 
     pairs: Any  # int64[link, n, 3]: new port, the peer's port, original port
     counts: Any  # int64[link]
@@ -32,7 +32,7 @@ class RewrittenPorts(NamedTuple):
 
 
 def make_rewritten_ports(case: Case) -> RewrittenPorts:
-    """Create an empty table with room for all pairs that a case's link directions may have."""
+    """Create an empty table with room for all port pairs that a case's link directions may have."""
     links = len(case.link_names)
     return RewrittenPorts(
         pairs=np.zeros((links, _pairs_max(case), 3), dtype=np.int64),
@@ -42,10 +42,10 @@ def make_rewritten_ports(case: Case) -> RewrittenPorts:
 
 
 def _pairs_max(case: Case) -> int:
-    """The maximum number of pairs of a direction: each new port with each destination port."""
+    """Return the maximum number of port pairs per direction: each new port with each peer port."""
     new = {fault.source_port for fault in case.faults if fault.source_port}
-    # Receivers use the case's ports, and each publication a port of its own that answers go to; a
-    # restarted driver uses others.
+    # Receivers use the case's ports. Each publication also has a port that replies go to, and a
+    # restarted driver uses other ports.
     publications = sum(case.sessions_of(each) for each in case.traffic)
     peers = (1 + len(case.events)) * (len(case.ports) + publications)
     return min(max(len(new) * peers, PAIRS_MIN), PAIRS_MAX)
@@ -55,7 +55,7 @@ def _pairs_max(case: Case) -> int:
 def set_ports(
     table: RewrittenPorts, buf: Any, at: int, envelope_length: int, link: int, source_port: int
 ) -> bool:
-    """Rewrite the ports of a datagram; returns whether its checksum must be updated.
+    """Rewrite a datagram's ports. Returns whether its checksum must be updated.
 
     `source_port` is the source port to set, or 0 to keep it.
     """
@@ -88,7 +88,7 @@ def _record(table: RewrittenPorts, link: int, new: int, peer: int, original: int
 
 @allocating_kernel
 def _restore(table: RewrittenPorts, buf: Any, at: int, envelope_length: int, link: int) -> bool:
-    """Readdress an answer to a rewritten port of a direction to the original port."""
+    """Restore the original destination port of a reply to a rewritten port."""
     if table.counts[link] == 0:
         return False
     destination = port(buf, at, envelope_length, _DESTINATION)

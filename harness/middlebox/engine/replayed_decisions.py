@@ -1,14 +1,14 @@
-"""The recorded decisions of another run as a table, for a replay.
+"""The recorded decisions of an earlier run, in a table that a replay searches.
 
     decisions.bin  --compile_decisions-->  REPLAYED_DECISION[n], sorted by frame
     frame  --find-->  the rule that was applied to it, and the detail of its action
 
-A replay searches this table instead of the rules, so their conditions have no effect. A rule still
-determines how its action is done: how long a frame is held, which frame is forged. The engine
-applies the action in the same way in either case.
+A replay searches this table instead of the rules, so the conditions of the rules have no effect. A
+rule still determines the details of its action: how long a frame is held, which frame is forged.
+The engine applies actions in the same way with and without a replay.
 
-Two transmissions of one position count as the same attempt if four terms lie between them; then the
-decisions are applied in their order.
+Two transmissions of one position count as the same attempt if they are four terms apart. Their
+decisions are then applied in order.
 """
 
 from typing import Any
@@ -38,18 +38,18 @@ NONE = -1
 
 
 class ReplayError(ValueError):
-    """A decision that is impossible in this case; the text says which, and why."""
+    """A decision that is impossible in this case. The message says which one, and why."""
 
 
 @allocating_kernel
 def kind_of_frame(link: int, index: int, ordinal: int, session: int) -> int:
-    """Encode link, class index, stream ordinal and session number; no session if keyed by order."""
+    """Encode link, class index, stream ordinal and session number (0 if keyed by order)."""
     return ((ordinal << 16 | session) << 8 | index) << 8 | link
 
 
 @allocating_kernel
 def find(replayed: Any, what: int, place: int, attempt: int) -> int:
-    """The index of the first decision about a frame that has not been matched yet, or NONE.
+    """Return the index of a frame's first decision that has not been applied yet, or NONE.
 
     Shapes: replayed REPLAYED_DECISION[n], sorted by what, place, attempt
     """
@@ -77,13 +77,13 @@ def find(replayed: Any, what: int, place: int, attempt: int) -> int:
 
 
 def compile_decisions(case: Case, decisions: Records) -> ReplayedDecisions:
-    """Build the table from a log of decisions that were made under this case's rules.
+    """Build the table from a decision log that was recorded with this case's rules.
 
-    Raises FateError for a decision that refers to anything that the case does not have.
+    Raises ReplayError for a decision that refers to anything that is not in the case.
     """
     stream_ids = sorted(traffic.stream_id for traffic in case.traffic)
     ordinals = {stream_id: ordinal for ordinal, stream_id in enumerate(stream_ids)}
-    # The ordinal after the streams stands for an SM to any sender, which names no stream.
+    # The ordinal after the last stream is for an SM to any sender, which names no stream.
     ordinals.setdefault(0, len(stream_ids))
     replayed = np.zeros(len(decisions), dtype=REPLAYED_DECISION)
     for index, (entry, decision) in enumerate(zip(replayed, decisions, strict=True)):
@@ -105,7 +105,7 @@ def compile_decisions(case: Case, decisions: Records) -> ReplayedDecisions:
 
 
 def _fault(case: Case, decision: Any, ordinals: dict[int, int]) -> str:
-    """Describe why a decision is impossible; returns an empty text if it is valid."""
+    """Describe why a decision is impossible, or return an empty string if it is valid."""
     rule, link, code = (int(decision[name]) for name in ("rule", "link", "frame_type"))
     stream_id, position = int(decision["stream_id"]), int(decision["position"])
     if rule >= len(case.faults):

@@ -1,12 +1,12 @@
-"""Decides by a random draw or a Markov chain whether a rule matches a frame.
+"""Decides by random draw, or with a Markov chain, whether a rule matches a frame.
 
     independent    draw < share
     two states     a step: good <-> bad; then draw < the state's share
     four states    a step: pass in a gap, pass in a burst, match in a burst, isolated match
 
-Draws are keyed by the identity of the frame. A chain steps on first transmissions only, which come
-in stream order whatever the timing; a retransmission is drawn independently with the chain's
-long-run share, since the order of retransmissions depends on timing.
+Draws are keyed by the identity of the frame. A chain steps on first transmissions only, because
+their order does not depend on timing. For a retransmission, the draw is independent and uses the
+chain's long-run share, because the order of retransmissions depends on timing.
 """
 
 from typing import Any
@@ -23,9 +23,10 @@ _GAP_PASS, _BURST_PASS, _BURST_MATCH, _GAP_MATCH = range(4)
 def matches(
     rules: Any, chains: Any, rule: int, chain: int, seed: int, what: int, place: int, attempt: int
 ) -> bool:
-    """Decide about one frame, and step the rule's chain.
+    """Return whether a rule matches one frame, and step the rule's Markov chain.
 
-    Shapes: rules RULE[n]; chains uint8[n, m]: states of each rule's chains; the rest as prf.draws
+    Shapes: rules RULE[n]; chains uint8[n, m]: states of each rule's chains; the others as in
+            `prf.draws`
     """
     record = rules[rule]
     first, second = draws(seed, rule, what, place, attempt)
@@ -45,7 +46,7 @@ def matches(
 
 @allocating_kernel
 def _next_of_four(record: Any, state: int, drawn: int) -> int:
-    """The state after a step; `step_0` to `step_4` are p13, p31, p32, p23, p14."""
+    """Return a four-state chain's next state. `step_0` to `step_4`: p13, p31, p32, p23, p14."""
     if state == _GAP_PASS:
         if drawn < record["step_4"]:
             return _GAP_MATCH

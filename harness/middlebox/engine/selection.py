@@ -1,10 +1,10 @@
-"""Evaluates the conditions of a rule for a frame: link, kind, position, transmission, and time.
+"""Evaluates a rule's conditions for a frame: link, kind, position, transmission and time.
 
     links, classes, streams, session, flags       the kind of frame
     place, order, attempt                         the individual frame
     active from `reached` or the first DATA ...   the time
 
-All but the last depend on the frame alone, so the result is the same in every run.
+All conditions except time depend on the frame alone, so they have the same result in every run.
 """
 
 from typing import Any, NamedTuple
@@ -27,28 +27,28 @@ from windtunnel.harness.scenario.resolved.fault_case import CountCase
 
 _DATA, _PAD = CLASSES.index(frame_class.DATA), CLASSES.index(frame_class.PAD)
 _COUNT_LAST = CountCase().last
-"""The upper bound of a rule that specifies no last attempt."""
+"""The last attempt of a rule that does not limit its attempts."""
 
 
 class FrameProperties(NamedTuple):
-    """The properties of a frame that a rule's conditions refer to."""
+    """The properties of a frame that a rule's conditions can refer to."""
 
     link: int
     kind: int  # class index
-    ordinal: int  # of its stream
-    session: int  # index, or -1
+    ordinal: int  # index of its stream
+    session: int  # index of its session, or -1
     flags: int
-    length: int  # in its datagram
+    length: int  # length in its datagram
     place: int  # first byte of the range that it refers to, or NO_POSITION
     extent: int  # length of that range, at least 1
-    attempt: int  # 0 if it has none
-    order: int  # counted from 1, 0 if it is keyed by position
+    attempt: int  # number of the transmission, 0 if it has none
+    order: int  # order of appearance from 1, 0 if it is keyed by position
     now_ns: int
 
 
 @allocating_kernel
 def selects(engine: Engine, rule: int, properties: FrameProperties) -> bool:
-    """Whether a frame meets all conditions of a rule."""
+    """Return whether a frame meets all conditions of a rule."""
     record = engine.rules[rule]
     if record["links"] >> properties.link & record["classes"] >> properties.kind & 1 == 0:
         return False
@@ -79,13 +79,13 @@ def _is_session(engine: Engine, session: int, number: int) -> bool:
 
 @allocating_kernel
 def _is_attempt(record: Any, properties: FrameProperties) -> bool:
-    """Whether the frame's attempt is one of those that a rule applies to."""
+    """Return whether a rule applies to the frame's attempt (1 for the first transmission)."""
     first, every = record["attempt_first"], record["attempt_every"]
     if properties.attempt != 0:
         return _is_counted(properties.attempt, first, record["attempt_last"], every)
     if properties.kind not in (_DATA, _PAD):
         return True
-    # Of an unknown session: its attempt cannot be determined.
+    # The attempt of a frame in an unknown session cannot be determined.
     return bool(first == 1 and every == 1 and record["attempt_last"] == _COUNT_LAST)
 
 
@@ -117,7 +117,7 @@ def _is_in_place(engine: Engine, record: Any, properties: FrameProperties) -> bo
 
 @allocating_kernel
 def _overlaps(record: Any, begin: int, end: int) -> bool:
-    """Whether a range, or one of its repetitions, has a byte from `begin` up to `end`."""
+    """Return whether `begin` .. `end` overlaps the rule's range or one of its repetitions."""
     start = record["place_start"]
     length = record["place_length"]
     every = record["place_every"]
@@ -125,14 +125,15 @@ def _overlaps(record: Any, begin: int, end: int) -> bool:
         return bool(begin < start + length and end > start)
     if end <= start:
         return False
-    # The first repetition that ends after `begin`: it overlaps if it starts before `end`.
+    # Only the first repetition that ends after `begin` matters: it overlaps if it starts before
+    # `end`.
     turn = max(0, (begin - start - length) // every + 1)
     return bool(start + turn * every < end)
 
 
 @allocating_kernel
 def _overlaps_one(ranges: Any, first: int, count: int, begin: int, end: int) -> bool:
-    """Whether one of a sorted list of ranges has a byte from `begin` up to `end`.
+    """Return whether `begin` .. `end` overlaps any range in a sorted list.
 
     Shapes: ranges int64[n, 2]: begin and end
     """

@@ -1,11 +1,12 @@
-"""Computes the position of a frame in its stream, and counts its transmissions on a link.
+"""Computes a frame's stream position, and counts its transmissions on a link.
 
     SETUP  ->  SESSION: initial term id, term length, a region of the attempts table
     DATA   ->  position = (term id - initial term id) * term length + term offset
                attempts[region + term count mod 4][offset / 32] = | term count + 1 | attempt |
 
-A slot of the table holds the term count that it was last used for, so nothing is ever cleared: a
-slot of an older term counts as unused. Four terms are kept, one more than a log buffer has.
+Each slot of the table records the term count for which it was last used, so the table never needs
+clearing: a slot with an older term count is unused. Four terms are kept, one more than in a log
+buffer.
 """
 
 from typing import Any
@@ -20,13 +21,13 @@ SESSION = np.dtype(
     [
         ("session_id", "<i8"),
         ("stream_id", "<i8"),
-        ("link", "<i8"),  # direction of its DATA
+        ("link", "<i8"),  # link direction of its DATA frames
         ("initial_term_id", "<i8"),
         ("term_length", "<i8"),
         ("region", "<i8"),  # first slot in the attempts table
-        ("number", "<i8"),  # among the sessions of its stream between two hosts, from 1
+        ("number", "<i8"),  # number among the sessions of its stream between two hosts, from 1
         ("held_head", "<i8"),  # first held frame that waits for an event, a slot of `held`
-        ("held_tail", "<i8"),  # the last; both are NONE if there are none
+        ("held_tail", "<i8"),  # last held frame that waits; both are NONE if none waits
     ]
 )
 
@@ -45,13 +46,13 @@ _SETUP_LENGTH = layout.SETUP.field("term_length").offset
 
 @allocating_kernel
 def region_slots(term_length: int) -> int:
-    """The number of slots of the attempts table that one session takes."""
+    """Return the number of slots in the attempts table that one session needs."""
     return TERMS_KEPT * (term_length // _ALIGNMENT)
 
 
 @allocating_kernel
 def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) -> int:
-    """The index of a session that sends on a link, or NONE."""
+    """Return the index of the session that sends on this link with these ids, or NONE."""
     for index in range(count):
         if (
             sessions[index]["session_id"] == session_id
@@ -66,10 +67,11 @@ def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) 
 def learn(
     sessions: Any, count: int, slots_used: int, slots: int, buf: Any, at: int, link: int
 ) -> tuple[int, int, bool]:
-    """Record the stream parameters of a SETUP frame; changed parameters restart the attempts.
+    """Record a session's parameters from a SETUP frame. If they changed, reset its attempts.
 
     Shapes:  buf uint8[n], a whole SETUP at `at`
-    Returns: sessions and slots now used, and False if there was no room for a new session
+    Returns: the numbers of sessions and slots now used, and False if there was no room for a new
+             session
     """
     term_length = i32_le(buf, at + _SETUP_LENGTH)
     well_formed = TERM_LENGTH_MIN <= term_length <= TERM_LENGTH_MAX
@@ -114,13 +116,13 @@ def _sessions_of(sessions: Any, count: int, stream_id: int, link: int) -> int:
 
 @allocating_kernel
 def term_count(session: Any, term_id: int) -> int:
-    """Terms since the initial one, wrapping; at least 2 to the power 31 for a term before it."""
+    """Return the number of terms since the initial one, or at least 2^31 for an earlier term."""
     return int(term_id - session["initial_term_id"]) & 0xFFFFFFFF
 
 
 @allocating_kernel
 def has_place(session: Any, term_id: int, term_offset: int) -> bool:
-    """Whether a term id and offset are a valid position of this stream."""
+    """Return whether a term id and offset are a valid position in this session's stream."""
     if term_offset < 0 or term_offset >= session["term_length"] or term_offset % _ALIGNMENT:
         return False
     return term_count(session, term_id) < 1 << 31
@@ -128,13 +130,13 @@ def has_place(session: Any, term_id: int, term_offset: int) -> bool:
 
 @allocating_kernel
 def position(session: Any, term_id: int, term_offset: int) -> int:
-    """The stream position of a term id and offset."""
+    """Return the stream position of a term id and offset."""
     return int(term_count(session, term_id) * session["term_length"]) + term_offset
 
 
 @allocating_kernel
 def next_attempt(attempts: Any, session: Any, term_id: int, term_offset: int) -> int:
-    """Count one more transmission of a position. Returns its attempt number."""
+    """Count one more transmission at a position. Returns the attempt number, starting at 1."""
     count = term_count(session, term_id)
     term_slots = session["term_length"] // _ALIGNMENT
     slot = session["region"] + count % TERMS_KEPT * term_slots + term_offset // _ALIGNMENT

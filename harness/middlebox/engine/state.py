@@ -1,7 +1,7 @@
-"""The state of an engine, as arrays that kernels share with the Python around them.
+"""The state of a middlebox engine, as arrays that kernels and Python share.
 
-Sizes are upper bounds derived from the case: nothing grows while frames flow. Memory for the
-attempts table is reserved, and is not allocated until a term is used.
+Array sizes are upper limits derived from the case, so nothing grows while frames pass. Memory for
+the attempts table is reserved, but not allocated until a term is used.
 """
 
 from typing import Any, NamedTuple
@@ -28,13 +28,13 @@ from windtunnel.harness.middlebox.rule_compiler import (
 from windtunnel.harness.middlebox.rules import CLASSES
 from windtunnel.harness.scenario.resolved.case import Case
 
-# Columns of `datagrams`, one row a link direction.
+# Columns of `datagrams`, which has one row per link direction.
 DATAGRAMS_IN, DATAGRAMS_OUT, DATAGRAMS_DROPPED, DATAGRAMS_ADDED = range(4)
 # Columns of `frames`, by link direction and class index, in the order of FrameAccount's fields.
 FRAMES_IN, FRAMES_OUT, FRAMES_DROPPED, FRAMES_DUPLICATED, FRAMES_HELD, FRAMES_SWAPPED = range(6)
 FRAMES_FORGED, FRAMES_MUTATED_FROM, FRAMES_MUTATED_INTO = range(6, 9)
 FRAME_COLUMNS = 9
-# Columns of `tallies`, one row a rule.
+# Columns of `tallies`, which has one row per rule.
 TRIED, MATCHED = range(2)
 # Cells of `state`.
 SEED, SESSIONS, SLOTS, DECISIONS, HELD_COUNT, HELD_BYTES, HOLD_OVERFLOWS, SESSION_OVERFLOWS = range(
@@ -44,8 +44,9 @@ FIRST_DATA_NS, COPIES_MAX, FORGED_MAX, FORGED_BYTES_MAX, IS_REPLAY = range(8, 13
 STATE_CELLS = 13
 
 SESSIONS_PER_STREAM = 8
-"""Room for publications that are closed and added again; each has a region of the attempts
-table.
+"""Maximum number of sessions per stream, because publications may be closed and added again.
+
+Each session has a region of the attempts table.
 """
 HELD_SLOTS = 8192
 HELD_BYTES_MAX = 256 << 20
@@ -57,9 +58,9 @@ BATCH_MAX = 64
 
 @allocating_kernel
 def spread(state: Any, frames: int, length: int, envelope_length: int) -> tuple[int, int]:
-    """The most datagrams, and bytes, that a datagram of this many frames can become at once.
+    """Return the maximum numbers of datagrams and bytes that one datagram can turn into at once.
 
-    Assumes the forged frames of all rules together for each frame, as an upper bound.
+    As an upper limit, this assumes that every frame is followed by the forged frames of all rules.
     """
     copies = 1 + state[COPIES_MAX]
     forged_bytes = state[FORGED_MAX] * envelope_length + state[FORGED_BYTES_MAX]
@@ -70,7 +71,7 @@ def spread(state: Any, frames: int, length: int, envelope_length: int) -> tuple[
 
 
 class Engine(NamedTuple):
-    """The state of one middlebox, for both directions of all its links."""
+    """The state of one middlebox engine, for both directions of all its links."""
 
     rules: Any  # RULE, in file order
     selected_streams: Any  # uint8[rule, stream ordinal]: 1 if a rule applies; last: no stream
@@ -107,9 +108,10 @@ def make_engine(
     envelope_length_max: int,
     replayed: ReplayedDecisions | None = None,
 ) -> Engine:
-    """Create an engine for a case, for datagrams and envelopes up to a length.
+    """Create an engine for a case, with maximum lengths of datagrams and envelopes.
 
-    With `replayed` it replays these decisions, and rules only determine how their actions are done.
+    With `replayed`, the engine replays these decisions, and rules only determine the details of
+    their actions.
     """
     rules, chosen_streams, spans = compile_rules(case)
     templates, patches, template_buf = compile_templates(case)

@@ -1,4 +1,4 @@
-"""Forged frames: bytes built by scapy, patched with the values of the live stream.
+"""Forged frames: bytes built by scapy and patched with the live stream's values.
 
 TEMPLATE   where its bytes lie, and the position that it claims
 PATCH      a field whose value comes from the stream: its session, its term id, ...
@@ -22,12 +22,12 @@ SOURCES: tuple[str, ...] = (
     "initial_term_id",
     "term_length",
 )
-"""Index is `PATCH.source`; the names of `windtunnel.harness.dissect.frames.forged_frames`."""
+"""Sources of a patch's value. The index is `PATCH.source`; the names come from `forged_frames`."""
 
 _SESSION_ID, _STREAM_ID, _TERM_ID, _TERM_OFFSET, _RECEIVER_ID, _INITIAL, _LENGTH = range(7)
 
 OTHER = 0x2B5D_11F7
-"""Added to an id to make one that is not in use."""
+"""Number that is added to an id to get an id that is not in use."""
 
 TEMPLATE = np.dtype(
     [
@@ -59,9 +59,10 @@ PATCH = np.dtype(
 def claimed_place(
     template: Any, place: int, term_id: int, term_offset: int, initial_term_id: int, length: int
 ) -> tuple[int, int]:
-    """The term id and offset that a forged frame claims.
+    """Return the term id and offset that a forged frame claims.
 
-    `place` is the followed frame's position or NO_POSITION, `length` that of a term or 0.
+    `place` is the position of the frame that the forged frame follows, or NO_POSITION. `length` is
+    the term length, or 0 if it is unknown.
     """
     if place != NO_POSITION and length > 0:
         if template["from_term_end"] != 0:
@@ -71,7 +72,7 @@ def claimed_place(
         term_id = initial_term_id + position // length
         term_offset = position % length
         if template["from_term_end"] != 0 and template["term_end"] >= 0:
-            # Past the end of its own term, which no position can express.
+            # This offset is past the end of the frame's term, which no position can express.
             term_id = initial_term_id + place // length
             term_offset = length + template["term_end"]
     return term_id + template["term"], term_offset + template["shift"]
@@ -79,7 +80,7 @@ def claimed_place(
 
 @allocating_kernel
 def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None:
-    """Patch a forged frame at `at` with the stream's values.
+    """Patch a forged frame at `at` with the live stream's values.
 
     Shapes: buf uint8[n]; patches PATCH[m]; values int64[len(SOURCES)]
     """
@@ -94,7 +95,7 @@ def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None
 def set_values(
     values: Any, template: Any, row: Any, place: int, initial_term_id: int, length: int
 ) -> None:
-    """Set the values of the fields of a forged frame that follows the frame in `row`.
+    """Compute the patch values for a forged frame that follows the frame in `row`.
 
     Shapes: values int64[len(SOURCES)]; row FRAME
     """

@@ -1,3 +1,1 @@
-"""Impairments of whole packets, after the fault rules: loss, delay, rate, duplication,
-corruption.
-"""
+"""Impairments of whole packets, such as loss, delay and rate limits, after the fault rules."""

@@ -1,13 +1,14 @@
-"""The relay's own impairments, applied to every packet of a direction after the fault rules.
+"""The relay's impairments, applied to every packet of a direction after the fault rules.
 
     sealed packet --> lost? duplicated? --> corrupted? --> delay, queue --> held --> due: sent
                          |                                    |
                        loss model                       rate, limit, reordering
 
-Models the kernel's netem, in the same order, so that one can replace the other: the loss model
-steps once per packet, a copy is not copied again, a rate queues packets behind the last one, and a
-reordered packet leaves at once. Packets are drawn for in their order of arrival, keyed by the run's
-seed. Time is an argument. The contents of a packet are used only to count its frames.
+This models the kernel's netem, with the same steps in the same order, so either can replace the
+other. The loss model steps once per packet, a copy is not copied again, a rate limit queues packets
+behind the last one, and a reordered packet leaves at once. Random draws follow the packets' order
+of arrival and are keyed by the run's seed. Time is an argument. Packet contents are used only to
+count frames.
 """
 
 from typing import Any, NamedTuple
@@ -52,9 +53,9 @@ from windtunnel.harness.scenario.resolved.case import Case
 from windtunnel.harness.scenario.schema.jitter import JITTERS
 
 CLASSES: tuple[int, ...] = tuple(sorted(frame_class.NAMES))
-"""Frame class codes by their index in `frames`."""
+"""Frame class codes, in the order of the indexes in `frames`."""
 
-# Columns of `counts`, one row per link direction; OTHER_* are packets other than Aeron's.
+# Columns of `counts`, one row per link direction; OTHER_* count packets other than Aeron's.
 RECEIVED, LOST, OVERFLOWED, DUPLICATED, CORRUPTED, REORDERED, SENT, NO_ROOM, OTHER_LOST = range(9)
 # Columns of `frames`, by link direction and frame class.
 FRAMES_LOST, FRAMES_DUPLICATED, FRAMES_CORRUPTED = range(3)
@@ -68,13 +69,13 @@ LATE_BUCKETS = 20_000
 NS_PER_SECOND = 1_000_000_000
 
 _TAG = 0x77 << 24
-"""In the counter of a draw: a value that no fault rule's draw has there."""
+"""A counter value that separates these draws from those of the fault rules."""
 _LOW = 0xFFFFFFFF
 _GAP_GOOD, _BURST_GOOD, _BURST_BAD, _GAP_BAD = range(4)
 
 
 class Impairments(NamedTuple):
-    """Settings, state and accounts of all directions, and the packets in flight."""
+    """Settings, state and accounts of all link directions, and the packets in flight."""
 
     settings: Any  # int64[link, SETTINGS]
     jitters: Any  # int64[link, JITTERS]: by a draw's leading bits, the amount to add to the delay
@@ -90,7 +91,7 @@ class Impairments(NamedTuple):
 
 
 def make_impairments(case: Case, packet_length_max: int) -> Impairments:
-    """Create the impairments of a case in their initial state; without any, allocates no pool."""
+    """Create the impairments of a case, with a pool for held packets only if there are any."""
     ours = [each for each in case.impairments if case.backend_of(each.link) == "relay"]
     names = case.link_names
     links = len(names)
@@ -115,7 +116,7 @@ def make_impairments(case: Case, packet_length_max: int) -> Impairments:
 
 @allocating_kernel
 def is_on(impairments: Impairments, link: int) -> bool:
-    """Whether the relay applies impairments to a direction."""
+    """Return whether the relay applies impairments to a link direction."""
     return bool(impairments.settings[link, ON])
 
 
@@ -129,10 +130,10 @@ def apply(
     length: int,
     now_ns: int,
 ) -> None:
-    """Apply the impairments to one sealed packet; what is left of it is in flight from now on.
+    """Apply the impairments to one sealed packet, which is then either dropped or in flight.
 
     Shapes: buf uint8[n]: envelope and payload from `at`; `length` is 0 if not Aeron's
-    Units:  now_ns is the time of arrival, from which a delay counts
+    Units:  `now_ns` is the time of arrival, from which a delay is measured
     """
     state = impairments.state[link]
     counts = impairments.counts[link]
@@ -163,9 +164,10 @@ def apply(
 
 @allocating_kernel
 def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
-    """Remove the next held packet of a direction that is due, or return NONE.
+    """Remove the next held packet of a link direction that is due, or return NONE.
 
-    The packet is `waiting.buf[slot]`, its length `frame_length`; the caller returns the slot.
+    The packet is in `held.buf[slot]` and has the length `frame_length`. The caller must return the
+    slot to the pool.
     """
     held = impairments.held
     if held_frames.next_due_ns(held) > now_ns:
@@ -183,7 +185,7 @@ def next_slot(impairments: Impairments, link: int, now_ns: int) -> int:
 
 @allocating_kernel
 def _is_lost(rules: Any, state: Any, replayed_index: int, move: int) -> bool:
-    """Whether the loss model drops a packet; steps the model."""
+    """Step the loss model. Returns whether it drops the packet."""
     model = rules[MODEL]
     chain = state[CHAIN]
     if model == ONE_STATE:
@@ -228,7 +230,7 @@ def _drop(impairments: Impairments, link: int, why: int, buf: Any, at: int, leng
 def _count_frames(
     impairments: Impairments, link: int, column: int, buf: Any, at: int, length: int
 ) -> None:
-    """Count the frames of a datagram in the same way as the judge counts those of a capture."""
+    """Count a datagram's frames in the same way as the judge counts the frames of a capture."""
     count = min(walk(buf, at, length, impairments.rows, 0), len(impairments.rows))
     for row in range(count):
         code = impairments.rows[row]["frame_type"]
@@ -249,7 +251,7 @@ def _enqueue(
     ordinal: int,
     copy: int,
 ) -> None:
-    """Queue one packet."""
+    """Queue one packet, or drop it if the queue is full."""
     state = impairments.state[link]
     counts = impairments.counts[link]
     rules = impairments.settings[link]
@@ -288,7 +290,7 @@ def _enqueue(
 def _due_ns(
     impairments: Impairments, link: int, total: int, now_ns: int, late: int, order: int
 ) -> int:
-    """When a packet leaves; 0 for one that is reordered ahead of all others."""
+    """Return a packet's departure time in nanoseconds, or 0 if it overtakes all other packets."""
     state = impairments.state[link]
     rules = impairments.settings[link]
     if rules[GAP]:
@@ -313,7 +315,7 @@ def _due_ns(
 def _draw(
     impairments: Impairments, link: int, ordinal: int, purpose: int
 ) -> tuple[int, int, int, int]:
-    """Draw four numbers of 32 bits for one packet and one purpose."""
+    """Draw four random 32-bit numbers for one packet and one purpose."""
     seed = impairments.seed[0]
     return philox(
         ordinal & _LOW,

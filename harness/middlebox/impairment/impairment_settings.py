@@ -1,4 +1,4 @@
-"""The impairments of a case as tables that a kernel can read.
+"""The impairments of a case, as tables that a kernel can read.
 
 WeatherCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
             --> jitters[link]    the delay's deviation at each of 4096 quantiles
@@ -17,7 +17,7 @@ from windtunnel.harness.scenario.schema.units import BILLION
 
 DRAW_BITS = 32
 
-# Columns of `settings`; a loss model uses those of its own.
+# Columns of `settings`. Each loss model has columns of its parameters.
 ON, MODEL, DELAY_NS, RATE, QUEUE, DUPLICATE, CORRUPT, REORDER, GAP = range(9)
 GOOD_LOSS, GOOD_TO_BAD, BAD_TO_GOOD, BAD_LOSS = range(9, 13)
 P13, P31, P32, P23, P14 = range(13, 18)
@@ -34,12 +34,12 @@ _MODELS = {
 
 
 def threshold(share_ppb: int) -> int:
-    """The threshold that a draw of 32 bits is below with this probability."""
+    """Return the threshold that a 32-bit draw stays below with this probability."""
     return (share_ppb << DRAW_BITS) // BILLION
 
 
 def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Build the table of all settings but the jitter, int64[links, SETTINGS]."""
+    """Build the table of all settings except jitter, as int64[links, SETTINGS]."""
     table = np.zeros((len(link_names), SETTINGS), dtype=np.int64)
     for each in impairments:
         row = table[link_names.index(each.link)]
@@ -59,7 +59,7 @@ def settings(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...])
 
 
 def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) -> NDArray[Any]:
-    """Build the table of what a draw adds to the delay, int64[links, JITTERS], in nanoseconds."""
+    """Build the table of delay deviations in nanoseconds, as int64[links, JITTERS]."""
     table = np.zeros((len(link_names), JITTERS), dtype=np.int64)
     for each in impairments:
         if each.jitter_ns:
@@ -69,7 +69,7 @@ def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) 
 
 
 def behind_netem(case: Case) -> NDArray[np.int64]:
-    """By port, 1 if the kernel's queue is part of the impairments: dropping is then no failure."""
+    """Return 1 for each port where netem may drop packets, which is no relay failure, else 0."""
     found = np.zeros(len(case.hosts), dtype=np.int64)
     if any(
         each.queue_packets and case.backend_of(each.link) == "netem" for each in case.impairments

@@ -1,1 +1,1 @@
-"""The relay: raw sockets around the engine, routing, sending, and the report at the end."""
+"""The relay: raw sockets around the engine, routing, sending, and the report when it ends."""

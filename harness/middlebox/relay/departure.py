@@ -1,9 +1,10 @@
-"""Sends datagrams from the outbox, or from the impairments after it, to the sockets.
+"""Sends datagrams to the sockets, either from the outbox or after the impairments.
 
     outbox --ports, checksums--> impaired? --no---> sendmmsg, a batch for each port
                                     `--yes--> held --> sendmmsg when due
 
-Records the latency of each datagram since its arrival, and counts those that an interface refuses.
+This module also records each datagram's latency since its arrival, and counts the datagrams that an
+interface refuses.
 """
 
 from windtunnel.driver.kernels.jit import allocating_kernel
@@ -40,7 +41,7 @@ _HEADER_LENGTH = MMSGHDR.itemsize
 
 @allocating_kernel
 def flush(relay: Relay, engine: Engine) -> None:
-    """Send all datagrams of the outbox and record their latency."""
+    """Send the datagrams in the outbox or pass them to the impairments, and record latencies."""
     outbox = engine.outbox
     count = outbox.counts[out.COUNT]
     if count == 0:
@@ -88,7 +89,7 @@ def flush(relay: Relay, engine: Engine) -> None:
 
 @allocating_kernel
 def _impair(relay: Relay, engine: Engine, index: int) -> None:
-    """Pass a sealed datagram of the outbox to the impairments of its direction."""
+    """Pass a sealed datagram from the outbox to the impairments of its link direction."""
     buf = engine.outbox.buf
     datagram = engine.outbox.datagrams[index]
     at, link, came_ns = datagram["at"], datagram["link"], datagram["arrived_ns"]
@@ -107,7 +108,7 @@ def _impair(relay: Relay, engine: Engine, index: int) -> None:
 
 @allocating_kernel
 def send_impaired(relay: Relay, now_ns: int) -> None:
-    """Send all that is due, in order; adjacent packets of one direction are sent in batches."""
+    """Send all impaired packets that are due, in order and in batches per link direction."""
     held = relay.impairments.held
     while held_frames.next_due_ns(held) <= now_ns:
         link = held.records[held.heap[0]]["link"]
@@ -125,19 +126,19 @@ def send_impaired(relay: Relay, now_ns: int) -> None:
                 break
             slot = impairment.next_slot(relay.impairments, link, now_ns)
         _send(relay, relay.targets[link], batch)
-        # Their bytes were needed until here.
+        # The bytes in these slots were needed until here.
         held.counts[held_frames.FREE] += batch
 
 
 @allocating_kernel
 def _send(relay: Relay, far: int, count: int) -> None:
-    """Send a batch; retries a busy interface, and counts what it refuses."""
+    """Send a batch to an interface, retry while it is busy, and count refused packets."""
     headers = relay.sent_headers.ctypes.data
     sent = 0
     retries = 0
     while sent < count:
-        # A partially sent batch does not report why it stopped: a packet that netem's full queue
-        # has accepted would be sent again.
+        # A partially sent batch does not report why it stopped. A packet that netem's full queue
+        # has accepted would then be sent again.
         batch = 1 if relay.impairments.netem[far] else count - sent
         status = send_batch(relay.fds[far], headers + sent * _HEADER_LENGTH, batch)
         if status > 0:

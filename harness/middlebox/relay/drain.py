@@ -1,4 +1,4 @@
-"""Computes how long the last frames may stay in the relay after a stop was requested.
+"""Computes the time limit for the relay to send its last frames after a stop request.
 
     arrival --hold--> --mean + tail of the jitter--> --queue at the link's rate--> sent
 
@@ -11,13 +11,15 @@ from windtunnel.harness.scenario.schema.units import BILLION
 
 DRAIN_NS_MIN = 12 * BILLION
 DRAIN_NS_MAX = 50 * BILLION
-"""Below the time after which the relay is killed, so that it can still report its error."""
+"""Maximum drain time, short enough for the relay to report an error before it is killed."""
 _MARGIN_NS = 2 * BILLION
 
 
 def drain_ns(case: Case, packet_length_max: int) -> int:
-    """Longest time for the last frames to leave: above the longest time that this case can hold or
-    delay a frame."""
+    """Return the time limit for the last frames to leave the relay.
+
+    It exceeds the longest time for which this case can hold or delay a frame.
+    """
     hold_ns = max((fault.hold_ns for fault in case.faults), default=0)
     in_flight_ns = 0
     for impairment in case.impairments:

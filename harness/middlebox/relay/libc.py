@@ -1,4 +1,4 @@
-"""The system calls of the relay's kernel: batched datagrams, polling, the clock.
+"""The system calls that the relay's kernels use: batched datagrams, polling, and the clock.
 
 Kernels reach libc by symbol name, which keeps their builds cacheable. Pointers are passed as
 integers, and the caller keeps the memory alive. A call that fails returns the negative errno.
@@ -37,11 +37,11 @@ MMSGHDR = np.dtype(
         ("control_length", "<u8"),
         ("flags", "<i4"),
         ("flags_padding", "<i4"),
-        ("length", "<u4"),  # of the datagram received or sent
+        ("length", "<u4"),  # length of the datagram received or sent
         ("length_padding", "<u4"),
     ]
 )
-"""struct mmsghdr of 64-bit Linux."""
+"""The C structure `struct mmsghdr` on 64-bit Linux."""
 POLLFD = np.dtype([("fd", "<i4"), ("events", "<i2"), ("revents", "<i2")])
 
 assert MMSGHDR.itemsize == 64
@@ -85,23 +85,22 @@ else:
 
 @allocating_kernel
 def receive_batch(fd: int, headers_address: int, count: int) -> int:
-    """Receive up to `count` datagrams without blocking. Returns their number or a negative
-    errno."""
+    """Receive up to `count` datagrams without blocking. Returns the number or a negative errno."""
     return _result(_recvmmsg(fd, headers_address, count, MSG_DONTWAIT, 0))
 
 
 @allocating_kernel
 def send_batch(fd: int, headers_address: int, count: int) -> int:
-    """Send up to `count` datagrams without blocking. Returns their number or a negative errno."""
+    """Send up to `count` datagrams without blocking. Returns the number or a negative errno."""
     return _result(_sendmmsg(fd, headers_address, count, MSG_DONTWAIT))
 
 
 @allocating_kernel
 def wait_for(pollfds_address: int, count: int, timespec: Any, timeout_ns: int) -> int:
-    """Sleep until a socket is ready, a signal arrives or the time is over.
+    """Sleep until a socket is ready, a signal arrives, or the timeout expires.
 
     Shapes:  timespec int64[2], scratch
-    Returns: sockets that are ready, 0, or a negative errno
+    Returns: the number of ready sockets, 0 on a timeout, or a negative errno
     """
     timespec[0] = timeout_ns // NS_PER_SECOND
     timespec[1] = timeout_ns % NS_PER_SECOND
@@ -110,6 +109,6 @@ def wait_for(pollfds_address: int, count: int, timespec: Any, timeout_ns: int) -
 
 @allocating_kernel
 def realtime_ns(timespec: Any) -> int:
-    """The wall-clock time; `timespec` is scratch."""
+    """Return the wall-clock time in nanoseconds, using `timespec` as scratch space."""
     _clock_gettime(CLOCK_REALTIME, timespec.ctypes.data)
     return int(timespec[0]) * NS_PER_SECOND + int(timespec[1])

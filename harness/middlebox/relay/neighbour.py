@@ -1,4 +1,4 @@
-"""Resolves the MAC address of the host behind an interface by ARP.
+"""Finds the MAC address of the host behind an interface, using ARP.
 
     relay -- who has 10.64.0.3? tell 10.64.0.2 --> broadcast
     relay <------- 10.64.0.3 is at aa:bb:... ----- host
@@ -26,14 +26,14 @@ _ANY = "0.0.0.0"
 
 
 def arp_request(mac: bytes, address: str, target_address: str) -> bytes:
-    """Build an Ethernet frame with an ARP request for an address."""
+    """Build an Ethernet frame with an ARP request for an IPv4 address."""
     ethernet = _ETHERNET.pack(_BROADCAST, mac, _ETHERTYPE)
     own, target = socket.inet_aton(address), socket.inet_aton(target_address)
     return ethernet + _ARP.pack(1, 0x0800, 6, 4, _REQUEST, mac, own, bytes(6), target)
 
 
 def arp_answer(packet: bytes, target_address: str) -> bytes | None:
-    """Return the MAC address that a packet gives for an address, or None for any other packet."""
+    """Return the MAC address that an ARP reply gives for an address, or None for other packets."""
     if len(packet) < _ETHERNET.size + _ARP.size:
         return None
     if _ETHERNET.unpack_from(packet)[2] != _ETHERTYPE:
@@ -45,7 +45,7 @@ def arp_answer(packet: bytes, target_address: str) -> bytes | None:
 
 
 def find_neighbour(port: Port, target_address: str, timeout_s: float = TIMEOUT_S) -> bytes:
-    """Send requests until the host answers. Raises PortError if it does not in time."""
+    """Send ARP requests until the host replies. Raises PortError if it does not reply in time."""
     try:
         IPv4Address(target_address)
     except AddressValueError as error:
@@ -60,7 +60,7 @@ def find_neighbour(port: Port, target_address: str, timeout_s: float = TIMEOUT_S
             mac = _await_answer(port, target_address, min(deadline, time.monotonic() + RETRY_S))
             if mac is not None:
                 return mac
-        # The deadline may have passed while this process was not scheduled, with the answer queued.
+        # The deadline may have passed while this process was not scheduled, with the reply queued.
         mac = _await_answer(port, target_address, time.monotonic() + RETRY_S)
         if mac is not None:
             return mac

@@ -1,6 +1,7 @@
-"""A raw socket on one interface of the relay, which receives every packet that arrives there.
+"""A raw socket on one relay interface, which receives every packet that arrives there.
 
-Excludes outgoing packets. Needs CAP_NET_RAW; the large receive buffer needs CAP_NET_ADMIN.
+The socket does not receive outgoing packets. It requires CAP_NET_RAW, and its large receive buffer
+requires CAP_NET_ADMIN.
 """
 
 import fcntl
@@ -20,38 +21,38 @@ SIOCGIFMTU = 0x8921
 SIOCGIFHWADDR = 0x8927
 
 RECEIVE_BUFFER_BYTES = 256 << 20
-"""One second at full load; the kernel allocates memory only for queued packets."""
+"""Room for one second at full load. The kernel allocates memory only for queued packets."""
 SEND_BUFFER_BYTES = 8 << 20
 ETHERNET_HEADER_LENGTH = 14
 
 
 class PortError(Exception):
-    """An interface that cannot be used; the text says why and what is needed."""
+    """An interface that cannot be used. The message says why and what is needed."""
 
 
 @dataclass
 class Port:
-    """An interface with a raw socket on it."""
+    """An interface of the relay, with a raw socket on it."""
 
     name: str
     socket: socket.socket
     mac: bytes
     address: str | None
-    "IPv4 address of the relay on this interface; None without one."
+    ""
     mtu: int
 
     @property
     def packet_length_max(self) -> int:
-        """The longest packet that the interface carries, Ethernet header included."""
+        """Length of the longest packet that the interface carries, Ethernet header included."""
         return self.mtu + ETHERNET_HEADER_LENGTH + 4
 
     def kernel_drops(self) -> int:
-        """Packets dropped because the receive buffer was full, since the last call."""
+        """Return the number of packets dropped by a full receive buffer since the last call."""
         raw = self.socket.getsockopt(SOL_PACKET, PACKET_STATISTICS, 8)
         return int(struct.unpack("=II", raw)[1])
 
     def discard(self) -> None:
-        """Discard everything received so far."""
+        """Discard all packets received so far."""
         while True:
             try:
                 self.socket.recv(1, socket.MSG_DONTWAIT)
@@ -64,9 +65,9 @@ class Port:
 
 
 def open_port(name: str) -> Port:
-    """Open an interface. Raises PortError if it does not exist or privileges are missing."""
+    """Open a raw socket on an interface. Raises PortError if that is impossible or not allowed."""
     try:
-        # Protocol 0: it receives nothing until it is bound.
+        # With protocol 0 the socket receives nothing until it is bound.
         raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, 0)
     except PermissionError as error:
         text = "raw sockets need CAP_NET_RAW: run as root, or in a namespace of your own"
@@ -90,7 +91,7 @@ def open_port(name: str) -> Port:
 
 
 def _enlarge(raw: socket.socket, forced: int, plain: int, length: int) -> None:
-    """Set a buffer's size, beyond the system's limit if privileges allow it."""
+    """Set a buffer's size, ignoring the system's limit if privileges allow it."""
     try:
         raw.setsockopt(socket.SOL_SOCKET, forced, length)
     except PermissionError:

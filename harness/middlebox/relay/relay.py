@@ -1,13 +1,13 @@
-"""The loop between the interfaces: receive, classify, route, offer to the engine, seal, send.
+"""The loop between the interfaces: receive, classify, route, offer to the engine, seal and send.
 
     port 0 (host a) --recvmmsg--> [a->b] engine --outbox--> sendmmsg--> port 1 (host b)
                     `-----------> [a->c] engine --outbox--> sendmmsg--> port 2 (host c)
 
-A star: each host has a port of its own, and a packet from one host to another passes through the
-engine with the code of that link direction. A multicast packet passes once for each link of its
-sender. One thread serves all directions in batches and sleeps in ppoll when idle; it never spins.
-Arrival times are the kernel's, so time in a receive buffer counts as lag and delays are counted
-from the true arrival.
+The topology is a star: each host has its own port, and a packet from one host to another passes
+through the engine with the code of that link direction. A multicast packet passes once for each
+link of its sender. One thread serves all directions in batches and sleeps in ppoll when idle; it
+never spins. The kernel records arrival times, so time in a receive buffer counts as lag, and delays
+are measured from the true arrival.
 """
 
 from typing import Any
@@ -50,9 +50,9 @@ _TIMESTAMP_LENGTH = 32
 
 @allocating_kernel
 def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
-    """Forward until a time, or until Python is needed. Returns the reason.
+    """Forward packets until a given time, or an event that Python must handle.
 
-    Units:   until_ns and all times are wall-clock times
+    Units:   `until_ns` and all other times are wall-clock times
     Returns: TIME_OVER, DECISIONS_FULL, INTERRUPTED by a signal, FAILED with the errno in `counts`,
              or DRAINED when `draining` and nothing is left to receive or to send
     """
@@ -92,7 +92,7 @@ def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
 
 @allocating_kernel
 def _take(relay: Relay, engine: Engine, near: int, index: int) -> None:
-    """Process one received packet according to its class and destination."""
+    """Process one received packet, depending on its class and destination."""
     header = relay.received_headers[near, index]
     length = int(header["length"])
     arrived_ns = _arrival_ns(relay, near, index)
@@ -138,7 +138,7 @@ def _forward(
     frames_length: int,
     arrived_ns: int,
 ) -> None:
-    """Offer a packet to the engine on one link, or forward it unchanged if it is not Aeron's."""
+    """Offer a packet to the engine for one link, or forward it unchanged if it is not Aeron's."""
     if kind == AERON:
         if not rules_engine.has_room(engine, envelope_length, frames_length):
             flush(relay, engine)
@@ -159,7 +159,7 @@ def _forward(
 
 @allocating_kernel
 def _arrival_ns(relay: Relay, near: int, index: int) -> int:
-    """The kernel's timestamp of a packet, or the current time without one."""
+    """Return the kernel's timestamp of a packet, or the current time if it has none."""
     if relay.received_headers[near, index]["control_length"] < _TIMESTAMP_LENGTH:
         return realtime_ns(relay.timespec)
     control = relay.controls[near, index]

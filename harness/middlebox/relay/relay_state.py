@@ -1,4 +1,4 @@
-"""The sockets' side of the middlebox: buffers, message headers that point to them, counts.
+"""The socket side of the relay: packet buffers, message headers that point to them, and counts.
 
 port 0   received[0], headers[0], controls[0]     a batch that recvmmsg fills
 port 1   received[1], ...
@@ -16,8 +16,8 @@ from windtunnel.harness.middlebox.engine.state import BATCH_MAX
 from windtunnel.harness.middlebox.impairment.impairment import Impairments
 from windtunnel.harness.middlebox.relay.libc import IOVEC, MMSGHDR, POLLFD, POLLIN, POLLOUT
 
-# Columns of `counts`, one row per port; packets for a host without a link are UNLINKED, and COPIES
-# counts the additional packets of those to a group.
+# Columns of `counts`, one row per port. UNLINKED counts packets for a host without a link, COPIES
+# the additional copies of multicast packets.
 RECEIVED, STRAYS, UNLINKED, COPIES, FRAGMENTS, OVERSIZE, ERROR = range(7)
 # Columns of `link_counts`, one row per link direction.
 FOREIGN, SEND_FAILURES, LAG_MAX = range(3)
@@ -26,14 +26,14 @@ NO_LINK = -1
 SEND_BATCH = 128
 LAG_BUCKET_NS = 1_000
 LAG_BUCKETS = 20_000
-"""The last bucket also counts all longer lags."""
+"""Number of buckets for lags. The last bucket also counts all longer lags."""
 CONTROL_LENGTH = 64
-"""Length of a packet's ancillary data, which is its arrival time."""
+"""Length of a packet's control data, which holds its arrival time."""
 _CONTROL_WORDS = CONTROL_LENGTH // 8
 
 
 class Relay(NamedTuple):
-    """All state of the loop between the interfaces."""
+    """The complete state of the loop between the interfaces."""
 
     fds: Any  # int64[port]
     hosts: Any  # int64[port, 2]: halves of each host's address
@@ -67,7 +67,7 @@ def make_relay(
     rewritten_ports: RewrittenPorts,
     impairments: Impairments,
 ) -> Relay:
-    """Create a relay between open sockets.
+    """Create the relay's state for open sockets.
 
     Shapes: hosts int64[port, 2]; macs uint8[port, 12]; routes int64[port, port]; ports int64[p]
     """
@@ -118,7 +118,6 @@ def make_relay(
 
 
 def _addresses(array: NDArray[Any], stride: int) -> NDArray[Any]:
-    """Addresses of each packet's part of an array whose first two dimensions are ports and
-    packets."""
+    """Return the memory address of each packet's row in an array, by port and packet."""
     count = len(array) * BATCH_MAX
     return (array.ctypes.data + np.arange(count) * stride).reshape(len(array), BATCH_MAX)

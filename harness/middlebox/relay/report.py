@@ -1,6 +1,6 @@
-"""Writes the middlebox's accounts to the run folder: the ledger, and the decision log.
+"""Writes the middlebox's accounts to the run folder, as a ledger and a decision log.
 
-Decisions are appended as they are drained, so that a killed relay loses only its last ones.
+Decisions are appended as they are drained, so a killed relay loses only its last decisions.
 """
 
 from collections.abc import Sequence
@@ -38,18 +38,19 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 
 class DecisionLog:
-    """The file of decisions, appended from the engine's buffer."""
+    """The decision log file, to which the engine's buffered decisions are appended."""
 
     def __init__(self, path: Path, clock_offset_ns: int = 0) -> None:
-        """`clock_offset_ns` is added to each time: the epoch time at which the engine's clock is 0.
+        """Open the file. `clock_offset_ns` is added to each decision's time.
 
-        The relay's engine runs on epoch time already.
+        The offset is the epoch time at which the engine's clock is 0. The relay's engine runs on
+        epoch time already.
         """
         self._file: BinaryIO = path.open("wb")
         self._clock_offset_ns = clock_offset_ns
 
     def drain(self, engine: Engine) -> None:
-        """Move the engine's decisions to the file."""
+        """Move the engine's buffered decisions to the file."""
         count = int(engine.state[DECISIONS])
         if count:
             decisions = engine.decisions[:count].copy()
@@ -63,7 +64,7 @@ class DecisionLog:
 
 
 def link_account(engine: Engine, link: int) -> LinkAccount:
-    """Build the engine's account of a link direction."""
+    """Build the engine's account of one link direction."""
     received, sent, dropped, added = (int(each) for each in engine.datagrams[link, DATAGRAMS_IN:])
     frames = {
         NAMES[code]: FrameAccount(*(int(each) for each in engine.frames[link, index]))
@@ -83,7 +84,7 @@ def link_account(engine: Engine, link: int) -> LinkAccount:
 
 
 def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
-    """How often each rule of the case was evaluated, and how often it matched."""
+    """Return how often each rule of the case was evaluated, and how often it matched."""
     return {
         fault.id: RuleAccount(tried=int(tried), struck=int(struck))
         for fault, (tried, struck) in zip(case.faults, engine.tallies, strict=True)
@@ -91,7 +92,7 @@ def rule_accounts(engine: Engine, case: Case) -> dict[str, RuleAccount]:
 
 
 def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: Sequence[int]) -> Ledger:
-    """Build the ledger of a relay; packets that an interface refused do not count as sent."""
+    """Build the relay's ledger. Packets that an interface refused do not count as sent."""
     links = {}
     hosts = [host.name for host in case.hosts]
     for link, name in enumerate(case.link_names):
@@ -115,7 +116,7 @@ def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: Sequence[int]
 
 
 def port_account(counts: NDArray[np.int64]) -> PortAccount:
-    """What came in from one host, in packets."""
+    """Build the account of the packets that arrived from one host."""
     return PortAccount(
         received=int(counts[RECEIVED]),
         strays=int(counts[STRAYS]),
@@ -125,7 +126,7 @@ def port_account(counts: NDArray[np.int64]) -> PortAccount:
 
 
 def impairment_account(impairments: Impairments, link: int) -> ImpairmentAccount:
-    """What the relay's impairments did to the datagrams of a link direction."""
+    """Build the account of what the relay's impairments did to a link direction's datagrams."""
     counts = impairments.counts[link]
     account = ImpairmentAccount(
         received=int(counts[impairment.RECEIVED]),
@@ -154,7 +155,7 @@ def impairment_account(impairments: Impairments, link: int) -> ImpairmentAccount
 
 
 def lag_quantiles(buckets: NDArray[Any], longest_ns: int) -> dict[str, int]:
-    """Median, 99th percentile and maximum of the lags; empty if nothing was forwarded."""
+    """Return the median, 99th percentile and maximum lag, or an empty dict if there are none."""
     total = int(buckets.sum())
     if total == 0:
         return {}

@@ -1,10 +1,10 @@
 """The harness's end of the connection to a host agent, and the processes started through it.
 
-Closing an `AgentLink`, or the death of the harness, kills every process that was started through
-it. The module does not know how the container was created.
+Closing an `AgentLink`, or the death of the harness, kills all processes that were started through
+it.
 
-Each link exchanges messages in a thread of its own: a signal that interrupts the harness in the
-middle of a request must not leave part of an answer behind for the next request.
+Each link exchanges messages in a separate thread: if a signal interrupts the harness during a
+request, no part of the response must be left behind for the next request.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _RETRY_S = 0.05
 
 
 class AgentLink:
-    """A connection to the agent of one place, usable from any thread."""
+    """A connection to the agent in a place. It can be used from any thread."""
 
     def __init__(self, place: str, connection: socket.socket) -> None:
         self.place = place
@@ -40,7 +40,7 @@ class AgentLink:
         self._executor = ThreadPoolExecutor(1, f"link-{place}")
 
     def request(self, operation: str, **values: object) -> Message:
-        """Send a request to the agent and return its answer.
+        """Send a request to the agent and return the response.
 
         Raises LabError if the agent reports an error or has closed the connection.
         """
@@ -49,7 +49,7 @@ class AgentLink:
                 self._exchange, {"operation": operation, **values}
             ).result()
         except (OSError, ValueError) as error:
-            raise LabError(f"the agent in {self.place} does not answer: {error}") from error
+            raise LabError(f"the agent in {self.place} does not respond: {error}") from error
         if answer is None:
             raise LabError(f"the agent in {self.place} has closed the connection")
         if "error" in answer:
@@ -72,12 +72,13 @@ class AgentLink:
         log: Path,
         log_in_container: str,
     ) -> AgentProcess:
-        """Start a process whose output goes to `log`; `log_in_container` is its path there."""
+        """Start a process whose output goes to `log`. In the container this is
+        `log_in_container`."""
         pid = self.request("spawn", argv=list(argv), env=dict(env), log=log_in_container)["pid"]
         return AgentProcess(name, self, pid, log)
 
     def run(self, argv: Sequence[str], timeout_s: float = ANSWER_TIMEOUT_S) -> bytes:
-        """Run a short command and return its output; raises LabError if it fails."""
+        """Run a short command in a container and return its output. Raises LabError if it fails."""
         output = f"/tmp/command-{secrets.token_hex(16)}"
         process = self.spawn(
             f"{self.place}/{argv[0]}", argv, env={}, log=Path(), log_in_container=output
@@ -95,13 +96,13 @@ class AgentLink:
         return text
 
     def close(self) -> None:
-        """Close the connection; the agent then kills the processes started through it."""
+        """Close the connection, whereupon the agent kills the processes started through it."""
         self._executor.shutdown()
         self._connection.close()
 
 
 class AgentProcess:
-    """A process in a container; implements `LabProcess`."""
+    """A process in a container. Implements `LabProcess`."""
 
     def __init__(self, name: str, link: AgentLink, pid: int, log: Path) -> None:
         self.name = name
@@ -139,7 +140,7 @@ class AgentProcess:
 
 
 def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
-    """Connect to the agent of a place, retrying until it listens; raises LabError on timeout."""
+    """Connect to the agent in a place, retrying until it listens. Raises LabError on timeout."""
     deadline_s = time.monotonic() + timeout_s
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -162,7 +163,7 @@ def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
 
 
 def stop_all(control: Path) -> None:
-    """Stop every agent that listens in a control folder."""
+    """Stop all agents whose sockets are in a control folder."""
     for path in sorted(control.glob("*.sock")):
         with contextlib.suppress(LabError):
             link = connect(control, path.stem, timeout_s=0.0)

@@ -2,8 +2,8 @@
 
     compose.yaml --read--> ContainerSpec of a host and of the middlebox --> ComposeLab
 
-`docker compose` reads the same file, so there is one description of a container. A service key that
-is not supported here is an error, so that no setting is ignored silently.
+`docker compose` reads the same file, so each container is described only once. A service key that
+the lab does not support is an error, so that no setting is silently ignored.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from windtunnel.harness.orchestrate.lab import MID, LabError
 MIDDLEBOX_SERVICE = "middlebox"
 HOST_PREFIX = "host-"
 HOST_SERVICE = f"{HOST_PREFIX}a"
-"""All hosts have the same specification; this one is read for all of them."""
+"""The service whose specification is used for all hosts."""
 
 CODE_IN_CONTAINER = Path("/windtunnel")
 RUNS_IN_CONTAINER = CODE_IN_CONTAINER / "runs"
 AGENT_MODULE = "windtunnel.harness.orchestrate.labs.host_agent"
 MTU_OPTION = "com.docker.network.driver.mtu"
 
-# `build` and `stop_grace_period` are for docker compose only; the lab creates its own networks.
+# `build` and `stop_grace_period` are only for docker compose. The lab creates separate networks.
 _SUPPORTED = {"image", "command", "cap_add", "sysctls", "shm_size", "volumes"}
 _IGNORED = {"build", "networks", "stop_grace_period"}
 _SHM_SIZE = re.compile(r"(\d+)([kmg])b?")
@@ -46,7 +46,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """The settings of the container of a place."""
+    """The settings of a place's container."""
 
     image: str
     cap_add: tuple[str, ...]
@@ -59,7 +59,7 @@ class ContainerSpec:
 
 
 def read(path: Path = COMPOSE_FILE) -> dict[str, Any]:
-    """Return the contents of compose.yaml."""
+    """Read and parse compose.yaml."""
     try:
         document = yaml.safe_load(path.read_text())
     except FileNotFoundError as error:
@@ -71,7 +71,7 @@ def read(path: Path = COMPOSE_FILE) -> dict[str, Any]:
 
 
 def container_spec(document: dict[str, Any], place: str) -> ContainerSpec:
-    """Return the specification of the container of a place."""
+    """Return the specification of a place's container."""
     name = MIDDLEBOX_SERVICE if place == MID else HOST_SERVICE
     service = document["services"][name]
     unknown = sorted(set(service) - _SUPPORTED - _IGNORED)
@@ -98,14 +98,14 @@ def hosts(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def network_options(document: dict[str, Any]) -> dict[str, str]:
-    """Return the driver options for the network of a host."""
+    """Return the network driver's options for a host's network."""
     networks = document["services"][HOST_SERVICE]["networks"]
     options = document["networks"][networks[0]]["driver_opts"]
     return {key: str(value) for key, value in options.items()}
 
 
 def shared_volumes(document: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the volumes that outlive a lab, with the labels that docker compose sets."""
+    """Return the volumes that outlive a lab, with the labels that docker compose sets on them."""
     project = document["name"]
     return {
         volume["name"]: {

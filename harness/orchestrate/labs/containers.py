@@ -1,15 +1,14 @@
-"""The lab of containers: one container for each place, connected by the engine's bridges.
+"""The container lab: one container per place, connected by the engine's bridges.
 
     [host a: eth0] ---- bridge a ---- [middlebox] ---- bridge b ---- [eth0 :host b]
 
-    outside   the harness runs on the machine; the lab creates its own containers and networks and
-              removes them
-    inside    the harness runs in a container of `docker compose up`, beside the containers of the
-              places; it has no access to an engine, only the agents' sockets
+    outside   the harness runs on the machine; the lab creates and removes containers and networks
+    inside    the harness runs in a container of `docker compose up`, next to those of the places;
+              it has no access to an engine, only to the agents' sockets
 
-The addresses of the links are those of the run (see `topology.addressing`), in addition to those
-that the engine assigns: the engine's firewall has no rules for them, and they are the same inside
-and outside. The middlebox's kernel does not forward packets, so each packet passes the relay.
+Links have the addresses of the run (see `topology.addressing`), in addition to those assigned by
+the engine: the engine's firewall has no rules for them, and they are the same inside and outside.
+The middlebox's kernel does not forward packets, so every packet passes through the relay.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ from windtunnel.harness.topology import addressing
 from windtunnel.harness.topology.model import Host, Topology
 
 INSIDE_VARIABLE = "WINDTUNNEL_INSIDE"
-"""Set by compose.yaml for the harness service."""
+"""Environment variable that compose.yaml sets for the harness service."""
 
 PYTHON = "python"
 SHARED_MEMORY = "/dev/shm/windtunnel"
@@ -45,17 +44,17 @@ Subnets = list[tuple[str, ipaddress.IPv4Network]]
 
 
 class Containers(Protocol):
-    """The containers of a lab."""
+    """The interface to the containers of a lab."""
 
     def start(self) -> Path:
-        """Start all containers and return the folder of their agents' sockets."""
+        """Start all containers and return the folder with their agents' sockets."""
 
     def remove(self) -> None:
-        """Remove everything that `start` created; idempotent."""
+        """Remove everything that `start` created. Can be called repeatedly."""
 
 
 class ComposeContainers:
-    """The containers that `docker compose up` started, which outlive the lab."""
+    """Containers that were started by `docker compose up` and outlive the lab."""
 
     def start(self) -> Path:
         return Path(os.environ[CONTROL_VARIABLE])
@@ -70,11 +69,11 @@ def is_inside() -> bool:
 
 
 def require() -> None:
-    """Raise LabError unless this machine can run containers, and compile their kernels."""
+    """Compile the kernels for containers. Raises LabError if this machine cannot run containers."""
     if not is_checkout():
         raise LabError(
             f"fidelity compose needs a checkout of Windtunnel: {COMPOSE_FILE} is not part of an "
-            "installed wheel; run from a clone, or use --fidelity netns or sim"
+            f"installed wheel: run from a clone, or use --fidelity netns or sim"
         )
     if is_inside():
         precompile.compile_all(Path(os.environ[CACHE_VARIABLE]))
@@ -85,21 +84,21 @@ def require() -> None:
 
 
 def require_hosts(hosts: Sequence[str]) -> None:
-    """Raise LabError if the harness is inside `docker compose up` and a host has no container."""
+    """Raise LabError if the harness runs in `docker compose up` and a host has no container."""
     if not is_inside():
         return
     existing = compose_file.hosts(compose_file.read())
     others = [host for host in hosts if host not in existing]
     if others:
         raise LabError(
-            f"`docker compose up` starts the hosts {', '.join(existing)} only: expected no other "
-            f"hosts, found {', '.join(others)}; run this scenario from the machine with "
+            f"`docker compose up` only starts the hosts {', '.join(existing)}, but the scenario "
+            f"has {', '.join(others)}: run this scenario from the machine with "
             "`windtunnel run --fidelity compose`"
         )
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the containers and networks of dead harnesses, and return a line for each."""
+    """Remove the containers and networks of dead harnesses, and return a line about each."""
     if is_inside():
         return []
     try:
@@ -110,7 +109,7 @@ def remove_leftovers() -> list[str]:
 
 
 class ComposeLab:
-    """A lab of containers; implements `Lab`."""
+    """A lab of containers. Implements `Lab`."""
 
     name = "compose"
 
@@ -147,7 +146,7 @@ class ComposeLab:
             raise
 
     def _configure(self) -> None:
-        """Assign the addresses of the links, and add the routes between the hosts."""
+        """Assign the link addresses, and add the routes between the hosts."""
         middle = _subnets(self._links[MID])
         relay_commands: list[str] = []
         for host in self.topology.hosts:
@@ -169,7 +168,7 @@ class ComposeLab:
         _run_shell(self._links[MID], relay_commands)
 
     def _address(self, interface: str, address: str) -> list[str]:
-        """Return the commands for one end of a link, without segmentation offload."""
+        """Return the commands that configure one end of a link, without segmentation offload."""
         return [
             f"ip address flush dev {interface} to {addressing.RANGE}",
             f"ip address add {address} dev {interface}",
@@ -235,7 +234,7 @@ class ComposeLab:
             clean.remove(self.state, self._records)
 
     def _restore_ownership(self) -> None:
-        """Give the files that root wrote in containers to the user of the harness."""
+        """Change the owner of files that root wrote in containers to the user of the harness."""
         if os.geteuid() != 0 and MID in self._links:
             owner = f"{os.geteuid()}:{os.getegid()}"
             self._links[MID].run(["chown", "-R", owner, str(RUNS_IN_CONTAINER)])
@@ -246,7 +245,7 @@ def _run_shell(link: AgentLink, commands: Sequence[str]) -> None:
 
 
 def _subnets(link: AgentLink) -> Subnets:
-    """Return the interfaces of a container and the subnets that the engine assigned to them."""
+    """Return a container's interfaces by the subnets that the engine assigned to them."""
     found = []
     for interface in json.loads(link.run(["ip", "-json", "-4", "address"])):
         if interface["ifname"] == "lo":

@@ -4,7 +4,7 @@
     label windtunnel.owner   the harness that created it, as in the lab's record
     label windtunnel.user    the effective user of that harness
 
-All containers and networks have these labels and are found by them for removal, so neither the
+All containers and networks have these labels, by which they are found for removal. Neither the
 harness nor the cleanup watchdog has to keep a list.
 """
 
@@ -46,11 +46,11 @@ ENGINE_TIMEOUT_S = 60
 _DEFAULT_SOCKET = Path("/var/run/docker.sock")
 
 Client: TypeAlias = docker.DockerClient
-"""The type of a client, for modules that receive one."""
+"""The type of an engine client, for modules that use one."""
 
 
 def connect() -> docker.DockerClient:
-    """Return a client of the engine; raises LabError if the engine does not answer."""
+    """Return a client of the container engine. Raises LabError if the engine does not respond."""
     _require_listener()
     try:
         client = docker.from_env(timeout=ENGINE_TIMEOUT_S)
@@ -60,12 +60,12 @@ def connect() -> docker.DockerClient:
         client.ping()
     except (DockerException, OSError) as error:
         client.close()
-        raise LabError(f"the container engine does not answer: {error}") from error
+        raise LabError(f"the container engine does not respond: {error}") from error
     return client
 
 
 def _local_socket() -> Path | None:
-    """Return the socket of the engine on this machine, or None if the engine is remote."""
+    """Return the path of the local engine's socket, or None if the engine is remote."""
     address = os.environ.get("DOCKER_HOST", "")
     if not address:
         return _DEFAULT_SOCKET
@@ -73,9 +73,9 @@ def _local_socket() -> Path | None:
 
 
 def _require_listener() -> None:
-    """Raise LabError if nothing listens on the local socket.
+    """Raise LabError if no engine listens on the local socket.
 
-    Checked first because the SDK leaks its open sockets in this case.
+    This is checked first because the SDK would leak its open sockets in this case.
     """
     path = _local_socket()
     if path is None:
@@ -90,7 +90,7 @@ def _require_listener() -> None:
 
 @contextmanager
 def connection() -> Iterator[docker.DockerClient]:
-    """Connect to the engine for a block, in which its errors are raised as LabError."""
+    """Connect to the engine for a block, in which engine errors are raised as LabError."""
     client = connect()
     try:
         yield client
@@ -101,9 +101,10 @@ def connection() -> Iterator[docker.DockerClient]:
 
 
 def ensure_image(client: docker.DockerClient, image: str) -> None:
-    """Build the image if it is missing or outdated; raises LabError if that is impossible.
+    """Build the container image if it is missing or outdated. Raises LabError if that is
+    impossible.
 
-    Without the program `docker` an existing image is used as it is.
+    Without the program `docker`, an existing image is used as it is.
     """
     if shutil.which("docker") is not None:
         process.run([str(BUILD_SCRIPT)], timeout_s=BUILD_TIMEOUT_S)
@@ -138,7 +139,7 @@ class EphemeralContainers:
                 cwd=ROOT,
             )
             self._make_control()
-            # A mount point below a read-only mount must exist already.
+            # A mount point below a read-only mount must already exist.
             (ROOT / "runs").mkdir(exist_ok=True)
             for name, labels in compose_file.shared_volumes(document).items():
                 client.volumes.create(name, labels=labels)
@@ -168,12 +169,12 @@ class EphemeralContainers:
             self._control.mkdir(mode=0o700, parents=True)
         except FileExistsError as error:
             raise LabError(
-                f"{self._control}: expected an unused name, found a file or directory; remove it"
+                f"{self._control}: a file or directory with this name already exists: remove it"
             ) from error
 
     @staticmethod
     def _each(items: Iterable[Any], work: Callable[[Any], Any]) -> list[Any]:
-        """Process all items concurrently, since the engine is slow for each."""
+        """Call a function with each item concurrently, because the engine is slow."""
         with ThreadPoolExecutor(4) as executor:
             return list(executor.map(work, items))
 
@@ -198,7 +199,7 @@ class EphemeralContainers:
         )
 
     def _volumes(self, mounts: Sequence[compose_file.Mount]) -> dict[str, dict[str, str]]:
-        """Return the mounts of compose.yaml, with this lab's folders for `runs` and `control`."""
+        """Return the mounts in compose.yaml, with this lab's folders for `runs` and `control`."""
         sources = {CONTROL_SOURCE: str(self._control), "./runs": str(self._runs)}
         volumes = {}
         for mount in mounts:
@@ -219,7 +220,7 @@ class EphemeralContainers:
 
 
 def labels_of(owner: LabState) -> dict[str, str]:
-    """Return the labels of everything that a lab creates in the engine."""
+    """Return the labels of all containers and networks of a lab."""
     return {
         TOKEN_LABEL: owner.token,
         OWNER_LABEL: json.dumps(asdict(owner)),
@@ -228,12 +229,12 @@ def labels_of(owner: LabState) -> dict[str, str]:
 
 
 def control_folder(record: Path) -> Path:
-    """Return the folder of the agents' sockets of the lab with this record."""
+    """Return the folder with the agents' sockets of the lab that has this record."""
     return record.with_suffix(".control")
 
 
 def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
-    """Remove all containers and networks with a label, and return a line for each.
+    """Remove all containers and networks with a label, and return a line about each.
 
     Raises LabError if any of them still exists afterwards.
     """
@@ -268,10 +269,10 @@ def _remove_container(container: Any) -> None:
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the containers and networks of dead harnesses of this user, one by one.
+    """Remove the containers and networks of this user's dead harnesses, one by one.
 
-    Returns a line for each; an empty list if no engine answers. Raises NotAllRemoved, after all
-    others have been removed, if any could not be.
+    Returns a line about each, or an empty list if no engine responds. If some could not be removed,
+    raises NotAllRemoved after all others have been removed.
     """
     try:
         client = connect()
@@ -300,7 +301,7 @@ def remove_leftovers() -> list[str]:
 
 
 def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """Yield all containers, then all networks, with a token label, each with its labels."""
+    """Yield all containers and then all networks that have a token label, with their labels."""
     filters = {"label": TOKEN_LABEL}
     for each in client.containers.list(all=True, filters=filters, ignore_removed=True):
         yield "container", each, each.labels
@@ -309,13 +310,13 @@ def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str,
 
 
 def _is_left_over(labels: dict[str, str]) -> bool:
-    """Return whether the owner of a container or network was a harness of this user and is dead."""
+    """Return whether a container or network was created by a dead harness of this user."""
     user = str(os.geteuid())
     return labels.get(USER_LABEL, user) == user and not owner_is_alive(labels.get(OWNER_LABEL, ""))
 
 
 def owner_is_alive(label: str) -> bool:
-    """Return whether the harness named by an owner label still runs on this machine."""
+    """Return whether the harness named by an owner label is still running on this machine."""
     try:
         return state.parse(json.loads(label)).owner_is_alive()
     except (ValueError, RecursionError, state.RecordError):
@@ -323,7 +324,7 @@ def owner_is_alive(label: str) -> bool:
 
 
 def main(argv: list[str]) -> int:
-    """Run the cleanup watchdog of a lab: clean up at the end of stdin unless `DONE` was read.
+    """Run a lab's cleanup watchdog: clean up at the end of stdin unless `DONE` was read.
 
     The argument is the path of the lab's record.
     """

@@ -2,17 +2,17 @@
 
     harness ---connects---> <control>/<place>.sock        one harness at a time
             ---4 bytes length, JSON request----->
-            <--4 bytes length, JSON answer-------         {"error": text} on failure
+            <--4 bytes length, JSON response-----         {"error": text} on failure
 
-    spawn   argv, env, log        -> pid         leads its own session; output goes to the log
+    spawn   argv, env, log        -> pid         leads a session; writes its output to the log
     poll    pid                   -> code        null while alive, -N if signal N ended it
     signal  pid, number, group    -> {}          no error if it has ended
     read    path                  -> data        a small file, base64
     empty_directory   path        -> {}          created with mode 0700
     stop                          -> {}          the agent ends after `STOP_DELAY_S`
 
-When the connection closes, the agent kills every process that was started through it and waits for
-the next harness. It uses the standard library only, and no container engine.
+When the connection closes, the agent kills all processes that were started through it, and waits
+for the next harness. It uses only the standard library and no container engine.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ from types import FrameType
 from typing import Any
 
 CONTROL_VARIABLE = "WINDTUNNEL_CONTROL"
-"""Environment variable with the folder of the sockets, which all containers of a lab share."""
+"""Environment variable with the socket folder, which all containers of a lab share."""
 
 IDLE_TIMEOUT_S = 900.0
-"""The agent ends after this time without a connection; longer than the judge takes for a run."""
+"""Time without a connection after which the agent ends. The judge takes less time for a run."""
 
 STOP_DELAY_S = 2.0
-"""Delay before the agent ends, since `docker compose` stops all containers when the first ends
-and takes the exit code of that one: it has to be the harness."""
+"""Delay before the agent ends. `docker compose` stops all containers when the first one ends and
+uses its exit code, so the harness must end first."""
 
 REQUEST_LENGTH_MAX = 16 << 20
 _HEADER_LENGTH = 4
@@ -48,13 +48,13 @@ Message = dict[str, Any]
 
 
 def send_message(connection: socket.socket, message: Message) -> None:
-    """Send one request or answer."""
+    """Send one request or response."""
     body = json.dumps(message).encode()
     connection.sendall(len(body).to_bytes(_HEADER_LENGTH, "big") + body)
 
 
 def receive_message(connection: socket.socket) -> Message | None:
-    """Return the next request or answer, or None if the peer has closed the connection."""
+    """Return the next request or response, or None if the peer has closed the connection."""
     header = _receive(connection, _HEADER_LENGTH)
     if header is None:
         return None
@@ -83,10 +83,10 @@ def _receive(connection: socket.socket, length: int) -> bytes | None:
 
 
 def socket_address(control: Path, place: str) -> tuple[str, int]:
-    """Return the address of the socket of a place, and a file descriptor to close after use.
+    """Return the address of a place's socket, and a file descriptor to close after use.
 
-    The path of a socket has at most 107 bytes, which the path of a clone may exceed. The address
-    therefore refers to the folder by its file descriptor.
+    A socket path has at most 107 bytes, which the path of a clone may exceed. The address therefore
+    refers to the folder by its file descriptor.
     """
     handle = os.open(control, os.O_PATH | os.O_DIRECTORY)
     return f"/proc/self/fd/{handle}/{place}.sock", handle
@@ -100,13 +100,13 @@ class Children:
         self._codes: dict[int, int] = {}
 
     def reap(self, *_: object) -> None:
-        """Reap every child that has ended, including orphans that process 1 has inherited."""
-        # SIGCHLD is blocked, since its handler would reap the child that is examined here.
+        """Reap all children that have ended, including orphans that process 1 has inherited."""
+        # SIGCHLD is blocked because its handler would reap the child that is examined here.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
             while (pid := self._ended_child()) is not None:
                 if pid in self._alive:
-                    # Before the reaping, since the kernel may reuse the process id afterwards.
+                    # Before reaping, because the kernel may reuse the process id afterwards.
                     self.signal(pid, signal.SIGKILL, group=True)
                 pid, status = os.waitpid(pid, 0)
                 self._alive.discard(pid)
@@ -115,7 +115,7 @@ class Children:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _ended_child(self) -> int | None:
-        """Return the id of a child that has ended and is not reaped yet, or None."""
+        """Return the id of a child that has ended but is not reaped yet, or None."""
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -124,7 +124,7 @@ class Children:
 
     def spawn(self, argv: list[str], env: Mapping[str, str], log: str) -> int:
         Path(log).parent.mkdir(parents=True, exist_ok=True)
-        # A child may end before it is in `_alive`, and must not be reaped earlier than that.
+        # A child may end before it is in `_alive`, but must not be reaped before then.
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
             pid = os.posix_spawnp(
@@ -160,7 +160,7 @@ class Children:
             (os.killpg if group else os.kill)(pid, number)
 
     def kill_all(self) -> None:
-        """Kill the group of every live process, and discard all exit codes."""
+        """Kill the process groups of all live processes, and discard all exit codes."""
         for pid in list(self._alive):
             self.signal(pid, signal.SIGKILL, group=True)
         while self._alive:
@@ -170,7 +170,7 @@ class Children:
 
 
 class Agent:
-    """Serves one harness after the other."""
+    """A host agent, which serves one harness at a time."""
 
     def __init__(self) -> None:
         self.children = Children()
@@ -185,7 +185,7 @@ class Agent:
         }
 
     def serve(self, connection: socket.socket) -> None:
-        """Serve requests until the peer closes the connection, then kill its processes."""
+        """Serve requests until the peer closes the connection, then kill the peer's processes."""
         try:
             while not self.stopping and (request := receive_message(connection)) is not None:
                 send_message(connection, self._answer(request))
@@ -227,7 +227,7 @@ class Agent:
 
 
 def listen(control: Path, place: str) -> socket.socket:
-    """Create the socket of a place, with access for every user who can enter its folder."""
+    """Create a place's socket, with access for all users who can enter its folder."""
     control.mkdir(parents=True, exist_ok=True)
     address, handle = socket_address(control, place)
     try:

@@ -1,9 +1,9 @@
-"""Export of the container image, for the container engine inside User Mode Linux.
+"""Export of the container image to the container engine in User Mode Linux.
 
     this machine's engine --save--> image.tar --load--> the engine inside (harness.uml.engine)
 
-The engine inside has one processor and an empty disk, so the image is built on this machine. The
-same holds for compiled kernels, see `image_kernels`.
+The engine in User Mode Linux has one processor and an empty disk, so the image is built on this
+machine. For the same reason, kernels are compiled on this machine (see `image_kernels`).
 """
 
 from __future__ import annotations
@@ -16,13 +16,14 @@ from windtunnel.harness.orchestrate.labs import compose_file, engine
 
 IMAGE_FILE = "image.tar"
 DISK_BYTES = 8 << 30
-"""Size of the disk inside; a run uses little more than twice the size of the image."""
+"""Size of the disk in User Mode Linux. A run uses little more than twice the size of the image."""
 SPACE_FACTOR = 3
-"""Space for the file, for the engine's copy of the image, and for what containers write."""
+"""Required space as a multiple of the image size: the file, the engine's copy of the image, and
+what containers write."""
 
 
 def save_image(folder: Path) -> Path:
-    """Write the image of the lab's containers to a file in `folder` and return it.
+    """Write the lab's container image to a file in `folder`, and return the file.
 
     Raises LabError if there is no engine, no image, or not enough free space.
     """
@@ -36,8 +37,8 @@ def save_image(folder: Path) -> Path:
         free = shutil.disk_usage(folder).free
         if free < needed:
             raise LabError(
-                f"containers inside another kernel need {needed >> 20} MiB in {folder}, "
-                f"which has {free >> 20} MiB; set TMPDIR to another folder"
+                f"containers in User Mode Linux need {needed >> 20} MiB in {folder}, "
+                f"which has {free >> 20} MiB: set TMPDIR to another folder"
             )
         with file.open("wb") as output:
             for chunk in image.save(named=name):

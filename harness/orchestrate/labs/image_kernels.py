@@ -1,9 +1,9 @@
-"""Compiled kernels for containers, and the volume or folder that holds them.
+"""Compiled kernels for containers, and the volume or folder that contains them.
 
-    a container of the image --compiles--> the volume of kernels, or a folder of this user
+    a container of the image --compiles--> the kernel volume, or a folder of this user
 
 The volume belongs to the engine. If this user has access to its folder, the mark file there shows
-whether the kernels are complete; otherwise a container checks it. `precompile` defines what is
+whether the kernels are complete. Otherwise a container checks that. `precompile` defines what is
 compiled.
 """
 
@@ -30,16 +30,16 @@ KERNELS_IN_CONTAINER = "/kernels"
 
 
 def volume_name() -> str:
-    """Return the name of the volume of compiled kernels."""
+    """Return the name of the volume that contains the compiled kernels."""
     mounts = compose_file.container_spec(compose_file.read(), MID).mounts
     return next(each.source for each in mounts if each.target == KERNELS_IN_CONTAINER)
 
 
 def compile_in_volume(report: Report = print_to_stderr) -> None:
-    """Compile missing kernels into the volume; raises LabError if the container fails.
+    """Compile missing kernels into the volume. Raises LabError if the container fails.
 
-    What this machine's own cache holds is copied first: with the same version of Python it serves
-    containers, too.
+    The contents of this machine's cache are copied first: with the same version of Python,
+    containers can use them, too.
     """
     with engine.connection() as client:
         folder = _volume_folder(client)
@@ -53,8 +53,8 @@ def compile_in_volume(report: Report = print_to_stderr) -> None:
 def compile_in_folder(report: Report = print_to_stderr) -> Path:
     """Compile missing kernels into a folder that this user can read, and return the folder.
 
-    This is the folder of the volume if this user has access to it, else one beside the kernel
-    cache of this machine. Raises LabError if the container fails.
+    This is the volume's folder if this user has access to it, else a folder next to this machine's
+    kernel cache. Raises LabError if the container fails.
     """
     with engine.connection() as client:
         folder = _volume_folder(client)
@@ -71,7 +71,7 @@ def _volume_folder(client: engine.Client) -> Path:
     name = volume_name()
     labels = compose_file.shared_volumes(compose_file.read())[name]
     known = client.volumes.create(name, labels=labels).attrs
-    # A volume bound to a folder is mounted at its mount point only while it is in use.
+    # A volume that is bound to a folder is only mounted while it is in use.
     return Path((known.get("Options") or {}).get("device", known["Mountpoint"]))
 
 

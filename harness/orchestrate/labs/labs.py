@@ -1,6 +1,6 @@
-"""Selection of the lab for a fidelity, and checks that this machine can run it.
+"""Selection of the lab for a fidelity, and checks whether this machine can run it.
 
-The container lab is imported on demand, so that a machine without an engine does not need it.
+The container lab is imported on demand, because a machine without an engine does not need it.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ _PACKAGES = {
 
 
 def require(fidelity: str) -> None:
-    """Raise LabError, naming everything that is missing, unless this machine can run such a lab.
+    """Raise LabError with everything that is missing unless this machine can run a fidelity's lab.
 
-    Compiles the kernels that the first processes of a lab would otherwise have to compile.
+    Also compiles the kernels that the first processes of a lab would otherwise have to compile.
     """
     if fidelity == NETNS:
         missing = [program for program in _PACKAGES if shutil.which(program) is None]
         if missing:
             packages = " ".join(sorted({_PACKAGES[program] for program in missing}))
             raise LabError(
-                f"fidelity netns needs {', '.join(missing)}; "
-                f"on Debian or Ubuntu: apt-get install {packages}"
+                f"fidelity netns needs {', '.join(missing)}: on Debian or Ubuntu: apt-get install "
+                f"{packages}"
             )
         privileges.require()
     elif fidelity == COMPOSE:
@@ -48,9 +48,9 @@ def require(fidelity: str) -> None:
 
 
 def require_hosts(fidelity: str, scenarios: Iterable[Scenario]) -> None:
-    """Raise LabError for a scenario whose hosts a lab of this fidelity cannot have here.
+    """Raise LabError if a lab of this fidelity cannot provide the hosts of a scenario.
 
-    Starts nothing. A scenario that does not support this fidelity is ignored.
+    Starts no process. A scenario that does not support this fidelity is ignored.
     """
     if fidelity != COMPOSE:
         return
@@ -65,9 +65,9 @@ def require_hosts(fidelity: str, scenarios: Iterable[Scenario]) -> None:
 
 
 def make(fidelity: str, topology: Topology, *, records: Path, runs: Path) -> Lab:
-    """Return a lab for a topology, not yet up.
+    """Return a lab for a topology. The caller must call `up`.
 
-    `records` is the folder in which labs record what they change; `runs` contains every path that
+    `records` is the folder in which labs record what they change. `runs` contains all paths that
     the lab has to translate.
     """
     if fidelity == COMPOSE:

@@ -1,12 +1,12 @@
-"""The lab of network namespaces: real sockets and real time, without a container engine.
+"""The network namespace lab: real sockets and real time, without a container engine.
 
     wt-<token>-a                 wt-<token>-mid                 wt-<token>-b
     [eth0 .3] ---- veth ---- [to-a .2]   [to-b .2] ---- veth ---- [eth0 .3]
 
-The kernel does not forward between the two pairs (ip_forward is 0 and IPv6 is off), so each packet
-passes the relay. Segmentation offload is off on every link, so that the middlebox and the captures
-see each datagram as it was sent. Each host has its own directory in memory; the file system is
-shared, hence a path is the same in every place.
+The kernel does not forward between the two pairs (ip_forward is 0 and IPv6 is off), so every packet
+passes through the relay. Segmentation offload is off on all links, because the middlebox and the
+captures must see each datagram as it was sent. Each host has a private directory in memory. The
+file system is shared, so a path is the same in every place.
 """
 
 from __future__ import annotations
@@ -40,13 +40,13 @@ echo 0 > /proc/sys/net/ipv4/ip_forward
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of every process in a lab: that of the harness without `AERON_*`."""
+    """Return the environment of processes in a lab: the harness's variables without `AERON_*`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
     return {**kept, "PYTHONUNBUFFERED": "1"}
 
 
 class NetnsLab:
-    """A lab of network namespaces; implements `Lab`."""
+    """A lab of network namespaces. Implements `Lab`."""
 
     name = "netns"
 

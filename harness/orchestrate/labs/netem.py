@@ -1,10 +1,9 @@
-"""Netem on the middlebox's interfaces: configured, read back, and counted at the end.
+"""netem on the middlebox's interfaces: configuration, verification, and counters at the end.
 
     host a ---- [to-a  relay  to-b: netem a->b] ---- host b       on egress, after the relay
 
-The arguments of `tc` and the parsing of its output are in `harness.netem`. A kernel without netem
-makes the run UNSUPPORTED; a kernel whose settings differ from the requested ones is an error of the
-harness.
+`harness.netem` builds the arguments of `tc` and parses its output. If the kernel has no netem, the
+run is UNSUPPORTED. If the kernel's settings differ from the requested ones, the harness has failed.
 """
 
 from __future__ import annotations
@@ -20,13 +19,13 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 COMMAND_TIMEOUT_S = 30.0
 DRAIN_TIMEOUT_S = 15.0
-"""Longer than the longest delay that a scenario can request."""
+"""Time limit for queued packets, longer than the longest delay that a scenario can request."""
 POLL_S = 0.05
 _UNKNOWN = ("qdisc kind is unknown", "Unknown qdisc")
 
 
 class Netem:
-    """The netem impairments of one case, on the middlebox of one lab."""
+    """The netem impairments of one case on the middlebox of one lab."""
 
     def __init__(self, lab: Lab, case: Case, log: Path) -> None:
         self._lab = lab
@@ -44,8 +43,8 @@ class Netem:
     def apply(self) -> None:
         """Configure all interfaces and verify them.
 
-        Raises Unsupported if the kernel has no netem, and LabError with the differences if it
-        reports other settings than the requested ones.
+        Raises Unsupported if the kernel has no netem. Raises LabError with the differences if the
+        kernel reports other settings than the requested ones.
         """
         for impairment in self._impairments:
             interface, options = self._interfaces[impairment.link], arguments(impairment)
@@ -57,7 +56,7 @@ class Netem:
                 raise LabError(f"netem on {interface}: {'; '.join(wrong)}")
 
     def close(self) -> None:
-        """Wait until no packet is queued, record the final counts, and remove netem."""
+        """Wait until no packets are queued, record the final counts, and remove netem."""
         deadline_s = time.monotonic() + DRAIN_TIMEOUT_S
         for link in self.account.links.values():
             found = self._read(link.interface)
@@ -75,7 +74,7 @@ class Netem:
         code, text = self._run(command)
         if code != 0 and any(known in text for known in _UNKNOWN):
             raise Unsupported(
-                "this kernel has no netem (sch_netem); use a kernel that has it, such as that of "
+                "this kernel has no netem (sch_netem): use a kernel that has it, for example with "
                 "`windtunnel run --kernel uml`, or backend relay"
             )
         if code != 0:
@@ -91,7 +90,7 @@ class Netem:
             raise LabError(f"netem on {interface}: {error}") from error
 
     def _run(self, command: list[str]) -> tuple[int, str]:
-        """Run a short command in the middlebox and return its exit code and output."""
+        """Run a short command in the middlebox, and return its exit code and output."""
         before = self._log.stat().st_size if self._log.exists() else 0
         running = self._lab.spawn(MID, command, log=self._log)
         code = running.wait(COMMAND_TIMEOUT_S)

@@ -1,12 +1,12 @@
 """The privileges that network namespaces need, and how an ordinary user acquires them.
 
     command --acquire--> unshare --user --net --mount --> this module --> the same command again
-                         all capabilities, same user       /run is its own
+                         all capabilities, same user       with a private /run
 
-Root has them. Any other user has them in a user namespace, if the kernel allows those: the command
-executes itself again there, with all capabilities over its own networks only. It keeps its user id,
-since programs such as tcpdump drop privileges when they run as root. The module never asks for a
-password and never changes the system.
+Root has these privileges. Any other user has them in a user namespace, if the kernel allows those.
+The command then executes itself again in one, with all capabilities, but only over its own
+networks. It keeps its user id, because programs such as tcpdump drop privileges when they run as
+root. This module never prompts for a password and never changes the system.
 """
 
 from __future__ import annotations
@@ -20,14 +20,14 @@ from pathlib import Path
 from windtunnel.harness.orchestrate.lab import LabError
 
 REENTERED = "WINDTUNNEL_USER_NAMESPACE"
-"""Set in a process that has executed itself again, so that it does so once only."""
+"""Environment variable that prevents a process from executing itself again twice."""
 
 CAP_NET_ADMIN = 12
 CAP_NET_RAW = 13
 CAP_SYS_ADMIN = 21
 
 RUN_FOLDER = b"/run"
-"""Folder in which `ip netns` keeps namespaces; a private one is mounted over it."""
+"""Folder in which `ip netns` keeps namespaces. A private folder is mounted over it."""
 
 _SWITCHES = (
     ("/proc/sys/user/max_user_namespaces", "0", "sysctl user.max_user_namespaces is 0"),
@@ -53,7 +53,7 @@ def effective_capabilities() -> int:
 
 
 def missing() -> list[str]:
-    """Return the names of the capabilities that a lab needs and this process lacks."""
+    """Return the names of the capabilities that a lab needs but this process lacks."""
     have = effective_capabilities()
     needed = {
         "CAP_NET_ADMIN": CAP_NET_ADMIN,
@@ -82,14 +82,15 @@ def require() -> None:
         reasons = obstacles() or ["it was not started in a user namespace"]
         raise LabError(
             f"network namespaces need {', '.join(lacking)}, which this process lacks "
-            f"({'; '.join(reasons)}); run as root, or use --fidelity compose"
+            f"({'; '.join(reasons)}): run as root, or use --fidelity compose"
         )
 
 
 def acquire() -> None:
-    """Return if this process can create namespaces, else execute it again in a user namespace.
+    """Execute this process again in a user namespace, unless it can already create namespaces.
 
-    Does not return in the second case, so call it before threads, files or displays exist.
+    If it executes again, the function does not return. Call it before threads, files or displays
+    exist.
     """
     if not missing():
         return
@@ -103,7 +104,7 @@ def acquire() -> None:
 
 
 def enter(argv: list[str]) -> None:
-    """Prepare the namespaces of this process for labs, then execute argv."""
+    """Prepare this process's namespaces for labs, then execute a command."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"windtunnel", RUN_FOLDER, b"tmpfs", 0, b"mode=755") != 0:
         reason = os.strerror(ctypes.get_errno())

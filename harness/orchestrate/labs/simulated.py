@@ -1,4 +1,4 @@
-"""The lab of a simulated run: a directory in memory and one process for all places."""
+"""The lab of a simulated run: an in-memory directory, and one process for all places."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from windtunnel.harness.topology.model import Topology
 
 
 class SimulatedLab:
-    """A lab without hosts of its own, only a directory in memory; implements `Lab`."""
+    """A lab without hosts, which only has an in-memory directory. Implements `Lab`."""
 
     name: str = SIM
 
@@ -78,7 +78,7 @@ class SimulatedLab:
         return str(path.resolve())
 
     def read(self, place: str, path: str) -> bytes:
-        raise LabError(f"{place} is simulated and has no {path}")
+        raise LabError(f"{place} is simulated and has no file {path}")
 
     def down(self) -> None:
         for running in self._processes:

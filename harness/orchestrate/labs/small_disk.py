@@ -1,4 +1,4 @@
-"""Runs a program with a small tmpfs over one of its folders, so that its disk can become full.
+"""A wrapper that runs a program with a small tmpfs over one of its folders, to make its disk full.
 
     unshare --mount -- python -m windtunnel.harness.orchestrate.labs.small_disk
         --folder DIR --size BYTES -- PROGRAM...
@@ -6,9 +6,9 @@
     DIR  <--covered-- tmpfs of BYTES       while PROGRAM runs
     DIR  <---copy---- contents of tmpfs    when PROGRAM has ended
 
-The tmpfs is in a private mount namespace and goes away with its last process. Nothing is left on
-the machine, and nothing is copied to DIR if this module's process ended by SIGKILL. The exit code
-is that of PROGRAM; 125 if the tmpfs cannot be mounted or its contents cannot be copied.
+The tmpfs is in a private mount namespace and disappears with its last process. If SIGKILL ends this
+module's process, nothing is left on the machine and nothing is copied to DIR. The exit code is that
+of PROGRAM, or 125 if the tmpfs cannot be mounted or its contents cannot be copied.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def command(python: str, folder: str, size_bytes: int, program: Sequence[str]) -> list[str]:
-    """Return the command line that runs a program in this way."""
+    """Return the command line that runs a program with a small disk."""
     return [
         *("unshare", "--mount", "--propagation", "private", "--"),
         *(python, "-m", __name__),
@@ -49,7 +49,7 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("program", nargs="+")
     options = parser.parse_args(arguments)
     options.folder.mkdir(parents=True, exist_ok=True)
-    # Keeps the folder accessible after the tmpfs has covered it.
+    # This keeps the folder accessible after the tmpfs has covered it.
     covered_fd = os.open(options.folder, os.O_RDONLY | os.O_DIRECTORY)
     # A tmpfs is world-writable by default, and the copy would take over its mode.
     mount_options = f"size={options.size},mode={stat.S_IMODE(os.fstat(covered_fd).st_mode):o}"
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(program: Sequence[str]) -> int:
-    """Run the program, forward SIGTERM and SIGINT; return its exit code, 128 + N for signal N."""
+    """Run the program, forwarding SIGTERM and SIGINT, and return its exit code, or 128 + signal."""
     argv = ["setpriv", "--pdeathsig", "KILL", "--", *program]
     # A signal that arrives before the program has started stays pending.
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED_SIGNALS)

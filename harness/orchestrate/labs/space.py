@@ -1,11 +1,10 @@
 """Estimate of the storage that a run needs, checked before anything starts.
 
-    disk     per byte of traffic: the delivered messages, and two captures with their headers; and
-             the recording, if it is recorded;
-             per traffic and side: the copy of a log buffer, unless it is too long to be copied
-    memory   per host: a cnc file; per traffic and side: a log buffer of three terms
+    disk     per byte of traffic: the delivered messages, two captures with their headers, and any
+             recording; per stream and side: the copy of a log buffer, unless it is too long
+    memory   per host: a cnc file; per stream and side: a log buffer of three terms
 
-The figures are upper bounds of what the run will write, plus a reserve that keeps the machine
+The figures are upper bounds on what the run will write, plus a reserve that keeps the machine
 usable. Other users of the same disk are not considered.
 """
 
@@ -33,14 +32,14 @@ MEMORY_RESERVE_BYTES = 16 * MIB
 
 @dataclass(frozen=True)
 class SpaceEstimate:
-    """The number of bytes that a run may write, by kind of storage."""
+    """The maximum number of bytes that a run writes, by kind of storage."""
 
     disk_bytes: int
     memory_bytes: int
 
 
 def estimate(scenario: Scenario) -> SpaceEstimate:
-    """Return the estimate for a run of a scenario."""
+    """Estimate the storage that a run of a scenario needs."""
     ends = [len(each.from_hosts) + len(each.to_hosts) for each in scenario.traffic]
     traffic_bytes = sum(
         traffic.content.total_bytes * count / SIDES
@@ -73,7 +72,7 @@ def require(folder: Path, bytes_needed: int, what: str) -> None:
     if free_bytes < bytes_needed:
         raise LabError(
             f"{what} may need {_mib(bytes_needed)} in {folder}, "
-            f"where {_mib(free_bytes)} are free; free some space there"
+            f"where {_mib(free_bytes)} are free: free some space there"
         )
 
 

@@ -1,1 +1,1 @@
-"""Compiles the kernels of a lab's processes before the lab is built."""
+"""Compilation of the kernels of a lab's processes before the lab is built."""

@@ -6,11 +6,10 @@
         exists       nothing to do
         missing      relay, judge | driver, client, archive --compiled--> the mark file
 
-The cache of a container is empty at first, while setup fills the one of this machine. If the first
-run had to compile, the processes of two hosts would compile at the same time and no driver would be
-ready for minutes. A client or archive that compiles at its first call sends no keepalives
-meanwhile, so that its driver or its clients time out. The module does not know where containers
-come from.
+A container's cache is empty at first, whereas setup fills this machine's cache. If the first run
+had to compile, the processes of two hosts would compile at the same time, and no driver would be
+ready for minutes. A client or archive that compiles during its first call sends no keepalives
+meanwhile, so its driver or its clients time out.
 """
 
 from __future__ import annotations
@@ -30,19 +29,19 @@ from windtunnel.harness.orchestrate.processes import process
 
 PACKAGES = ("driver", "harness")
 IMAGE = ("requirements.lock", "docker/Dockerfile")
-"""The files that determine the Python and the compiler of a container."""
+"""The files that determine the version of Python and of the compiler in a container."""
 
 PREFIX = "precompiled-"
 LOCK_FILE = "precompile.lock"
 WARM_UPS = (("windtunnel.harness.warm_up",), ("windtunnel.driver.warm_up", "--mode", "SHARED"))
-"""The drivers of a lab use one thread each, since the hosts share a machine."""
+"""The programs that compile kernels. Drivers use one thread, because hosts share a machine."""
 
-START_MESSAGE = "compiling kernels for containers; this is done once and takes minutes"
+START_MESSAGE = "compiling kernels for containers, which takes minutes and is only done once"
 
 
 def mark_name() -> str:
     """Return the name of the mark file for the current sources, image and processor."""
-    # Not numba, which takes a second to import, and ten inside User Mode Linux.
+    # numba is not imported, which takes a second, or ten seconds in User Mode Linux.
     from llvmlite import binding
 
     features = binding.get_host_cpu_features().flatten()
@@ -55,16 +54,16 @@ def mark_name() -> str:
 
 
 def is_complete(cache: Path) -> bool:
-    """Return whether a cache has all kernels of the current sources."""
+    """Return whether a cache contains all kernels of the current sources."""
     return (cache / mark_name()).exists()
 
 
 def compile_all(cache: Path) -> None:
-    """Compile all kernels into a cache, unless it has them already.
+    """Compile all kernels into a cache, unless it already contains them.
 
-    Concurrent callers are serialized, so the second one finds the kernels. Progress is printed to
-    stderr. Raises LabError with the exit codes of the failed programs, or with the file that cannot
-    be written.
+    Concurrent callers are serialized, so the second caller finds the kernels. Progress is printed
+    to stderr. Raises LabError with the exit codes of the failed programs, or with the file that
+    cannot be written.
     """
     try:
         cache.mkdir(parents=True, exist_ok=True)
@@ -74,7 +73,8 @@ def compile_all(cache: Path) -> None:
 
 
 def _compile_missing(cache: Path) -> None:
-    # Computed first: sources that change meanwhile are compiled by the processes that use them.
+    # The name is computed first. If sources change meanwhile, the processes that use them compile
+    # them.
     mark = cache / mark_name()
     with (cache / LOCK_FILE).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
@@ -100,7 +100,7 @@ def _run(program: Sequence[str], cache: Path) -> int:
 
 
 def main() -> int:
-    """Fill the cache named by `WINDTUNNEL_KERNEL_CACHE` and return the exit code."""
+    """Fill the cache named by `WINDTUNNEL_KERNEL_CACHE`, and return the exit code."""
     try:
         compile_all(Path(os.environ[CACHE_VARIABLE]))
     except LabError as error:

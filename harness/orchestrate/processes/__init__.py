@@ -1,1 +1,1 @@
-"""Processes: started or forked, watched, signalled and reaped."""
+"""Processes: how they are started or forked, watched, signalled and reaped."""

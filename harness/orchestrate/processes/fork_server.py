@@ -1,4 +1,4 @@
-"""The fork server: an interpreter with warm imports that forks Windtunnel's own programs.
+"""The fork server: an interpreter that has imported Windtunnel's programs and forks them.
 
     python -m windtunnel.harness.orchestrate.processes.fork_server FD MODULE...
 
@@ -9,8 +9,8 @@
 Starting an interpreter and importing numba takes longer than most runs of a short stream, and each
 run needs it seven times. A forked child behaves like a new process: it has its own process group,
 network namespace, log and environment, and runs the module as `__main__`. It dies with the fork
-server, and the fork server dies with the harness. An answer has the id of its request, since an
-interrupted harness may leave an answer unread. The caller names the modules to import; programs of
+server, and the fork server dies with the harness. A response has the id of its request, because an
+interrupted harness may leave a response unread. The caller names the modules to import. Programs of
 the driver under test and of the harness are never forked from the same server.
 """
 
@@ -38,7 +38,7 @@ Message = dict[str, Any]
 
 MESSAGE_BYTES_MAX = 1 << 20
 SETUP_FAILED = 125
-"""Exit code of a child that could not be set up; its log has the reason."""
+"""Exit code of a child that could not be set up. Its log has the reason."""
 
 _CLONE_NEWNET = 0x40000000
 _PR_SET_PDEATHSIG = 1
@@ -46,7 +46,7 @@ _LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class ForkServerProcess:
-    """Serves requests until the harness closes the connection."""
+    """A fork server, which serves requests until the harness closes the connection."""
 
     def __init__(self, connection: socket.socket, packages: Collection[str]) -> None:
         self._connection = connection
@@ -54,7 +54,7 @@ class ForkServerProcess:
         self._codes: dict[int, int] = {}
 
     def serve(self) -> Message | None:
-        """Serve requests; returns None in the server at the end, and in a child its request."""
+        """Serve requests until the end. Returns None in the server, and the request in a child."""
         while data := self._connection.recv(MESSAGE_BYTES_MAX):
             request = json.loads(data)
             if request["operation"] == "spawn":
@@ -63,10 +63,12 @@ class ForkServerProcess:
                     self._connection.close()
                     child_request: Message = request
                     return child_request
-                # Parent and child both set the group, so that it is set whichever runs first.
+                # Parent and child both set the group, so it is set no matter which of them runs
+                # first.
                 with contextlib.suppress(OSError):
                     os.setpgid(pid, pid)
-                # The process id may be reused: discard the exit code of its previous process.
+                # The process id may be reused: discard the exit code of the previous process with
+                # this id.
                 self._codes.pop(pid, None)
                 answer: Message = {"pid": pid}
             elif request["operation"] == "poll":
@@ -111,7 +113,7 @@ def set_up_child(request: Message, parent: int) -> None:
 
 
 def load_kernels(packages: Collection[str]) -> int:
-    """Load every cached kernel of the imported modules of some packages; return their number."""
+    """Load all cached kernels of some packages' imported modules. Returns the number of kernels."""
     count = 0
     seen: set[int] = set()
     for name, module in list(sys.modules.items()):
@@ -121,7 +123,7 @@ def load_kernels(packages: Collection[str]) -> int:
             cache_file = getattr(getattr(found, "_cache", None), "_cache_file", None)
             if cache_file is not None and id(found) not in seen:
                 seen.add(id(found))
-                # A kernel that fails to load here is loaded or compiled by the child that needs it.
+                # If a kernel cannot be loaded here, the child that needs it loads or compiles it.
                 with contextlib.suppress(Exception):
                     count += _load(found, cache_file)
     return count
@@ -133,7 +135,7 @@ def _package(module: str) -> str:
 
 
 def _load(kernel: Any, cache_file: Any) -> int:
-    """Load the cached builds of one kernel from numba's index; return their number."""
+    """Load the cached builds of a kernel from numba's index, and return their number."""
     signatures = [signature for signature, *_ in cache_file._load_index()]
     for signature in signatures:
         kernel.compile(signature)
@@ -141,7 +143,7 @@ def _load(kernel: Any, cache_file: Any) -> int:
 
 
 def main(argv: list[str]) -> int:
-    """Run the fork server. In a child, run the requested module and exit."""
+    """Run the fork server or, in a forked child, the requested module."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     connection = socket.socket(fileno=int(argv[0]))
     for name in argv[1:]:
@@ -162,7 +164,7 @@ def main(argv: list[str]) -> int:
 
 
 def _run(module: str) -> int:
-    """Run a module as `python -m` does and return its exit code."""
+    """Run a module like `python -m`, and return its exit code."""
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     except SystemExit as end:
@@ -177,9 +179,9 @@ def _run(module: str) -> int:
 
 
 def _exit_fast(code: int) -> NoReturn:
-    """Exit as an interpreter does, but without destroying its objects.
+    """Exit like an interpreter, but without destroying its objects.
 
-    Destroying hundreds of loaded kernels takes longer than the run.
+    Destroying hundreds of loaded kernels would take longer than the run.
     """
     for each in threading.enumerate():
         if each is not threading.current_thread() and not each.daemon:

@@ -1,9 +1,9 @@
-"""Client of the fork servers, which fork Windtunnel's own programs.
+"""A client of the fork servers, which fork Windtunnel's programs.
 
     subject     driver, workloads      --\\
-    harness     relay, sampler         ----> ForkedProcess, like one started from a command line
+    harness     relay, sampler         ----> ForkedProcess, which behaves like a new process
 
-There is one server for the programs of the driver under test and one for those of the harness. A
+There is one server for the programs of the driver under test, and one for those of the harness. A
 server is started with the first of its programs, and lives as long as this process. Other programs,
 such as tcpdump or another driver, are not forked.
 """
@@ -53,22 +53,22 @@ FORK_SERVERS: dict[str, tuple[str, ...]] = {
         "windtunnel.harness.scenario.schema.units",
     ),
 }
-"""The imports of each program. The program's own module is not among them, since it runs as
-`__main__` and would be imported a second time."""
+"""The modules that a fork server imports for each program. The program's main module is not among
+them, because it runs as `__main__` and would be imported a second time."""
 
 SUBJECT_PROGRAMS = ("windtunnel.driver", "windtunnel.driver.archive", "windtunnel.harness.workload")
 HARNESS_PROGRAMS = ("windtunnel.harness.middlebox", "windtunnel.harness.capture.counters")
 STARTUP_VARIABLES = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
-"""Prefixes of the variables that determine what is imported and which kernels are loaded."""
+"""Prefixes of the environment variables that affect imports and the loading of kernels."""
 
 END_TIMEOUT_S = 5.0
 KILLED_TIMEOUT_S = 60.0
-"""SIGKILL always works, but may take long on a machine that is overloaded."""
+"""Time limit for a killed process to end. This may take long on an overloaded machine."""
 _MODULE_AT = 2
 
 
 class ForkedProcess:
-    """A child of a fork server; implements `LabProcess`."""
+    """A child of a fork server. Implements `LabProcess`."""
 
     def __init__(self, name: str, server: ForkServer, pid: int, log: Path) -> None:
         self.name = name
@@ -76,7 +76,7 @@ class ForkedProcess:
         self.pid = pid
         self._server = server
         self._code: int | None = None
-        # The server reaps a dead child only when polled, so the process id cannot be reused here.
+        # The server only reaps a dead child when polled, so the process id cannot be reused here.
         self._handle = os.pidfd_open(pid)
 
     def poll(self) -> int | None:
@@ -113,13 +113,13 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """A fork server process and the connection to it."""
+    """A fork server process, and the connection to it."""
 
     def __init__(self, programs: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         argv = [sys.executable, "-m", fork_server.__name__, str(child_socket.fileno())]
         argv += [module for program in programs for module in FORK_SERVERS[program]]
-        # Threads of numpy would not survive the fork.
+        # numpy's threads would not survive the fork.
         single_threaded = {**env, "OPENBLAS_NUM_THREADS": "1"}
         self._process = HelperProcess(
             argv, env=single_threaded, cwd=cwd, keep=child_socket.fileno()
@@ -130,31 +130,31 @@ class ForkServer:
         atexit.register(self.close)
 
     def ask(self, request: Message) -> Message:
-        """Send a request and return the answer; raises LabError if the server has ended."""
+        """Send a request and return the response. Raises LabError if the server has ended."""
         self._count += 1
         own = self._count
         try:
             self._socket.send(json.dumps({**request, "id": own}).encode())
             while answer := self._socket.recv(MESSAGE_BYTES_MAX):
                 found: Message = json.loads(answer)
-                # Skip the answer to a request that was interrupted while it waited.
+                # Skip the response to a request that was interrupted while it waited.
                 if found["id"] == own:
                     return found
         except OSError as error:
-            raise LabError(f"a fork server does not answer: {error}") from error
+            raise LabError(f"a fork server does not respond: {error}") from error
         raise LabError(f"a fork server has ended with exit code {self._process.end(END_TIMEOUT_S)}")
 
     def is_alive(self) -> bool:
         return self._process.poll() is None
 
     def load_kernels(self) -> None:
-        """Load all kernels in the server, once, for its future children."""
+        """Load all kernels in the server for its future children. Has an effect only once."""
         if not self._has_kernels:
             self._has_kernels = True
             self.ask({"operation": "load_kernels"})
 
     def close(self) -> None:
-        """End the server; its children die with it."""
+        """End the server and all its children."""
         self._socket.close()
         self._process.end(END_TIMEOUT_S)
 
@@ -173,10 +173,11 @@ def _has_handles() -> bool:
 
 
 def can_fork(argv: Sequence[str], env: Mapping[str, str]) -> bool:
-    """Return whether a command line starts one of Windtunnel's programs with this interpreter.
+    """Return whether a command line can be executed by a fork server instead of a new process.
 
-    `env` has the variables of this program in addition to the common ones. Variables that an
-    interpreter reads at startup have no effect on a forked program, so they exclude forking.
+    It must start one of Windtunnel's programs with this interpreter. `env` has the program's
+    environment variables in addition to the common ones. Variables that an interpreter reads at
+    startup have no effect on a forked program, so they exclude forking.
     """
     return (
         _has_handles()
@@ -199,8 +200,8 @@ def spawn(
 ) -> ForkedProcess:
     """Fork one of Windtunnel's programs, in a network namespace if one is given.
 
-    `common` has the variables of every program, `env` the additional ones of this program. Output
-    is appended to `log`.
+    `common` has the environment variables of all programs, and `env` those of this program only.
+    Output is appended to `log`.
     """
     log.parent.mkdir(parents=True, exist_ok=True)
     server = _server_of(argv[_MODULE_AT], common, cwd)
@@ -224,12 +225,12 @@ def _server_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:
 
 
 def start_servers(env: Mapping[str, str], cwd: Path) -> None:
-    """Start all fork servers, so that they import while a lab is built."""
+    """Start all fork servers, which import their modules while a lab is built."""
     for programs in (SUBJECT_PROGRAMS, HARNESS_PROGRAMS):
         _server_of(programs[0], env, cwd)
 
 
 def load_kernels() -> None:
-    """Load all kernels in the running fork servers, which is worth it if more runs follow."""
+    """Load all kernels in the running fork servers, which pays off if more runs follow."""
     for server in _servers.values():
         server.load_kernels()

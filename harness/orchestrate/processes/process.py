@@ -1,7 +1,7 @@
-"""Processes on this machine: short commands that must succeed, and long-running ones.
+"""Processes on this machine: short commands that must succeed, and long-running processes.
 
-Every long-running process leads its own session, so Ctrl-C on the terminal reaches the harness
-only, which then ends its processes in order.
+Each long-running process leads a session, so Ctrl-C on the terminal only reaches the harness, which
+then ends its processes in order.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ POLL_S = 0.005
 
 
 def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIMEOUT_S) -> bytes:
-    """Run a short command and return its stdout; raises LabError with its stderr if it fails."""
+    """Run a short command and return its stdout. Raises LabError with its stderr if it fails."""
     try:
         done = subprocess.run(
             argv,
@@ -48,7 +48,7 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIME
 def run_in_foreground(
     argv: Sequence[str], *, env: Mapping[str, str], stdout_to_stderr: bool = False
 ) -> int:
-    """Run a command on the harness's terminal; return its exit code, 128 + N for signal N."""
+    """Run a command on the harness's terminal, and return its exit code (128 + N for signal N)."""
     stdout = sys.stderr.fileno() if stdout_to_stderr else None
     with subprocess.Popen(argv, env=dict(env), stdout=stdout) as running:
         try:
@@ -61,7 +61,7 @@ def run_in_foreground(
 
 
 def with_parent_death_signal(argv: Sequence[str]) -> list[str]:
-    """Return a command that is killed when its parent dies, if `setpriv` is installed."""
+    """Make a command die with its parent process, if `setpriv` is installed, and return it."""
     wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     return [*wrapper, *argv]
 
@@ -79,7 +79,7 @@ def tail_of(log: Path, lines: int = 5) -> str:
 
 
 class LocalProcess:
-    """A long-running process on this machine; implements `LabProcess`."""
+    """A long-running process on this machine. Implements `LabProcess`."""
 
     def __init__(
         self, name: str, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, log: Path
@@ -117,7 +117,7 @@ class LocalProcess:
         return code
 
     def send_signal(self, number: int) -> None:
-        # Not through Popen, which would reap a dead process before its group is killed.
+        # Popen is not used, because it would reap a dead process before its group is killed.
         if self.poll() is None:
             os.kill(self.pid, number)
 
@@ -134,7 +134,7 @@ class LocalProcess:
 
 
 class HelperProcess:
-    """A process in its own session that inherits one file descriptor of the harness."""
+    """A process in a separate session that inherits one file descriptor from the harness."""
 
     def __init__(
         self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path, keep: int
@@ -158,7 +158,7 @@ class HelperProcess:
         return self._popen.poll()
 
     def end(self, timeout_s: float) -> int:
-        """Wait for the end, kill the process on timeout, and return the exit code."""
+        """Wait until the process ends, kill it on timeout, and return its exit code."""
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -167,7 +167,7 @@ class HelperProcess:
 
 
 class CleanupWatchdog:
-    """The parent's end of a cleanup watchdog, which cleans up if the harness dies."""
+    """The harness's end of a cleanup watchdog, which cleans up if the harness dies."""
 
     def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         self._popen = subprocess.Popen(
@@ -185,7 +185,7 @@ class CleanupWatchdog:
         return self._popen.pid
 
     def release(self, word: bytes) -> None:
-        """Write the word that stops the watchdog from cleaning up, and wait for its end."""
+        """Prevent the watchdog from cleaning up, and wait until it ends."""
         assert self._popen.stdin is not None
         with contextlib.suppress(BrokenPipeError):
             self._popen.stdin.write(word)

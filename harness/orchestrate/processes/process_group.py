@@ -1,8 +1,9 @@
-"""Signals to the process group of a child, sent before the child is reaped.
+"""Signals to a child's process group, which are sent before the child is reaped.
 
-The id of a dead child is not reused until the parent has reaped it. Afterwards the kernel may
-assign it to any process, and a machine that starts many processes wraps around within seconds. So
-the remaining processes of a group are killed before the child is reaped, never later.
+The id of a dead child is not reused until the parent has reaped the child. Afterwards the kernel
+may assign the id to any process, and on a machine that starts many processes, ids wrap around
+within seconds. The remaining processes of a group are therefore killed before the child is reaped,
+never later.
 """
 
 import contextlib
@@ -11,7 +12,7 @@ import signal
 
 
 def kill(pid: int) -> None:
-    """Kill the group of a child of this process or of a fork server that is not reaped yet."""
+    """Kill the process group of a child that this process, or a fork server, has not reaped yet."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(pid, signal.SIGKILL)
 

@@ -1,8 +1,8 @@
-"""Supervision of processes: waiting for readiness and for exit while other processes must live.
+"""Supervision of processes: waits until some are ready or have ended while others must stay alive.
 
-A process of a run is in one of three states: required (its exit is a fault), ending by itself (a
-workload), or requested to end. Readiness is a line in a log, since logs are accessible to the
-harness in every kind of lab.
+A process of a run is in one of three states: required (its exit is an error), expected to end by
+itself (a workload), or requested to end. A process reports that it is ready by a line in its log,
+because the harness can read logs in every kind of lab.
 """
 
 from __future__ import annotations
@@ -19,36 +19,36 @@ POLL_S = 0.02
 
 
 HARNESS_ROLES = frozenset({"relay", "capture", "sampler"})
-"""Roles of the harness's processes; all others belong to the driver under test."""
+"""Roles of the harness's processes. All other roles belong to the driver under test."""
 
 
 class RunFailed(Exception):
-    """A run cannot continue; the text is the reason, the run folder has the evidence."""
+    """A run cannot continue. The message is the reason, and the run folder has the evidence."""
 
     def __init__(self, text: str, *, harness_fault: bool) -> None:
         super().__init__(text)
         self.harness_fault = harness_fault
-        """Whether the harness itself failed; else the driver under test failed or was too slow."""
+        """Whether the harness failed. If not, the driver under test failed or was too slow."""
 
 
 @dataclass
 class WatchedProcess:
-    """A process of a run, with its role, its log and its state."""
+    """A process of a run, with its role, log and state."""
 
     name: str
-    """Unique within a run, such as `a/driver`."""
+    """Name of the process, such as `a/driver`, which is unique in a run."""
 
     process: LabProcess
     role: str
     log: Path
     end_requested: bool = False
-    """Whether the harness asked it to end while it was alive, or the scenario killed it."""
+    """Whether the harness requested the end of the live process, or the scenario killed it."""
 
     late_s: float = 0.0
-    """The time after which it was killed since it did not end when asked; 0 if it ended in time."""
+    """Time after which the process was killed because it had not ended; 0 if it ended in time."""
 
     reports_for: WatchedProcess | None = None
-    """The process whose readiness this one reports, if not its own."""
+    """Name of another process, if this process reports when that one is ready."""
 
     offset: int = 0
     """Number of bytes of the log that have been read."""
@@ -72,7 +72,7 @@ class WatchedProcess:
         return [line.decode(errors="replace").rstrip() for line in lines]
 
     def describe_exit(self) -> str:
-        """Return how the process ended, with its last log lines, or "" if it is alive."""
+        """Describe how the process ended, with its last log lines. Returns "" if it is alive."""
         code = self.process.poll()
         if code is None:
             return ""
@@ -83,7 +83,7 @@ class WatchedProcess:
     @property
     def late_text(self) -> str:
         """The error text for a process that had to be killed."""
-        return f"{self.name} did not end within {self.late_s:g} s of being asked"
+        return f"{self.name} did not end within {self.late_s:g} s of being asked to"
 
     def facts(self, run_folder: Path) -> ProcessExit:
         return ProcessExit(
@@ -98,14 +98,14 @@ class WatchedProcess:
 
 
 def require_alive(watched: Iterable[WatchedProcess]) -> None:
-    """Raise RunFailed for the first process that has ended; those of the harness come last."""
+    """Raise RunFailed for the first process that has ended. The harness's processes come last."""
     for each in sorted(watched, key=lambda each: each.is_harness):
         if not each.end_requested and (text := each.describe_exit()):
             raise RunFailed(text, harness_fault=each.is_harness)
 
 
 def require_success(watched: Iterable[WatchedProcess], timeout_s: float) -> None:
-    """Raise RunFailed, as a fault of the harness, unless each process ends with exit code 0."""
+    """Raise RunFailed, as a harness failure, unless all processes end with exit code 0."""
     for each in watched:
         code = each.process.wait(timeout_s)
         if code is None:
@@ -125,7 +125,7 @@ def wait_until_ready(
 ) -> None:
     """Wait until each process has logged a line for which `ready` returns true.
 
-    Raises RunFailed, with its last log lines, if a process ends or if one is not ready in time.
+    Raises RunFailed with the last log lines if a process ends, or if one is not ready in time.
     """
     waiting = list(waiting)
     required = [*required, *waiting]
@@ -144,12 +144,12 @@ def wait_until_ready(
 
 
 def end(watched: Iterable[WatchedProcess], timeout_s: float) -> list[str]:
-    """End processes as `end_or_kill` does, and return an error text for each killed one."""
+    """End processes like `end_or_kill`, and return an error message for each killed process."""
     return [each.late_text for each in end_or_kill(watched, timeout_s)]
 
 
 def end_or_kill(watched: Iterable[WatchedProcess], timeout_s: float) -> list[WatchedProcess]:
-    """Send SIGTERM to all live processes; kill those that do not end in time, and return them."""
+    """Send SIGTERM to all live processes, kill those that do not end in time, and return these."""
     living = [each for each in watched if each.process.poll() is None]
     for each in living:
         each.end_requested = True

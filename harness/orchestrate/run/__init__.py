@@ -1,1 +1,1 @@
-"""One run: its specification, its phases, its traffic, its events."""
+"""The execution of one run: specification, phases, traffic and events."""

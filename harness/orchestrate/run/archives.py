@@ -1,12 +1,12 @@
-"""Archives beside the drivers of a run: requirements, command line, settings and readiness.
+"""Archives that run next to the drivers: requirements, command line, settings, and ready line.
 
     driver of host b <--shared memory--> archive of host b --> hosts/b/archive
                                              ^
     recorder on host b ----- aeron:ipc ------'
 
-The directory of an archive is in the run folder, so its files are evidence without being copied.
-Clients control an archive over shared memory, so that only the traffic of the scenario is on the
-link. Archives that replicate from each other also use UDP.
+An archive's directory is in the run folder, so its files are evidence without being copied. Clients
+control an archive over shared memory, which keeps all traffic but the scenario's off the link.
+Archives that replicate from each other also use UDP.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ READY = "archive ready"
 """Prefix of the line that an archive prints when it accepts clients."""
 
 PROGRAM = ("-m", "windtunnel.driver.archive", "run")
-"""Arguments of the interpreter that start Windtunnel's archive, the only one supported."""
+"""Interpreter arguments that start Windtunnel's archive. Other archives are not supported."""
 
 _VARIABLES = {
-    # As for the driver, since hosts share one machine.
+    # The same as for the driver, because hosts share one machine.
     "AERON_ARCHIVE_THREADING_MODE": "SHARED",
     "AERON_ARCHIVE_IDLE_STRATEGY": "sleep-ns",
     "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "false",
-    # Longer than Aeron's defaults, since a slow host can exceed those as well.
+    # Longer than Aeron's defaults, because a slow host can exceed these, too.
     "AERON_ARCHIVE_CONNECT_TIMEOUT": "30s",
     "AERON_ARCHIVE_MESSAGE_TIMEOUT": "30s",
-    # Required by an archive even if it does not replicate.
+    # An archive requires this even if it does not replicate.
     "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": "aeron:udp?endpoint=localhost:0",
     "AERON_ARCHIVE_REPLICATION_CHANNEL": "aeron:udp?endpoint=localhost:0",
 }
@@ -61,13 +61,13 @@ def require(spec: RunSpec) -> None:
 
 
 def command(python: str, *, archive: str, aeron: str, disk_bytes: int | None = None) -> list[str]:
-    """Return the command line of an archive with its own directory and that of its driver."""
+    """Return the command line of an archive, given its directory and its driver's directory."""
     argv = [python, *PROGRAM, "--dir", archive, "--aeron-dir", aeron]
     return argv if disk_bytes is None else small_disk.command(python, archive, disk_bytes, argv)
 
 
 def variables(archive: Archive, address: str = "") -> dict[str, str]:
-    """Return the environment of an archive, with UDP channels if an address is given."""
+    """Return the environment variables of an archive, with UDP channels if an address is given."""
     found = {**_VARIABLES, "AERON_ARCHIVE_SEGMENT_FILE_LENGTH": str(archive.segment_bytes)}
     if archive.disk_bytes is not None:
         # The archive must write until the disk is full.
@@ -84,15 +84,15 @@ def variables(archive: Archive, address: str = "") -> dict[str, str]:
 
 
 def driver_variables(all_archives: Sequence[Archive], host: str) -> dict[str, str]:
-    """Return the variables of a host's driver that an archive beside it requires, if any.
+    """Return the environment variables for the driver of a host, if its archive requires any.
 
-    An archive subscribes with its own channels, without the `nak-delay` of a stream. By default a
-    NAK is repeated every 100 us, which on slow hosts is a NAK storm that fills the relay and the
-    sockets. With these variables it is repeated every millisecond.
+    An archive subscribes with channels that lack a stream's `nak-delay`. By default a NAK is
+    repeated every 100 us. On slow hosts this is a NAK storm that fills the relay and the sockets.
+    With these variables a NAK is repeated every millisecond.
     """
     return _PACED_NAKS if any(each.host == host for each in all_archives) else {}
 
 
 def is_ready_line(line: str) -> bool:
-    """Return whether a line of an archive's log says that it is ready."""
+    """Return whether a line of an archive's log says that the archive is ready."""
     return line.startswith(READY)

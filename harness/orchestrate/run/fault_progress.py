@@ -1,7 +1,7 @@
 """Counts of the relay's drops and the drivers' NAKs during a run, for the progress display.
 
-Reads the records that were appended to the decision log and to the counter samples since the last
-update. A verdict never depends on these counts.
+Each update reads the records that were appended to the decision log and the counter samples since
+the last one. Verdicts never depend on these counts.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ NAKS_SENT = 5
 
 
 class FaultCounts:
-    """Drops and NAKs of one run, read from its files."""
+    """The numbers of drops and NAKs of a run so far, read from its files."""
 
     def __init__(self, folder: RunDir, hosts: Iterable[str]) -> None:
         self._decisions = _RecordReader(folder.decisions, DECISION)

@@ -1,11 +1,10 @@
-"""Host events: the processes that a scenario pauses, or kills and restarts, during a run.
+"""Host events: a scenario pauses processes, or kills and restarts them, during a run.
 
     pending --trigger--> active --duration has elapsed--> done
                 SIGSTOP or SIGKILL         SIGCONT or a restart
 
-An event begins when the runner observes its trigger: workloads print their progress ten times a
-second, and the runner polls twenty times a second. The actual times are recorded for the judge. The
-module does not know how a driver reacts.
+An event begins when the runner observes its trigger: workloads print their progress ten times per
+second, and the runner polls twenty times per second. The actual times are recorded for the judge.
 """
 
 from __future__ import annotations
@@ -34,12 +33,12 @@ class ProcessControl(Protocol):
         """Kill a process with SIGKILL."""
 
     def restart(self, victim: WatchedProcess) -> None:
-        """Start the successor of a killed process."""
+        """Start a new process in place of a killed one."""
 
 
 @dataclass
 class _ActiveEvent:
-    """An event that has begun and not ended."""
+    """A host event that has begun but not ended."""
 
     case: EventCase
     victims: list[WatchedProcess]
@@ -48,7 +47,7 @@ class _ActiveEvent:
 
 
 class HostEvents:
-    """The host events of one run, in the order of the scenario file."""
+    """The host events of a run, in the order of the scenario file."""
 
     def __init__(self, events: Sequence[EventCase], control: ProcessControl) -> None:
         self._waiting = list(events)
@@ -61,7 +60,7 @@ class HostEvents:
 
     @property
     def is_active(self) -> bool:
-        """Whether a process is paused, or killed and not restarted yet."""
+        """Whether a process is paused, or has been killed and not restarted yet."""
         return bool(self._active)
 
     def poll_delay_s(self, usual_s: float) -> float:
@@ -71,7 +70,7 @@ class HostEvents:
         return min([usual_s, *ends_s])
 
     def update(self, published_bytes: int, delivered_bytes: int) -> None:
-        """Begin and end the events that are due at this progress of the streams."""
+        """Begin and end the events that are due at the current progress of the streams."""
         now_s = time.monotonic()
         if self._first_s is None and published_bytes:
             self._first_s = now_s
@@ -89,7 +88,7 @@ class HostEvents:
         roles = sorted({each.role for each in victims})
         applied = AppliedEvent(event.id, event.host, event.action, roles, time.time_ns(), 0)
         self._applied.append(applied)
-        # Applications first, so that none of them runs while its driver is paused.
+        # Applications come first, so that none of them runs while its driver is paused.
         for each in sorted(victims, key=lambda each: each.role == "driver"):
             if event.action == "kill":
                 self._control.kill(each)
@@ -109,7 +108,7 @@ class HostEvents:
         each.applied.ended_ns = time.time_ns()
 
     def require_all_triggered(self) -> None:
-        """Raise RunFailed, not as a fault of the harness, if an event was never triggered."""
+        """Raise RunFailed, but not as a harness failure, if an event was never triggered."""
         if self._waiting:
             names = ", ".join(each.id for each in self._waiting)
             raise RunFailed(
@@ -118,7 +117,7 @@ class HostEvents:
             )
 
     def close(self, path: Path) -> None:
-        """Resume every paused process, and write the record of all events."""
+        """Resume all paused processes, and write the record of all events."""
         for each in list(self._active):
             self._active.remove(each)
             if each.case.action == "pause":

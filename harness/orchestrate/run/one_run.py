@@ -2,8 +2,7 @@
 
     RunSpec --> lab up, phases, lab down --> run.json --judge--> verdict.json
 
-The cleanup runs on every path and cannot be interrupted: the manifest is written and the lab is
-removed. The module does not know the other runs of a suite or the process that executes them.
+The cleanup always runs and cannot be interrupted: it writes the manifest and removes the lab.
 """
 
 from __future__ import annotations
@@ -38,10 +37,10 @@ RECORDS = ".lab"
 
 @dataclass(frozen=True)
 class RunResult:
-    """The outcome of a run."""
+    """The outcome of a run, the reason, and the start and end times."""
 
     outcome: str
-    """FAIL, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
+    """Name of the outcome: FAIL, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
 
     reason: str
     started_ns: int
@@ -49,7 +48,7 @@ class RunResult:
 
 
 Begin = Callable[[RunSpec, Emit], tuple[Lab, Run]]
-"""Returns the lab, not yet up, and the run of a specification."""
+"""A function that returns a lab, which is not up yet, and the run for a specification."""
 
 
 def begin_isolated(spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
@@ -65,7 +64,7 @@ def execute_run(
     on_result: Callable[[RunResult], None],
     begin: Begin = begin_isolated,
 ) -> None:
-    """Execute and judge one run; raises Cancelled after cleanup and `on_result`."""
+    """Execute and judge a run. If cancelled, raises Cancelled after cleanup and `on_result`."""
     started_ns = time.time_ns()
     outcome, reason = CANCELLED, "cancelled before its end"
     try:
@@ -79,7 +78,7 @@ def execute_run(
 
 
 def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin) -> None:
-    """Execute the phases of one run; always write the manifest and remove the lab."""
+    """Execute the phases of a run. Always writes the manifest and removes the lab."""
     lab, run = begin(spec, emit)
     is_fast = True
     try:
@@ -117,16 +116,18 @@ def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin
 
 
 def _require_timeouts(spec: RunSpec) -> None:
-    """Raise Unsupported if a driver cannot be given the timeouts of the scenario."""
+    """Raise Unsupported if a driver does not support the scenario's timeouts."""
     timeouts = spec.scenario.timeouts.model_fields_set
     for each in spec.tested:
         if timeouts and not each.reads_environment:
             names = ", ".join(sorted(timeouts))
-            raise Unsupported(f"{each.name} does not support timeouts of a scenario: {names}")
+            raise Unsupported(
+                f"{each.name} does not support these timeouts of the scenario: {names}"
+            )
 
 
 def make_lab(spec: RunSpec) -> Lab:
-    """Return the lab of a run, not yet up."""
+    """Return the lab for a run. The lab is not up yet."""
     scenario = spec.scenario
     network = topology.build(
         spec.run_id,
@@ -140,7 +141,7 @@ def make_lab(spec: RunSpec) -> Lab:
 
 
 def _tidy_up(run: Run, lab: Lab, *, is_fast: bool) -> None:
-    """Collect the evidence, take the lab down, and write the manifest even if a step fails."""
+    """Collect the evidence, take the lab down, and write the manifest, even if a step fails."""
     try:
         run.finish(is_fast=is_fast)
     except (LabError, OSError) as error:
@@ -155,13 +156,13 @@ def _tidy_up(run: Run, lab: Lab, *, is_fast: bool) -> None:
 
 
 def _judge(folder: RunDir) -> tuple[str, str]:
-    """Judge a run folder; return the name of the outcome and the reason in one line."""
+    """Judge a run folder, and return the outcome's name and a one-line reason."""
     verdict = judge(folder.path)
     return str(verdict.outcome), verdict.reason
 
 
 def event_emitter(spec: RunSpec, index: int, count: int, on_event: OnEvent) -> Emit:
-    """Return the function that sends the progress of one run as events."""
+    """Return a function that reports the progress of a run as events."""
     faults = FaultCounts(spec.folder, spec.scenario.network.hosts)
 
     def emit(**fields: Any) -> None:

@@ -1,9 +1,9 @@
 """The payload: a file with the bytes that publishers send.
 
-The default is a tar archive of the standard library of the running Python, with sorted names and
-without owners and times, so that its bytes depend on the library only. It is created once and kept
-in `runs/.payload/`, like a copy of any other file that a run sends. Run folders contain a link to
-it, so that a later change of the user's file does not affect them.
+The default is a tar archive of the running Python's standard library, with sorted names and without
+owners and times, so its bytes only depend on the library. It is created once and stored in
+`runs/.payload/`, like a copy of any other file that a run sends. Run folders contain a link to this
+copy, so later changes to the user's file do not affect them.
 """
 
 from __future__ import annotations
@@ -28,13 +28,13 @@ _CHUNK_BYTES = 1 << 20
 
 @dataclass(frozen=True)
 class Payload:
-    """A payload in the store."""
+    """A payload file in the store."""
 
     path: Path
     sha256: str
     length: int
     source: str
-    """The path given by the user, or empty for the default payload."""
+    """The path given by the user, or an empty string for the default payload."""
 
 
 def _library_files(library: Path) -> list[Path]:
@@ -46,7 +46,7 @@ def _library_files(library: Path) -> list[Path]:
 
 
 def _listing_digest(library: Path, files: list[Path]) -> str:
-    """Return a digest of names, sizes and times of the library, without reading its files."""
+    """Return a digest of a library's file names, sizes and times, without reading the files."""
     digest = hashlib.sha256(str(library).encode())
     for path in files:
         status = path.stat()
@@ -63,7 +63,7 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def write_archive(library: Path, files: list[Path], target: Path) -> None:
-    """Write the files of a library as an archive whose bytes depend on the files only."""
+    """Write a library's files as an archive whose bytes only depend on these files."""
     with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as archive:
         for path in files:
             archive.add(path, arcname=str(path.relative_to(library)), filter=_plain)
@@ -79,18 +79,18 @@ def file_sha256(path: Path) -> str:
 
 @contextmanager
 def _unfinished(store: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file in the store, to be written and renamed by the caller."""
+    """Yield the path of a temporary file in the store, which the caller writes and renames."""
     store.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=store, prefix=".unfinished-") as folder:
         yield Path(folder) / "payload"
 
 
 def default_payload(store: Path, library: Path | None = None) -> Payload:
-    """Return the archive of the standard library, and create it if the store has none."""
+    """Return the archive of the standard library, which is created if the store has none."""
     library = library or Path(sysconfig.get_path("stdlib"))
     files = _library_files(library)
     if not files:
-        raise LabError(f"no Python source files in {library}; specify a file with --payload")
+        raise LabError(f"no Python source files in {library}: specify a file with --payload")
     digest = _listing_digest(library, files)
     target = store / f"stdlib-{platform.python_version()}-{digest}.tar"
     if not target.exists():
@@ -101,7 +101,7 @@ def default_payload(store: Path, library: Path | None = None) -> Payload:
 
 
 def file_payload(store: Path, source: Path) -> Payload:
-    """Return the store's copy of a user's file, and create it if the store has none."""
+    """Return the store's copy of a user's file, which is created if the store has none."""
     if not source.is_file():
         raise LabError(f"payload {source}: no such file")
     if source.stat().st_size == 0:

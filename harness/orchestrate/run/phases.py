@@ -1,14 +1,15 @@
-"""The phases of one run in order, and the phases that finish it after any failure.
+"""The phases of a run in order, and the phases that finish the run after any failure.
 
     prepare -> lab -> start -> subscribe -> traffic -> settle        any of these may fail
                                                         |
                           stop -> collect <-------------+            these always follow,
                                                                      then the lab goes down
 
-    start: captures, relay, drivers and samplers together, then wait until each is ready; archives
+    start: captures, relay, drivers and samplers together, then archives; each must become ready
     stop:  workloads, archives, drivers, samplers (last sample, logs), relay, captures
 
-A run that fails keeps its evidence, with the reason in its manifest. The judge is not called here.
+A failed run keeps its evidence, with the reason in its manifest. This module does not call the
+judge.
 """
 
 from __future__ import annotations
@@ -43,7 +44,7 @@ from windtunnel.harness.scenario.resolved.case import Case, resolve
 from windtunnel.harness.scenario.resolved.case import Payload as CasePayload
 
 READY_TIMEOUT_S = 300.0
-"""Long, since on a machine's first run all kernels are compiled before a process is ready."""
+"""Time limit for a process to be ready. A machine's first run needs it to compile the kernels."""
 
 QUIET_S = 0.2
 """Idle time between the end of the last workload and the end of the drivers."""
@@ -52,7 +53,7 @@ Emit = Callable[..., None]
 
 
 class Run:
-    """One run and its phases; the caller creates the lab and removes it."""
+    """A run and its phases. The caller creates the lab and removes it."""
 
     def __init__(self, spec: RunSpec, lab: Lab, emit: Emit) -> None:
         self.spec = spec
@@ -83,7 +84,7 @@ class Run:
     # ---- execution ----
 
     def execute(self) -> None:
-        """Execute the phases `prepare` to `settle`; raises the exception that stopped the run."""
+        """Execute the phases `prepare` to `settle`. Raises the exception that stopped the run."""
         self._phase("prepare", self._prepare)
         self._phase("lab", self.lab.up)
         self._phase("start", self._start)
@@ -159,7 +160,7 @@ class Run:
         for driver, sampler in zip(drivers, samplers, strict=True):
             sampler.reports_for = driver
         self._await("drivers", samplers, _is_ready_line)
-        # Nothing has been sent yet: packets missing now arrived before the filter was installed.
+        # Nothing has been sent yet, so missing packets arrived before the filter was installed.
         self._await("captures", captures, sniffer.is_report)
         archives_started = [
             self.processes.start_archive(each) for each in self.spec.scenario.archives
@@ -167,7 +168,7 @@ class Run:
         self._await("archives", archives_started, archives.is_ready_line)
 
     def _start_netem(self) -> None:
-        """Configure netem if the case uses it; the relay's impairments need no start."""
+        """Configure netem if the case uses it. The relay's impairments need no configuration."""
         assert self._case is not None
         if any(self._case.backend_of(each.link) == "netem" for each in self._case.impairments):
             self._netem = Netem(self.lab, self._case, self.spec.folder.netem_log)
@@ -176,7 +177,7 @@ class Run:
     def _await(
         self, what: str, waiting: Sequence[WatchedProcess], ready: Callable[[str], bool]
     ) -> None:
-        """Wait until processes are ready; all processes started so far must stay alive."""
+        """Wait until processes are ready. All processes started so far must stay alive."""
         self._emit(kind="phase", phase=f"waiting for {what}")
         watch.wait_until_ready(
             waiting, ready, required=self.processes.watched, timeout_s=READY_TIMEOUT_S
@@ -222,7 +223,7 @@ class Run:
             emit=self._emit,
         )
         events.require_all_triggered()
-        # A sabotage that failed must not look like one that the judge has missed.
+        # A sabotage that failed must not look like a sabotage that the judge has missed.
         watch.require_success(self.processes.of("saboteur"), STOP_TIMEOUT_S)
 
     # ---- finish ----
@@ -237,7 +238,7 @@ class Run:
     def finish(self, *, is_fast: bool) -> None:
         """Stop all processes and collect the evidence, even after a failure.
 
-        `is_fast` skips the wait for complete captures, of a run that will not be judged.
+        `is_fast` skips the wait for complete captures, for a run that will not be judged.
         """
         self._phase("stop", lambda: self._stop(is_fast))
         if not is_fast:
@@ -245,14 +246,14 @@ class Run:
         self._phase("collect", self._collect)
 
     def take_down(self) -> None:
-        """Take the lab down, as the run's last phase."""
+        """Take the lab down, which is the run's last phase."""
         self._phase("down", self.lab.down)
 
     def _stop(self, is_fast: bool) -> None:
         if self._events is not None:
             self._events.close(self.spec.folder.host_events)
         workloads = (*WORKLOADS, "saboteur")
-        # The samplers end after the drivers, so that they read the final counters and logs.
+        # The samplers end after the drivers, because they must read the final counters and logs.
         for roles in (workloads, ("archive",), ("driver",), ("sampler",), ("relay",)):
             self.processes.end(*roles)
         if not is_fast and self._netem is not None:
@@ -262,7 +263,7 @@ class Run:
         self.processes.end("capture")
 
     def _wait_for_captures(self) -> None:
-        """Wait until each capture has all packets, or until the time limit."""
+        """Wait until all captures are complete, or until the time limit."""
         unsettled = [
             (each, sniffer.Settling(time.monotonic())) for each in self.processes.of("capture")
         ]
@@ -288,7 +289,7 @@ class Run:
         netem.account.write(self.spec.folder.netem)
 
     def _record_exit_errors(self) -> None:
-        """Record which of the harness's processes ended with an error after being asked to end."""
+        """Record which of the harness's processes ended with an error when requested to end."""
         for each in self.processes.watched:
             is_good = each.process.poll() in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
             if each.is_harness and each.end_requested and not is_good:
@@ -315,7 +316,7 @@ class Run:
                 SnmpFacts(self._snmp_before[host], after).write(folder.host(host).snmp)
 
     def _record_agreement(self) -> None:
-        """Record the agreement of this run's decisions with the replayed ones, if any."""
+        """Record how many of the replayed decisions this run repeated, if it is a replay."""
         if self.spec.replayed is None or self._case is None:
             return
         folder = self.spec.folder
@@ -325,7 +326,7 @@ class Run:
             agreement(self.spec.replayed.run_id, expected, actual, names).write(folder.replay)
 
     def _record_versions(self) -> None:
-        """Record the version of each driver, in the manifest and as a comment in repro.txt."""
+        """Record the version of each driver in the manifest, and as a comment in repro.txt."""
         remarks = []
         for host, tested in self.manifest.subjects.items():
             tested.version = facts.driver_version(self.spec.folder.host(host).counters)

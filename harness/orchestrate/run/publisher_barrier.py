@@ -1,4 +1,4 @@
-"""A barrier for the publishers of one stream, since a late publisher would never catch up.
+"""A barrier for the publishers of a stream, because a late publisher would never catch up.
 
 started --> each has its publication --> each is connected --> SIGUSR1 to all
                                  |
@@ -17,7 +17,7 @@ from windtunnel.harness.orchestrate.subjects.subject import PROGRESS, READY
 
 
 def has_publication(line: str) -> bool:
-    """Return whether a line of a publisher's log shows that it has its publication."""
+    """Return whether a line of a publisher's log shows that its publication exists."""
     return line.startswith(PROGRESS) or _is_connected(line)
 
 
@@ -28,9 +28,9 @@ def release(
     wall_s: float,
     clock: Callable[[], float] = time.monotonic,
 ) -> None:
-    """Wait until all publishers are connected, at most for `wall_s`, then start all of them.
+    """Wait up to `wall_s` until all publishers are connected, then let all of them start.
 
-    Each must have its publication already. Raises RunFailed if a required process has ended.
+    Their publications must already exist. Raises RunFailed if a required process has ended.
     """
     deadline_s = clock() + wall_s
     while not all(_has_connected(each) for each in publishers) and clock() < deadline_s:
@@ -41,7 +41,7 @@ def release(
 
 
 def _has_connected(publisher: WatchedProcess) -> bool:
-    # The whole log is read, since both lines may have been written before this call.
+    # The whole log is read, because both lines may have been written before this call.
     lines = publisher.log.read_text(errors="replace").splitlines()
     return any(_is_connected(line) for line in lines)
 

@@ -1,11 +1,11 @@
-"""The processes of one run: their command lines, their places and their successors.
+"""The processes of a run: command lines, places, and successors of killed processes.
 
     place "a", "b", ...   capture, driver, sampler, publishers, subscribers, saboteur,
                           archive, recorders, replayers
     place MID             relay
 
-Each process has a unique name `<place>/<role>`, to which a successor adds its number. The phases
-decide when processes start and end, except for those that the scenario kills.
+Each process has a unique name `<place>/<role>`, to which a successor adds a number. The phases
+decide when processes start and end, except for processes that the scenario kills.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from windtunnel.harness.scenario.schema.archive import Archive
 from windtunnel.harness.scenario.schema.traffic import Traffic
 
 STOP_TIMEOUT_S = 60.0
-"""Long enough for an overloaded machine and for User Mode Linux, where programs end slowly."""
+"""Time limit for ending a process: enough for overloaded machines and User Mode Linux."""
 
 SUCCESSOR = "#"
-"""Separates the name of a process from its number, if it is a successor."""
+"""Separator between the name of a successor process and its number."""
 
 WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
-"""Roles of which a host may have several processes, each named after its stream."""
+"""Roles for which a host may have several processes, each named after its stream."""
 
 SUBJECT_ROLES = frozenset({"driver", "archive", *WORKLOADS})
-"""Roles of the subject; the judge decides whether such a process ended as it should."""
+"""Roles of the subject's processes. The judge decides whether they ended as expected."""
 
 ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
-"""Roles that write the files of another role."""
+"""For roles that write the files of another role: the other role."""
 
 
 class RunProcesses:
@@ -47,23 +47,25 @@ class RunProcesses:
         self.spec = spec
         self.lab = lab
         self._errors = errors
-        """Receives an error text for each process of the harness that had to be killed."""
+        """Receives an error message for each of the harness's processes that had to be killed."""
         self.watched: list[WatchedProcess] = []
         self.timeouts: Mapping[str, str] = {}
-        """Environment variables with the timeouts of drivers and clients."""
+        """Environment variables that set the timeouts of drivers and clients."""
 
     def of(self, *roles: str) -> list[WatchedProcess]:
         """Return all processes with one of these roles."""
         return [each for each in self.watched if each.role in roles]
 
     def active(self, *roles: str) -> list[WatchedProcess]:
-        """Return the processes with these roles that were not asked to end."""
+        """Return the processes with these roles that were not requested to end."""
         return [each for each in self.of(*roles) if not each.end_requested]
 
     def end(self, *roles: str) -> None:
-        """End all processes with these roles, and record an error for each that had to be killed.
+        """End all processes with these roles, and record an error for each one that had to be
+        killed.
 
-        For a process under test this is no error of the run; it is recorded with its exit.
+        If a process under test had to be killed, this is not an error of the run. It is recorded
+        with the exit of the process.
         """
         late = watch.end_or_kill(self.of(*roles), STOP_TIMEOUT_S)
         self._errors += [each.late_text for each in late if each.role not in SUBJECT_ROLES]
@@ -73,15 +75,15 @@ class RunProcesses:
         return [each for each in self.active(*roles) if each.name.partition("/")[0] == host]
 
     def kill(self, victim: WatchedProcess) -> None:
-        """Kill a process, as an event of the scenario."""
+        """Kill a process, for an event of the scenario."""
         victim.end_requested = True
         victim.process.kill()
-        # After the kill, since this takes time and the scenario defines when to kill.
+        # After the kill, because this takes time and the scenario defines when to kill.
         if victim.role == "driver":
             self._retire_sampler(victim)
 
     def restart(self, victim: WatchedProcess) -> None:
-        """Start the successor of a killed process."""
+        """Start a new process in place of a killed one."""
         host, _, what = victim.name.partition("/")
         if victim.role == "driver":
             now_ms = time.time_ns() // 1_000_000
@@ -96,10 +98,9 @@ class RunProcesses:
             self.start_workload(victim.role, host, streams[traffic_id])
 
     def _retire_sampler(self, driver: WatchedProcess) -> None:
-        """End the sampler of a dead driver and move its files aside.
+        """End the sampler of a dead driver, and move its files aside.
 
-        The sampler keeps the files of the dead driver open; the successor's sampler writes new
-        ones.
+        The sampler keeps the dead driver's files open. The successor's sampler writes new files.
         """
         host = driver.name.partition("/")[0]
         self._errors += watch.end(self.on_host(host, "sampler"), STOP_TIMEOUT_S)
@@ -151,7 +152,7 @@ class RunProcesses:
         return self.spawn("driver", host, tested.driver_command(*placeholders), log, env)
 
     def _placeholders(self, host: str) -> tuple[str, str, str]:
-        """Return the interpreter, driver directory and libraries of a host, for its subject."""
+        """Return the values of the placeholders in a subject's command lines on a host."""
         folder = self.spec.subject(host).libraries
         libraries = "" if folder is None else self.lab.path(folder)
         return self.lab.python(host), self._directory(host), libraries

@@ -1,4 +1,4 @@
-"""The specification of a run."""
+"""The specification of a run: everything that is known before the run begins."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from windtunnel.harness.scenario.schema.model import Scenario
 
 @dataclass(frozen=True)
 class Replayed:
-    """The decisions of an earlier run, which a run repeats."""
+    """The decisions of an earlier run that a replay repeats."""
 
     run_id: str
     """Id of the earlier run."""
@@ -39,16 +39,16 @@ class RunSpec:
     tested: Pair
     sabotage: str
     runs: Path
-    """The folder of all runs, accessible in a lab, which also holds the labs' records."""
+    """The folder of all runs. Labs have access to it, and it also contains their records."""
 
     replayed: Replayed | None = None
-    """Decisions to apply in place of the scenario's rules, or None."""
+    """Decisions to apply instead of the scenario's rules, or None."""
 
     def side(self, host: str) -> str:
-        """Return the side of the pair that a host is on: `publisher` or `subscriber`."""
+        """Return the side that a host is on: `publisher` or `subscriber`."""
         return "publisher" if host in self.scenario.traffic[0].from_hosts else "subscriber"
 
     def subject(self, host: str) -> Subject:
-        """Return the subject on a host."""
+        """Return the driver under test on a host."""
         tested = self.tested
         return tested.publisher if self.side(host) == "publisher" else tested.subscriber

@@ -1,9 +1,9 @@
-"""A run on virtual time: one process simulates hosts, middlebox, captures and samplers.
+"""A run on virtual time, in which one process simulates hosts, middlebox, captures and samplers.
 
     prepare -> lab -> simulate -> stop -> collect         the lab is a directory in memory
 
-The process writes the same files as a lab of real hosts, and simulation.json with the exit of each
-process that it simulates.
+The process writes the same files as a lab with real hosts. It also writes simulation.json, with the
+exit code of each simulated process.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ SUBJECT_FAILED = 1
 PROGRESS = "simulated "
 POLL_S = 0.05
 SLOWNESS_MAX = 10
-"""Limit of a run's real time, as a multiple of its budget; a run beyond it is considered hung."""
+"""Limit on a run's real time, as a multiple of its budget. Longer runs are considered hung."""
 
 
 def mutant_variables(tested: Pair) -> dict[str, str]:
-    """Return the variables that activate the mutant of either subject in the simulator.
+    """Return the environment variables that activate either subject's mutant in the simulator.
 
-    All hosts share the process, so the mutant is active on all of them; it takes effect on the side
+    All hosts share the process, so the mutant is active on all of them. It takes effect on the side
     whose code it changes.
     """
     return {
@@ -56,7 +56,9 @@ class SimulatedRun(Run):
         for host in self._hosts:
             tested = self.spec.subject(host).name
             if tested != OURS.name:
-                raise Unsupported(f"sim supports the driver ours only; host {host} has {tested}")
+                raise Unsupported(
+                    f"sim only supports the driver ours, but host {host} has {tested}"
+                )
         self._phase("prepare", self._prepare)
         self._phase("lab", self.lab.up)
         self._phase(TRAFFIC, self._simulate)
@@ -77,7 +79,7 @@ class SimulatedRun(Run):
         self._conclude(running.process.poll(), running.process.tail(1), running.describe_exit())
 
     def _conclude(self, code: int | None, last_line: str, exit_text: str) -> None:
-        """Raise the exception for an exit code, unless the streams were completed."""
+        """Raise the exception for the simulator's exit code, unless all streams were completed."""
         if code == UNSUPPORTED_EXIT_CODE:
             raise Unsupported(last_line or "the simulator does not support this scenario")
         if code not in (0, SUBJECT_FAILED):
@@ -89,7 +91,7 @@ class SimulatedRun(Run):
             raise RunFailed(exit_text, harness_fault=False)
 
     def _follow(self, running: WatchedProcess) -> None:
-        """Report progress until the process ends, which enforces the budget in virtual time."""
+        """Report progress until the process ends. It enforces the budget in virtual time."""
         limit_s = READY_TIMEOUT_S + SLOWNESS_MAX * self.spec.scenario.budget.wall_ns / 1e9
         deadline_s = time.monotonic() + limit_s
         while running.process.poll() is None:
@@ -127,7 +129,7 @@ class SimulatedRun(Run):
             self._move_phases(simulation)
 
     def _move_phases(self, simulation: Simulation) -> None:
-        """Set the times of the phases on the virtual clock, where only the traffic takes time."""
+        """Convert the phases' times to the virtual clock, on which only the traffic takes time."""
         started_ns, ended_ns = simulation.traffic_started_ns, simulation.traffic_ended_ns
         after = False
         for phase in self.manifest.phases:
@@ -138,7 +140,7 @@ class SimulatedRun(Run):
                 after = True
 
     def _read_simulation(self) -> Simulation | None:
-        """Return the simulator's document of the run, or None if it was not written."""
+        """Return the simulation.json of the run, or None if it was not written."""
         try:
             return Simulation.read(self.spec.folder.simulation)
         except DocumentError as error:

@@ -1,10 +1,10 @@
-"""A simulator process that executes simulated runs one after the other, without restarts.
+"""A simulator process that executes one simulated run after another, without being restarted.
 
     with SimulatorSession(spec) as session:
         execute_run(spec, emit, cancellation, on_result, session.begin)        repeatedly
 
-All runs have the same addresses, so equal cases have equal events. The process and its directory in
-memory are removed with the session; the cleanup watchdog removes those of a killed session.
+All runs have the same addresses, so equal cases have equal events. The process and its in-memory
+directory are removed with the session. If the session is killed, the cleanup watchdog removes them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ END_TIMEOUT_S = 5.0
 
 
 class SimulatorSession:
-    """A simulator process and its lab."""
+    """A simulator process and its lab, for several runs."""
 
     def __init__(self, spec: RunSpec) -> None:
-        """Create the lab without starting anything; `spec` is that of the first run."""
+        """Create the lab without starting a process. `spec` is the first run's specification."""
         self.lab = make_lab(spec)
         self._process: HelperProcess | None = None
         self._connection: Connection | None = None
@@ -57,12 +57,12 @@ class SimulatorSession:
         self.lab.down()
 
     def begin(self, spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
-        """Return the lab and the run of a specification, for `execute_run`."""
+        """Return the lab and a run for a specification, as `execute_run` requires."""
         lab = _BorrowedLab(self.lab)
         return lab, _SessionRun(spec, lab, emit, self)
 
     def simulate(self, spec: RunSpec, limit_s: float) -> int:
-        """Simulate the traffic of a run and return the exit code.
+        """Simulate the traffic of a run, and return the exit code.
 
         Raises RunFailed if the process ends or exceeds `limit_s`.
         """
@@ -80,7 +80,8 @@ class SimulatorSession:
                 f"the simulator ended: {_last_log_line(spec)}", harness_fault=True
             ) from error
         except BaseException:
-            # The process is in the middle of a run; its answer would be taken for that of the next.
+            # The process is in the middle of a run. Its response would be mistaken for the next
+            # run's.
             self._end()
             raise
         self._end()
@@ -107,7 +108,7 @@ class SimulatorSession:
 
 
 class _SessionRun(SimulatedRun):
-    """A simulated run whose traffic is simulated by a session."""
+    """A run whose traffic is simulated by the process of a session."""
 
     def __init__(self, spec: RunSpec, lab: Lab, emit: Emit, session: SimulatorSession) -> None:
         super().__init__(spec, lab, emit)
@@ -125,17 +126,17 @@ def _last_log_line(spec: RunSpec) -> str:
 
 
 class _BorrowedLab:
-    """A lab that stays up when a run ends; implements `Lab`."""
+    """A lab that stays up when a run ends. Implements `Lab`."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab
         self.name = lab.name
 
     def up(self) -> None:
-        """Do nothing, since the lab is up already."""
+        """Do nothing, because the lab is already up."""
 
     def down(self) -> None:
-        """Do nothing, since the next run uses the lab."""
+        """Do nothing, because the next run uses the lab."""
 
     def address(self, host: str) -> str:
         return self._lab.address(host)

@@ -1,11 +1,11 @@
-"""The traffic phase: waits until all workloads have ended, the budget is exceeded, or one fails.
+"""The traffic phase: waits until all workloads have ended, one fails, or the budget is exceeded.
 
     publisher   progress 1048576/67108864        bytes offered and accepted
     subscriber  progress  917504/67108864        bytes delivered
 
-The wall budget begins with the first progress of a publisher, which is printed once its publication
-exists. Earlier work, such as compiling kernels on a machine's first run, does not count; waiting
-for a connection does.
+The time budget begins with a publisher's first progress line, which is printed once its publication
+exists. Earlier work, such as compiling kernels on a machine's first run, does not count, but
+waiting for a connection does.
 """
 
 from __future__ import annotations
@@ -22,15 +22,15 @@ from windtunnel.harness.orchestrate.subjects.subject import PROGRESS, UNSUPPORTE
 POLL_S = 0.05
 PROGRESS_INTERVAL_S = 0.2
 GRACE_S = 3.0
-"""Time that the other workloads have after one has failed, since their logs may help."""
+"""Time that the other workloads have to end after one has failed, because their logs may help."""
 
 
 class Overran(Exception):
-    """The traffic exceeded its budget."""
+    """The traffic exceeded its time budget."""
 
 
 class Progress:
-    """Bytes published and delivered so far, from the logs of the workloads."""
+    """The number of bytes published and delivered so far, according to the workloads' logs."""
 
     def __init__(self, workloads: Callable[[], Sequence[WatchedProcess]]) -> None:
         self._workloads = workloads
@@ -38,7 +38,7 @@ class Progress:
         self.begun = False
 
     def read(self) -> None:
-        """Read the new lines of the logs."""
+        """Read the new lines of the workloads' logs."""
         for each in self._workloads():
             for line in each.new_lines():
                 count = progress_bytes(line)
@@ -47,13 +47,13 @@ class Progress:
                     self.begun |= each.role == "publisher"
 
     def total(self, role: str) -> int:
-        """Return the sum over the current workloads of a role, in bytes."""
+        """Return the total progress of a role's current workloads, in bytes."""
         workloads = self._workloads()
         return sum(self._bytes.get(each.name, 0) for each in workloads if each.role == role)
 
 
 def progress_bytes(line: str) -> int | None:
-    """Return N of a line `progress N/TOTAL`, or None for any other line."""
+    """Return N from a log line `progress N/TOTAL`, or None for any other line."""
     if not line.startswith(PROGRESS):
         return None
     count, slash, total = line.removeprefix(PROGRESS).strip().partition("/")
@@ -70,10 +70,10 @@ def wait_for_workloads(
     start_s: float,
     emit: Callable[..., None],
 ) -> None:
-    """Return when all workloads have ended with exit code 0 and no event is active.
+    """Wait until all workloads have ended with exit code 0 and no host event is active.
 
-    `workloads` and `required` are called repeatedly, since an event may replace processes. Raises
-    Overran, Unsupported or RunFailed in any other case.
+    `workloads` and `required` are called repeatedly, because an event may replace processes. Raises
+    Overran, Unsupported or RunFailed in all other cases.
     """
     progress = Progress(workloads)
     deadline_s = time.monotonic() + start_s
@@ -89,7 +89,7 @@ def wait_for_workloads(
         codes = {each.name: each.process.poll() for each in workloads()}
         over = not events.is_active and all(code is not None for code in codes.values())
         if over:
-            # Lines that were written between the last read and the exit.
+            # Read the lines that were written between the last read and the exit.
             progress.read()
         if over or now_s - emitted_s >= PROGRESS_INTERVAL_S:
             emitted_s = now_s
@@ -120,7 +120,7 @@ def _emit_progress(progress: Progress, total_bytes: int, emit: Callable[..., Non
 
 
 def _failure(workloads: Sequence[WatchedProcess]) -> Exception:
-    """Return the exception for the first workload that ended badly."""
+    """Return the exception for the first workload that failed."""
     for each in workloads:
         code = each.process.poll()
         if code == UNSUPPORTED_EXIT_CODE:

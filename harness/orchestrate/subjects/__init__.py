@@ -1,1 +1,1 @@
-"""The drivers under test: by name, and as command lines."""
+"""The drivers under test: their names and command lines."""

@@ -1,14 +1,14 @@
-"""The drivers that can be tested, by their names on the command line.
+"""The drivers that can be tested, by their names on Windtunnel's command line.
 
-    ours                   Windtunnel's own driver
-    pyaeron                the real C driver of the Python package pyaeron; also `aeron-c`
-    java                   the real Java driver of the jar that AERON_ALL_JAR names
-    aeronmd:/path/to/it    any C media driver, or any program that uses AERON_DIR as one does
+    ours                   Windtunnel's driver
+    pyaeron                the real C driver in the Python package pyaeron; alias `aeron-c`
+    java                   the real Java driver in the jar that AERON_ALL_JAR names
+    aeronmd:/path/to/it    any C media driver, or another program that uses AERON_DIR alike
 
 A name is resolved to a `Subject`. If this machine cannot start it, the subject has the reason in
-`missing`, and its runs are UNSUPPORTED rather than failures. All subjects use Windtunnel's own
-workloads, since its client can attach to any driver. Nothing is started here; the version of a
-driver is read from its counters during a run.
+`missing`, and its runs are UNSUPPORTED rather than failures. All subjects use Windtunnel's
+workloads, because its client can attach to any driver. This module starts no process. The version
+of a driver is read from its counters during a run.
 """
 
 from __future__ import annotations
@@ -33,22 +33,22 @@ from windtunnel.harness.orchestrate.subjects.subject import (
 JAR_VARIABLE = "AERON_ALL_JAR"
 PACKAGE = "pyaeron"
 STORE = ".peers"
-"""Name of the store within the folder of the runs."""
+"""Name of the store in the folder of all runs."""
 PATH_PREFIX = "aeronmd:"
 ALIASES = {"aeron-c": "pyaeron"}
 KNOWN = ("ours", "pyaeron", "java", f"{PATH_PREFIX}/path/to/aeronmd")
 
 IMAGE_PYTHON = (3, 13)
-"""Version in the image of the containers; a compiled package supports one version only."""
+"""The Python version in the container image. Compiled packages support only one version."""
 
 _C_ENVIRONMENT = {
     "AERON_DIR": DIRECTORY,
-    # As for `ours`: hosts share one machine, so each driver has one thread that sleeps when idle.
-    # Both drivers send single datagrams by default.
+    # The same as for `ours`: hosts share a machine, so each driver has one thread that sleeps when
+    # idle. By default both drivers send single datagrams.
     "AERON_THREADING_MODE": "SHARED",
     "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
     "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS": "50us",
-    # A sparse log uses memory only where it has been written.
+    # A sparse log only uses memory where it has been written.
     "AERON_TERM_BUFFER_SPARSE_FILE": "true",
     "AERON_PRINT_CONFIGURATION": "true",
 }
@@ -62,7 +62,7 @@ _JAVA_OPTIONS = (
 _JAVA_SETTINGS = {
     "aeron.dir": DIRECTORY,
     "aeron.threading.mode": "SHARED",
-    # Its default is to sleep for about 50 us, as configured for the others.
+    # By default this driver sleeps for about 50 us, as configured for the others.
     "aeron.shared.idle.strategy": "org.agrona.concurrent.SleepingIdleStrategy",
     "aeron.term.buffer.sparse.file": "true",
     "aeron.print.configuration": "true",
@@ -71,25 +71,25 @@ _JAVA_MAIN = "io.aeron.driver.MediaDriver"
 
 
 class PeerError(ValueError):
-    """A name that does not denote a peer."""
+    """An invalid peer name."""
 
 
 def find(name: str, fidelity: str, store: Path) -> Subject:
-    """Return the peer with a name, as it is started in a lab of this fidelity.
+    """Return the subject with this peer name, prepared for a lab of the given fidelity.
 
-    `store` is a folder below the folder of runs, to which files for containers are copied. Raises
-    PeerError if the name is invalid, and OSError if the store cannot be written.
+    Files for containers are copied to `store`, which is below the folder of runs. Raises PeerError
+    if the name is invalid, and OSError if the store cannot be written.
     """
     known = ALIASES.get(name, name)
     if known.startswith(PATH_PREFIX):
         return _by_path(known, fidelity, store)
     if known not in _BUILT_IN:
-        raise PeerError(f"peer {name!r}: expected one of {', '.join(KNOWN)}")
+        raise PeerError(f"unknown peer {name!r}: expected one of {', '.join(KNOWN)}")
     return _BUILT_IN[known](fidelity, store)
 
 
 def pair(publisher: str, subscriber: str, fidelity: str, store: Path) -> Pair:
-    """Return the pair of the peers with two names; see `find`."""
+    """Return the pair of subjects for two peer names. See `find`."""
     return Pair(find(publisher, fidelity, store), find(subscriber, fidelity, store))
 
 
@@ -112,7 +112,7 @@ def _pyaeron(fidelity: str, store: Path) -> Subject:
                 ".".join(map(str, each)) for each in (IMAGE_PYTHON, sys.version_info[:2])
             )
             missing = (
-                f"containers have Python {image}, but {PACKAGE} is installed here for {here} only"
+                f"containers have Python {image}, but here {PACKAGE} is only installed for {here}"
             )
     return Subject(
         name="pyaeron",
@@ -128,7 +128,7 @@ def _java(fidelity: str, store: Path) -> Subject:
     program = java_program()
     missing = java_problem()
     if fidelity == COMPOSE:
-        missing = "the image of the containers has no Java; use --fidelity netns"
+        missing = "the container image has no Java: use --fidelity netns"
     settings = (f"-D{name}={value}" for name, value in _JAVA_SETTINGS.items())
     driver = (program or "java", *_JAVA_OPTIONS, *settings, "-cp", os.path.abspath(jar), _JAVA_MAIN)
     return Subject(name="java", driver=driver, reads_environment=False, missing=missing)
@@ -178,7 +178,7 @@ def _by_path(name: str, fidelity: str, store: Path) -> Subject:
 
 
 def _copy_to_store(source: Path, target: Path) -> Path:
-    """Copy a file or a folder into the store, and return the path of the copy."""
+    """Copy a file or folder to the store, and return the path of the copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, dirs_exist_ok=True)

@@ -1,6 +1,6 @@
-"""Command lines of all processes of a run, apart from the capture tool.
+"""Command lines of all processes of a run, except the capture tool.
 
-    driver      python -m windtunnel.driver --dir D      (`ours`; other peers have others)
+    driver      python -m windtunnel.driver --dir D      (`ours`; other peers differ)
     publisher   python -m windtunnel.harness.workload publisher --case F --traffic ID ...
     subscriber  python -m windtunnel.harness.workload subscriber ... (the same)
     recorder    python -m windtunnel.harness.workload recorder ... (the same)
@@ -10,9 +10,10 @@
     sampler     python -m windtunnel.harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 
 The subject is the driver under test together with its workloads. Windtunnel's programs print
-`ready` when they are ready; workloads print `progress <bytes>/<total>`. Workloads exit with 0; with
-1 if the subject failed; with 3 if the workload itself failed, as on a full disk; with 124 if the
-only failure is a timeout; or with 127 if the subject does not support what the scenario requires.
+`ready` when they are ready. Workloads print `progress <bytes>/<total>`. Their exit code is 0 on
+success, 1 if the subject failed, 3 if the workload itself failed (for example because of a full
+disk), 124 if the only failure is a timeout, or 127 if the subject does not support what the
+scenario requires.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ READY = "ready"
 PROGRESS = "progress "
 UNSUPPORTED_EXIT_CODE = 127
 CANNOT_START_EXIT_CODES = (126, 127)
-"""Exit codes of a driver that cannot be executed: those of a shell, `env`, or the linker."""
+"""Exit codes of a driver that cannot be executed, as set by a shell, `env`, or the linker."""
 
 SAMPLE_INTERVAL = "5ms"
 
@@ -35,21 +36,21 @@ SABOTAGE_ROLES = {
     "lying-counter": "saboteur",
     "nak-when-unreliable": "saboteur",
 }
-"""The process of the subject that performs each sabotage."""
+"""The role of the process that performs each sabotage."""
 
 SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
 DELETE_DIRECTORY_ON_START = {"AERON_DIR_DELETE_ON_START": "true"}
-"""Variables of a driver that replaces a killed one, whose heartbeat still looks alive."""
+"""Environment variables for a driver that replaces a killed driver with a recent heartbeat."""
 
 PYTHON = "{python}"
 DIRECTORY = "{dir}"
 LIBRARIES = "{libraries}"
-"""Placeholders in a subject's command lines and variables, filled in for each place."""
+"""Placeholders in a subject's command lines and variables, which are filled in for each place."""
 
 WORKLOAD = ("-m", "windtunnel.harness.workload")
-"""Windtunnel's publisher and subscriber, which can attach to any driver."""
+"""Interpreter arguments that start Windtunnel's workloads, which can attach to any driver."""
 
 
 @dataclass(frozen=True)
@@ -58,28 +59,28 @@ class Subject:
 
     name: str
     driver: tuple[str, ...]
-    """The driver's command line, with the placeholders `PYTHON`, `DIRECTORY` and `LIBRARIES`."""
+    """Command line of the driver, with the placeholders `PYTHON`, `DIRECTORY` and `LIBRARIES`."""
 
     workload: tuple[str, ...] = WORKLOAD
-    """Arguments of the interpreter that start a workload."""
+    """Interpreter arguments that start a workload."""
 
     environment: dict[str, str] = field(default_factory=dict)
-    """Variables of all its processes, with the same placeholders."""
+    """Environment variables of all processes of the subject, with the same placeholders."""
 
     reads_environment: bool = True
-    """Whether its driver takes Aeron's settings from the environment."""
+    """Whether the driver reads Aeron's settings from environment variables."""
 
     libraries: Path | None = None
-    """A folder below the folder of runs with files that it needs in every place, or None."""
+    """Folder, below that of the runs, with files that the subject needs in every place, or None."""
 
     missing: str = ""
-    """The reason why this machine cannot start it; empty if it can."""
+    """Why this machine cannot start the subject, or an empty string if it can."""
 
     has_archive: bool = False
-    """Whether Windtunnel's archive is part of the subject and can run beside its driver."""
+    """Whether the subject includes Windtunnel's archive, which runs next to the driver."""
 
     mutant: str = ""
-    """Name of the mutant in the driver, which tests the judge; empty if there is none."""
+    """Name of the mutant planted in the driver to test the judge, or an empty string."""
 
     def driver_command(self, python: str, directory: str, libraries: str = "") -> list[str]:
         return [_filled_in(word, python, directory, libraries) for word in self.driver]
@@ -101,7 +102,7 @@ class Subject:
         out: str,
         host: str = "",
     ) -> list[str]:
-        """Return the command line of a workload; `host` selects one of several ends of a stream."""
+        """Return the command line of a workload. `host` selects one of several ends of a stream."""
         return [
             *(python, *self.workload, role),
             *("--case", case),
@@ -122,20 +123,20 @@ class Pair:
     """The drivers under test on both sides of a stream."""
 
     publisher: Subject
-    """On the host that publishes the first stream."""
+    """The subject on the host that publishes the first stream."""
 
     subscriber: Subject
-    """On every other host."""
+    """The subject on every other host."""
 
     @property
     def missing(self) -> str:
-        """The reasons why this machine cannot start the pair; empty if it can."""
+        """The reasons why this machine cannot start the pair, or an empty string if it can."""
         found = {f"{each.name}: {each.missing}" for each in self if each.missing}
         return "; ".join(sorted(found))
 
     @property
     def mutant(self) -> str:
-        """Name of the mutant on either side; empty if there is none."""
+        """Name of the mutant on either side, or an empty string."""
         return self.publisher.mutant or self.subscriber.mutant
 
     @property
@@ -149,8 +150,8 @@ class Pair:
 OURS = Subject(
     name="ours",
     driver=(PYTHON, "-m", "windtunnel.driver", "--dir", DIRECTORY),
-    # Hosts share one machine: one thread for each driver, and short sleeps instead of spinning, so
-    # that neither the relay nor another host starves.
+    # Hosts share one machine: each driver has one thread, and sleeps briefly instead of spinning,
+    # so that neither the relay nor another host starves.
     environment={
         "AERON_THREADING_MODE": "SHARED",
         "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
@@ -180,7 +181,7 @@ def relay_command(python: str, *, case: str, interfaces: Sequence[str], out: str
 
 
 def simulator_command(python: str, *, case: str, out: str, memory: str, sabotage: str) -> list[str]:
-    """Return the command line of a simulated run."""
+    """Return the command line that simulates a run."""
     argv = [
         *(python, "-m", "windtunnel.harness.simulator", "run"),
         *("--case", case),
@@ -193,7 +194,7 @@ def simulator_command(python: str, *, case: str, out: str, memory: str, sabotage
 def sampler_command(python: str, *, directory: str, out: str, after_ms: int = 0) -> list[str]:
     """Return the command line of the sampler.
 
-    `after_ms` is the time since 1970 at which the previous driver was killed, or 0.
+    `after_ms` is the time at which the previous driver was killed, in epoch milliseconds, or 0.
     """
     argv = [
         *(python, "-m", "windtunnel.harness.capture.counters"),

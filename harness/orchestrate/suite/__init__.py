@@ -1,1 +1,1 @@
-"""Suites and matrices: many runs, one after the other or in parallel."""
+"""Suites and matrices of runs, which are executed sequentially or in parallel."""

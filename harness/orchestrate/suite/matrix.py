@@ -1,10 +1,11 @@
-"""A matrix: every publisher with every subscriber, in every scenario, with every seed.
+"""A matrix of runs: each publisher with each subscriber, in each scenario, with each seed.
 
     runs/<matrix>/
       matrix.json                      the cells, rewritten after each run
       <publisher>-to-<subscriber>/     the suite of a pair: its runs and suite.json
 
-A pair that this machine cannot start is UNSUPPORTED in the matrix, and nothing is started for it.
+If this machine cannot start a pair, it is UNSUPPORTED in the matrix, and none of its runs is
+started.
 """
 
 from __future__ import annotations
@@ -52,7 +53,7 @@ _NOT_IN_A_NAME = re.compile(r"[^\w.-]+")
 
 @dataclass(frozen=True)
 class MatrixSpec:
-    """The specification of a matrix."""
+    """The specification of a matrix: scenarios, peers and options."""
 
     scenarios: Sequence[Path]
     publishers: Sequence[str]
@@ -74,20 +75,20 @@ class MatrixResult:
 
 
 OnCell = Callable[[MatrixCell, int, int], None]
-"""Receives each completed cell, the number of completed cells, and the number of all cells."""
+"""A callback that receives each completed cell, and the numbers of completed and of all cells."""
 
 
 def ignore_cell(cell: MatrixCell, done_count: int, count: int) -> None:
-    """Do nothing."""
+    """Ignore a completed cell. This is the default callback."""
 
 
 def run_matrix(
     matrix_spec: MatrixSpec, on_event: OnEvent = ignore, on_cell: OnCell = ignore_cell
 ) -> MatrixResult:
-    """Execute all runs of a matrix, `jobs` at a time.
+    """Execute all runs of a matrix, up to `jobs` in parallel.
 
-    Raises ScenarioError, PeerError or LabError before anything is started, as `run_suite` does.
-    Afterwards every outcome is in the result, and signal N ends the matrix with exit code 128 + N.
+    Like `run_suite`, raises ScenarioError, PeerError or LabError only before anything is started.
+    Afterwards all outcomes are in the result, and signal N ends the matrix with exit code 128 + N.
     """
     planned = plan(matrix_spec.scenarios, matrix_spec.seed, matrix_spec.seeds)
     labs.require_hosts(matrix_spec.fidelity, (each.scenario for each in planned))
@@ -125,7 +126,7 @@ def _execute_runs(running: _RunningMatrix, jobs: int, on_event: OnEvent, on_cell
 
 
 class _RunningMatrix:
-    """A matrix during its execution: its folder, its document, and a suite for each pair."""
+    """A matrix that is being executed: its folder, its document, and a suite for each pair."""
 
     def __init__(self, matrix_spec: MatrixSpec, out: Path, planned: Sequence[PlannedRun]) -> None:
         publishers = _subjects(matrix_spec.publishers, matrix_spec.fidelity, out)
@@ -156,7 +157,7 @@ class _RunningMatrix:
         self._write()
 
     def _plan(self, planned: Sequence[PlannedRun], pairs: Sequence[Pair]) -> None:
-        """List the runs scenario by scenario, so that the pairs progress together."""
+        """List all runs scenario by scenario, so that all driver pairs advance at the same pace."""
         by_scenario: dict[Path, list[PlannedRun]] = {}
         for each in planned:
             by_scenario.setdefault(each.file, []).append(each)
@@ -174,7 +175,7 @@ class _RunningMatrix:
                 self._places += [(suite, cell)] * len(runs)
 
     def record(self, index: int, result: RunResult) -> MatrixCell:
-        """Record a result in its suite and in the document, and return its cell."""
+        """Record a run's result in its suite and in the document, and return its cell."""
         suite, cell = self._places[index]
         cell.runs.append(suite.record(self.specs[index], result))
         cell.runs.sort(key=lambda run: run.seed)
@@ -209,13 +210,13 @@ class _RunningMatrix:
 
 
 def _subjects(names: Sequence[str], fidelity: str, out: Path) -> dict[str, Subject]:
-    """Return the peers with these names or aliases by canonical name, without duplicates."""
+    """Resolve peer names and aliases, and return the subjects by canonical name."""
     found = [peers.find(name, fidelity, out / peers.STORE) for name in names]
     return {each.name: each for each in found}
 
 
 def update_outcome(cell: MatrixCell) -> None:
-    """Set the outcome of a cell from its runs so far."""
+    """Set a cell's outcome from its runs so far."""
     decided = [run for run in cell.runs if run.outcome != CANCELLED]
     cell.pass_count = sum(run.outcome == Outcome.PASS for run in decided)
     if not decided:

@@ -1,13 +1,13 @@
-"""Execution of runs, one after the other in this process or in parallel in worker processes.
+"""Execution of runs, sequentially in this process or in parallel in worker processes.
 
     specs --> worker 1 --\\
           --> worker 2 ----> events, and the result of each run
           --> worker n --/
 
 Runs share nothing: each has a lab with its own name and addresses, and each worker is an
-interpreter that executes one run at a time. A signal is delivered to this process only, which asks
-the workers to end and waits until each has cleaned up. If a worker dies its run is lost, and the
-cleanup watchdog removes its lab.
+interpreter that executes one run at a time. Signals are only delivered to this process, which then
+requests the workers to end, and waits until all of them have cleaned up. If a worker dies, its run
+is lost, and the cleanup watchdog removes its lab.
 """
 
 from __future__ import annotations
@@ -38,15 +38,15 @@ from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.suite import worker
 
 OnResult = Callable[[int, RunResult], None]
-"""Receives the index of a specification and the result of its run."""
+"""A callback that receives the index of a specification and the result of its run."""
 
 WORKER = worker.__name__
 END_TIMEOUT_S = 400.0
-"""Longer than a run takes to finish, including all waits for processes to end."""
+"""Time limit for a worker to end: longer than a run takes to finish, including all waits."""
 
 
 def default_jobs() -> int:
-    """Return the default number of parallel runs: two drivers and a relay need two cores."""
+    """Return the default number of parallel runs, which is half of the processors."""
     return max(1, len(os.sched_getaffinity(0)) // 2)
 
 
@@ -58,7 +58,7 @@ def execute_runs(
     on_result: OnResult,
     cancellation: Cancellation,
 ) -> None:
-    """Execute all runs, at most `jobs` at a time; raises Cancelled after all cleanup."""
+    """Execute all runs, up to `jobs` in parallel. If cancelled, raises Cancelled after cleanup."""
     if jobs == 1 or len(specs) == 1:
         for index, spec in enumerate(specs):
             if index == 1:
@@ -79,7 +79,7 @@ def _with_index(index: int, on_result: OnResult) -> Callable[[RunResult], None]:
 
 
 def _ignore(*_: object) -> None:
-    """Do nothing; replaces callbacks after one has failed."""
+    """Do nothing. This replaces the callbacks after one has failed."""
 
 
 class _Worker:
@@ -108,14 +108,14 @@ class _Worker:
             self._process.terminate()
 
     def reap(self, timeout_s: float) -> int:
-        """Wait for the end, kill the worker on timeout, and return its exit code."""
+        """Wait until the worker ends, kill it on timeout, and return its exit code."""
         code = self._process.end(timeout_s)
         self.connection.close()
         return code
 
 
 class _WorkerPool:
-    """The workers, and the specifications that are not assigned yet."""
+    """A pool of workers, and the specifications that are not yet assigned to one."""
 
     def __init__(
         self,
@@ -135,14 +135,14 @@ class _WorkerPool:
         self._is_ending = False
 
     def work(self) -> None:
-        """Return when all runs have ended."""
+        """Assign runs to workers until all runs have ended."""
         while True:
             with self._cancellation.shielded():
                 self._assign_runs()
             if not self._busy():
                 return
             ready = wait([each.connection for each in self._workers])
-            # A signal in the middle of a message would corrupt all that follow.
+            # A signal in the middle of a message would corrupt all later messages.
             with self._cancellation.shielded():
                 self._receive(ready)
 
@@ -175,7 +175,7 @@ class _WorkerPool:
             self._on_result(index, message)
 
     def _remove_worker(self, dead: _Worker) -> None:
-        """Remove a worker that has ended, and report the result of its current run, if any."""
+        """Remove a worker that has ended, and report its current run, if any, as failed."""
         self._workers.remove(dead)
         code = dead.reap(END_TIMEOUT_S)
         if dead.index is None:
@@ -186,7 +186,7 @@ class _WorkerPool:
         self._on_result(dead.index, RunResult(outcome, text, dead.started_ns, time.time_ns()))
 
     def end(self) -> None:
-        """End all workers; those in the middle of a run finish it first."""
+        """End all workers. Those in the middle of a run finish it first."""
         self._is_ending = True
         for each in self._workers:
             each.ask_to_end()
@@ -196,7 +196,8 @@ class _WorkerPool:
             try:
                 self._receive(wait([each.connection for each in self._workers], left_s))
             except Exception as error:
-                # A callback that fails is not called again; the workers must clean up all the same.
+                # A callback that has failed is not called again, but the workers must still clean
+                # up.
                 failure, self._on_event, self._on_result = error, _ignore, _ignore
         for each in self._workers:
             each.reap(0.0)

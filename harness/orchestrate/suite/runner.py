@@ -1,8 +1,9 @@
-"""Execution of a suite, from a list of scenario files to its result.
+"""Execution of a suite: from a list of scenario files to the result.
 
     files --load--> planned runs --suite--> RunSpecs --pool--> SuiteResult
 
-Nothing is started or written before all scenarios are valid and this machine can execute a run.
+Nothing is started or written until all scenarios are validated and this machine is known to support
+the runs.
 """
 
 from __future__ import annotations
@@ -47,9 +48,9 @@ PAYLOAD_STORE = ".payload"
 def plan(
     scenarios: Sequence[Path], seed: int | None, seeds: int | None, backend: Backend | None = None
 ) -> list[PlannedRun]:
-    """Load all scenarios and list their runs; raises ScenarioError if a file is invalid.
+    """Load all scenarios and list their runs. Raises ScenarioError if a file is invalid.
 
-    `backend` overrides the backend of the impairments in the files.
+    `backend` overrides what applies the impairments in the files.
     """
     loaded = [
         (path, _with_backend(load_runnable(path), backend)) for path in dict.fromkeys(scenarios)
@@ -62,14 +63,14 @@ def plan(
 
 
 def _with_backend(scenario: Scenario, backend: Backend | None) -> Scenario:
-    """Return the scenario with another backend for its impairments."""
+    """Return a copy of the scenario in which another backend applies the impairments."""
     if backend is None:
         return scenario
     return scenario.model_copy(update={"network": scenario.network.with_backend(backend)})
 
 
 def with_all_fidelities(scenario: Scenario) -> Scenario:
-    """Return the scenario with all fidelities allowed."""
+    """Return a copy of the scenario that allows all fidelities."""
     return scenario.model_copy(update={"fidelity": get_args(Fidelity)})
 
 
@@ -89,16 +90,19 @@ def run_suite(
     backend: Backend | None = None,
     replayed: Replayed | None = None,
 ) -> SuiteResult:
-    """Execute and judge every run of every scenario, at most `jobs` of them at a time.
+    """Execute and judge all runs of all scenarios, up to `jobs` in parallel.
 
-    With `replayed` the decisions of another run are repeated, and all fidelities are allowed.
+    With `replayed`, the decisions of another run are repeated, and all fidelities are allowed.
 
-    Raises ScenarioError (a file is invalid) or LabError (this machine cannot execute a run) before
-    anything is started. Afterwards every outcome is in the result, and signal N ends the suite with
-    exit code 128 + N; LabError is then raised only if the suite folder cannot be written.
+    Before anything is started, raises ScenarioError if a file is invalid, or LabError if this
+    machine cannot execute a run. Afterwards all outcomes are in the result, and signal N ends the
+    suite with exit code 128 + N. LabError is then only raised if the suite folder cannot be
+    written.
     """
     if sabotage is not None and sabotage not in subject.SABOTAGES:
-        raise ValueError(f"sabotage {sabotage!r}: expected one of {', '.join(subject.SABOTAGES)}")
+        raise ValueError(
+            f"unknown sabotage {sabotage!r}: expected one of {', '.join(subject.SABOTAGES)}"
+        )
     planned = plan(scenarios, seed, seeds, backend)
     if replayed is not None:
         planned = [replace(each, scenario=with_all_fidelities(each.scenario)) for each in planned]
@@ -138,7 +142,7 @@ def _execute_runs(
 
 
 def verdict_event(specs: Sequence[RunSpec], index: int, result: RunResult) -> RunEvent:
-    """Return the verdict event of a run, which is its last."""
+    """Return the verdict event of a run, which is the run's last event."""
     return RunEvent(
         kind="verdict",
         run_index=index,

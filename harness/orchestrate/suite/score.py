@@ -22,7 +22,7 @@ from windtunnel.harness.verdict.statistics.rate import Sample, judge_rate
 
 @dataclass(frozen=True)
 class _Violations:
-    """The failed checks of a verdict."""
+    """The names of the failed checks in a verdict."""
 
     checks: tuple[str, ...]
     unsafe: bool
@@ -38,7 +38,7 @@ class Score:
         self._known_runs: dict[str, int] = {}
 
     def add(self, scenario: Scenario, folder: RunDir, outcome: str, reason: str) -> tuple[str, str]:
-        """Count a judged run; return its outcome and reason, adjusted for known failures."""
+        """Count a judged run. Returns its outcome and reason, adjusted for known failures."""
         name = scenario.name
         limit = scenario.budget.failures
         self._limits[name] = None if limit is None else limit / BILLION
@@ -60,13 +60,13 @@ class Score:
         return outcome, reason
 
     def scenarios(self) -> list[ScenarioResult]:
-        """Return the result of each scenario, in the order in which they were first run."""
+        """Return the results of the scenarios, in the order in which they were first run."""
         results = []
         for name, samples in self._samples.items():
             limit, known = self._limits[name], self._known_runs.get(name, 0)
             rate = judge_rate(samples, limit)
             only_known = known and not samples
-            text = rate.text + (f"; {known} more failed as known" if known else "")
+            text = rate.text + (f"; {known} more had known failures" if known else "")
             results.append(
                 ScenarioResult(
                     scenario=name,

@@ -1,8 +1,8 @@
-"""A running suite: the specifications of its runs, their results, and its document.
+"""A running suite: the specifications and results of its runs, and the suite document.
 
     PlannedRun --> RunSpec --(one_run, here or in a worker)--> RunResult --> suite.json
 
-The module does not know how scenarios were selected, how runs are executed or who displays them.
+Other modules select the scenarios, execute the runs and display them.
 """
 
 from __future__ import annotations
@@ -33,20 +33,20 @@ from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The outcome of one run."""
+    """The outcome of one run in a suite, and the run's folder."""
 
     scenario: str
     seed: int
     run_dir: Path
     outcome: str
-    """FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
+    """Name of the outcome: FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""
 
     reason: str
 
 
 @dataclass
 class SuiteResult:
-    """The result of a suite: the exit code is that of the worst scenario, or of the signal."""
+    """The result of a suite. Its exit code is that of the worst scenario, or of the signal."""
 
     exit_code: int
     suite_dir: Path
@@ -81,7 +81,7 @@ class SuiteOptions:
 
 
 class RunningSuite:
-    """A suite during its execution: its folder, its document and its results so far."""
+    """A suite that is being executed: its folder, its document and its results so far."""
 
     def __init__(self, folder: Path, common: SuiteOptions) -> None:
         self._common = common
@@ -100,7 +100,7 @@ class RunningSuite:
         self.result = SuiteResult(exit_code=0, suite_dir=folder)
 
     def spec(self, planned: PlannedRun) -> RunSpec:
-        """Return the complete specification of one run."""
+        """Return the complete specification of a run."""
         common = self._common
         folder = self._dir.run(planned.scenario.name, planned.seed)
         return RunSpec(
@@ -119,7 +119,7 @@ class RunningSuite:
         )
 
     def record(self, spec: RunSpec, result: RunResult) -> SuiteRun:
-        """Record the result of a run; a known failure is recorded as KNOWN instead of FAIL."""
+        """Record the result of a run. A known failure is recorded as KNOWN instead of FAIL."""
         name, seed, folder = spec.scenario.name, spec.seed, spec.folder.path
         outcome, reason = result.outcome, result.reason
         if outcome != CANCELLED:
@@ -140,7 +140,7 @@ class RunningSuite:
         self._document.write(self._dir.document)
 
     def _command(self, planned: PlannedRun) -> tuple[str, ...]:
-        """Return the command line that repeats this one run."""
+        """Return the command line that repeats one run of the suite."""
         common = self._common
         if common.replayed is not None:
             return common.replayed.command
@@ -163,5 +163,5 @@ class RunningSuite:
 
 
 def worst_exit_code(outcomes: Sequence[str]) -> int:
-    """Return the exit code of a suite with these outcomes, without the cancelled ones."""
+    """Return the exit code of a suite with these outcomes, ignoring cancelled runs."""
     return exit_code(merge([Outcome[name] for name in outcomes if name != CANCELLED]))

@@ -1,12 +1,12 @@
-"""The worker process of the pool, which executes runs one after the other.
+"""A worker process of the pool, which executes one run after another.
 
     python -m windtunnel.harness.orchestrate.suite.worker FD COUNT PARENT
 
     (index, RunSpec) --FD--> a run --FD--> RunEvent* RunResult      repeatedly, until None
 
-It leads its own session, so Ctrl-C on the terminal reaches the harness only. On SIGTERM and on the
-death of its parent it finishes its run first, with all cleanup. Messages are pickled: both ends are
-the same program, and no other process has access to the socket.
+A worker leads a session, so Ctrl-C on the terminal only reaches the harness. On SIGTERM, and on the
+death of its parent, the worker first finishes its run with all cleanup. Messages are pickled: both
+ends are the same program, and no other process has access to the socket.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _PR_SET_PDEATHSIG = 1
 
 
 def serve(connection: Connection, count: int, parent: int, cancellation: Cancellation) -> None:
-    """Execute runs until None is received; raises Cancelled, or EOFError if the harness is dead."""
+    """Execute runs until None is received. Raises Cancelled, or EOFError if the harness is dead."""
     run_count = 0
     while os.getppid() == parent and (task := connection.recv()) is not None:
         index, spec = task
@@ -38,7 +38,7 @@ def serve(connection: Connection, count: int, parent: int, cancellation: Cancell
 
 
 def main(argv: list[str]) -> int:
-    """Run the worker process; the arguments are file descriptor, run count and parent id."""
+    """Run a worker process. The arguments are file descriptor, run count and parent id."""
     descriptor, count, parent = (int(each) for each in argv)
     with contextlib.suppress(Cancelled, EOFError, OSError), Cancellation() as cancellation:
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGTERM)

@@ -1,1 +1,1 @@
-"""The record of what a lab changes on the machine, written in advance, and its removal."""
+"""Records of what labs change on the machine, and the removal of what is left behind."""

@@ -1,11 +1,11 @@
-"""Removal of what runs have left on the machine: processes, namespaces and directories.
+"""Removal of what runs have left behind on the machine: processes, namespaces and directories.
 
-Used by a lab that goes down, by the cleanup watchdog of a harness that was killed, and by
-`windtunnel clean`, which also removes containers (`labs.containers`). Nothing that belongs to a
+The module is used by a lab that goes down, by the cleanup watchdog of a killed harness, and by
+`windtunnel clean`, which also removes containers (see `labs.containers`). Nothing that belongs to a
 live harness is touched, and each removal is verified.
 
-Only files of the effective user of this process are read or removed, since other users can create
-files with such names in memory. A removal that fails does not stop the others.
+Only files of this process's effective user are read or removed, because other users can create
+files with the same names in /dev/shm. A removal that fails does not stop the others.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ NAMESPACE_FOLDER = Path("/run/netns")
 KILL_TIMEOUT_S = 5.0
 RECORD_TIMEOUT_S = 10.0
 SKIPPED_LINES_MAX = 20
-"""Limit of the lines about files of other users, who can create any number of them."""
+"""Maximum number of lines about files of other users, who can create any number of files."""
 
 Report = Callable[[str], None]
-"""Receives one line of text for the user."""
+"""A callback that receives one line for the user."""
 
 
 class NotAllRemoved(LabError):
-    """At least one removal failed; all others were done."""
+    """At least one removal failed. All others were attempted."""
 
     def __init__(self, removed: list[str], problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -65,7 +65,7 @@ def processes_in(namespace: str) -> list[int]:
 
 
 def remove_namespace(namespace: str) -> None:
-    """Kill all processes in a namespace and delete it; no error if it does not exist."""
+    """Kill all processes in a namespace and delete it. It is no error if it does not exist."""
     deadline_s = time.monotonic() + KILL_TIMEOUT_S
     while pids := [pid for pid in processes_in(namespace) if pid != os.getpid()]:
         if time.monotonic() > deadline_s:
@@ -81,13 +81,13 @@ def remove_namespace(namespace: str) -> None:
 
 
 def remove_directory(directory: Path) -> bool:
-    """Remove the directory in memory of a lab of this user, and return whether it existed.
+    """Remove the in-memory directory of this user's lab, and return whether it existed.
 
-    Raises LabError for a path that is not the directory of a lab. A link or a directory of another
-    user is left alone.
+    Raises LabError if the path is not a lab's directory. Links and other users' directories are
+    left alone.
     """
     if directory.parent != state.MEMORY_ROOT or not directory.name.startswith(state.MEMORY_PREFIX):
-        raise LabError(f"{directory} is not the directory of a lab; it is left alone")
+        raise LabError(f"{directory} is not a lab's directory and is left alone")
     if not state.is_own_directory(directory):
         return False
     shutil.rmtree(directory, ignore_errors=True)
@@ -97,7 +97,7 @@ def remove_directory(directory: Path) -> bool:
 
 
 def remove(record: LabState, labs: Path) -> list[str]:
-    """Remove everything that a record names, and the record last; return what existed."""
+    """Remove everything that a record names, then the record, and return what existed."""
     removed = []
     for namespace in record.namespaces:
         if not namespace.startswith(state.NAME_PREFIX):
@@ -118,8 +118,8 @@ def remove(record: LabState, labs: Path) -> list[str]:
 def remove_recorded(path: Path) -> None:
     """Remove everything that the lab with this record file created.
 
-    If the file is rejected, the copy in memory is used. This happens on a network file system that
-    maps the files of root to another user.
+    If the file is rejected, the copy in memory is used. This happens on network file systems that
+    map root's files to another user.
     """
     in_memory = state.MEMORY_ROOT / f"{state.MEMORY_PREFIX}{path.stem}" / state.OWNER_FILE
     record = state.load(path) or state.load(in_memory)
@@ -129,14 +129,14 @@ def remove_recorded(path: Path) -> None:
 
 @dataclass
 class _Cleanup:
-    """The results of one cleanup."""
+    """The results of a cleanup: what was removed, and what could not be removed."""
 
     removed: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
     def attempt(self, what: str, removal: Callable[[], list[str]]) -> None:
-        """Run a removal; a failure is recorded and reported at the end."""
+        """Attempt a removal. A failure is recorded, and reported at the end."""
         try:
             self.removed += removal()
         except NotAllRemoved as error:
@@ -156,17 +156,18 @@ class _Cleanup:
 
 
 def print_to_stderr(line: str) -> None:
-    """Print a line for the user to stderr."""
+    """Print a line for the user on stderr."""
     print(f"windtunnel: {line}", file=sys.stderr, flush=True)
 
 
 def remove_leftovers(runs: Path, report: Report = print_to_stderr) -> list[str]:
-    """Remove everything that dead harnesses of this user left, and return a line for each removal.
+    """Remove everything that this user's dead harnesses left behind, and return a line per removal.
 
-    `runs` is the folder of run folders; leftovers of other checkouts are found as well. Resources
-    of a live harness are neither removed nor reported. `report` receives a line for each record or
-    directory that belongs to another user or cannot be read. Raises NotAllRemoved, after everything
-    else has been removed, if a removal failed. Containers are not included, see `labs.containers`.
+    `runs` is the folder of run folders. Leftovers of other checkouts are found, too. Resources of a
+    live harness are neither removed nor reported. `report` receives a line for each record or
+    directory that belongs to another user or cannot be read. If a removal failed, raises
+    NotAllRemoved after everything else has been removed. Containers are not included (see
+    `labs.containers`).
     """
     labs = runs / ".lab"
     cleanup = _Cleanup()
@@ -193,7 +194,7 @@ def remove_leftovers(runs: Path, report: Report = print_to_stderr) -> list[str]:
 def _remove_invalid_record(
     cleanup: _Cleanup, path: Path, labs: Path, error: state.RecordError
 ) -> None:
-    """Remove an invalid record file of this user in this checkout; leave any other file alone."""
+    """Remove a record file if it is invalid, belongs to this user, and is in this checkout."""
     if path.parent != labs or isinstance(error, state.ForeignRecordError):
         cleanup.skip(path, str(error))
         return
@@ -206,12 +207,13 @@ def _remove_invalid_record(
 
 
 def _remove_by_name(cleanup: _Cleanup, alive: set[str]) -> None:
-    """Remove namespaces and directories of labs that no record mentions."""
-    # An ordinary user has namespaces in a private /run only; in the machine's /run all belong to
-    # root.
+    """Remove namespaces and directories that have a lab's name but are in no record."""
+    # An ordinary user only has namespaces in a private /run. All namespaces in the machine's /run
+    # belong to root.
     is_own = state.is_own_directory(NAMESPACE_FOLDER)
     namespaces = sorted(NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}*")) if is_own else []
-    # Includes a lab that has started since the records were read: its record is written first.
+    # This includes a lab that has started since the records were read, because it writes its record
+    # first.
     alive = alive | _live_tokens()
     for path in namespaces:
         token = path.name.removeprefix(state.NAME_PREFIX).partition("-")[0]
@@ -235,13 +237,13 @@ def _remove_stray_directory(directory: Path) -> list[str]:
 
 
 def _live_tokens() -> set[str]:
-    """Return the tokens of all labs of this user with a live harness."""
+    """Return the tokens of this user's labs whose harness is alive."""
     records = [state.load(path) for path in state.memory_records()]
     return {each.token for each in records if each is not None and each.owner_is_alive()}
 
 
 def _is_abandoned(directory: Path) -> bool:
-    """Return whether a directory is too old for its record to be still in the making."""
+    """Return whether a directory without a record is too old to belong to a lab being built."""
     try:
         age_s = time.time() - directory.lstat().st_mtime
     except FileNotFoundError:

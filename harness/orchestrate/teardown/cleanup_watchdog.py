@@ -1,10 +1,10 @@
-"""The cleanup watchdog, a process that cleans up after a harness that was killed.
+"""The cleanup watchdog, a process that cleans up after a killed harness.
 
-    harness ---pipe---> watchdog      "done" and end of file: the lab went down in an orderly way
+    harness ---pipe---> watchdog      "done" and end of file: the lab has gone down properly
                                       end of file alone: the harness is dead, clean up
 
-It is started before a lab changes anything, in its own session, so neither Ctrl-C nor the death of
-the harness ends it.
+The watchdog is started before a lab changes anything. It has a separate session, so neither Ctrl-C
+nor the death of the harness ends it.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ DONE = b"done\n"
 
 
 def main(argv: list[str]) -> int:
-    """Wait for the end of stdin and clean up what the record names, unless `DONE` was read."""
+    """Wait for the end of stdin, and clean up what the record names unless `DONE` was read."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.SIG_IGN)
     path = Path(argv[0])

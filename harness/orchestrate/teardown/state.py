@@ -1,14 +1,14 @@
 """The record of what a lab changes on the machine, written before any change.
 
     runs/.lab/<token>.json                  for users, and for `clean` in this checkout
-    /dev/shm/windtunnel-<token>/owner.json  the same record, for `clean` anywhere on the machine
+    /dev/shm/windtunnel-<token>/owner.json  a copy, for `clean` in other checkouts on the machine
 
 A record whose owner is dead names leftovers. The owner is a process id with its start time and boot
-id, since process ids are reused.
+id, because process ids are reused.
 
-Any user of the machine can create files in memory. A record is therefore read only if it is a
-regular file in a real directory, both owned by the effective user of this process, and every field
-is validated.
+Any user of the machine can create files in /dev/shm. A record is therefore only read if it is a
+regular file in a real directory, and both are owned by this process's effective user. All fields
+are validated.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ MEMORY_ROOT = Path("/dev/shm")
 MEMORY_PREFIX = "windtunnel-"
 OWNER_FILE = "owner.json"
 NAME_PREFIX = "wt-"
-"""Prefix of the name of every namespace, network and container of a lab."""
+"""Name prefix of all namespaces, networks and containers of a lab."""
 
 RECORD_LENGTH_MAX = 64 << 10
 NAMES_MAX = 64
-"""Limit of namespaces or directories in a record; a lab has at most nine of either."""
+"""Maximum number of namespaces or directories in a record. A lab has at most nine of each."""
 PID_MAX = 1 << 22
 """The largest process id that Linux can be configured to assign."""
 
@@ -49,7 +49,7 @@ _START_TIME_FIELD = 19
 
 
 def _started_ticks(pid: int) -> int:
-    """Return when a process started, in clock ticks since boot; 0 if there is no such process."""
+    """Return when a process started, in clock ticks since boot, or 0 if it does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -65,7 +65,7 @@ def _boot_id() -> str:
 
 
 class RecordError(Exception):
-    """A file is not the record of a lab; the text has what was expected and what was found."""
+    """A file is not a lab's record. The message has the expected and the found value."""
 
 
 class ForeignRecordError(RecordError):
@@ -74,15 +74,15 @@ class ForeignRecordError(RecordError):
 
 @dataclass(frozen=True)
 class LabState:
-    """Everything that one lab may leave on the machine, and its owner."""
+    """The record of a lab: everything that it may leave on the machine, and its owner."""
 
     token: str
     run_id: str
     kind: str
-    """The fidelity: `netns`, `compose` or `sim`."""
+    """The fidelity of the lab: `netns`, `compose` or `sim`."""
     namespaces: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    """Directories below `MEMORY_ROOT`, removed with all their contents."""
+    """Directories below `MEMORY_ROOT`, which are removed with all their contents."""
     pid: int = field(default_factory=os.getpid)
     started_ticks: int = field(default_factory=lambda: _started_ticks(os.getpid()))
     boot_id: str = field(default_factory=_boot_id)
@@ -96,14 +96,14 @@ class LabState:
         return MEMORY_ROOT / f"{MEMORY_PREFIX}{self.token}"
 
     def write(self, labs: Path) -> Path:
-        """Write both copies of the record and return the path of the one in the folder of labs.
+        """Write both copies of the record, and return the path of the copy in the folder of labs.
 
-        Creates the directory in memory; raises LabError if the path exists already.
+        Creates the in-memory directory. Raises LabError if its path already exists.
         """
         text = json.dumps({"schema": SCHEMA, **asdict(self)}, indent=2) + "\n"
         labs.mkdir(parents=True, exist_ok=True)
         if labs.is_symlink():
-            raise LabError(f"{labs}: expected a directory, found a link; remove it")
+            raise LabError(f"{labs}: expected a directory, found a link: remove it")
         path = labs / f"{self.token}.json"
         _write_atomically(path, text)
         memory = self.memory_directory()
@@ -111,15 +111,15 @@ class LabState:
             memory.mkdir(mode=0o700)
         except FileExistsError as error:
             raise LabError(
-                f"{memory}: expected an unused name, found a file or directory; "
-                "run `windtunnel clean`, which removes it if it is left from a run of this user"
+                f"{memory}: a file or directory with this name already exists: run `windtunnel "
+                f"clean`, which removes it if a run of this user left it behind"
             ) from error
         _write_atomically(memory / OWNER_FILE, text)
         return path
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    """Replace a file atomically, through a new file that only this process can have created."""
+    """Replace a file atomically by a new file, which only this process can have created."""
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
@@ -131,7 +131,7 @@ def _write_atomically(path: Path, text: str) -> None:
 
 
 def load(path: Path) -> LabState | None:
-    """Return the record in a file, or None if the file is not a record of this user."""
+    """Read the record in a file. Returns None if the file is not a record of this user."""
     try:
         return read(path)
     except (FileNotFoundError, RecordError):
@@ -139,10 +139,10 @@ def load(path: Path) -> LabState | None:
 
 
 def read(path: Path) -> LabState:
-    """Return the record in a file.
+    """Read and validate the record in a file.
 
-    Raises FileNotFoundError; ForeignRecordError if this user cannot have written the file; and
-    RecordError if its contents are not a record, or are the record of another lab.
+    Raises FileNotFoundError, ForeignRecordError if this user cannot have written the file, or
+    RecordError if its contents are not a record or are the record of another lab.
     """
     try:
         document = json.loads(_read_own(path))
@@ -154,12 +154,14 @@ def read(path: Path) -> LabState:
     record = parse(document)
     own = record.memory_directory()
     if (path.parent, path.name) != (own, OWNER_FILE) and path.stem != record.token:
-        raise RecordError(f"expected the record of the lab in its name, found {record.token}")
+        raise RecordError(
+            f"expected the record of the lab that its name contains, found {record.token}"
+        )
     return record
 
 
 def _read_own(path: Path) -> bytes:
-    """Return the contents of a small regular file in a real directory, both owned by this user."""
+    """Read a small regular file in a real directory. This user must own both of them."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         directory = os.open(path.parent, flags | os.O_DIRECTORY)
@@ -175,7 +177,7 @@ def _read_own(path: Path) -> bytes:
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
-            raise ForeignRecordError("expected a regular file, found another kind")
+            raise ForeignRecordError("expected a regular file, found another kind of file")
         _require_own(status, path)
         contents = os.read(file, RECORD_LENGTH_MAX + 1)
     finally:
@@ -193,7 +195,7 @@ def _require_own(status: os.stat_result, path: Path) -> None:
 
 
 def parse(document: object) -> LabState:
-    """Return the lab state in a decoded JSON document; raises RecordError if it is invalid."""
+    """Return the lab state in a decoded JSON document. Raises RecordError if it is invalid."""
     names = {each.name for each in fields(LabState)}
     if not isinstance(document, dict) or document.keys() != names:
         raise RecordError(f"expected an object with the fields {', '.join(sorted(names))}")
@@ -214,14 +216,14 @@ def parse(document: object) -> LabState:
 def _text(document: dict[str, Any], name: str, pattern: str) -> str:
     value = document[name]
     if not isinstance(value, str) or not re.fullmatch(pattern, value):
-        raise RecordError(f"{name}: expected text that matches {pattern}")
+        raise RecordError(f"{name}: expected a string that matches {pattern}")
     return value
 
 
 def _texts(document: dict[str, Any], name: str, pattern: str) -> tuple[str, ...]:
     values = document[name]
     if not isinstance(values, list) or len(values) > NAMES_MAX:
-        raise RecordError(f"{name}: expected a list of at most {NAMES_MAX} texts")
+        raise RecordError(f"{name}: expected a list of at most {NAMES_MAX} strings")
     return tuple(_text({name: each}, name, pattern) for each in values)
 
 
@@ -233,7 +235,7 @@ def _integer(document: dict[str, Any], name: str, least: int, most: int) -> int:
 
 
 def is_own_directory(path: Path) -> bool:
-    """Return whether a path is a directory of this user, and not a link to one."""
+    """Return whether a path is a directory that this user owns, and not a link."""
     try:
         status = path.lstat()
     except OSError:
@@ -242,16 +244,16 @@ def is_own_directory(path: Path) -> bool:
 
 
 def memory_directories() -> list[Path]:
-    """Return all paths in memory with the name of a lab's directory, of any user."""
+    """Return all paths in /dev/shm that have the name of a lab's directory, of any user."""
     return sorted(MEMORY_ROOT.glob(f"{MEMORY_PREFIX}*"))
 
 
 def memory_records() -> list[Path]:
-    """Return the paths in memory of the records of this user's labs."""
+    """Return the paths of the records of this user's labs in /dev/shm."""
     return [each / OWNER_FILE for each in memory_directories() if is_own_directory(each)]
 
 
 def record_files(labs: Path) -> Iterator[Path]:
-    """Yield the record files of this checkout, then those of any checkout in memory."""
+    """Yield the record files of this checkout, then the copies of any checkout in /dev/shm."""
     yield from sorted(labs.glob("*.json"))
     yield from (path for path in memory_records() if os.path.lexists(path))

@@ -1,1 +1,1 @@
-"""Descriptions of resolved scenarios, for `windtunnel explain`."""
+"""Descriptions of resolved scenarios for `windtunnel explain`."""

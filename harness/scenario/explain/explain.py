@@ -1,7 +1,7 @@
-"""The description of a case: hosts, streams, fault rules, and how many frames each rule affects.
+"""A description of a case: hosts, streams, fault rules, and how many frames each rule affects.
 
-The counts are estimates from the distribution of message lengths. The exact counts follow from the
-plan of a run, which depends on its seed.
+The counts are estimates based on the distribution of message lengths. The exact counts follow from
+a run's plan, which depends on its seed.
 """
 
 import math
@@ -20,11 +20,11 @@ from windtunnel.harness.scenario.schema.units import format_bytes, format_durati
 
 _SAMPLES = 4096
 WINDOW_DEFAULT = 128 * 1024
-"""Default receiver window. Source: Aeron 1.53, the same in both drivers."""
+"""Default receiver window, the same in both drivers. Source: Aeron 1.53."""
 
 
 def expected_data_frames(traffic: TrafficCase) -> float:
-    """Estimate the number of DATA frames of a stream, without retransmissions."""
+    """Estimate the number of a stream's DATA frames, without retransmissions."""
     low, high = math.log(traffic.shortest_bytes), math.log(traffic.longest_bytes + 1)
     most = traffic.mtu - HEADER_LENGTH
     lengths = [
@@ -35,7 +35,7 @@ def expected_data_frames(traffic: TrafficCase) -> float:
 
 
 def expected_faults(case: Case, fault: FaultCase) -> float:
-    """Estimate the number of DATA frames that a rule affects, retransmissions included."""
+    """Estimate the number of DATA frames that a rule affects, including retransmissions."""
     total = 0.0
     for traffic in case.traffic:
         for flow in traffic.flows:
@@ -53,7 +53,7 @@ def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
     """Return whether padding can advance the sender so far that it rejects status messages.
 
         receiver position |----- window -----|-- padding -->|  sender position
-                          |<---- half a term ---->|  status messages from before are rejected
+                          |<---- half a term ---->|  earlier status messages are rejected
 
     Padding is as long as a message that did not fit in its term, and can exceed the window.
     """
@@ -65,12 +65,12 @@ def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
 
 
 def explain(case: Case) -> str:
-    """Return the description of a case."""
+    """Return the complete description of a case."""
     return "\n".join(_lines(case))
 
 
 def _loss(case: Case, link: str) -> float:
-    """Return the share of DATA frames that rules drop on a link."""
+    """Return the share of DATA frames that fault rules drop on a link."""
     passing = 1.0
     for fault in case.faults:
         if fault.action == "drop" and "DATA" in fault.frame_types and link in fault.links:
@@ -97,9 +97,9 @@ def _lines(case: Case) -> Iterator[str]:
         yield from _traffic_lines(traffic)
         if case.events and padding_exceeds_half_term(traffic):
             yield "  window and padding exceed half a term: a subscriber that an event stops for"
-            yield "  5 s may be considered dead; a smaller rcv-wnd prevents that"
+            yield "  5 s may be considered dead (a smaller rcv-wnd prevents this)"
     yield ""
-    yield "faults (the first rule that applies decides)"
+    yield "faults (for each frame, only the first rule that applies is executed)"
     if not case.faults:
         yield "  none"
     for index, fault in enumerate(case.faults):
@@ -126,7 +126,7 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
     sources = tuple(f"{host}: {source}" for host, source in traffic.sources)
     yield from _channels("receive", traffic.receive, traffic.receives, sources)
     if traffic.partial:
-        yield f"  {', '.join(traffic.partial)} may not receive the whole stream"
+        yield f"  {', '.join(traffic.partial)} need not receive the whole stream"
     yield (
         f"  term {format_bytes(traffic.term_length)}, mtu {traffic.mtu}, "
         f"initial term id {initial}, window {'default' if window is None else format_bytes(window)}"
@@ -156,7 +156,7 @@ def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:
 def _channels(
     verb: str, only: str, by_host: tuple[tuple[str, str], ...], added: tuple[str, ...]
 ) -> Iterator[str]:
-    """Yield the channel of one end, or of each host, and the added destinations."""
+    """Yield a line for each channel at one end of a stream, and for each added destination."""
     if not by_host:
         yield f"  {verb:<9} {only}"
     for host, channel in by_host:
@@ -179,4 +179,4 @@ def _fault_lines(case: Case, index: int, fault: FaultCase) -> Iterator[str]:
     if expected:
         yield f"      about {expected:.0f} DATA frames"
     if set(fault.frame_types) - {"DATA", "PAD"}:
-        yield "      frames without a position are selected by order of appearance, hence by timing"
+        yield "      frames without a position are selected by order of arrival, which varies"

@@ -1,4 +1,4 @@
-"""The description of a fault rule: the frames it applies to, when, and the action."""
+"""The description of a fault rule: the frames to which it applies, when, and the action."""
 
 from collections.abc import Iterator
 
@@ -25,7 +25,7 @@ _PLACES = {
 
 
 def fault_line(fault: FaultCase) -> str:
-    """Return the first line: share, frame types, links, and action."""
+    """Return the first line of a rule's description: share, frame types, links and action."""
     types = "every frame" if fault.frame_types == ALL_TYPES else ", ".join(fault.frame_types)
     return (
         f"{format_share(fault.share_ppb)} of {types} "
@@ -34,9 +34,9 @@ def fault_line(fault: FaultCase) -> str:
 
 
 def choice_lines(fault: FaultCase, stream_ids: list[int]) -> Iterator[str]:
-    """Yield the further conditions of a rule.
+    """Yield one line for each additional condition of a rule.
 
-    Shapes: stream_ids in ascending order, so that an index into it is an ordinal
+    Shapes: stream_ids in ascending order, so an index into it is an ordinal
     """
     if fault.ordinals:
         yield f"of stream {', '.join(str(stream_ids[each]) for each in fault.ordinals)}"
@@ -94,7 +94,7 @@ def _copies(fault: FaultCase) -> str:
 
 
 def _event(fault: FaultCase) -> str:
-    """Return the event that ends a hold."""
+    """Describe the event that ends a hold."""
     if fault.ending == "frames":
         return f"{fault.ending_value} others have passed"
     if fault.ending == "advance":

@@ -2,8 +2,8 @@
 
     Scenario + seed + fidelity + addresses + payload --resolve--> Case --> case.json
 
-All defaults and channel parameters are resolved here once, so that publisher, relay and judge
-cannot interpret them differently.
+All defaults and channel parameters are resolved here once, so publisher, relay and judge cannot
+interpret them differently.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -57,7 +57,7 @@ __all__ = ["LINK_NAMES", "Case", "CheckCase", "HostCase", "LinkCase", "Payload",
 
 
 class Payload(Part):
-    """The file whose content is sent."""
+    """The file whose content the streams send."""
 
     path: str
     sha256: str
@@ -65,14 +65,14 @@ class Payload(Part):
 
 
 class HostCase(Part):
-    """A host and its address."""
+    """A host of a case and its address."""
 
     name: Name
     address: str
 
 
 class CheckCase(Part):
-    """A check of the driver under test, by name."""
+    """A check to run, by name."""
 
     name: str
     arguments: Arguments
@@ -87,7 +87,9 @@ class Case(Part):
     seed: int
     fidelity: Literal["netns", "compose", "sim"]
     hosts: tuple[HostCase, ...] = Field(min_length=2)
-    """In the order of the middlebox's interfaces; for one link, its first and second host."""
+    """The hosts in the order of the middlebox's interfaces. With one link, these are its first and
+    second host.
+    """
     payload: Payload
     traffic: tuple[TrafficCase, ...]
     faults: tuple[FaultCase, ...]
@@ -95,11 +97,11 @@ class Case(Part):
     wall_ns: int
     """Maximum real time of the run."""
     backend: Backend = "relay"
-    """What applies the impairments of the only or first link."""
+    """The backend that applies the impairments of the first or only link."""
     impairments: tuple[ImpairmentCase, ...] = Field(default=(), alias="weather")
-    """At most one item for each link direction."""
+    """The impairments, with at most one item for each link direction."""
     links: tuple[LinkCase, ...] = ()
-    """All links if there are several; else empty, for one link between the two hosts."""
+    """All links if there are several. Empty if the only link joins the two hosts."""
     events: tuple[EventCase, ...] = ()
     """Host events."""
     timeouts: TimeoutsCase = DEFAULT_TIMEOUTS
@@ -107,23 +109,23 @@ class Case(Part):
     archives: tuple[ArchiveCase, ...] = ()
     """Archives that record streams."""
     replays: str = ""
-    """The id of the run whose logged decisions replace the rules; empty to evaluate the rules."""
+    """Id of the run whose logged decisions replace the rules, or empty to evaluate the rules."""
 
     @property
     def link_names(self) -> tuple[str, ...]:
-        """Names of the link directions, by code."""
+        """Return the names of the link directions, by code."""
         return link_names(self.links)
 
     @property
     def directions(self) -> tuple[tuple[str, str], ...]:
-        """Sending and receiving host of each link direction, by code."""
+        """Return the sending and receiving host of each link direction, by code."""
         if self.links:
             return directions(self.links)
         first, second = (each.name for each in self.hosts)
         return ((first, second), (second, first))
 
     def link_between(self, sender: str, receiver: str) -> int:
-        """The code of a link direction; -1 if no link joins the two."""
+        """Return the code of a link direction, or -1 if no link joins the two hosts."""
         wanted = (sender, receiver)
         return self.directions.index(wanted) if wanted in self.directions else -1
 
@@ -137,11 +139,11 @@ class Case(Part):
         return next(each.address for each in self.hosts if each.name == host)
 
     def impairments_of(self, link: str) -> ImpairmentCase | None:
-        """Return the impairments of a link direction, or None."""
+        """Return the impairments of a link direction, or None if it has none."""
         return next((each for each in self.impairments if each.link == link), None)
 
     def sessions_of(self, traffic: TrafficCase) -> int:
-        """Return the number of consecutive publications of a stream, one for each restart."""
+        """Return the number of a stream's consecutive publications: one, plus one per restart."""
         kills = [
             each
             for each in self.events
@@ -153,7 +155,7 @@ class Case(Part):
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """All destination UDP ports of the run, in order."""
+        """Return all destination UDP ports of the run in ascending order."""
         found = {port for each in self.traffic for port in each.all_ports}
         if any(each.replicated for each in self.traffic):
             found |= set(REPLICATION_PORTS)
@@ -163,7 +165,7 @@ class Case(Part):
         return next(each for each in self.traffic if each.id == traffic_id)
 
     def to_json(self) -> str:
-        """Return the content of case.json."""
+        """Return the case as JSON, in the format of case.json."""
         return self.model_dump_json(by_alias=True, indent=1) + "\n"
 
     def write(self, path: Path) -> None:
@@ -171,7 +173,7 @@ class Case(Part):
 
     @classmethod
     def read(cls, path: Path) -> "Case":
-        """Read case.json; raises DocumentError with the first invalid value, and OSError."""
+        """Read case.json. Raises OSError, or DocumentError for the first invalid value."""
         try:
             text = read_text(path)
         except UnicodeDecodeError as error:
@@ -191,7 +193,7 @@ class Case(Part):
 
 
 def _problems(case: Case) -> Iterator[Problem]:
-    """Yield what the types of a case do not express."""
+    """Yield the invalid values that the types of a case do not exclude."""
     hosts = [each.name for each in case.hosts]
     yield from _lists(case, hosts)
     yield from within((), "seed", case.seed, 0, SEED_MAX)
@@ -236,7 +238,7 @@ def _lists(case: Case, hosts: Sequence[str]) -> Iterator[Problem]:
         ("traffic", [each.id for each in case.traffic]),
     ):
         if len(set(values)) != len(values):
-            yield Problem((name,), "expected distinct names, found one twice")
+            yield Problem((name,), "expected distinct names, but one occurs twice")
 
 
 def _dotted(path: tuple[str | int, ...]) -> str:
@@ -245,7 +247,7 @@ def _dotted(path: tuple[str | int, ...]) -> str:
 
 
 def run_seeds(scenario: Scenario, root: int | None = None, count: int | None = None) -> list[int]:
-    """Return the seeds of a scenario's runs: the root seed and the numbers after it.
+    """Return the seeds of a scenario's runs: consecutive numbers from the root seed on.
 
     Decisions depend on the seed through a keyed function, so consecutive seeds are independent.
     """
@@ -262,7 +264,7 @@ def resolve(
     addresses: Mapping[str, str],
     payload: Payload,
 ) -> Case:
-    """Resolve a scenario with the values given by the lab and the command line."""
+    """Resolve a scenario to the case of one run, with values from the lab and the command line."""
     stream_ids = sorted(traffic.stream_id for traffic in scenario.traffic)
     by_id: dict[str | None, Traffic] = {each.id: each for each in scenario.traffic}
     network = scenario.network
@@ -285,7 +287,7 @@ def resolve(
             CheckCase(name=check.name, arguments=check.arguments) for check in scenario.expect
         ),
         wall_ns=scenario.budget.wall_ns,
-        # In simulation there is no kernel, hence no netem.
+        # A simulation has no kernel, hence no netem.
         backend="relay" if fidelity == "sim" else network.all_links[0].backend,
         weather=_impairments(scenario),
         links=tuple(
@@ -299,7 +301,7 @@ def resolve(
 
 
 def _names(scenario: Scenario) -> dict[tuple[str, str], str]:
-    """Return the name of each link direction by its sending and receiving host."""
+    """Return the name of each link direction, by sending and receiving host."""
     links = [LinkCase(between=each.between) for each in scenario.network.all_links]
     names = link_names(links if len(links) > 1 else ())
     return dict(zip(directions(links), names, strict=True))

@@ -1,7 +1,8 @@
-"""Validation of a case.json that was read: values that no resolved scenario has.
+"""Validation of a case.json that was read from a file: it finds values that no resolved scenario
+has.
 
 A case that `resolve` made is valid. A file may come from somebody else's run folder, and the judge,
-the reports and the relay index by its hosts, links and streams and compute with its lengths.
+the reports and the relay use its hosts, links and streams as indices and compute with its lengths.
 """
 
 import ipaddress
@@ -32,15 +33,17 @@ from windtunnel.harness.scenario.validation.traffic_validation import (
 
 PORT_MAX = 65_535
 POSITION_MAX = TERM_LENGTH_MAX << 31
-"""The position at which the longest stream ends."""
+"""Maximum end position of a stream."""
 CHANNELS_MAX = 2 * HOSTS_MAX + PATHS_MAX * (HOSTS_MAX + 1) + 3
-"""Channels of a stream: those of its hosts, their sources, its destinations, and three others."""
+"""Maximum number of channels of a stream: its hosts' channels and sources, its destinations, and
+three others.
+"""
 _PROBABILITY_COUNTS = {"independent": 0, "two states": 4, "four states": 5}
 _LOSS_COUNTS = {"iid": 1, "gilbert-elliott": 4, "four-state": 5}
 
 
 def is_address(text: str) -> bool:
-    """Whether a text is an IPv4 address."""
+    """Return whether a string is an IPv4 address."""
     try:
         ipaddress.IPv4Address(text)
     except ValueError:
@@ -51,7 +54,7 @@ def is_address(text: str) -> bool:
 def traffic_problems(
     traffic: TrafficCase, path: Path, hosts: Sequence[str], stream_count: int
 ) -> Iterator[Problem]:
-    """Yield the invalid values of one of `stream_count` streams."""
+    """Yield the invalid values of a stream in a case with `stream_count` streams."""
     for name, least, most in (
         ("ordinal", 0, stream_count - 1),
         ("stream_id", -(1 << 31), (1 << 31) - 1),
@@ -89,7 +92,7 @@ def _channels(traffic: TrafficCase, path: Path) -> Iterator[Problem]:
         yield Problem(path, f"expected at most {CHANNELS_MAX} channels, found {len(texts)}")
     for text in texts[:CHANNELS_MAX]:
         if len(text) > CHANNEL_LENGTH_MAX:
-            yield Problem(path, f"expected channels of at most {CHANNEL_LENGTH_MAX} characters")
+            yield Problem(path, f"expected at most {CHANNEL_LENGTH_MAX} characters per channel")
             continue
         try:
             read_all(parse_channel(text))
@@ -123,7 +126,10 @@ def _geometry(traffic: TrafficCase, path: Path) -> Iterator[Problem]:
 def fault_problems(
     fault: FaultCase, path: Path, links: Sequence[str], stream_count: int
 ) -> Iterator[Problem]:
-    """Yield the invalid values of a fault rule; `links` are the names of the link directions."""
+    """Yield the invalid values of a fault rule.
+
+    `links` contains the names of the link directions.
+    """
     yield from known_names((*path, "links"), fault.links, links)
     for name, most in (
         ("share_ppb", BILLION),
@@ -168,7 +174,7 @@ def fault_problems(
 def impairment_problems(
     impairment: ImpairmentCase, path: Path, links: Sequence[str]
 ) -> Iterator[Problem]:
-    """Yield the invalid values of the impairments of a link direction."""
+    """Yield the invalid values of a link direction's impairments."""
     yield from known_names((*path, "link"), [impairment.link], links)
     loss = impairment.loss
     if loss is not None:
@@ -189,13 +195,13 @@ def _shares(path: Path, name: str, shares: Sequence[int], count: int) -> Iterato
 
 
 def within(path: Path, name: str, value: int, least: int, most: int) -> Iterator[Problem]:
-    """Yield a problem unless a value is from `least` to `most`."""
+    """Yield a problem unless a value is between `least` and `most`."""
     if not least <= value <= most:
         yield Problem((*path, name), f"expected {least} to {most}, found {value}")
 
 
 def known_names(path: Path, names: Sequence[str], known: Sequence[str]) -> Iterator[Problem]:
-    """Yield a problem for each name that is not known."""
+    """Yield a problem for each name that is not in `known`."""
     for name in names:
         if name not in known:
             yield Problem(path, f"expected one of {', '.join(known)}, found {name[:80]!r}")

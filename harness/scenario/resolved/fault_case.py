@@ -1,10 +1,10 @@
-"""Resolved fault rules, as compiled by the middlebox and read by the judge.
+"""Resolved fault rules, which the middlebox compiles and the judge reads.
 
     Fault + stream ids + link --resolve_fault--> FaultCase
 
-Streams are ordinals (indices into the sorted stream ids of the case), groups of frame types are
-expanded, flags are bits, shares are parts per billion. Fields that do not apply to a rule's action
-have their defaults.
+Streams are ordinals (indices into the case's sorted stream ids), frame type groups are expanded,
+flags are bits, and shares are parts per billion. Fields that do not apply to a rule's action have
+their defaults.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,19 +23,19 @@ Ending = Literal["time", "frames", "advance", "consumed", "repeated"]
 
 
 class PlaceCase(Part):
-    """The positions of a stream to which a rule applies."""
+    """The stream positions to which a rule applies."""
 
     kind: PlaceKind = "anywhere"
     start: int = 0
     length: int = 1
     every: int = 0
-    """Period in bytes; 0 for no repetition."""
+    """Period in bytes, or 0 for no repetition."""
     ranges: tuple[tuple[int, int], ...] = ()
-    """Start and length of each range, in order and disjoint."""
+    """Start and length of each range, in ascending order without overlap."""
 
 
 class CountCase(Part):
-    """A selection of attempts or frames by number, from 1."""
+    """A selection of attempts or frames by number, counted from 1."""
 
     first: int = 1
     last: int = COUNT_MAX - 1
@@ -43,14 +43,17 @@ class CountCase(Part):
 
 
 class ReachedCase(Part):
-    """A position of a stream."""
+    """A position in a stream."""
 
     ordinal: int
     position: int
 
 
 class WhenCase(Part):
-    """The time in which a rule is active; `for_ns` 0 is without end, `every_ns` 0 is once."""
+    """The time during which a rule is active.
+
+    `for_ns` 0 means no end, `every_ns` 0 no repetition.
+    """
 
     after_ns: int = 0
     for_ns: int = 0
@@ -60,7 +63,7 @@ class WhenCase(Part):
 
 
 class ForgedCase(Part):
-    """A forged frame; None in `flags` and `length` means the correct value."""
+    """A forged frame. None in `flags` or `length` means the correct value."""
 
     type: ForgedType
     advance: int = 0
@@ -76,29 +79,31 @@ class ForgedCase(Part):
     length: int | None = None
     payload_length: int = 0
     holds_frames: bool = False
-    """Whether the payload consists of frames, which a driver may take for those of the datagram."""
+    """Whether the payload consists of frames, which a driver may mistake for frames of the
+    datagram.
+    """
     window_bytes: int = 0
 
 
 class FaultCase(Part):
-    """One fault rule."""
+    """A fault rule of a resolved case."""
 
     id: str
     links: tuple[LinkName, ...]
     frame_types: tuple[str, ...]
-    """Names of frame classes."""
+    """Names of the frame types."""
     action: Action
     share_ppb: int
     """Requested long-run share of the matching frames, in parts per billion."""
     hold_ns: int = 0
-    """Maximum delay of a held frame or a duplicate; 0 for none."""
+    """Maximum delay of a held frame or a duplicate, or 0 for none."""
     chance: ChainKind = "independent"
     chance_ppb: tuple[int, ...] = ()
-    """The parameters of a Markov chain, in the order of its fields."""
+    """The Markov chain's parameters in the order of its fields."""
     ordinals: tuple[int, ...] = ()
-    """Stream ordinals; empty for all."""
+    """Stream ordinals, or empty for all streams."""
     session: int = 0
-    """Number of the session on its stream, from 1; 0 for all."""
+    """Number of the session on its stream, counted from 1, or 0 for all sessions."""
     flags_mask: int = 0
     flags_value: int = 0
     place: PlaceCase = PlaceCase()
@@ -118,20 +123,20 @@ class FaultCase(Part):
 
     @property
     def share(self) -> float:
-        """The requested share as a number from 0 to 1."""
+        """Return the requested share as a number from 0 to 1."""
         return self.share_ppb / 1e9
 
     @property
     def chain(self) -> MarkovChain:
-        """The Markov chain that selects frames."""
+        """Return the Markov chain that selects frames."""
         parameters = (self.share_ppb,) if self.chance == "independent" else self.chance_ppb
         return MarkovChain(self.chance, parameters)
 
     @property
     def is_plain(self) -> bool:
-        """Whether the rule considers every frame of its types and links, at any time."""
+        """Return whether the rule considers every frame of its types and links, at any time."""
         plain = {"ordinals", "session", "flags_mask", "place", "order", "attempt", "when"}
-        plain |= {"cut_to_bytes", "field"}  # these skip frames that are too short
+        plain |= {"cut_to_bytes", "field"}  # These skip frames that are too short.
         return all(getattr(self, name) == _DEFAULTS[name] for name in plain)
 
 
@@ -141,10 +146,7 @@ _DEFAULTS = {name: field.default for name, field in FaultCase.model_fields.items
 def resolve_fault(
     fault: Fault, ordinals: Mapping[int, int], links: Sequence[LinkName]
 ) -> FaultCase:
-    """Resolve a rule.
-
-    Shapes: ordinals by stream id
-    """
+    """Resolve a fault rule. `ordinals` maps stream ids to ordinals."""
     what, act = fault.what, fault.act
     chance, parameters = chain_parameters(act.loss_model)
     ending, ending_value, hold_ns = _ending(act)
@@ -218,7 +220,7 @@ def _when(fault: Fault, ordinals: Mapping[int, int]) -> WhenCase | None:
 
 
 def _ending(act: Act) -> tuple[Ending, int, int]:
-    """Return the event that ends a hold, its value, and the maximum duration."""
+    """Return the event that ends a hold, the event's value, and the maximum duration."""
     if act.displace is not None:
         return "frames", act.displace.by, act.displace.at_most_ns
     held = act.hold or act.duplicate

@@ -1,9 +1,9 @@
-"""Resolved impairments, as used by relay, netem and judge.
+"""Resolved impairments, which relay, netem and judge use.
 
     Impairments of `both` --resolve--> ImpairmentCase a->b, ImpairmentCase b->a
 
 A loss model is a Markov chain with a loss probability in each state. Calibration and judge compare
-measured losses with its computed long-run rate.
+measured losses with the computed long-run rate.
 """
 
 from typing import Literal
@@ -28,31 +28,32 @@ _KINDS: dict[LossModelName, ChainKind] = {
 
 
 class LossCase(Part):
-    """A loss model and its probabilities, in parts per billion, in the order of `tc`."""
+    """A loss model and its probabilities in parts per billion, in the order that `tc` uses."""
 
     model: LossModelName
     shares_ppb: tuple[int, ...]
-    """iid: loss; gilbert-elliott: good to bad, bad to good, loss in bad, loss in good; four-state:
-    p13, p31, p32, p23, p14."""
+    """iid: loss. gilbert-elliott: good to bad, bad to good, loss in bad, loss in good. four-state:
+    p13, p31, p32, p23, p14.
+    """
 
     @property
     def chain(self) -> MarkovChain:
-        """The Markov chain of the loss model."""
+        """Return the Markov chain of the loss model."""
         return MarkovChain(_KINDS[self.model], self.shares_ppb)
 
     @property
     def rate(self) -> float:
-        """The long-run loss rate."""
+        """Return the long-run loss rate."""
         return self.chain.share
 
     @property
     def burst_length(self) -> float:
-        """Mean number of consecutive losses."""
+        """Return the mean number of consecutive losses."""
         return self.chain.burst_length
 
 
 class ImpairmentCase(Part):
-    """The impairments of one link direction; 0 and None mean that an impairment is absent."""
+    """The impairments of one link direction. 0 or None means that an impairment is absent."""
 
     link: Direction
     loss: LossCase | None = None

@@ -1,11 +1,11 @@
-"""The links of a case, and the codes and names of their directions.
+"""The links of a case, with the codes and names of their directions.
 
-    link 0   code 0  first -> second      if there is one link: named a->b and b->a
+    link 0   code 0  first -> second      with one link, the names are a->b and b->a
              code 1  second -> first
-    link 1   code 2, code 3               if there are several: named by hosts, such as pub->sub2
+    link 1   code 2, code 3               with several links, names contain hosts: pub->sub2
 
-Rules, pseudorandom draws, decisions and counters refer to a direction by its code. The code of the
-opposite direction differs in the lowest bit.
+Rules, pseudorandom draws, decisions and counters refer to a direction by its code. The opposite
+direction's code differs in the lowest bit.
 """
 
 from collections.abc import Sequence
@@ -16,20 +16,23 @@ from windtunnel.harness.scenario.schema.table import Name
 
 Backend = Literal["relay", "netem"]
 LINK_NAMES: tuple[str, str] = ("a->b", "b->a")
-"""Directions of the only link in ledger and decision log: `a` is the first host, `b` the second."""
+"""The only link's directions in ledger and decision log: `a` is the first host, `b` the second."""
 LINKS_MAX = 28
-"""All pairs of eight hosts; the links of a rule are bits of one integer."""
+"""Number of pairs among eight hosts. A rule stores its links as bits of one integer."""
 
 
 class LinkCase(Part):
-    """One of several links: its two hosts, and the backend of its impairments."""
+    """One of several links: its two hosts, and the backend for its impairments."""
 
     between: tuple[Name, Name]
     backend: Backend = "relay"
 
 
 def link_names(links: Sequence[LinkCase]) -> tuple[str, ...]:
-    """Return the names of the directions by code; of the only link, if `links` is empty."""
+    """Return the names of the link directions, by code. If `links` is empty, there is one link.
+
+    If `links` is empty, these are the only link's.
+    """
     if not links:
         return LINK_NAMES
     return tuple(f"{sender}->{receiver}" for sender, receiver in directions(links))

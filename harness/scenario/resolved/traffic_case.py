@@ -1,9 +1,9 @@
-"""A resolved stream of a case: its hosts, channels and geometry.
+"""A stream of a resolved case: its hosts, channels and geometry.
 
     Traffic + addresses --resolve_traffic--> TrafficCase --flows--> one for each pair of hosts
 
-The judge and the workloads use flows, which have one publisher and one subscriber. A stream between
-two hosts has one flow, the stream itself.
+The judge and the workloads use flows. A flow has one publisher and one subscriber. A stream between
+two hosts has one flow, which is the stream itself.
 """
 
 from collections.abc import Mapping
@@ -19,15 +19,15 @@ from windtunnel.harness.scenario.validation.traffic_validation import longest_me
 
 
 class TrafficCase(Part):
-    """One stream.
+    """A stream of a resolved case.
 
     If there are several publishers or subscribers, singular fields refer to the first one. `flows`
-    has the stream once for each pair, with singular fields only.
+    contains the stream once for each pair, with singular fields only.
     """
 
     id: Name
     ordinal: int
-    """Index among the case's streams, sorted by stream id."""
+    """Index of the stream in the case's streams, sorted by stream id."""
     stream_id: int
     from_host: Name
     to_host: Name
@@ -40,10 +40,10 @@ class TrafficCase(Part):
     term_length: int
     mtu: int
     initial_term_id: int | None
-    """None if the driver chooses it."""
+    """The initial term id, or None if the driver chooses it."""
     initial_position: int
     receiver_window_bytes: int | None
-    """None for the driver's default."""
+    """The receiver window, or None for the driver's default."""
     total_bytes: int
     shortest_bytes: int
     longest_bytes: int
@@ -52,7 +52,7 @@ class TrafficCase(Part):
     to_hosts: tuple[Name, ...] = ()
     """All subscribers if there are several, else empty."""
     partial: tuple[Name, ...] = ()
-    """Subscribers that need not receive the whole stream."""
+    """Hosts whose subscribers need not receive the whole stream."""
     channels: tuple[tuple[str, str], ...] = ()
     """Host and channel of each publisher if there are several, else empty."""
     receives: tuple[tuple[str, str], ...] = ()
@@ -62,7 +62,7 @@ class TrafficCase(Part):
     sources: tuple[tuple[str, str], ...] = ()
     """Host and channel of each destination that a subscriber adds to its subscription."""
     ports: tuple[int, ...] = ()
-    """All UDP ports of the stream, if there are others than `port`."""
+    """All UDP ports of the stream, or empty if `port` is the only one."""
     pace: PaceCase = UNLIMITED
     """Pace of the publisher."""
     close_after_ns: int = 0
@@ -72,13 +72,13 @@ class TrafficCase(Part):
     rejoins: bool = False
     """Whether the stream continues after an interruption."""
     replays: OptionalName = ""
-    """The id of the stream whose recording is replayed; empty for a published stream."""
+    """Id of the stream whose recording is replayed, or empty for a published stream."""
     merges: MergeCase | None = None
-    """The replay merge of its subscriber, if any."""
+    """The subscriber's replay merge, if any."""
     replicated: OptionalName = ""
-    """The host whose archive replicates the recording; empty for none."""
+    """The host whose archive replicates the recording, or empty."""
     recorded: OptionalName = ""
-    """The host whose archive records the stream; empty for none."""
+    """The host whose archive records the stream, or empty."""
 
     @property
     def publishers(self) -> tuple[str, ...]:
@@ -94,7 +94,7 @@ class TrafficCase(Part):
 
     @property
     def flows(self) -> tuple["TrafficCase", ...]:
-        """The flows from each publisher to each subscriber."""
+        """Return the flows from each publisher to each subscriber."""
         return tuple(
             self.between(publisher, subscriber)
             for subscriber in self.subscribers
@@ -117,30 +117,33 @@ class TrafficCase(Part):
         )
 
     def ends(self, role: str) -> tuple[str, ...]:
-        """Return the hosts on which workloads of this role serve the stream."""
+        """Return the hosts on which workloads with this role take part in the stream."""
         sender = "replayer" if self.replays else "publisher"
         special = {"recorder": self.recorded, "replicator": self.replicated}
         return ends_of(role, sender, self.publishers, self.subscribers, special)
 
     @property
     def archived(self) -> tuple[str, ...]:
-        """The hosts whose archives record or replicate the stream."""
+        """Return the hosts whose archives record or replicate the stream."""
         return tuple(each for each in (self.recorded, self.replicated) if each)
 
     @property
     def plan_id(self) -> str:
-        """The id of the stream whose plan determines the messages; for a replay, the original's."""
+        """Return the id of the stream whose plan determines the messages.
+
+        A replay uses the original's plan.
+        """
         return self.replays or self.id
 
     def at(self, host: str) -> "TrafficCase":
-        """Return the flow for a workload on a host."""
+        """Return the flow in which a workload on this host takes part."""
         if host in self.publishers:
             return self.between(host, self.to_host)
         return self.between(self.from_host, host)
 
     @property
     def role(self) -> str:
-        """The name of the flow: the stream's id, and its hosts if there are several flows."""
+        """Return the flow's name: the stream's id, with the hosts if there are several flows."""
         text = self.id
         if len(self.publishers) > 1:
             text += f" from {self.from_host}"
@@ -153,7 +156,7 @@ def resolve_traffic(
     addresses: Mapping[str, str],
     replayed: Traffic | None = None,
 ) -> TrafficCase:
-    """Resolve a stream; a replay has the geometry of the replayed stream."""
+    """Resolve a stream. A replay has the geometry of the replayed stream."""
     channels = {each: traffic.channels.get(each, traffic.channel) for each in traffic.from_hosts}
     receives = {each: traffic.receives.get(each, traffic.receive) for each in traffic.to_hosts}
     publishers, subscribers = (len(each) > 1 for each in (traffic.from_hosts, traffic.to_hosts))

@@ -2,9 +2,9 @@
 
     drop  duplicate  hold  swap  displace  corrupt  truncate  inject  readdress
 
-Each act has a share, or a loss model, of the matching frames to which it is applied, and its own
-parameters. Acts on time and order leave frames unchanged; acts on content change bytes and correct
-lengths and checksums.
+Each act has its own parameters and a share or loss model, which selects from the matching frames.
+Acts on time and order leave frames unchanged. Acts on content change bytes, and correct lengths and
+checksums.
 """
 
 from typing import Annotated, Any, Literal
@@ -40,25 +40,25 @@ DELAY_NS_MAX = 10_000_000_000
 
 
 def _with_share(value: object) -> Any:
-    """Accept a share, or the table of a Markov chain, in place of the act's table."""
+    """Accept a share or a Markov chain's table in place of the act's table."""
     is_chain = isinstance(value, dict) and "share" not in value and len(value) > 1
     return {"share": value} if not isinstance(value, dict) or is_chain else value
 
 
 class Until(Table):
-    """An event that ends a hold; exactly one key."""
+    """An event that ends a hold. Exactly one key is required."""
 
     frames: int | None = Field(default=None, ge=1, le=4096)
-    """This number of further DATA and PAD frames of the stream have passed."""
+    """The frame is released after this number of DATA and PAD frames of its stream have passed."""
 
     advance: Bytes | None = Field(default=None, gt=0)
-    """The stream has advanced this far beyond the frame."""
+    """The frame is released when its stream has advanced this far past the frame."""
 
     consumed: Literal[True] | None = None
-    """A status message of the receiver acknowledges the frame."""
+    """The frame is released when a status message acknowledges it."""
 
     repeated: Literal[True] | None = None
-    """The same position has been retransmitted."""
+    """The frame is released when its position has been retransmitted."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> "Until":
@@ -68,26 +68,26 @@ class Until(Table):
 
 
 class Hold(Table):
-    """Delay some frames: for a fixed time, or until an event."""
+    """Delay some frames for a fixed time, or until an event."""
 
     share: LossModel
-    """Share of the matching frames in per cent, or a Markov chain."""
+    """Share of the matching frames in percent, or a Markov chain."""
 
     delay_ns: Duration | None = Field(default=None, alias="for", gt=0, le=DELAY_NS_MAX)
-    """Duration; up to 10s."""
+    """Duration of the delay; at most 10s."""
 
     until: Until | None = None
-    """Event that releases them."""
+    """Event that releases the frames."""
 
     at_most_ns: Duration | None = Field(default=None, alias="at_most", gt=0, le=DELAY_NS_MAX)
-    """Maximum duration, if the event does not occur; up to 10s."""
+    """Maximum delay if the event does not occur; at most 10s."""
 
     @model_validator(mode="after")
     def _one_end(self) -> "Hold":
         if (self.delay_ns is None) == (self.until is None):
             raise ValueError("expected exactly one of `for` and `until`")
         if (self.until is None) != (self.at_most_ns is None):
-            raise ValueError("expected at_most together with `until`")
+            raise ValueError("expected both or neither of `until` and `at_most`")
         return self
 
 
@@ -95,68 +95,68 @@ class Duplicate(Table):
     """Send some frames more than once."""
 
     share: LossModel
-    """Share of the matching frames in per cent, or a Markov chain."""
+    """Share of the matching frames in percent, or a Markov chain."""
 
     copies: int = Field(default=1, ge=1, le=4)
-    """Number of duplicates; default 1."""
+    """Number of duplicates. Default: 1."""
 
     delay_ns: Duration | None = Field(default=None, alias="for", gt=0, le=DELAY_NS_MAX)
-    """Delay of the duplicates; default right after the datagram."""
+    """Delay of the duplicates. Default: they follow the original at once."""
 
     until: Until | None = None
     """Event that releases the duplicates."""
 
     at_most_ns: Duration | None = Field(default=None, alias="at_most", gt=0, le=DELAY_NS_MAX)
-    """Maximum delay, if the event does not occur; up to 10s."""
+    """Maximum delay if the event does not occur; at most 10s."""
 
     @model_validator(mode="after")
     def _one_end(self) -> "Duplicate":
         if self.delay_ns is not None and self.until is not None:
-            raise ValueError("expected `for` or `until`, found both")
+            raise ValueError("`for` and `until` cannot be combined: remove one of them")
         if (self.until is None) != (self.at_most_ns is None):
-            raise ValueError("expected at_most together with `until`")
+            raise ValueError("expected both or neither of `until` and `at_most`")
         return self
 
 
 class Displace(Table):
-    """Reorder frames: send each after several later frames of its stream."""
+    """Reorder frames by sending each after several later frames of its stream."""
 
     share: LossModel
-    """Share of the matching frames in per cent, or a Markov chain."""
+    """Share of the matching frames in percent, or a Markov chain."""
 
     by: int = Field(ge=1, le=4096)
-    """Number of DATA and PAD frames of the stream that pass first."""
+    """Number of the stream's DATA and PAD frames that overtake the frame."""
 
     at_most_ns: Duration = Field(default=100_000_000, alias="at_most", gt=0, le=DELAY_NS_MAX)
-    """Maximum delay, if too few frames follow; default 100ms."""
+    """Maximum delay if too few frames follow. Default: 100ms."""
 
 
 class Corrupt(Table):
-    """Flip bits and correct the checksum, so that the receiver gets the damaged frame."""
+    """Flip bits and correct the checksum, so the receiver gets the damaged frame."""
 
     share: LossModel
-    """Share of the matching frames in per cent, or a Markov chain."""
+    """Share of the matching frames in percent, or a Markov chain."""
 
     field: FieldName
-    """Field of the header, or the payload."""
+    """Header field in which bits are flipped, or the payload."""
 
     bits: int = Field(default=1, ge=1, le=8)
-    """Number of adjacent bits; default 1."""
+    """Number of adjacent bits to flip. Default: 1."""
 
 
 class Truncate(Table):
-    """Truncate datagrams, with corrected lengths and checksum."""
+    """Truncate datagrams, and correct their lengths and checksums."""
 
     share: LossModel
-    """Share of the matching frames in per cent, or a Markov chain."""
+    """Share of the matching frames in percent, or a Markov chain."""
 
     to: Bytes
-    """Length to which frames are cut, at least 1B; shorter frames are not changed."""
+    """Length after truncation, at least 1B. Shorter frames do not change."""
 
     @field_validator("to")
     @classmethod
     def _leaves_something(cls, value: int) -> int:
-        # An empty datagram has no frame to identify it: neither relay nor judge could count it.
+        # An empty datagram has no frame that identifies it, so relay and judge could not count it.
         if value < 1:
             raise ValueError(f"expected at least 1B, found {value}B")
         return value
@@ -166,24 +166,24 @@ class Inject(Table):
     """Send forged frames right after some frames."""
 
     share: LossModel = Field(default=BILLION, validate_default=False)
-    """Share of the matching frames that are followed by forged ones; default all."""
+    """Share of the matching frames that forged frames follow. Default: all."""
 
     frames: tuple[Forged, ...] = Field(strict=False, min_length=1, max_length=8)
-    """Frames to send, each in a datagram of its own."""
+    """Frames to send, each in a separate datagram."""
 
 
 class Readdress(Table):
-    """Change the source port of datagrams, as a NAT router does that has lost its mapping."""
+    """Change the source port of datagrams, like a NAT router that has lost its mapping."""
 
     source_port: int = Field(ge=1, le=65_535)
-    """The new source port; datagrams sent to it are returned to the original port."""
+    """The new source port. Datagrams sent to this port are forwarded to the original one."""
 
 
 class Act(Table):
-    """What happens to the matching frames; exactly one key."""
+    """The action on the matching frames. Exactly one key is required."""
 
     drop: LossModel | None = None
-    """Share of frames to drop."""
+    """Share of the frames to drop."""
 
     duplicate: Annotated[Duplicate | None, BeforeValidator(_with_share)] = None
     """Frames to duplicate."""
@@ -192,10 +192,10 @@ class Act(Table):
     """Frames to delay."""
 
     swap: LossModel | None = None
-    """Share of frames to send right after the next frame of their stream and link."""
+    """Share of the frames to swap with the next frame of their stream on the same link."""
 
     displace: Displace | None = None
-    """Frames to send after several later ones."""
+    """Frames to send after several later frames."""
 
     corrupt: Corrupt | None = None
     """Frames to damage."""
@@ -204,10 +204,10 @@ class Act(Table):
     """Frames to truncate."""
 
     inject: Inject | None = None
-    """Frames to follow by forged ones."""
+    """Forged frames to send after matching frames."""
 
     readdress: Readdress | None = None
-    """Datagrams whose source port is changed: all that match."""
+    """A new source port for all matching datagrams."""
 
     @model_validator(mode="after")
     def _exactly_one(self) -> "Act":
@@ -218,16 +218,16 @@ class Act(Table):
 
     @property
     def action(self) -> Action:
-        """The name of the act."""
+        """Return the name of the act."""
         return next(name for name in ACTIONS if getattr(self, name) is not None)
 
     @property
     def loss_model(self) -> Any:
-        """The share or Markov chain of matching frames to act on, as written."""
+        """Return the share or Markov chain of the matching frames, as written."""
         act = getattr(self, self.action)
         return getattr(act, "share", BILLION if self.readdress else act)
 
     @property
     def share_ppb(self) -> int:
-        """The long-run share of frames, in parts per billion."""
+        """Return the long-run share of the frames, in parts per billion."""
         return share_ppb(self.loss_model)

@@ -1,4 +1,4 @@
-"""The drivers to which a check applies: names, each with an optional range of versions.
+"""The drivers to which a check applies: names with optional version ranges.
 
     ours    aeron-c    aeron-c>=1.50    aeron-java>=1.50,<1.53
 
@@ -11,18 +11,18 @@ from collections.abc import Iterable
 _NUMBERS = r"[0-9]{1,9}(?:\.[0-9]{1,9})*"
 _ENTRY = re.compile(rf"([a-z][a-z0-9-]*)((?:(?:>=|<){_NUMBERS},?)*)", re.ASCII)
 PATTERN = rf"^(?!.*,$)[a-z][a-z0-9-]*((>=|<){_NUMBERS},?)*$"
-"""The pattern of a driver, for JSON Schema."""
+"""The regular expression for a driver with versions, for the JSON Schema."""
 _BOUND = re.compile(rf"(>=|<)({_NUMBERS})", re.ASCII)
 _VERSION = re.compile(_NUMBERS, re.ASCII)
 ENTRIES_MAX = 64
 ENTRY_LENGTH_MAX = 200
 
 KEY = "applies"
-"""The argument of a check that lists its drivers."""
+"""The check argument that lists the drivers."""
 
 
 def check_applies(entries: object) -> None:
-    """Raise ValueError unless `entries` is a list of drivers."""
+    """Raise ValueError unless `entries` is a list of valid driver names and version ranges."""
     if not isinstance(entries, list) or not 1 <= len(entries) <= ENTRIES_MAX:
         raise ValueError(
             f"expected a list of 1 to {ENTRIES_MAX} drivers such as [ours, aeron-c>=1.50], "
@@ -50,7 +50,7 @@ def _shown(value: object) -> str:
 
 
 def applies_to(entries: Iterable[str], name: str, version: str) -> bool | None:
-    """Return whether a driver matches an entry; None if that depends on an unknown version."""
+    """Return whether a driver matches any entry, or None if that depends on its unknown version."""
     known = _VERSION.match(version)
     unsure = False
     for entry in entries:

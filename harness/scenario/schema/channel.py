@@ -1,10 +1,10 @@
-"""A parser for those parameters of `aeron:udp` channels that the harness needs.
+"""A parser for `aeron:udp` channels, for the parameters that the harness needs.
 
     aeron:udp?endpoint=${b}:24325|term-length=64k|mtu=1408|init-term-id=-3|term-id=-3|term-offset=0
 
-Reads what fault rules, the traffic plan and the judge need; independent of the driver's parser.
-Drivers ignore parameters that they do not know, so a scenario with a misspelt one would silently
-test something else: `check_parameters` refuses those that Aeron does not have.
+Reads what fault rules, the traffic plan and the judge need, independently of the driver's parser.
+Drivers ignore unknown parameters, so a scenario with a misspelt parameter would silently test
+something else. `check_parameters` rejects parameters that Aeron does not have.
 """
 
 import re
@@ -18,7 +18,7 @@ from windtunnel.harness.scenario.schema.units import DURATION_NS_MAX, format_dur
 TERM_LENGTH_MIN = 64 * 1024
 TERM_LENGTH_MAX = 1 << 30
 SIZE_MAX = (1 << 31) - 1
-"""Maximum of all sizes in a channel; the drivers keep them in 32 bits."""
+"""Maximum of all sizes in a channel, which drivers store in 32 bits."""
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 TERM_LENGTH_DEFAULT = 16 * 1024 * 1024
 MTU_DEFAULT = 1408
@@ -26,9 +26,9 @@ MTU_MAX = 65504
 HEADER_LENGTH = 32
 ALIGNMENT = 32
 MULTICAST_FIRST, MULTICAST_LAST = 224, 239
-"""First and last value of the first byte of IPv4 multicast addresses."""
+"""Range of the first byte of an IPv4 multicast address."""
 SELF = "self"
-"""In place of a host name: the host that uses the channel."""
+"""Placeholder for the host that uses the channel, in place of a host name."""
 
 PARAMETERS = (
     *("endpoint", "interface", "control", "control-mode", "ttl", "tags", "alias"),
@@ -57,7 +57,7 @@ _PLACEHOLDER = re.compile(r"\$\{([^}]*)\}")
 
 @dataclass(frozen=True)
 class Channel:
-    """A parsed channel: its parameters as written."""
+    """A parsed channel with its parameters as written."""
 
     parameters: Mapping[str, str]
 
@@ -75,7 +75,7 @@ class Channel:
 
     @property
     def is_multicast(self) -> bool:
-        """Whether the endpoint is an IPv4 multicast group."""
+        """Return whether the endpoint is an IPv4 multicast group."""
         first = self.parameters.get("endpoint", "").partition(".")[0]
         return (
             bool(_FIRST_BYTE.fullmatch(first)) and MULTICAST_FIRST <= int(first) <= MULTICAST_LAST
@@ -83,28 +83,28 @@ class Channel:
 
     @property
     def control_mode(self) -> str:
-        """`dynamic`, `manual`, or empty for a channel with one destination."""
+        """Return `dynamic`, `manual`, or an empty string for a channel with one destination."""
         return self.parameters.get("control-mode", "")
 
     @property
     def control(self) -> tuple[str, int] | None:
-        """Host and port of the control address, or None."""
+        """Return the host and port of the control address, or None if the channel has none."""
         return self._address("control") if "control" in self.parameters else None
 
     @property
     def is_group(self) -> bool:
-        """Whether the channel can have several destinations."""
+        """Return whether the channel can have several destinations."""
         return self.is_multicast or self.control_mode in ("dynamic", "manual")
 
     @property
     def ports(self) -> tuple[int, ...]:
-        """All UDP ports in the channel."""
+        """Return all UDP ports in the channel."""
         names = [name for name in ("endpoint", "control") if name in self.parameters]
         return tuple(self._address(name)[1] for name in names)
 
     @property
     def group_tag(self) -> int | None:
-        """The group tag that a receiver sends, or None."""
+        """Return the group tag that a receiver sends, or None if it sends none."""
         text = self.parameters.get("gtag")
         if text is None:
             return None
@@ -114,13 +114,13 @@ class Channel:
 
     @property
     def flow_control(self) -> FlowControl:
-        """The sender's flow control strategy."""
+        """Return the sender's flow control strategy."""
         text = self.parameters.get("fc")
         return parse_flow_control(text) if text else FlowControl("max")
 
     @property
     def session_id(self) -> int | None:
-        """The session id, or None if the driver chooses it."""
+        """Return the session id, or None if the driver chooses it."""
         return self._id("session-id")
 
     @property
@@ -147,17 +147,17 @@ class Channel:
 
     @property
     def send_buffer_bytes(self) -> int | None:
-        """Size of the socket's send buffer; None for the driver's default."""
+        """Return the size of the socket's send buffer, or None for the driver's default."""
         return self._size("so-sndbuf", 0) or None
 
     @property
     def publication_window_bytes(self) -> int | None:
-        """The publication window; None for the driver's default."""
+        """Return the publication window, or None for the driver's default."""
         return self._size("pub-wnd", 0) or None
 
     @property
     def nak_delay_ns(self) -> int | None:
-        """The delay before a receiver sends a NAK; None for the driver's default."""
+        """Return the delay before a receiver sends a NAK, or None for the driver's default."""
         text = self.parameters.get("nak-delay")
         if text is None:
             return None
@@ -165,14 +165,14 @@ class Channel:
         delay_ns = int(match[1]) * _NANOSECONDS[match[2]] if match else -1
         if not 0 <= delay_ns <= DURATION_NS_MAX:
             raise ValueError(
-                f"nak-delay={shown(text)}: expected a number followed by ns, us, ms or s, of at "
+                f"nak-delay={shown(text)}: expected a number followed by ns, us, ms or s, at "
                 f"most {format_duration(DURATION_NS_MAX)}"
             )
         return delay_ns
 
     @property
     def signals_end(self) -> bool:
-        """Whether the publication signals the end of stream."""
+        """Return whether the publication signals the end of stream."""
         return self._flag("eos", True)
 
     @property
@@ -181,7 +181,8 @@ class Channel:
 
     @property
     def initial_position(self) -> int:
-        """The start position of the stream: 0 unless the channel has a term id and offset."""
+        """Return the stream's start position, which is 0 unless the channel has a term id and
+        offset."""
         initial, term_id = self._id("init-term-id"), self._id("term-id")
         offset = self._size("term-offset", 0)
         given = [name for name in _START if name in self.parameters]
@@ -213,8 +214,8 @@ class Channel:
         size_bytes = int(match[1]) * _SCALE[match[2].lower()] if match else -1
         if not 0 <= size_bytes <= SIZE_MAX:
             raise ValueError(
-                f"{name}={shown(text)}: expected bytes, or a number followed by k, m or g, of at "
-                f"most {SIZE_MAX} bytes"
+                f"{name}={shown(text)}: expected a number of bytes, or a number followed by "
+                f"k, m or g, at most {SIZE_MAX} bytes"
             )
         return size_bytes
 
@@ -223,7 +224,7 @@ class Channel:
         if text is None:
             return None
         if not _ID.fullmatch(text) or not -(1 << 31) <= int(text) < 1 << 31:
-            raise ValueError(f"{name}={shown(text)}: expected a signed 32-bit number")
+            raise ValueError(f"{name}={shown(text)}: expected a signed 32-bit integer")
         return int(text)
 
     def _flag(self, name: str, default: bool) -> bool:
@@ -239,11 +240,11 @@ _PROPERTIES = (
     *("flow_control", "group_tag", "session_id", "nak_delay_ns", "send_buffer_bytes"),
     *("publication_window_bytes", "signals_end"),
 )
-"""Properties of a channel that parse its parameters."""
+"""Channel properties that parse its parameters."""
 
 
 def parse_channel(text: str) -> Channel:
-    """Parse an `aeron:udp` channel; raises ValueError."""
+    """Parse an `aeron:udp` channel. Raises ValueError."""
     if not text.startswith(_PREFIX):
         raise ValueError(f"expected a channel that starts with {_PREFIX}, found {shown(text)!r}")
     parameters: dict[str, str] = {}
@@ -252,7 +253,7 @@ def parse_channel(text: str) -> Channel:
         if not name or not equals or not value:
             raise ValueError(f"expected name=value, found {shown(part)!r}")
         if name in parameters:
-            raise ValueError(f"expected each parameter once, found {shown(name)} twice")
+            raise ValueError(f"parameter {shown(name)} occurs twice: remove one of them")
         parameters[name] = value
     return Channel(parameters)
 
@@ -262,20 +263,20 @@ def check_parameters(channel: Channel) -> None:
     for name in channel.parameters:
         if name not in PARAMETERS:
             hint = f"the parameters are {', '.join(PARAMETERS)}"
-            raise ValueError(unknown_name("a parameter of a channel", name, PARAMETERS, hint))
+            raise ValueError(unknown_name("a channel parameter", name, PARAMETERS, hint))
 
 
 def read_all(channel: Channel) -> None:
-    """Read every parameter that the harness uses; raises ValueError for an invalid one."""
+    """Read every parameter that the harness uses. Raises ValueError for an invalid parameter."""
     for name in _PROPERTIES:
         getattr(channel, name)
 
 
 def placeholders(text: str) -> list[str]:
-    """Return the names of hosts in a channel, such as `b` for `${b}`."""
+    """Return the host names in a channel's placeholders, such as `b` for `${b}`."""
     return _PLACEHOLDER.findall(text)
 
 
 def fill_in(text: str, addresses: Mapping[str, str]) -> str:
-    """Replace the names of hosts by their addresses."""
+    """Replace the placeholders in a channel with the hosts' addresses."""
     return _PLACEHOLDER.sub(lambda match: addresses[match[1]], text)

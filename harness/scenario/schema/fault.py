@@ -1,11 +1,11 @@
-"""Fault rules as written in a scenario: links, frames, time, attempts, and the act.
+"""Fault rules as written in a scenario: links, frames, active time, attempts, and the act.
 
     {id: gap, where: {link: a->b},
      what: {type: DATA, stream: 1001, position: {from: 1MiB, length: 64KiB}}, attempt: 1,
      act: {drop: always}}
 
-For each frame the rules are evaluated in file order, and the first rule that applies to the frame
-decides. `resolve` converts these classes to the form that the middlebox compiles.
+For each frame, the rules are evaluated in file order, and only the first rule that applies to the
+frame is executed. `resolve` converts these classes to the form that the middlebox compiles.
 """
 
 from itertools import pairwise
@@ -37,7 +37,7 @@ class Where(Table):
     links: Annotated[tuple[LinkPattern, ...], BeforeValidator(one_or_many)] = Field(
         alias="link", strict=False, min_length=1, max_length=2 * LINKS_MAX
     )
-    """A direction such as `a->b`, or a list; `*` for any host; `both` for all directions."""
+    """A direction such as `a->b`, or a list. `*` stands for any host, `both` for all directions."""
 
 
 class Flags(Table):
@@ -46,43 +46,43 @@ class Flags(Table):
     set: Annotated[tuple[FlagName, ...], BeforeValidator(one_or_many)] = Field(
         default=(), strict=False, max_length=len(FLAG_BITS)
     )
-    """Flags that must be set; default none."""
+    """Flags that must be set. Default: none."""
 
     clear: Annotated[tuple[FlagName, ...], BeforeValidator(one_or_many)] = Field(
         default=(), strict=False, max_length=len(FLAG_BITS)
     )
-    """Flags that must not be set; default none."""
+    """Flags that must not be set. Default: none."""
 
 
 class PositionRange(Table):
-    """One range of positions in a list."""
+    """A range of stream positions."""
 
     start: Bytes = Field(alias="from")
-    """Position of its first byte."""
+    """Position of the range's first byte."""
 
     length: Bytes = Field(gt=0)
-    """Bytes of the range; a frame matches if it overlaps it."""
+    """Length of the range. A frame matches if it overlaps the range."""
 
 
 class PositionFilter(Table):
-    """The positions of frames: ranges, a repeated range, or a special frame."""
+    """A filter on frame positions: ranges, a repeated range, or a special frame."""
 
     start: Bytes | None = Field(default=None, alias="from")
-    """Position of the range's first byte; default 0B."""
+    """Position of the range's first byte. Default: 0B."""
 
     length: Bytes | None = Field(default=None, gt=0)
-    """Bytes of the range; a frame matches if it overlaps it. Default with `every`: 1B."""
+    """Length of the range. A frame matches if it overlaps the range. Default with `every`: 1B."""
 
     every: Bytes | None = Field(default=None, gt=0)
-    """Repeat the range with this period."""
+    """Period with which the range is repeated."""
 
     at: Literal["term-start", "term-end", "stream-end"] | None = None
-    """The first or the last frame of each term, or the last frame of the stream."""
+    """The first or last frame of each term, or the last frame of the stream."""
 
     ranges: tuple[PositionRange, ...] | None = Field(
         default=None, strict=False, min_length=1, max_length=RANGES_MAX
     )
-    """A list of ranges in ascending order; they may be adjacent but must not overlap."""
+    """Ranges in ascending order. They may be adjacent but must not overlap."""
 
     @model_validator(mode="after")
     def _one_kind(self) -> "PositionFilter":
@@ -93,32 +93,32 @@ class PositionFilter(Table):
         for before, after in pairwise(spans):
             if before.start + before.length > after.start:
                 raise ValueError(
-                    f"expected disjoint ranges in ascending order, found {after.start}B after "
-                    f"{before.start}B with length {before.length}B"
+                    f"expected disjoint ranges in ascending order, found one from {after.start}B "
+                    f"after one from {before.start}B with length {before.length}B"
                 )
         if ranged and self.length is None and self.every is None:
-            raise ValueError("expected length or every")
+            raise ValueError("expected `length` or `every`")
         if self.every is not None and (self.length or 1) > self.every:
-            raise ValueError("expected a length of at most `every`")
+            raise ValueError("expected `length` to be at most `every`")
         return self
 
 
 class Counted(Table):
-    """A selection of attempts or frames by number, from 1."""
+    """A selection of attempts or frames by number, counted from 1."""
 
     first: int = Field(default=1, alias="from", ge=1, lt=COUNT_MAX)
-    """First number; default 1."""
+    """First number. Default: 1."""
 
     last: int = Field(default=COUNT_MAX - 1, alias="to", ge=1, lt=COUNT_MAX)
-    """Last number; default no limit."""
+    """Last number. Default: no limit."""
 
     every: int = Field(default=1, ge=1, lt=COUNT_MAX)
-    """Select only every n-th, starting with the first; default 1."""
+    """Select only every n-th number, starting with the first. Default: 1."""
 
     @model_validator(mode="after")
     def _order(self) -> "Counted":
         if self.last < self.first:
-            raise ValueError(f"expected from <= to, found {self.first} and {self.last}")
+            raise ValueError(f"expected `from` <= `to`, found {self.first} and {self.last}")
         return self
 
 
@@ -130,36 +130,39 @@ Count = Annotated[Counted, BeforeValidator(_counted)]
 
 
 class What(Table):
-    """The frames to which a rule applies; all given conditions must hold."""
+    """The frames to which a rule applies. All given conditions must hold."""
 
     types: Annotated[tuple[TypeName, ...], BeforeValidator(one_or_many)] = Field(
         alias="type", strict=False, min_length=1, max_length=len(ALL_TYPES)
     )
-    """One frame type or a list. DATA does not include HEARTBEAT; CONTROL is every type without
-    DATA, PAD and HEARTBEAT; ANY is every type."""
+    """One frame type or a list. DATA does not include HEARTBEAT. CONTROL is every type except DATA,
+    PAD and HEARTBEAT. ANY is every type.
+    """
 
     streams: Annotated[tuple[int, ...] | None, BeforeValidator(one_or_many)] = Field(
         default=None, alias="stream", strict=False, min_length=1, max_length=TRAFFIC_MAX
     )
-    """Stream ids; default all of the scenario."""
+    """Stream ids. Default: all streams of the scenario."""
 
     session: int | None = Field(default=None, ge=1, le=255)
-    """Only the n-th session of its stream, from 1; default all."""
+    """Select only the n-th session of the stream, counted from 1. Default: all sessions."""
 
     flags: Flags = Flags()
-    """Flags of the frame; default any."""
+    """Flags of the frame. Default: any."""
 
     position: PositionFilter | None = None
-    """Positions in the stream; for an SM the consumed position, for a NAK the missing range.
-    Default any."""
+    """Positions in the stream. For an SM the consumed position is used, for a NAK the missing
+    range. Default: any.
+    """
 
     order: Count | None = None
-    """Numbers of frames of the same type, stream and link, in order of appearance from 1; only for
-    frames other than DATA and PAD. Default all."""
+    """Numbers of frames with the same type, stream and link, counted from 1 in order of appearance.
+    Only for frames other than DATA and PAD. Default: all.
+    """
 
     @property
     def frame_types(self) -> tuple[FrameType, ...]:
-        """The types, with groups expanded."""
+        """Return the frame types, in which groups such as CONTROL are expanded."""
         found: list[FrameType] = []
         for each in self.types:
             if each == "CONTROL":
@@ -172,32 +175,32 @@ class What(Table):
 
 
 class Reached(Table):
-    """A position of a stream; it is reached when a frame that ends there or later has passed."""
+    """A stream position, which is reached when a frame that ends there or later has passed."""
 
     stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
     """A stream id of the scenario."""
 
     position: Bytes
-    """Relative to the start of the stream."""
+    """Position relative to the start of the stream."""
 
 
 class When(Table):
-    """The time in which a rule is active. Times are relative to the first DATA frame."""
+    """The time during which a rule is active, relative to the first DATA frame."""
 
     after_ns: Duration = Field(default=0, alias="after")
-    """Delay after the first DATA frame, or after `reached`; default 0."""
+    """Delay after the first DATA frame, or after `reached`. Default: 0."""
 
     for_ns: Duration = Field(default=0, alias="for")
-    """Duration; default no limit."""
+    """Duration. Default: no limit."""
 
     every_ns: Duration = Field(default=0, alias="every")
-    """Period of repetition; default once."""
+    """Period of repetition. Default: no repetition."""
 
     reached: Reached | None = None
-    """Start when this position of a stream has passed."""
+    """Start when this stream position has passed."""
 
     until: Reached | None = None
-    """End when this position of a stream has passed."""
+    """End when this stream position has passed."""
 
     @model_validator(mode="after")
     def _pulses(self) -> "When":
@@ -207,18 +210,19 @@ class When(Table):
 
 
 class Fault(Table):
-    """One fault rule; for each frame the first rule in file order that applies decides."""
+    """A fault rule. For each frame, only the first rule that applies is executed."""
 
     id: Name
-    """Unique in the scenario."""
+    """Name of the rule, unique in the scenario."""
 
     where: Where
     what: What
     when: When | None = None
-    """The time in which the rule is active; default always."""
+    """The time during which the rule is active. Default: always."""
 
     attempt: Count | None = None
-    """Attempts: transmissions of the same position, from 1; all but the first are retransmissions.
-    Only for DATA and PAD. Default all."""
+    """Transmissions of the same position, counted from 1. All but the first are retransmissions.
+    Only for DATA and PAD. Default: all.
+    """
 
     act: Act

@@ -1,10 +1,10 @@
 """Flow control strategies of senders with several receivers, as specified in the channel.
 
-    fc=max                   the largest limit of all receivers; the default of a group
+    fc=max                   the largest limit of all receivers, the default of a group
     fc=min,g:/2              the smallest limit of all receivers, once there are two
     fc=tagged,g:7/2,t:2s     the smallest limit of receivers whose status messages carry tag 7
 
-A sender with one destination uses the limit of that receiver. This parser is independent of the
+A sender with one destination uses its only receiver's limit. This parser is independent of the
 driver's. Source: Aeron's media driver, flow control strategies.
 """
 
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from windtunnel.harness.scenario.schema.units import DURATION_NS_MAX, format_duration, shown
 
 RECEIVER_TIMEOUT_NS = 5_000_000_000
-"""Default time without a status message after which a receiver is ignored."""
+"""Default time without a status message after which a sender ignores a receiver."""
 
 _TIME = re.compile(r"(\d{1,18})(ns|us|ms|s)", re.ASCII)
 _GROUP = re.compile(r"(-?\d{1,18})?(?:/(\d{1,9}))?", re.ASCII)
@@ -24,18 +24,19 @@ _NANOSECONDS = {"ns": 1, "us": 1_000, "ms": 1_000_000, "s": 1_000_000_000}
 
 @dataclass(frozen=True)
 class FlowControl:
-    """A strategy and its options."""
+    """A flow control strategy and its options."""
 
     strategy: str
     group_tag: int | None = None
     group_min: int = 0
     timeout_ns: int = RECEIVER_TIMEOUT_NS
     answered_windows: int | None = None
-    "Maximum number of receiver windows that one NAK can request; None for the driver's default."
+    """Maximum number of receiver windows that a NAK can request, or None for the driver's default.
+    """
 
 
 def parse_flow_control(text: str) -> FlowControl:
-    """Parse the value of `fc=`; raises ValueError."""
+    """Parse the value of the channel parameter `fc`. Raises ValueError."""
     strategy, *options = text.split(",")
     if strategy not in ("max", "min", "tagged"):
         raise ValueError(f"fc={shown(text)}: expected max, min or tagged, found {shown(strategy)}")
@@ -46,7 +47,7 @@ def parse_flow_control(text: str) -> FlowControl:
             timeout_ns = int(found[1]) * _NANOSECONDS[found[2]]
             if timeout_ns > DURATION_NS_MAX:
                 most = format_duration(DURATION_NS_MAX)
-                raise ValueError(f"fc={shown(text)}: expected t: of at most {most}")
+                raise ValueError(f"fc={shown(text)}: expected at most {most} for t")
         elif name == "g" and (group := _GROUP.fullmatch(value)) and value:
             tag = int(group[1]) if group[1] else None
             least = int(group[2] or 0)
@@ -58,5 +59,5 @@ def parse_flow_control(text: str) -> FlowControl:
                 f"and 9 digits, found {shown(option)}"
             )
     if strategy == "tagged" and tag is None:
-        raise ValueError(f"fc={shown(text)}: expected the group's tag, as in g:7")
+        raise ValueError(f"fc={shown(text)}: expected a group tag, as in g:7")
     return FlowControl(strategy, tag, least, timeout_ns, windows)

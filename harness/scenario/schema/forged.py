@@ -4,8 +4,8 @@
     {type: DATA, session: other, payload: 100B}           belongs to a session that does not exist
     {type: SM, place: {advance: -1MiB}, window: 64KiB}    an outdated status message
 
-Omitted values are those of the frame that it follows, so a forged frame is valid except for the
-given values. The bytes are written by `harness.dissect.frames.forged_frames`.
+A forged frame takes omitted values from the frame that it follows, so it is valid except for the
+given values. `harness.dissect.frames.forged_frames` writes the bytes.
 """
 
 from typing import Annotated, Literal
@@ -29,11 +29,13 @@ FLAG_BITS: dict[FlagName, int] = {
     "receiver-eos": 0x40,
     "reply": 0x80,
 }
-"""Source: specification of Aeron 1.53, section 1; the meaning depends on the frame type."""
+"""Bits of each flag, whose meaning depends on the frame type. Source: specification of Aeron 1.53,
+section 1.
+"""
 
 
 def flag_bits(names: tuple[FlagName, ...]) -> int:
-    """Return the flags byte with these flags set."""
+    """Return the flags byte in which these flags are set."""
     found = 0
     for name in names:
         found |= FLAG_BITS[name]
@@ -41,73 +43,74 @@ def flag_bits(names: tuple[FlagName, ...]) -> int:
 
 
 class ForgedPlace(Table):
-    """The position that a forged frame claims; at most one of advance and term_end."""
+    """The position that a forged frame claims. At most one of advance and term_end is allowed."""
 
     advance: SignedBytes | None = None
-    """Distance after the frame that it follows; before it, if negative."""
+    """Distance from the preceding frame. A negative value is before that frame."""
 
     term_end: SignedBytes | None = None
-    """Distance from the end of the preceding frame's term; before the end, if negative."""
+    """Distance from the end of the preceding frame's term. A negative value is before the end."""
 
     shift: SignedBytes = 0
-    """Added to the resulting term offset, even if the sum is invalid."""
+    """Number of bytes added to the resulting term offset, even if this makes it invalid."""
 
     term: int = Field(default=0, ge=-(1 << 31), lt=1 << 31)
-    """Added to the resulting term id."""
+    """Number added to the resulting term id."""
 
     @model_validator(mode="after")
     def _one_anchor(self) -> "ForgedPlace":
         if self.advance is not None and self.term_end is not None:
-            raise ValueError("expected advance or term_end, found both")
+            raise ValueError("advance and term_end cannot be combined: remove one of them")
         return self
 
 
 class Forged(Table):
-    """One forged frame."""
+    """A forged frame as described in a scenario file."""
 
     type: ForgedType
-    """The frame type."""
+    """Type of the frame."""
 
     place: ForgedPlace = ForgedPlace()
-    """Its term id and offset (of an SM: the consumed position); default those of the last frame."""
+    """Term id and offset, or consumed position of an SM. Default: those of the preceding frame."""
 
     session: Literal["same", "other"] = "same"
-    """Its session; `other` is a session that does not exist."""
+    """`same` as the preceding frame, or `other` for a session that does not exist."""
 
     stream: Literal["same", "other"] = "same"
-    """Its stream; `other` is a stream without subscribers."""
+    """`same` as the preceding frame, or `other` for a stream without subscribers."""
 
     receiver: Literal["same", "other"] = "same"
-    """The receiver id of an SM, RTTM or ERR; `same` is possible only after an SM."""
+    """Receiver id of an SM, RTTM or ERR. `same` is possible only after an SM."""
 
     version: int = Field(default=0, ge=0, le=255)
-    """Protocol version; drivers accept 0."""
+    """Protocol version. Drivers accept 0."""
 
     flags: Annotated[tuple[FlagName, ...] | None, BeforeValidator(one_or_many)] = Field(
         default=None, strict=False, max_length=len(FLAG_BITS)
     )
-    """Flags to set; default begin and end for DATA and PAD, else none."""
+    """Flags to set. Default: begin and end for DATA and PAD, else none."""
 
     length: Bytes | None = None
-    """Value of frame_length (for a NAK: of the missing length); default the correct one."""
+    """Value of frame_length, or the missing length for a NAK. Default: the correct value."""
 
     payload: Bytes = 0
-    """Payload length of a DATA frame; default 0B."""
+    """Payload length of a DATA frame. Default: 0B."""
 
     holds: Literal["filler", "frames"] = "filler"
-    """Payload content: bytes 0xFD, or empty DATA frames that claim the start of the term."""
+    """Payload content: bytes 0xFD, or empty DATA frames that claim to be at the start of the term.
+    """
 
     window: Bytes = 1 << 17
-    """The receiver window of an SM; default 128KiB."""
+    """Receiver window of an SM. Default: 128KiB."""
 
     @model_validator(mode="after")
     def _bounds(self) -> "Forged":
         if self.payload > PAYLOAD_MAX:
             raise ValueError(f"expected a payload of at most {PAYLOAD_MAX}B, found {self.payload}B")
         if self.payload and self.type != "DATA":
-            raise ValueError(f"a {self.type} frame has no payload")
+            raise ValueError(f"{self.type} frames have no payload: remove it")
         if self.holds == "frames" and (not self.payload or self.payload % FRAME_LENGTH):
             raise ValueError(
-                f"expected a payload of whole frames of {FRAME_LENGTH}B, found {self.payload}B"
+                f"expected a payload of one or more {FRAME_LENGTH}B frames, found {self.payload}B"
             )
         return self

@@ -1,14 +1,14 @@
-"""Host events: pause or kill a driver, an application or an archive on a host.
+"""Host events, which pause or kill a driver, an application or an archive on a host.
 
     events:
       - {id: freeze, whom: {host: b, process: driver}, when: {delivered: 1MiB}, act: {pause: 800ms}}
       - {id: crash, whom: {host: b, process: driver}, when: {after: 500ms},
          act: {kill: {restart_after: 1s}}}
 
-A pause is SIGSTOP and, later, SIGCONT; a kill is SIGKILL followed by a restart. Unlike a fault
-rule, an event is triggered by time: the runner polls the progress of streams a few times a second,
-so runs with the same seed stop a process at about, but not exactly, the same byte. On virtual time
-it is exact.
+A pause is SIGSTOP followed by SIGCONT. A kill is SIGKILL followed by a restart. Unlike fault rules,
+events depend on real time: the runner polls the progress of streams a few times per second, so runs
+with the same seed stop a process at roughly, but not exactly, the same byte. On virtual time events
+are exact.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ EVENTS_MAX = 64
 PAUSE_NS_MAX = 60_000_000_000
 Process = Literal["driver", "publisher", "subscriber", "archive", "all"]
 ALL_ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer")
-"""All roles of processes on a host."""
+"""All roles that a process on a host can have."""
 Trigger = Literal["after", "published", "delivered"]
 
 
@@ -33,24 +33,25 @@ class EventTarget(Table):
     """The processes that an event affects."""
 
     host: Name
-    """The host."""
+    """Host on which the processes run."""
 
     process: Process = "driver"
-    """The driver, all publishers or subscribers on the host, the archive, or all of these; default
-    the driver."""
+    """The driver, all publishers or subscribers on the host, the archive, or `all` of these.
+    Default: the driver.
+    """
 
 
 class EventMoment(Table):
-    """The trigger of an event; exactly one key."""
+    """The trigger of an event. Exactly one key is required."""
 
     after_ns: Duration | None = Field(default=None, alias="after")
     """Time after the first message was published."""
 
     published_bytes: Bytes | None = Field(default=None, alias="published", ge=1)
-    """Total bytes of messages published by all publishers."""
+    """Total message bytes published by all publishers."""
 
     delivered_bytes: Bytes | None = Field(default=None, alias="delivered", ge=1)
-    """Total bytes of messages delivered to all subscribers."""
+    """Total message bytes delivered to all subscribers."""
 
     @model_validator(mode="after")
     def _one(self) -> Self:
@@ -60,17 +61,17 @@ class EventMoment(Table):
 
 
 class Kill(Table):
-    """SIGKILL, and a restart."""
+    """A SIGKILL followed by a restart."""
 
     restart_ns: Duration = Field(alias="restart_after", le=PAUSE_NS_MAX)
-    """Delay until the process is restarted."""
+    """Delay before the process is restarted."""
 
 
 class EventAct(Table):
-    """The action; exactly one key."""
+    """The action of an event. Exactly one key is required."""
 
     pause_ns: Duration | None = Field(default=None, alias="pause", gt=0, le=PAUSE_NS_MAX)
-    """Stop the process for this time."""
+    """Time for which the process is stopped."""
 
     kill: Kill | None = None
     """Kill the process and restart it."""
@@ -83,10 +84,10 @@ class EventAct(Table):
 
 
 class HostEvent(Table):
-    """One event of a host."""
+    """An event on one host."""
 
     id: Name
-    """Unique among the events."""
+    """Name of the event, unique among the events."""
 
     whom: EventTarget
     when: EventMoment
@@ -94,45 +95,46 @@ class HostEvent(Table):
 
 
 class Timeouts(Table):
-    """Timeouts of all drivers and clients; omitted ones have their defaults."""
+    """Timeouts of all drivers and clients. Omitted timeouts have their defaults."""
 
     image_liveness_ns: Duration | None = Field(default=None, alias="image_liveness", gt=0)
-    """Image liveness timeout; Aeron's default is 10s."""
+    """Image liveness timeout. Aeron's default is 10s."""
 
     client_liveness_ns: Duration | None = Field(default=None, alias="client_liveness", gt=0)
-    """Client liveness timeout; Aeron's default is 10s."""
+    """Client liveness timeout. Aeron's default is 10s."""
 
     driver_ns: Duration | None = Field(default=None, alias="driver", gt=0)
-    """Time without a heartbeat after which clients consider the driver dead; Aeron's default is
-    10s."""
+    """Time without a heartbeat after which clients consider the driver dead. Aeron's default is
+    10s.
+    """
 
 
 class EventCase(Part):
-    """A resolved event."""
+    """An event of a resolved case."""
 
     id: str
     host: str
     process: Process
     trigger: Trigger
     at: int
-    """Nanoseconds since the first message, or bytes of messages, depending on `trigger`."""
+    """Nanoseconds since the first message, or message bytes, depending on `trigger`."""
     action: Literal["pause", "kill"]
     lasts_ns: int
     """Time until the processes continue or are restarted."""
 
     @property
     def roles(self) -> tuple[str, ...]:
-        """The roles of the affected processes."""
+        """Return the roles of the affected processes."""
         return ALL_ROLES if self.process == "all" else (self.process,)
 
     @property
     def kills_archive(self) -> bool:
-        """Whether the event kills an archive."""
+        """Return whether the event kills an archive."""
         return self.action == "kill" and "archive" in self.roles
 
 
 class TimeoutsCase(Part):
-    """Resolved timeouts in nanoseconds; 0 for the default."""
+    """Timeouts of a resolved case in nanoseconds, or 0 for the defaults."""
 
     image_liveness_ns: int = 0
     client_liveness_ns: int = 0
@@ -140,7 +142,7 @@ class TimeoutsCase(Part):
 
     @property
     def variables(self) -> dict[str, str]:
-        """Environment variables for drivers and clients."""
+        """Return the environment variables that set these timeouts for drivers and clients."""
         found = {}
         if self.image_liveness_ns:
             found["AERON_IMAGE_LIVENESS_TIMEOUT"] = f"{self.image_liveness_ns}ns"
@@ -153,13 +155,15 @@ class TimeoutsCase(Part):
 
 DEFAULT_TIMEOUTS = TimeoutsCase()
 IMAGE_LIVENESS_NS = 10_000_000_000
-"""Aeron's default."""
+"""Aeron's default image liveness timeout."""
 ARCHIVE_LIVENESS_NS = 10_000_000_000
-"""Aeron's: an archive does not open a directory in which an archive was active this recently."""
+"""Time for which Aeron's archive refuses to open a directory after another archive was active in
+it.
+"""
 
 
 def event_case(event: HostEvent) -> EventCase:
-    """Resolve an event."""
+    """Return the resolved form of an event."""
     when, act = event.when, event.act
     moments: tuple[tuple[Trigger, int | None], ...] = (
         ("after", when.after_ns),
@@ -179,7 +183,7 @@ def event_case(event: HostEvent) -> EventCase:
 
 
 def timeouts_case(timeouts: Timeouts) -> TimeoutsCase:
-    """Resolve timeouts."""
+    """Return the resolved form of the timeouts."""
     return TimeoutsCase(
         image_liveness_ns=timeouts.image_liveness_ns or 0,
         client_liveness_ns=timeouts.client_liveness_ns or 0,
@@ -196,10 +200,11 @@ def event_problems(
     rejoins: bool,
     image_liveness_ns: int,
 ) -> Iterator[Problem]:
-    """Yield the problems of events: those that cannot occur, and those that end a stream for good.
+    """Yield problems of events, which may be impossible or may end a stream for good.
 
-    `hosts` has the roles on each host: always `driver`, and `publisher`, `subscriber`, `archive`
-    and `replayer` if present. `rejoins` is whether all streams continue after the loss of an image.
+    `hosts` contains the roles on each host: always `driver`, plus `publisher`, `subscriber`,
+    `archive` and `replayer` if present. `rejoins` is true if all streams continue after the loss of
+    an image.
     """
     for index, event in enumerate(events):
         path: Path = ("events", index)
@@ -211,10 +216,10 @@ def event_problems(
         if case.process != "all" and case.process not in hosts[case.host]:
             yield Problem((*path, "whom", "process"), f"host {case.host} has no {case.process}")
         if case.trigger == "after" and case.at + case.lasts_ns >= wall_ns:
-            text = f"occurs or ends after budget.wall, {format_duration(wall_ns)}"
+            text = f"the event occurs or ends after budget.wall ({format_duration(wall_ns)})"
             yield Problem((*path, "when", "after"), text)
         if case.trigger != "after" and case.at >= total_bytes:
-            text = f"expected less than the whole content, {format_bytes(total_bytes)}"
+            text = f"expected less than the total content of {format_bytes(total_bytes)}"
             yield Problem((*path, "when", case.trigger), text)
         yield from _survival_problems(case, hosts[case.host], path, rejoins, image_liveness_ns)
 
@@ -223,19 +228,19 @@ def _survival_problems(
     case: EventCase, roles: set[str], path: Path, rejoins: bool, image_liveness_ns: int
 ) -> Iterator[Problem]:
     if case.action == "kill" and "subscriber" in case.roles:
-        text = "a killed subscriber loses its record of messages: expected driver or publisher"
+        text = (
+            "a killed subscriber loses its record of messages: kill a driver or publisher instead"
+        )
         yield Problem((*path, "whom", "process"), text)
     elif case.action == "kill" and "driver" in case.roles and "publisher" in roles:
-        text = "a publication ends with its driver: expected a host with subscribers only"
+        text = "a publication ends with its driver: choose a host with subscribers only"
         yield Problem((*path, "act", "kill"), text)
     elif case.action == "kill" and case.process == "driver" and "archive" in roles:
-        text = (
-            "the archive would lose its driver: expected a host without archive, or process archive"
-        )
+        text = "the archive would lose its driver: kill the archive, or choose another host"
         yield Problem((*path, "act", "kill"), text)
     elif case.action == "kill" and case.process == "archive":
         if "replayer" in roles:
-            text = "a replay ends with its archive: expected a host without replays"
+            text = "a replay ends with its archive: choose a host without replays"
             yield Problem((*path, "act", "kill"), text)
         if case.lasts_ns < ARCHIVE_LIVENESS_NS:
             least = format_duration(ARCHIVE_LIVENESS_NS)
@@ -251,11 +256,11 @@ def _survival_problems(
 
 
 def event_line(event: EventCase) -> str:
-    """Return the description of an event."""
+    """Return a one-line description of an event."""
     moment = {
         "after": f"{format_duration(event.at)} after the first message",
-        "published": f"when {format_bytes(event.at)} have been published",
-        "delivered": f"when {format_bytes(event.at)} have been delivered",
+        "published": f"when {format_bytes(event.at)} has been published",
+        "delivered": f"when {format_bytes(event.at)} has been delivered",
     }[event.trigger]
     target = "driver and applications" if event.process == "all" else f"the {event.process}"
     duration = format_duration(event.lasts_ns)

@@ -1,13 +1,13 @@
-"""Impairments of a link direction, which apply to every packet (YAML key `weather`).
+"""The impairments of a link direction, which apply to every packet (YAML key `weather`).
 
     weather:
       a->b: {loss: 2%, delay: {mean: 5ms, jitter: 1ms, distribution: normal}}
       b->a: {rate: 200Mbit/s, queue: 4000}
 
-Fault rules select Aeron frames; impairments apply to all packets, after the fault rules. Relay and
-netem apply them in the same order: loss, duplication, corruption, delay, reordering, rate limit.
-netem's `correlation` is not supported on purpose: its generator does not produce the requested
-share.
+Fault rules select Aeron frames. Impairments apply to all packets, after the fault rules. Relay and
+netem apply impairments in the same order: loss, duplication, corruption, delay, reordering, rate
+limit. netem's `correlation` is deliberately not supported, because its generator does not produce
+the requested share.
 """
 
 from typing import Literal
@@ -23,32 +23,33 @@ QUEUE_MAX = 1_000_000
 
 
 class Delay(Table):
-    """A delay of packets."""
+    """A packet delay with optional jitter."""
 
     mean_ns: Duration = Field(alias="mean", gt=0, le=DELAY_MAX_NS)
-    """Mean delay; up to 10s."""
+    """Mean delay; at most 10s."""
 
     jitter_ns: Duration = Field(default=0, alias="jitter", ge=0)
     """Half the width of a uniform distribution, or the standard deviation of a normal one; at most
-    the mean. Jitter above the distance between packets reorders them, unless a rate is set. Default
-    none."""
+    the mean. Jitter above the interval between packets reorders them, unless a rate is set.
+    Default: none.
+    """
 
     distribution: Distribution = "uniform"
-    """Distribution of the jitter; `pareto` has a long tail of late packets. Default uniform."""
+    """Distribution of the jitter. `pareto` has a long tail of late packets. Default: uniform."""
 
 
 class Reorder(Table):
-    """Reordering: some packets skip the delay and so arrive before earlier ones."""
+    """Some packets skip the delay and therefore arrive before earlier packets."""
 
     share: Share
-    """Share of the eligible packets, in per cent."""
+    """Share of the eligible packets, in percent."""
 
     gap: int = Field(default=1, ge=1, le=100_000)
-    """Only every n-th packet is eligible; default 1."""
+    """Only every n-th packet is eligible. Default: 1."""
 
 
 class Impairments(Table):
-    """The impairments of one link direction; at least one key."""
+    """The impairments of one link direction. At least one key is required."""
 
     loss: LossModel | None = None
     """Loss model: a share of independent losses, or a Markov chain of two or four states."""
@@ -57,16 +58,16 @@ class Impairments(Table):
     """Delay, with optional jitter."""
 
     rate_bits_per_s: Rate | None = Field(default=None, alias="rate", ge=1_000)
-    """Rate limit, headers included; at least 1kbit/s."""
+    """Rate limit, which counts packet headers; at least 1kbit/s."""
 
     queue_packets: int | None = Field(default=None, alias="queue", ge=1, le=QUEUE_MAX)
-    """Queue length in packets; excess packets are dropped. Default: practically unlimited."""
+    """Queue length in packets. Excess packets are dropped. Default: practically unlimited."""
 
     duplicate: Share | None = None
-    """Share of packets to duplicate, in per cent."""
+    """Share of the packets to duplicate, in percent."""
 
     corrupt: Share | None = None
-    """Share of packets with a flipped bit, which the receiver discards, in per cent."""
+    """Share of the packets with a flipped bit, which the receiver discards, in percent."""
 
     reorder: Reorder | None = None
-    """Reordering; needs a delay."""
+    """Reordering, which needs a delay."""

@@ -1,4 +1,4 @@
-"""Quantiles of the jitter distributions, in units of the jitter.
+"""Quantiles of the jitter distributions, in multiples of the jitter.
 
 The distributions are those of netem: uniform with a width of twice the jitter; normal, cut off at
 four standard deviations; Pareto with exponent 3, shifted to a mean of 0 and scaled by 4/3.
@@ -14,7 +14,7 @@ DEVIATIONS_MAX = 4.0
 
 
 def deviations(distribution: str) -> NDArray[np.float64]:
-    """Return the quantiles of a distribution at the midpoints of JITTERS equal shares."""
+    """Return a distribution's quantiles at the midpoints of JITTERS equal shares."""
     shares = (np.arange(JITTERS) + 0.5) / JITTERS
     if distribution == "uniform":
         return 2 * shares - 1

@@ -1,13 +1,12 @@
-"""Loss models: the share of frames or packets that are lost or otherwise affected, and its bursts.
+"""Loss models: which share of frames or packets is lost or otherwise affected, and in what bursts.
 
     2%                                                     independent
     {good_to_bad: 0.1%, bad_to_good: 20%}                  Gilbert-Elliott: two states
     {p13: 1%, p31: 20%, p32: 10%, p23: 5%, p14: 0.5%}      four states, numbered as in `tc-netem`
 
-A fault rule uses the same models to select frames for any action; "lost" then means selected. The
-chain of a rule takes one step for each frame at its first transmission, so bursts follow the order
-of the stream; the chain of a link's impairments takes one step for each packet. Shares are parts
-per billion.
+A fault rule uses the same models to select frames for any action, and "lost" then means selected. A
+rule's chain takes one step for each frame at its first transmission, so bursts follow the order of
+the stream. A link's impairments take one step for each packet. Shares are parts per billion.
 """
 
 from typing import Annotated, Literal
@@ -20,7 +19,7 @@ from windtunnel.harness.scenario.schema.table import NOT_ZERO, Probability, Shar
 from windtunnel.harness.scenario.schema.units import BILLION, parse_share
 
 ALWAYS = "always"
-"""Synonym for 100%."""
+"""Synonym for a share of 100%."""
 
 
 def _share(value: object) -> int:
@@ -31,26 +30,26 @@ Amount = Annotated[int, BeforeValidator(_share), quantity("%", "2%", prefix=NOT_
 
 
 class GilbertElliott(Table):
-    """The Gilbert-Elliott model: a good and a bad state, one step for each frame or packet."""
+    """The Gilbert-Elliott model: a good and a bad state, with one step per frame or packet."""
 
     good_to_bad: Share
     """Probability of a transition from good to bad."""
 
     bad_to_good: Share
-    """Probability of a transition from bad to good; its reciprocal is the mean burst duration."""
+    """Probability of a transition from bad to good. Its reciprocal is the mean burst duration."""
 
     bad_loss: Share = BILLION
-    """Loss probability in the bad state; default 100%."""
+    """Loss probability in the bad state. Default: 100%."""
 
     good_loss: Probability = 0
-    """Loss probability in the good state; default 0%."""
+    """Loss probability in the good state. Default: 0%."""
 
 
 class FourState(Table):
     """The four-state model of netem's `loss state`.
 
     1 received outside a burst, 2 received within a burst, 3 lost within a burst, 4 isolated loss.
-    State 4 always returns to 1; the remaining probability is that of no transition.
+    State 4 always returns to 1. With the remaining probability, the state does not change.
     """
 
     p13: Share
@@ -60,17 +59,17 @@ class FourState(Table):
     """Probability that a burst ends."""
 
     p32: Probability = 0
-    """Within a burst, after a loss: probability that the next is received."""
+    """Within a burst, after a loss: probability that the next frame is received."""
 
     p23: Probability = 0
-    """Within a burst, after one that was received: probability that the next is lost."""
+    """Within a burst, after a received frame: probability that the next frame is lost."""
 
     p14: Probability = 0
     """Probability of an isolated loss."""
 
 
 def _kind(value: object) -> str:
-    """Return the kind of a loss model, so that validation errors refer to this kind only."""
+    """Return the kind of a loss model, to which validation errors are limited."""
     if not isinstance(value, dict):
         return "share"
     return "two states" if {"good_to_bad", "bad_to_good"} & set(value) else "four states"
@@ -89,7 +88,7 @@ ChainKind = Literal["independent", "two states", "four states"]
 
 
 def chain_parameters(model: int | GilbertElliott | FourState) -> tuple[ChainKind, tuple[int, ...]]:
-    """Return the kind of a loss model and its parameters in the order of its fields."""
+    """Return a loss model's kind and its parameters in field order."""
     if isinstance(model, int):
         return "independent", (model,)
     if isinstance(model, GilbertElliott):
@@ -103,7 +102,7 @@ def chain_parameters(model: int | GilbertElliott | FourState) -> tuple[ChainKind
 
 
 def share_ppb(model: int | GilbertElliott | FourState) -> int:
-    """Return the long-run loss rate, in parts per billion."""
+    """Return a loss model's long-run loss rate, in parts per billion."""
     kind, parameters = chain_parameters(model)
     if kind == "independent":
         return parameters[0]
@@ -111,9 +110,9 @@ def share_ppb(model: int | GilbertElliott | FourState) -> int:
 
 
 class MarkovChain:
-    """The transition matrix of a loss model, and the loss probability in each state.
+    """A loss model's transition matrix and its loss probability in each state.
 
-    One state for independent losses, two for Gilbert-Elliott, four for netem's model.
+    Independent losses have one state, Gilbert-Elliott has two, and netem's model has four.
     """
 
     def __init__(self, kind: ChainKind, parameters: tuple[int, ...]) -> None:
@@ -131,22 +130,22 @@ class MarkovChain:
 
     @property
     def share(self) -> float:
-        """The long-run loss rate."""
+        """Return the long-run loss rate."""
         return float(self.stationary @ self.loss_probabilities)
 
     @property
     def burst_length(self) -> float:
-        """The mean number of consecutive losses."""
+        """Return the mean number of consecutive losses."""
         lost = self.stationary * self.loss_probabilities
         ends = float(lost @ self.transitions @ (1 - self.loss_probabilities))
         return float(lost.sum()) / ends if ends else float("inf")
 
     @property
     def variance(self) -> float:
-        """The asymptotic variance of the number of losses, per step.
+        """Return the asymptotic variance of the number of losses, per step.
 
-        Bursts make it larger than that of a binomial distribution. The sum of the covariances at
-        all lags is computed with the chain's fundamental matrix.
+        Bursts make it larger than the variance of a binomial distribution. The chain's fundamental
+        matrix yields the sum of the covariances at all lags.
         """
         share, losses = self.stationary, self.loss_probabilities
         limit = np.tile(share, (len(share), 1))
@@ -157,13 +156,13 @@ class MarkovChain:
 
     @property
     def inflation(self) -> float:
-        """The variance relative to that of independent losses; at least 1."""
+        """Return the ratio of the variance to the variance of independent losses; at least 1."""
         share = self.share
         return max(1.0, self.variance / (share * (1 - share))) if 0.0 < share < 1.0 else 1.0
 
 
 def _four_states(p13: float, p31: float, p32: float, p23: float, p14: float) -> NDArray[np.float64]:
-    # If p32 and p23 are 0, state 2 is unreachable; it must not be absorbing either.
+    # If p32 and p23 are 0, state 2 is unreachable, but it must not be absorbing either.
     p23 = p23 or 1.0
     return np.array(
         [
@@ -176,7 +175,7 @@ def _four_states(p13: float, p31: float, p32: float, p23: float, p14: float) -> 
 
 
 def _stationary(transitions: NDArray[np.float64]) -> NDArray[np.float64]:
-    """Return the stationary distribution."""
+    """Return the stationary distribution of a transition matrix."""
     count = len(transitions)
     right_side = np.append(np.zeros(count), 1.0)
     equations = np.vstack([transitions.T - np.eye(count), np.ones(count)])

@@ -1,10 +1,10 @@
-"""Replay merge: a late subscriber that replays a recording first, then joins the live stream.
+"""Replay merge: a late subscriber first replays a recording, then joins the live stream.
 
     recorded     |---------------- recording ---------------- - -
     subscriber             | replay ------------> live ------ - -
                          after                 merged
 
-The merge itself is performed by the archive client.
+The archive client performs the merge.
 """
 
 from collections.abc import Iterator
@@ -27,15 +27,16 @@ class Merge(Table):
     """How a subscriber switches from a recording to the live stream."""
 
     after_bytes: Bytes = Field(alias="after", ge=1)
-    """The subscriber starts when this much of the stream has been recorded."""
+    """Recorded bytes of the stream after which the subscriber starts."""
 
     live: ChannelText
-    """The channel of the live stream, which is added when the replay has caught up; its endpoint is
-    a separate port on the subscriber's host."""
+    """The live stream's channel, which is added when the replay has caught up. Its endpoint must
+    use a separate port on the subscriber's host.
+    """
 
 
 class MergeCase(Part):
-    """A resolved merge."""
+    """A replay merge of a resolved case."""
 
     after_bytes: int
     live: str
@@ -46,9 +47,9 @@ class MergeCase(Part):
 def merge_problems(
     merge: Merge, host: str, hosts: tuple[str, ...], others: set[int], total_bytes: int, path: Path
 ) -> Iterator[Problem]:
-    """Yield the problems of a merge on `host`; `others` are the ports of the recorded stream."""
+    """Yield problems of a merge on `host`. `others` contains the recorded stream's ports."""
     if merge.after_bytes >= total_bytes:
-        text = f"expected less than the content, {format_bytes(total_bytes)}"
+        text = f"expected less than the content of {format_bytes(total_bytes)}"
         yield Problem((*path, "after"), text)
     unknown = [each for each in placeholders(merge.live) if each not in (*hosts, SELF)]
     if unknown:
@@ -66,14 +67,14 @@ def merge_problems(
         text = f"expected endpoint=${{{SELF}}}:PORT, found {channel.endpoint_host}"
         yield Problem((*path, "live"), text)
     if control is None:
-        text = "expected control=HOST:PORT, the publisher's address for new subscribers"
+        text = "expected control=HOST:PORT (the publisher's address for new subscribers)"
         yield Problem((*path, "live"), text)
     if port in others:
-        text = f"expected a separate port, found {port} of the recorded stream"
+        text = f"the recorded stream uses port {port}: choose another port"
         yield Problem((*path, "live"), text)
 
 
 def merge_line(merge: MergeCase) -> str:
-    """Return the description of a merge."""
+    """Return a one-line description of a merge."""
     recorded = format_bytes(merge.after_bytes)
-    return f"after {recorded} have been recorded, replays them, then joins {merge.live}"
+    return f"after {recorded} has been recorded, replays it, then joins {merge.live}"

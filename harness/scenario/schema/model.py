@@ -1,4 +1,4 @@
-"""The scenario file: one class for each table, one field for each key.
+"""The scenario file, with one class for each table and one field for each key.
 
     Scenario
       seeds     network --- link --- weather
@@ -8,9 +8,9 @@
       events[]  --- whom, when, act
       expect[]  budget
 
-These classes validate types and units; `validation` checks rules that involve several tables.
-Unknown keys are errors. A field has another name than its key if the key is a Python keyword or
-lacks a unit.
+These classes validate types and units, and `validation` checks rules that involve several tables.
+Unknown keys are errors. A field's name differs from its key if the key is a Python keyword or lacks
+a unit.
 """
 
 from typing import Annotated, Any, Literal
@@ -38,42 +38,44 @@ def _check(value: object) -> object:
     if isinstance(value, dict) and len(value) == 1:
         ((name, arguments),) = value.items()
         return {"name": name, "arguments": arguments}
-    raise ValueError("expected the name of a check, or a table of one name and its arguments")
+    raise ValueError("expected a check's name, or a table with one name and its arguments")
 
 
 class Seeds(Table):
     """The seeds of all pseudorandom decisions."""
 
     root: int = Field(ge=0, le=SEED_MAX)
-    """The seed of the first run; each further run increments it."""
+    """The first run's seed. Each additional run increments it."""
 
     count: int = Field(default=1, ge=1, le=100_000)
-    """Number of runs. Default 1."""
+    """Number of runs. Default: 1."""
 
 
 class Check(Table):
-    """A check of the driver under test, by its name in the judge's registry."""
+    """A check to run, by its name in the judge's registry."""
 
     name: str = Field(max_length=NAME_LENGTH_MAX)
     arguments: Arguments = Field(default_factory=dict)
 
 
 class Budget(Table):
-    """Limits of runs."""
+    """Limits for the runs of a scenario."""
 
     wall_ns: Duration = Field(default=120_000_000_000, alias="wall", gt=0)
-    """Real time of one run, from the start of the first process to the end of the last; default
-    120s."""
+    """Real time of one run, from the start of the first process to the end of the last. Default:
+    120s.
+    """
 
     failures: Share | None = None
-    """Share of runs that may fail while the scenario passes, except for a wrong byte or a protocol
-    violation; default none. There must be enough runs to show that the share is lower."""
+    """Share of runs that may fail while the scenario still passes, unless a byte is wrong or the
+    protocol is violated. There must be enough runs to show that the share is lower. Default: none.
+    """
 
 
 def _with_content(traffic: Any, contents: dict[str, Any]) -> Any:
-    """Return the table of a replay with the content of the replayed stream.
+    """Return a replay's table with the content of the replayed stream.
 
-    A replay of an unknown stream gets the content of any stream; `validation` reports the error.
+    A replay of an unknown stream gets any stream's content, and `validation` reports the error.
     """
     if not isinstance(traffic, dict) or "replays" not in traffic or "content" in traffic:
         return traffic
@@ -83,12 +85,12 @@ def _with_content(traffic: Any, contents: dict[str, Any]) -> Any:
 
 
 class Scenario(Table):
-    """One experiment."""
+    """One scenario file."""
 
     @model_validator(mode="before")
     @classmethod
     def _fill_in_replays(cls, data: Any) -> Any:
-        """Add to each replay the content of the replayed stream, which the file does not repeat."""
+        """Give each replay the content of the replayed stream, which the file does not repeat."""
         traffic = data.get("traffic") if isinstance(data, dict) else None
         if not isinstance(traffic, list):
             return data
@@ -100,32 +102,32 @@ class Scenario(Table):
         return {**data, "traffic": [_with_content(each, contents) for each in traffic]}
 
     schema_name: Literal["windtunnel/1"] = Field(alias="schema")
-    """The version of this format."""
+    """Name and version of the file format."""
 
     name: str = Field(pattern=r"^[a-z0-9-]+(/[a-z0-9-]+)*$", max_length=NAME_LENGTH_MAX)
     """Path of the file below `scenarios/`, without `.yaml`."""
 
     about: str = Field(min_length=1, max_length=ABOUT_LENGTH_MAX)
-    """Intent, criteria, and what is not covered."""
+    """Intent, criteria, and what the scenario does not cover."""
 
     seeds: Seeds
     fidelity: tuple[Literal["netns", "compose", "sim"], ...] = Field(
         default=("netns", "compose"), strict=False, min_length=1, max_length=3
     )
-    """Supported fidelities; default netns and compose."""
+    """Supported fidelity levels. Default: netns and compose."""
 
     network: Network
     traffic: tuple[Traffic, ...] = Field(strict=False, min_length=1, max_length=TRAFFIC_MAX)
-    """The streams; all run concurrently."""
+    """The streams, which all run concurrently."""
 
     archives: tuple[Archive, ...] = Field(default=(), strict=False, max_length=ARCHIVES_MAX)
-    """Archives that record streams; default none."""
+    """Archives that record streams. Default: none."""
 
     faults: tuple[Fault, ...] = Field(default=(), strict=False, max_length=FAULTS_MAX)
-    """Fault rules in the order of evaluation; default none."""
+    """Fault rules in the order of evaluation. Default: none."""
 
     events: tuple[HostEvent, ...] = Field(default=(), strict=False, max_length=EVENTS_MAX)
-    """Host events; default none."""
+    """Host events. Default: none."""
 
     timeouts: Timeouts = Timeouts()
     """Timeouts of drivers and clients that differ from the defaults."""
@@ -137,6 +139,6 @@ class Scenario(Table):
         ],
         ...,
     ] = Field(strict=False, min_length=1, max_length=EXPECT_MAX)
-    """Checks that must pass: names, or tables of one name and its arguments."""
+    """Checks that must pass: names, or tables with one name and its arguments."""
 
     budget: Budget = Budget()

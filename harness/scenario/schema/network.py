@@ -1,4 +1,4 @@
-"""The network of a scenario: hosts, connected by links through one middlebox.
+"""A scenario's network: hosts, connected by links through one middlebox.
 
     hosts: [pub, sub1, sub2]                          pub ---- mid ---- sub1
     links:                                                      |
@@ -21,26 +21,28 @@ class Link(Table):
     """A bidirectional link between two hosts."""
 
     between: tuple[Name, Name] = Field(strict=False)
-    """The two hosts; if there is only one link, they are `a` and `b` in the decision log."""
+    """The two hosts. In the decision log, the hosts of the only link are called `a` and `b`."""
 
     backend: Backend = "relay"
-    """What applies the impairments: the relay (default), or the kernel's netem behind it."""
+    """The backend that applies impairments: the relay, or the kernel's netem behind it. Default:
+    relay.
+    """
 
     impairments: dict[str, Impairments] = Field(default_factory=dict, alias="weather", max_length=2)
-    """Impairments of every packet, by direction such as `a->b`, or `both`; default none."""
+    """Impairments of every packet, by direction such as `a->b`, or `both`. Default: none."""
 
 
 class Network(Table):
-    """The hosts and links."""
+    """The hosts and links of a scenario."""
 
     hosts: tuple[Name, ...] = Field(strict=False, min_length=2, max_length=HOSTS_MAX)
-    """Names of the hosts, 2 to 8; each has a driver."""
+    """Names of the 2 to 8 hosts, each of which has a driver."""
 
     link: Link | None = None
-    """The link, if there is only one."""
+    """The only link, if there is just one."""
 
     links: tuple[Link, ...] = Field(default=(), strict=False, max_length=LINKS_MAX)
-    """The links of several hosts; hosts without a link between them cannot reach each other."""
+    """Links between several hosts. Hosts without a link between them cannot reach each other."""
 
     @model_validator(mode="after")
     def _link_or_links(self) -> "Network":
@@ -50,17 +52,17 @@ class Network(Table):
 
     @property
     def all_links(self) -> tuple[Link, ...]:
-        """All links in the order of their codes."""
+        """Return all links in the order of their codes."""
         return self.links if self.link is None else (self.link,)
 
     @property
     def impairment_backend(self) -> Backend | None:
-        """The backend of all links with impairments; None if they differ or there are none."""
+        """Return the backend of all links with impairments, or None if there is no single one."""
         found = {each.backend for each in self.all_links if each.impairments}
         return found.pop() if len(found) == 1 else None
 
     def with_backend(self, backend: Backend) -> "Network":
-        """Return this network with another backend for all links with impairments."""
+        """Return a copy of this network with another backend for all links with impairments."""
 
         def changed(link: Link) -> Link:
             return link.model_copy(update={"backend": backend}) if link.impairments else link
@@ -71,7 +73,7 @@ class Network(Table):
 
     @property
     def joined(self) -> tuple[str, ...]:
-        """The hosts in the order of the middlebox's interfaces."""
+        """Return the hosts in the order of the middlebox's interfaces."""
         if len(self.all_links) == 1:
             return self.all_links[0].between
         return self.hosts

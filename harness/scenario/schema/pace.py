@@ -5,7 +5,7 @@
     publisher    |####|      |####|      |####|        close
                  ^ 1 MiB     ^ pauses 150 ms  ^ close_after ^
 
-Counts are in bytes of whole messages. A rate is an upper bound: the stream may be slower.
+Counts are in bytes of complete messages. A rate is an upper limit: the stream may be slower.
 """
 
 from collections.abc import Iterator
@@ -24,27 +24,27 @@ from windtunnel.harness.scenario.schema.units import (
 
 
 class Rests(Table):
-    """Pauses, during which the application neither publishes nor polls."""
+    """Pauses in which the application neither publishes nor polls."""
 
     every_bytes: Bytes = Field(alias="every", ge=1)
-    """Pause each time after this many bytes of messages."""
+    """Number of message bytes after which each pause begins."""
 
     rest_ns: Duration = Field(alias="for", gt=0)
-    """Duration of a pause."""
+    """Duration of each pause."""
 
 
 class Pace(Table):
     """The maximum rate and the pauses of an application."""
 
     bytes_per_s: ByteRate | None = Field(default=None, alias="rate", ge=1)
-    """Maximum rate in bytes of messages per second; default unlimited."""
+    """Maximum rate in message bytes per second. Default: unlimited."""
 
     rests: Rests | None = None
-    """Pauses; default none."""
+    """Pauses. Default: none."""
 
 
 class PaceCase(Part):
-    """A resolved pace; 0 means no limit."""
+    """The pace of an application in a resolved case. 0 means no limit."""
 
     bytes_per_s: int = 0
     rest_every_bytes: int = 0
@@ -52,22 +52,22 @@ class PaceCase(Part):
 
     @property
     def is_unlimited(self) -> bool:
-        """Whether there is neither a maximum rate nor a pause."""
+        """Return whether there is neither a maximum rate nor a pause."""
         return not self.bytes_per_s and not self.rest_every_bytes
 
     def least_ns(self, total_bytes: int) -> int:
-        """Return the minimum time for this many bytes; there is no pause after the last message."""
+        """Return the minimum time for `total_bytes`, without a pause after the last message."""
         sending_ns = total_bytes * BILLION // self.bytes_per_s if self.bytes_per_s else 0
         pauses = (total_bytes - 1) // self.rest_every_bytes if self.rest_every_bytes else 0
         return sending_ns + pauses * self.rest_ns
 
 
 UNLIMITED = PaceCase()
-"""No maximum rate and no pauses."""
+"""A pace without a maximum rate and without pauses."""
 
 
 def pace_case(pace: Pace | None) -> PaceCase:
-    """Resolve a pace."""
+    """Return the resolved form of a pace."""
     if pace is None:
         return UNLIMITED
     rests = pace.rests
@@ -81,9 +81,9 @@ def pace_case(pace: Pace | None) -> PaceCase:
 def pace_problems(
     pace: Pace | None, total_bytes: int, after_ns: int, wall_ns: int, path: Path
 ) -> Iterator[Problem]:
-    """Yield the problems of a pace: it is empty, never pauses, or exceeds the budget.
+    """Yield problems of a pace: it is empty, never pauses, or exceeds the time budget.
 
-    `after_ns` is the time after the last message.
+    `after_ns` is the time for which the stream stays open after the last message.
     """
     if pace is not None and not pace.model_fields_set:
         yield Problem(path, "expected at least one of rate, rests")
@@ -91,17 +91,17 @@ def pace_problems(
     rests = None if pace is None else pace.rests
     if rests is not None and rests.every_bytes >= total_bytes:
         text = (
-            f"expected less than the content of {format_bytes(total_bytes)}, else it never pauses"
+            f"expected less than the content of {format_bytes(total_bytes)}: it would never pause"
         )
         yield Problem((*path, "rests", "every"), text)
     least_ns = pace_case(pace).least_ns(total_bytes) + after_ns
     if least_ns >= wall_ns:
-        text = f"expected a duration below budget.wall, {format_duration(wall_ns)}"
+        text = f"expected a duration below budget.wall ({format_duration(wall_ns)})"
         yield Problem(path, f"{text}, found at least {format_duration(least_ns)}")
 
 
 def pace_line(pace: PaceCase) -> str:
-    """Return the description of a pace."""
+    """Return a one-line description of a pace."""
     parts = []
     if pace.bytes_per_s:
         parts.append(f"at most {format_byte_rate(pace.bytes_per_s)}")

@@ -1,4 +1,4 @@
-"""A validation error of a scenario, with its location in the file."""
+"""A validation error in a scenario, with its location in the file."""
 
 import difflib
 from collections.abc import Iterable
@@ -7,19 +7,20 @@ from dataclasses import dataclass
 Path = tuple[str | int, ...]
 """Keys and indices from the root of the file."""
 NAME_SHOWN_MAX = 80
-"""Characters of an unknown name that a message shows."""
+"""Maximum number of characters of an unknown name that a message shows."""
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One validation error, and the path of the value."""
+    """A validation error: the path of the invalid value, and a message."""
 
     path: Path
     text: str
 
 
 def unknown_name(what: str, found: object, known: Iterable[str], hint: str) -> str:
-    """Return the error message for an unknown name: the nearest known names, or else a hint."""
+    """Return the error message for an unknown name: it suggests the nearest known names, or gives a
+    hint."""
     name = str(found)
     if len(name) > NAME_SHOWN_MAX:
         found = name = f"{name[:NAME_SHOWN_MAX]}..."

@@ -1,7 +1,7 @@
-"""The base class of all tables of a scenario file, and types for quantities with units.
+"""The base class of all tables in a scenario file, and types for quantities with units.
 
 A quantity is a string with a unit, which is converted to an exact integer when it is read. The JSON
-Schema for editors contains its pattern.
+Schema for editors contains the pattern of each quantity.
 """
 
 from typing import Annotated, Any
@@ -25,11 +25,11 @@ from windtunnel.harness.scenario.schema.units import (
 )
 
 NOT_ZERO = "(?=.*[1-9])"
-"""The first part of the pattern of a quantity that must not be zero."""
+"""Prefix of the regular expression for a quantity that must not be zero."""
 
 
 def quantity(units: str, example: str, *, prefix: str = "", word: str = "") -> WithJsonSchema:
-    """Return the JSON Schema of a quantity, in place of which there may be a word."""
+    """Return the JSON Schema of a quantity with these units. `word` is allowed in its place."""
     digits = f"[0-9]{{1,{DIGITS_MAX}}}"
     pattern = rf"^{prefix}\s*{digits}(\.{digits})?\s*({units})\s*$" + (f"|^{word}$" if word else "")
     return WithJsonSchema({"type": "string", "pattern": pattern, "examples": [example]})
@@ -42,7 +42,7 @@ def _signed_bytes(value: object) -> int:
 
 
 def one_or_many(value: object) -> Any:
-    """Convert a single value to a list of one."""
+    """Return a list unchanged, or a single value as a list of one."""
     return value if isinstance(value, list) else [value]
 
 
@@ -58,7 +58,7 @@ ByteRate = Annotated[
 ]
 CHANNEL_LENGTH_MAX = 2048
 ChannelText = Annotated[str, Field(max_length=CHANNEL_LENGTH_MAX)]
-"""A channel as written; `channel` parses it."""
+"""A channel as written in the file. `channel` parses it."""
 Share = Annotated[int, BeforeValidator(parse_share), quantity("%", "2%", prefix=NOT_ZERO)]
 Probability = Annotated[int, BeforeValidator(parse_probability), quantity("%", "0%")]
 """A share that may be 0%."""
@@ -67,16 +67,16 @@ ARGUMENTS_MAX, ARGUMENT_ITEMS_MAX, ARGUMENT_LENGTH_MAX = 16, 64, 200
 
 
 def _arguments(value: object) -> object:
-    """Check the types of arguments; those of `applies` have a form of their own."""
+    """Check the types of a check's arguments. `applies` has a separate format."""
     if not isinstance(value, dict):
-        return value  # refused by the field's type
+        return value  # The field's type rejects it.
     if len(value) > ARGUMENTS_MAX:
         raise ValueError(f"expected at most {ARGUMENTS_MAX} arguments, found {len(value)}")
     for name, argument in value.items():
         each = argument if isinstance(argument, list) else [argument]
         if len(each) > ARGUMENT_ITEMS_MAX or not all(map(_is_argument, each)):
-            text = f"a text, a number, or a list of at most {ARGUMENT_ITEMS_MAX} of them"
-            raise ValueError(f"expected {text} as argument {shown(str(name))}, found another value")
+            text = f"a string, an integer, or a list of at most {ARGUMENT_ITEMS_MAX} of these"
+            raise ValueError(f"argument {shown(str(name))}: expected {text}")
     if applies.KEY in value:
         applies.check_applies(value[applies.KEY])
     return value
@@ -89,12 +89,12 @@ def _is_argument(value: object) -> bool:
 
 
 Arguments = Annotated[dict[str, Any], BeforeValidator(_arguments)]
-"""The arguments of a check: names or lists of names, such as streams, hosts, drivers."""
+"""The arguments of a check: names or lists of names, such as streams, hosts or drivers."""
 OptionalName = Annotated[str, Field(pattern=r"^([a-z0-9][a-z0-9-]*)?$", max_length=40)]
 
 
 class Table(BaseModel):
-    """A table of a scenario file."""
+    """The base class of a table in a scenario file."""
 
     model_config = ConfigDict(
         frozen=True, extra="forbid", strict=True, use_attribute_docstrings=True, allow_inf_nan=False

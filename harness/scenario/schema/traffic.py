@@ -1,6 +1,6 @@
-"""One stream of a scenario file: its hosts, channels, and content.
+"""One stream of a scenario file: its hosts, channels and content.
 
-These classes validate types and units; `validation` checks rules that involve several tables.
+These classes validate types and units, and `validation` checks rules that involve several tables.
 """
 
 from collections.abc import Mapping
@@ -24,11 +24,11 @@ from windtunnel.harness.scenario.schema.table import (
 from windtunnel.harness.scenario.schema.units import parse_bytes
 
 TRAFFIC_MAX = 256
-"""Maximum number of streams of a scenario."""
+"""Maximum number of streams in a scenario."""
 PATHS_MAX = 64
 """Maximum number of destinations or sources of a stream."""
 LONGEST: Literal["max"] = "max"
-"""In place of a message length: the maximum for the term length."""
+"""A message length that stands for the maximum with this term length."""
 
 
 def _bytes_or_longest(value: object) -> object:
@@ -36,32 +36,32 @@ def _bytes_or_longest(value: object) -> object:
 
 
 class MessageLengths(Table):
-    """The distribution of message lengths: log-uniform between the two bounds."""
+    """The distribution of message lengths, which is log-uniform between two limits."""
 
     shortest_bytes: Bytes = Field(default=1, alias="from")
-    """Minimum length; default 1B, at least 1B."""
+    """Minimum length, at least 1B. Default: 1B."""
 
     longest_bytes: Annotated[
         int | Literal["max"],
         BeforeValidator(_bytes_or_longest),
         quantity(SIZE_UNITS, "max", word=LONGEST),
     ] = Field(default=LONGEST, alias="to")
-    """Maximum length; default `max`, the lesser of an eighth of the term length and 16MiB."""
+    """Maximum length. Default: `max`, an eighth of the term length but at most 16MiB."""
 
 
 class Content(Table):
     """The content of a stream: messages from the payload file, which is repeated as needed."""
 
     total_bytes: Bytes = Field(alias="bytes")
-    """Sum of all message lengths; at least 1B."""
+    """Total length of all messages; at least 1B."""
 
     message: MessageLengths = MessageLengths()
 
     pace: Pace | None = None
-    """Pace of the publisher; default unlimited."""
+    """Pace of the publisher. Default: unlimited."""
 
     close_after_ns: Duration = Field(default=0, alias="close_after")
-    """Time for which the publication stays open after the last message; default 0s."""
+    """Time for which the publication stays open after the last message. Default: 0s."""
 
 
 Channels = Annotated[dict[Name, ChannelText], Field(max_length=HOSTS_MAX)]
@@ -72,7 +72,7 @@ Texts = Annotated[
 
 
 SENDERS = ("publisher", "replayer")
-"""Roles of the processes at the sending end of a stream."""
+"""Roles of the processes that send a stream."""
 
 
 def ends_of(
@@ -82,9 +82,10 @@ def ends_of(
     to_hosts: tuple[str, ...],
     special: Mapping[str, str | None],
 ) -> tuple[str, ...]:
-    """Return the hosts on which workloads of a role serve a stream sent by role `sender`.
+    """Return the hosts on which workloads with a role take part in a stream, which role `sender`
+    sends.
 
-    `special` maps each role that is at neither end to its host, or to None.
+    `special` maps each role that neither sends nor subscribes to its host, or to None.
     """
     if role in special:
         host = special[role]
@@ -99,33 +100,33 @@ def _content_is_optional(schema: dict[str, Any]) -> None:
 
 
 class Traffic(Table):
-    """One stream, with its publishers and subscribers."""
+    """A stream with its publishers and subscribers."""
 
     model_config = ConfigDict(json_schema_extra=_content_is_optional)
 
     id: Name
-    """Unique in the scenario; also part of the names of this stream's files."""
+    """Name of the stream, unique in the scenario. It is part of the stream's file names."""
 
     stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
-    """The Aeron stream id; unique in the scenario."""
+    """The Aeron stream id, which is unique in the scenario."""
 
     from_hosts: HostNames = Field(alias="from", strict=False, min_length=1, max_length=HOSTS_MAX)
-    """The publisher's host, or a list: each sends the same stream."""
+    """The publisher's host, or a list of hosts that all publish the same stream."""
 
     to_hosts: HostNames = Field(alias="to", strict=False, min_length=1, max_length=HOSTS_MAX)
-    """The subscriber's host, or a list: each receives the whole stream."""
+    """The subscriber's host, or a list of hosts that all receive the whole stream."""
 
     partial: HostNames = Field(default=(), strict=False, max_length=HOSTS_MAX)
-    """Subscribers that are cut off on purpose and need not receive the whole stream."""
+    """Hosts whose subscribers are cut off on purpose and need not receive the whole stream."""
 
     publication: Literal["exclusive", "concurrent"]
-    """The kind of publication."""
+    """Kind of publication: exclusive or concurrent."""
 
     channel: ChannelText
-    """The publisher's channel; `${b}` is the address of host b, `${self}` that of its own host."""
+    """The publisher's channel. `${b}` is the address of host b, `${self}` the publisher's own."""
 
     channels: Channels = Field(default_factory=dict)
-    """Channels of individual publishers, by host; override `channel`."""
+    """Channels of individual publishers by host, which override `channel`."""
 
     destinations: Texts = Field(default=(), strict=False)
     """Channels that the publisher adds to a publication with `control-mode=manual`."""
@@ -134,7 +135,7 @@ class Traffic(Table):
     """The subscriber's channel."""
 
     receives: Channels = Field(default_factory=dict)
-    """Channels of individual subscribers, by host; override `receive`."""
+    """Channels of individual subscribers by host, which override `receive`."""
 
     sources: Texts = Field(default=(), strict=False)
     """Channels that the subscriber adds to a subscription with `control-mode=manual`."""
@@ -142,49 +143,54 @@ class Traffic(Table):
     content: Content
 
     consume: Pace | None = None
-    """Pace of the subscriber; default unlimited."""
+    """Pace of the subscriber. Default: unlimited."""
 
     rejoins: bool = False
     """Whether the stream continues after an interruption: the publisher waits while there is no
-    subscriber, and the subscriber accepts the next image, even from a new driver. Default false: a
-    lost image is a failure."""
+    subscriber, and the subscriber accepts the next image, even from a new driver. Default: false,
+    so a lost image is a failure.
+    """
 
     replays: Name | None = None
-    """The id of a recorded stream that the archive on host `from` replays, in place of a publisher;
-    content, term length and MTU are those of the recording. Default: the stream is published."""
+    """Id of a recorded stream that the archive on host `from` replays, in place of a publisher. The
+    replay has the recording's content, term length and MTU. Default: the stream is published.
+    """
 
     merges: Merge | None = None
-    """The subscriber starts late and replays the recording on its own host first; default: it
-    starts before the publisher."""
+    """Make the subscriber start late and first replay the recording on its host. Default: the
+    subscriber starts before the publisher.
+    """
 
     replicated: Name | None = None
-    """The host whose archive replicates the recording over the link while it is recorded; default
-    none."""
+    """The host whose archive replicates the recording over the link while it is recorded. Default:
+    none.
+    """
 
     recorded: Name | None = None
-    """The host whose archive records the stream: a subscriber's or publisher's. Default none."""
+    """The host whose archive records the stream: a subscriber's or publisher's host. Default: none.
+    """
 
     def ends(self, role: str) -> tuple[str, ...]:
-        """Return the hosts on which workloads of this role serve the stream."""
+        """Return the hosts on which workloads with this role take part in the stream."""
         special = {"recorder": self.recorded, "replicator": self.replicated}
         return ends_of(role, self.sender, self.from_hosts, self.to_hosts, special)
 
     @property
     def archived(self) -> tuple[str, ...]:
-        """The hosts whose archives record or replicate the stream."""
+        """Return the hosts whose archives record or replicate the stream."""
         return tuple(each for each in (self.recorded, self.replicated) if each is not None)
 
     @property
     def sender(self) -> str:
-        """The role of the workloads at the sending end."""
+        """Return the role of the workloads that send the stream."""
         return "replayer" if self.replays else "publisher"
 
     @property
     def from_host(self) -> str:
-        """The first publisher's host."""
+        """Return the first publisher's host."""
         return self.from_hosts[0]
 
     @property
     def to_host(self) -> str:
-        """The first subscriber's host."""
+        """Return the first subscriber's host."""
         return self.to_hosts[0]

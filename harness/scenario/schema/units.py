@@ -4,8 +4,8 @@
     "200Mbit/s" -> bits per second     "20MiB/s" -> bytes per second
 
 All quantities are converted to exact integers, because decisions depend on them and must be the
-same on every machine. A quantity that is not a whole number of the base unit is an error; it is not
-rounded.
+same on every machine. A quantity that is not a whole number of the base unit is an error and is
+never rounded.
 """
 
 import re
@@ -32,22 +32,22 @@ BILLION = 1_000_000_000
 """100% in parts per billion."""
 
 BYTES_MAX = 1 << 40
-"""Limit of sizes and positions: 1024GiB."""
+"""Maximum size or position in bytes: 1024GiB."""
 DURATION_NS_MAX = 7 * 24 * 3600 * BILLION
-"""Limit of durations: one week."""
+"""Maximum duration in nanoseconds: one week."""
 BITS_PER_SECOND_MAX = 1000 * BILLION
-"""Limit of rates in bits: 1000Gbit/s."""
+"""Maximum bit rate: 1000Gbit/s."""
 BYTES_PER_SECOND_MAX = BYTES_MAX
-"""Limit of rates in bytes: 1024GiB/s."""
+"""Maximum byte rate: 1024GiB/s."""
 DIGITS_MAX = 64
-"""Maximum number of digits before and after the point."""
+"""Maximum number of digits before and after the decimal point."""
 
 _QUANTITY = re.compile(r"(\d+)(?:\.(\d+))?\s*([A-Za-z%/]*)", re.ASCII)
 
 
 @dataclass(frozen=True)
 class _Kind:
-    """A kind of quantity: its units, its limit, and an example for error messages."""
+    """A kind of quantity with its units, its upper limit, and an example for error messages."""
 
     what: str
     units: Mapping[str, int]
@@ -63,66 +63,67 @@ _BYTE_RATE = _Kind("a rate", BYTES_PER_SECOND, BYTES_PER_SECOND_MAX, "20MiB/s")
 
 
 def parse_bytes(text: object) -> int:
-    """Return the bytes in a text such as "64MiB"."""
+    """Return the number of bytes for a string such as "64MiB"."""
     return _parse(text, _SIZE)
 
 
 def parse_duration(text: object) -> int:
-    """Return the nanoseconds in a text such as "5ms"."""
+    """Return the number of nanoseconds for a string such as "5ms"."""
     return _parse(text, _DURATION)
 
 
 def parse_share(text: object) -> int:
-    """Return the parts per billion in a text such as "2%"; more than 0% and at most 100%."""
+    """Return the parts per billion for a string such as "2%", above 0% and at most 100%."""
     parts = _parse(text, _SHARE)
     if parts == 0:
-        raise ValueError(f"expected a share above 0% and up to 100%, found {_found(text)}")
+        raise ValueError(f"expected a share above 0% and at most 100%, found {_found(text)}")
     return parts
 
 
 def parse_probability(text: object) -> int:
-    """Return the parts per billion in a text such as "0%"; at most 100%."""
+    """Return the parts per billion for a string such as "0%", at most 100%."""
     return _parse(text, _SHARE)
 
 
 def parse_rate(text: object) -> int:
-    """Return the bits per second in a text such as "200Mbit/s"."""
+    """Return the bits per second for a string such as "200Mbit/s"."""
     return _parse(text, _RATE)
 
 
 def parse_byte_rate(text: object) -> int:
-    """Return the bytes per second in a text such as "20MiB/s"."""
+    """Return the bytes per second for a string such as "20MiB/s"."""
     return _parse(text, _BYTE_RATE)
 
 
 def format_byte_rate(bytes_per_s: int) -> str:
-    """Format a rate of bytes with the largest unit of which it is an integer multiple."""
+    """Format a byte rate in the largest unit that gives an integer."""
     return _format(bytes_per_s, BYTES_PER_SECOND)
 
 
 def format_rate(bits_per_s: int) -> str:
-    """Format a rate of bits with the largest unit of which it is an integer multiple."""
+    """Format a bit rate in the largest unit that gives an integer."""
     return _format(bits_per_s, BITS_PER_SECOND)
 
 
 def format_duration(duration_ns: int) -> str:
-    """Format a duration with the largest unit of which it is an integer multiple."""
+    """Format a duration in the largest unit that gives an integer."""
     return _format(duration_ns, NANOSECONDS)
 
 
 def format_bytes(length_bytes: int) -> str:
-    """Format a size with the largest unit of which it is an integer multiple."""
+    """Format a size in the largest unit that gives an integer."""
     return _format(length_bytes, BYTES)
 
 
 def format_share(share_ppb: int) -> str:
-    """Format a share in per cent, exactly."""
+    """Format a share in percent, without rounding."""
     percent = Decimal(share_ppb) * 100 / BILLION
     return f"{percent.normalize():f}%"
 
 
 def shown(text: str) -> str:
-    """Return a text for an error message: control characters escaped, a long one cut off."""
+    """Return a string for an error message, with control characters escaped and long strings cut
+    off."""
     printable = text.encode("unicode_escape").decode() if not text.isprintable() else text
     return printable if len(printable) <= DIGITS_MAX else f"{printable[:DIGITS_MAX]}..."
 
@@ -137,7 +138,7 @@ def _parse(text: object, kind: _Kind) -> int:
     if len(whole) > DIGITS_MAX:
         raise ValueError(_too_much(text, kind))
     if len(fraction) > DIGITS_MAX:
-        expected = f"at most {DIGITS_MAX} digits after the point"
+        expected = f"at most {DIGITS_MAX} digits after the decimal point"
         raise ValueError(f"expected {expected}, found {_found(text)}")
     scale: int = 10 ** len(fraction)
     value, rest = divmod(int(whole + fraction) * kind.units[unit], scale)
@@ -150,13 +151,13 @@ def _parse(text: object, kind: _Kind) -> int:
 
 def _too_much(text: object, kind: _Kind) -> str:
     if kind is _SHARE:
-        return f"expected a share above 0% and up to 100%, found {_found(text)}"
+        return f"expected a share above 0% and at most 100%, found {_found(text)}"
     limit = _format(kind.limit, kind.units)
     return f"expected {kind.what} of at most {limit}, found {_found(text)}"
 
 
 def _found(text: object) -> str:
-    """Return a value for an error message, a long one cut off."""
+    """Return a value for an error message, with long strings cut off."""
     if isinstance(text, dict | list):
         return "a table" if isinstance(text, dict) else "a list"
     if isinstance(text, str) and len(text) > DIGITS_MAX:

@@ -1,1 +1,1 @@
-"""Validation rules that involve several tables: well-formed scenarios that cannot work."""
+"""Validation rules that involve several tables. They reject scenarios that cannot work."""

@@ -1,6 +1,6 @@
 """Validation of archives, recordings, replays, replications and merges.
 
-    at most one archive on each host        records streams that the host receives or publishes
+    at most one archive on each host        records streams that its host receives or publishes
     segment files of at least a term        replays streams that it has recorded
 
 Each problem has the path of its value in the file.
@@ -17,9 +17,9 @@ from windtunnel.harness.scenario.schema.traffic import Traffic
 from windtunnel.harness.scenario.validation.traffic_validation import unknown_host
 
 EQUAL = "recording_equals_published"
-"""The check of recordings."""
+"""Name of the check of recordings."""
 MERGED = "merged_into_live"
-"""The check of replay merges."""
+"""Name of the check of replay merges."""
 RECORDING_PARAMETERS = (
     "term-length",
     "mtu",
@@ -28,26 +28,26 @@ RECORDING_PARAMETERS = (
     "term-offset",
     "session-id",
 )
-"""Channel parameters that an archive sets on the channel of a replay."""
+"""Channel parameters that an archive adds to a replay's channel."""
 
 
 def archive_problems(scenario: Scenario) -> Iterator[Problem]:
-    """Yield all problems of a scenario's archives and of the streams that they record."""
+    """Yield all problems of a scenario's archives and the streams that they record."""
     hosts = scenario.network.hosts
     if not any(each.merges for each in scenario.traffic):
         checks = [index for index, each in enumerate(scenario.expect) if each.name == MERGED]
         for index in checks:
-            yield Problem(("expect", index), "expected traffic with `merges`, found none")
+            yield Problem(("expect", index), "this check needs traffic with `merges`")
     used = {host for each in scenario.traffic for host in each.archived}
     for index, archive in enumerate(scenario.archives):
         path: Path = ("archives", index)
         if archive.host not in hosts:
             yield Problem((*path, "host"), unknown_host(archive.host, hosts))
         elif archive.host not in used:
-            text = f"expected traffic with `recorded: {archive.host}`, found none"
+            text = f"the archive records nothing: no traffic has `recorded: {archive.host}`"
             yield Problem((*path, "host"), text)
         if archive.host in [each.host for each in scenario.archives[:index]]:
-            text = f"expected one archive on host {archive.host}, found another"
+            text = f"host {archive.host} has two archives: remove one of them"
             yield Problem((*path, "host"), text)
         if archive.segment_bytes & (archive.segment_bytes - 1):
             text = f"expected a power of two, found {archive.segment_bytes}B"
@@ -64,27 +64,29 @@ def archive_problems(scenario: Scenario) -> Iterator[Problem]:
             yield from _merges(scenario, traffic, ("traffic", index))
     checks = [index for index, each in enumerate(scenario.expect) if each.name == EQUAL]
     if not used and checks:
-        yield Problem(("expect", checks[0]), "expected traffic with `recorded`, found none")
+        yield Problem(("expect", checks[0]), "this check needs traffic with `recorded`")
 
 
 def _disk(scenario: Scenario, archive: Archive, path: Path) -> Iterator[Problem]:
-    """Yield problems of an archive with a disk of limited size."""
+    """Yield problems of an archive on a disk of limited size."""
     if archive.disk_bytes is None:
         return
     at = (*path, "disk")
     targets = [each.whom.process for each in scenario.events if each.whom.host == archive.host]
     if "archive" in targets or "all" in targets:
-        text = "expected no event for an archive with a disk: the disk is removed with its archive"
+        text = "no event may affect an archive with a disk: the disk is removed with its archive"
         yield Problem(at, text)
     if archive.disk_bytes < DISK_RESERVE_BYTES + 2 * archive.segment_bytes:
-        text = f"expected room for two files of {archive.segment_bytes}B and the catalog"
+        text = f"expected room for two {archive.segment_bytes}B segment files and the catalog"
         yield Problem(at, f"{text}, found {archive.disk_bytes}B")
     others = [
         each.id for each in scenario.traffic
         if archive.host in each.archived and (each.merges or each.replicated)
     ]  # fmt: skip
     if others or any(each.replays and archive.host in each.from_hosts for each in scenario.traffic):
-        text = "expected no reader of recordings on this disk: they may end early"
+        text = (
+            "recordings on this disk may end early: they cannot be replayed, replicated or merged"
+        )
         yield Problem(at, text)
 
 
@@ -92,30 +94,30 @@ def _recorded(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Prob
     host = traffic.recorded
     archive = next((each for each in scenario.archives if each.host == host), None)
     if archive is None:
-        text = f"expected an archive on host {host!r} in `archives`, found none"
+        text = f"host {host!r} has no archive: add one to `archives`"
         yield Problem((*path, "recorded"), text)
     if host not in (*traffic.to_hosts, *traffic.from_hosts):
         text = f"expected one of the stream's hosts {', '.join(_ends(traffic))}, found {host}"
         yield Problem((*path, "recorded"), text)
     if traffic.rejoins:
-        text = "expected no `rejoins`: a stream with interruptions has several recordings"
+        text = "cannot be combined with `rejoins`: an interrupted stream has several recordings"
         yield Problem((*path, "recorded"), text)
     yield from _readable(traffic, archive, path)
 
 
 def _readable(traffic: Traffic, archive: Archive | None, path: Path) -> Iterator[Problem]:
-    """Yield channel parameters that prevent a complete recording."""
+    """Yield problems that prevent a complete recording of a stream."""
     host = traffic.recorded or ""
     try:
         receive = parse_channel(traffic.receives.get(host, traffic.receive))
         if not receive.reliable and host in traffic.to_hosts:
-            text = "expected a reliable stream: an unreliable one has filled gaps in its recording"
+            text = "expected a reliable stream: an unreliable stream's recording has filled gaps"
             yield Problem((*path, "recorded"), text)
         term_length = parse_channel(traffic.channels.get(host, traffic.channel)).term_length
     except ValueError:
         return  # Reported for the channel itself.
     if archive is not None and archive.segment_bytes < term_length:
-        text = f"expected segments of at least a term of {term_length}B on host {host}"
+        text = f"expected segments of at least the term length, {term_length}B, on host {host}"
         text = f"{text}, found {archive.segment_bytes}B"
         yield Problem((*path, "recorded"), text)
 
@@ -129,15 +131,15 @@ def _replays(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Probl
         yield Problem((*path, "replays"), text)
         return
     if traffic.from_hosts != (original.recorded,):
-        text = f"expected host {original.recorded}, on which {original.id} is recorded"
+        text = f"expected host {original.recorded}, where {original.id} is recorded"
         yield Problem((*path, "from"), text)
     if traffic.content != original.content:
-        text = f"expected no content: a replay has the content of {original.id}"
+        text = f"remove this key: a replay has the content of {original.id}"
         yield Problem((*path, "content"), text)
     if traffic.publication != "exclusive":
-        yield Problem((*path, "publication"), "expected exclusive: a replay is exclusive")
+        yield Problem((*path, "publication"), "expected exclusive, like every replay")
     if traffic.rejoins:
-        text = "expected no `rejoins`: a replay does not continue after an interruption"
+        text = "remove this key: a replay does not continue after an interruption"
         yield Problem((*path, "rejoins"), text)
     try:
         written = parse_channel(traffic.channel).parameters
@@ -145,24 +147,24 @@ def _replays(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Probl
         return  # Reported for the channel itself.
     redundant = [name for name in RECORDING_PARAMETERS if name in written]
     if redundant:
-        text = f"expected no {', '.join(redundant)}: a replay has that of the recording"
+        text = f"remove {', '.join(redundant)}: a replay has the recording's values"
         yield Problem((*path, "channel"), text)
 
 
 def _replicated(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
     host, at = traffic.replicated, (*path, "replicated")
     if host not in [each.host for each in scenario.archives]:
-        yield Problem(at, f"expected an archive on host {host!r} in `archives`, found none")
+        yield Problem(at, f"host {host!r} has no archive: add one to `archives`")
     if traffic.recorded is None:
-        yield Problem(at, "expected `recorded` with it: there is nothing to replicate")
+        yield Problem(at, "needs `recorded`: there is nothing to replicate")
     elif host == traffic.recorded:
-        yield Problem(at, f"expected another host than {host}, which records the stream")
+        yield Problem(at, f"host {host} records the stream itself: choose another host")
     elif {host, traffic.recorded} not in [set(each.between) for each in scenario.network.all_links]:
-        text = f"expected a link between {traffic.recorded} and {host}, found none"
+        text = f"there is no link between {traffic.recorded} and {host}"
         yield Problem(at, text)
     kills = [each for each in scenario.events if each.act.kill and each.whom.process == "archive"]
     if kills:
-        yield Problem(at, "expected no kill of an archive: replication ends with either archive")
+        yield Problem(at, "no event may kill an archive: replication ends with either archive")
 
 
 def _merges(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
@@ -179,7 +181,7 @@ def _merges(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Proble
         text = "expected control-mode=dynamic: a merge adds a destination to the stream"
         yield Problem((*path, "channel"), text)
     if traffic.replays is not None or traffic.consume is not None or traffic.partial:
-        text = "expected none of replays, consume and partial with it"
+        text = "cannot be combined with replays, consume or partial"
         yield Problem((*path, "merges"), text)
     yield from merge_problems(
         traffic.merges,

@@ -1,12 +1,13 @@
-"""Validation of fault rules whose conditions no frame of the scenario can meet.
+"""Validation of fault rules: it rejects conditions that no frame of the scenario can meet.
 
-    positions    beyond the end of the log, or before its start
+    positions    after the end of the log, or before its start
     attempts     retransmissions of a stream that retransmits nothing
-    sessions     more than the publisher has
+    sessions     more sessions than the publisher has
     times        after the end of the run
     lengths      frames longer than the MTU
 
-Only what certainly cannot happen is refused: forged and damaged frames can cause almost anything.
+Only what certainly cannot happen is rejected, since forged and damaged frames can cause almost
+anything.
 """
 
 from collections.abc import Iterator
@@ -22,14 +23,14 @@ from windtunnel.harness.scenario.validation.stream_extent import StreamExtent, e
 OWN_LOG = frozenset({"DATA", "PAD"})
 """Frame types that are part of the log."""
 FROM_LOG = OWN_LOG | {"HEARTBEAT", "SETUP"}
-"""Frame types with a position of the log, whatever the receiver sends."""
+"""Frame types whose position is in the log, whatever the receiver sends."""
 BOUNDED = FROM_LOG | {"SM", "NAK"}
 """Frame types that are no longer than the MTU."""
 REACHES = "expected a position that the stream reaches: its log"
 
 
 def reach_problems(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
-    """Yield the conditions of a rule that no frame can meet; `path` is that of the rule."""
+    """Yield the conditions of a rule that no frame can meet. `path` is the rule's path."""
     chosen = _streams(scenario, fault)
     found = [extent_of(scenario, each) for each in chosen]
     extents = [each for each in found if each is not None]
@@ -48,7 +49,7 @@ def _streams(scenario: Scenario, fault: Fault) -> list[Traffic]:
 
 
 def _can_deceive(scenario: Scenario) -> bool:
-    """Whether a rule forges or damages frames, so that drivers may do what they never do."""
+    """Return whether a rule forges or damages frames, which may cause unusual driver behaviour."""
     return any(each.act.inject or each.act.corrupt for each in scenario.faults)
 
 
@@ -64,8 +65,8 @@ def _positions(
     if position.at is not None:
         if types <= OWN_LOG and not any(_has_place(each, position.at) for each in extents):
             term = format_bytes(max(each.term_length for each in extents))
-            text = f"expected a stream that reaches the end of a term of {term}, found one that "
-            yield Problem((*at, "at"), f"{text}ends before")
+            text = f"expected a stream that reaches the end of a term of {term}, "
+            yield Problem((*at, "at"), f"{text}but it ends before")
     elif begin > end_max:
         key = "ranges" if position.ranges else "from"
         text = f"{REACHES} ends before {_rounded(end_max)}, found {format_bytes(begin)}"
@@ -78,7 +79,7 @@ def _positions(
 
 
 def _has_place(extent: StreamExtent, place: str) -> bool:
-    """Whether a log can have a frame at this place."""
+    """Return whether a log can contain a frame at a special place, such as a term's end."""
     starts_term = place == "term-start" and extent.start % extent.term_length == 0
     return place == "stream-end" or starts_term or extent.crosses_term
 
@@ -90,7 +91,7 @@ def _end(position: PositionFilter) -> int:
 
 
 def _rounded(length_bytes: int) -> str:
-    """Format a bound, rounded up to whole KiB."""
+    """Format a number of bytes, rounded up to whole KiB."""
     return format_bytes(-(-length_bytes // 1024) * 1024)
 
 
@@ -107,14 +108,14 @@ def _attempts(
     if fault.attempt is None or fault.attempt.first == 1 or _can_deceive(scenario):
         return
     if not any(_may_repeat(scenario, each) for each in chosen):
-        text = "expected a reliable stream: an unreliable one retransmits nothing"
+        text = "expected a reliable stream: an unreliable stream retransmits nothing"
         yield Problem((*path, "attempt"), text)
 
 
 def _may_repeat(scenario: Scenario, traffic: Traffic) -> bool:
-    """Whether a position of a stream may pass a link twice.
+    """Return whether a position of a stream may pass a link twice.
 
-    Destinations may be on one host, and a restarted publisher or an archive may send it again.
+    Two destinations may be on one host, and a restarted publisher or an archive may send it again.
     """
     if len(traffic.from_hosts) > 1 or traffic.archived or traffic.replays or scenario.events:
         return True
@@ -135,8 +136,8 @@ def _sessions(
     senders = {host for each in chosen for host in each.from_hosts}
     most = 1 + sum(each.whom.host in senders for each in scenario.events)
     if session > most:
-        text = f"expected at most {most}, the sessions of the stream, found {session}"
-        text = f"{text}: another one needs an event on the publisher's host"
+        text = f"expected at most {most} (the stream's sessions), found {session}"
+        text = f"{text}: a new session needs an event on the publisher's host"
         yield Problem((*path, "what", "session"), text)
 
 
@@ -145,7 +146,7 @@ def _times(scenario: Scenario, fault: Fault, path: Path) -> Iterator[Problem]:
         return
     wall_ns, after_ns = scenario.budget.wall_ns, fault.when.after_ns
     if after_ns >= wall_ns:
-        text = f"expected less than budget.wall, {format_duration(wall_ns)}"
+        text = f"expected less than budget.wall ({format_duration(wall_ns)})"
         yield Problem((*path, "when", "after"), f"{text}, found {format_duration(after_ns)}")
     reached = fault.when.reached
     waited = [each for each in scenario.traffic if reached and each.stream_id == reached.stream_id]

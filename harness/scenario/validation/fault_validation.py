@@ -1,7 +1,7 @@
-"""Validation of fault rules: rules that can never apply.
+"""Validation of fault rules: it rejects rules that can never apply.
 
 A scenario with such a rule would pass for the wrong reason, so it is rejected before anything
-starts. Each problem has the path of its value in the file.
+starts. Each problem contains the path of its value in the file.
 """
 
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ Direction = tuple[str, str]
 
 ANY_HOST = "*"
 POSITIONAL = frozenset({"DATA", "PAD"})
-"""Frame types that occupy bytes of a stream, and so have neighbours in the stream."""
+"""Frame types that occupy bytes of a stream and can be reordered within it."""
 PLACED = POSITIONAL | {"HEARTBEAT", "SETUP", "SM", "NAK"}
 """Frame types that contain a position."""
 FROM_PUBLISHER = frozenset({"DATA", "PAD", "HEARTBEAT", "SETUP", "RTTM"})
@@ -36,17 +36,17 @@ FIELDLESS = {
     "reserved": frozenset({"SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"}),
     "payload": frozenset({"PAD", "HEARTBEAT", "SETUP", "SM", "NAK", "RTTM", "ERR", "RSP_SETUP"}),
 }
-"""The frame types without a field, by field."""
+"""For each field: the frame types that do not have it."""
 
 
 def rule_directions(scenario: Scenario, fault: Fault) -> list[Direction]:
-    """Return the directions of a rule, as (sending host, receiving host), in order."""
+    """Return the link directions of a rule in order, as (sending host, receiving host)."""
     found = [each for name in fault.where.links for each in _named(scenario, name)]
     return list(dict.fromkeys(found))
 
 
 def _named(scenario: Scenario, name: str) -> list[Direction]:
-    """Return the directions that a name denotes; an unknown direction is returned unchanged."""
+    """Return the directions that a link pattern matches, or the pattern's hosts if none does."""
     known = list(_all_directions(scenario))
     if name == "both":
         return known
@@ -128,11 +128,11 @@ def _act(fault: Fault, types: frozenset[str], path: Path) -> Iterator[Problem]:
     is_table = getattr(act, act.action) is not act.loss_model
     yield from loss_model_problems(act.loss_model, (*path, "share") if is_table else path)
     if act.action in ("swap", "displace"):
-        text = f"has no position, so no neighbour to {act.action} with: use hold"
+        text = f"has no position, which {act.action} needs: use hold"
         yield from _unplaced(types - POSITIONAL, text, path)
     for held in (act.hold, act.duplicate):
         if held is not None and held.until is not None:
-            text = "has no position to wait for: use `for`"
+            text = "has no position, which `until` needs: use `for`"
             yield from _unplaced(types - POSITIONAL, text, (*path, "until"))
     if act.corrupt is not None:
         lacking = types & FIELDLESS[act.corrupt.field]
@@ -142,7 +142,7 @@ def _act(fault: Fault, types: frozenset[str], path: Path) -> Iterator[Problem]:
             place = forged.place
             moved = place.advance is not None or place.term_end is not None
             if moved and not types <= PLACED:
-                text = f"{', '.join(sorted(types - PLACED))} contains no position to start from"
+                text = f"{', '.join(sorted(types - PLACED))} contains no position"
                 yield Problem((*path, "frames", index, "place"), text)
 
 
@@ -165,7 +165,7 @@ def _seen(scenario: Scenario, fault: Fault, chosen: list[int]) -> set[str]:
 
 
 def sends_over(traffic: Traffic, sender: str, receiver: str) -> bool:
-    """Whether a stream has data from one host to another; replicated data has its stream id."""
+    """Return whether a stream or its replicated recording goes from one host to another."""
     if (sender, receiver) == (traffic.recorded, traffic.replicated):
         return True
     return sender in traffic.from_hosts and receiver in traffic.to_hosts

@@ -1,4 +1,4 @@
-"""Validation of impairments: well-formed values that cannot be applied."""
+"""Validation of impairments: it rejects valid values that cannot be applied."""
 
 from collections.abc import Iterator
 
@@ -9,13 +9,13 @@ from windtunnel.harness.scenario.schema.units import BILLION, format_duration
 from windtunnel.harness.scenario.validation.loss_model_validation import loss_model_problems
 
 PACKET_BITS = 8 * 1_500
-"""Bits of a full packet, for the conversion of a rate to packets."""
+"""Number of bits in a full packet, to convert a rate to packets."""
 
 BOTH = "both"
 
 
 def impairment_problems(link: Link, at: Path) -> Iterator[Problem]:
-    """Yield all problems of a link's impairments; `at` is the path of the link."""
+    """Yield all problems of a link's impairments. `at` is the link's path."""
     top: Path = (*at, "weather")
     first, second = link.between
     impairments = link.impairments
@@ -24,7 +24,7 @@ def impairment_problems(link: Link, at: Path) -> Iterator[Problem]:
         if key not in known:
             yield Problem((*top, key), f"expected {', '.join(known)}, found {key!r}")
         elif key == BOTH and len(impairments) > 1:
-            text = "expected no other key with `both`: a direction has impairments of its own"
+            text = "`both` cannot be combined with other directions: remove one of them"
             yield Problem((*top, key), text)
         yield from _one(each, (*top, key))
     if link.backend == "netem" and not impairments:
@@ -41,8 +41,8 @@ def shared_netem_problems(links: tuple[Link, ...]) -> Iterator[Problem]:
             others = [each for each in links if each is not link and receiver in each.between]
             if others and {f"{sender}->{receiver}", BOTH} & set(link.impairments):
                 text = (
-                    f"expected backend relay: netem cannot distinguish packets to {receiver} over "
-                    f"this link from those over {len(others)} others"
+                    f"expected backend relay: netem cannot distinguish this link's packets to "
+                    f"{receiver} from those of other links ({len(others)})"
                 )
                 yield Problem(("network", "links", index, "backend"), text)
                 break
@@ -73,5 +73,5 @@ def _queue(impairments: Impairments, path: Path) -> Iterator[Problem]:
     held_ns = delay.mean_ns + delay.jitter_ns if delay else 0
     least = 2 * impairments.rate_bits_per_s * held_ns // (BILLION * PACKET_BITS)
     if impairments.queue_packets < least:
-        text = f"expected at least {least}, twice the number of packets in the delay alone"
+        text = f"expected at least {least}, twice the number of packets that the delay holds"
         yield Problem((*path, "queue"), f"{text}, found {impairments.queue_packets}")

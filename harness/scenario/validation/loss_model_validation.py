@@ -1,4 +1,4 @@
-"""Validation of loss models: Markov chains with inconsistent probabilities."""
+"""Validation of loss models: it rejects Markov chains with inconsistent probabilities."""
 
 from collections.abc import Iterator
 
@@ -8,7 +8,7 @@ from windtunnel.harness.scenario.schema.units import BILLION
 
 
 def loss_model_problems(model: object, path: Path) -> Iterator[Problem]:
-    """Yield all problems of the loss model of a rule or of impairments."""
+    """Yield all problems of a rule's or link's loss model."""
     if isinstance(model, GilbertElliott):
         yield from _two_states(model, path)
     elif isinstance(model, FourState):
@@ -17,14 +17,14 @@ def loss_model_problems(model: object, path: Path) -> Iterator[Problem]:
 
 def _two_states(model: GilbertElliott, path: Path) -> Iterator[Problem]:
     if model.bad_loss <= model.good_loss:
-        text = "expected more than good_loss: the bad state must lose more than the good one"
+        text = "expected more than good_loss: the bad state must lose more than the good state"
         yield Problem((*path, "bad_loss"), text)
 
 
 def _four_states(model: FourState, path: Path) -> Iterator[Problem]:
     for left, right in (("p13", "p14"), ("p31", "p32")):
         if getattr(model, left) + getattr(model, right) > BILLION:
-            text = f"expected at most 100% for the sum of {left} and {right}, which leave one state"
+            text = f"expected {left} + {right} to be at most 100%: both leave the same state"
             yield Problem((*path, left), text)
     if bool(model.p32) != bool(model.p23):
         text = "expected both or neither of p32 and p23, which enter and leave state 2"

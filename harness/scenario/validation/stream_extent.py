@@ -1,9 +1,9 @@
-"""The positions that a stream can have: where its log starts, and a bound of where it ends.
+"""The positions that a stream can have: where its log starts, and an upper limit for its end.
 
     start |-- messages, with headers and alignment --| padding at the end of terms |  <= end_max
 
-The seed of a run determines the lengths of messages, hence their number and where the log ends. The
-bound is exceeded with a probability of less than CHANCE.
+A run's seed determines the message lengths, hence their number and where the log ends. The limit is
+exceeded with a probability of less than CHANCE.
 """
 
 import math
@@ -20,12 +20,12 @@ from windtunnel.harness.scenario.schema.traffic import LONGEST, Content, Traffic
 from windtunnel.harness.scenario.validation.traffic_validation import longest_message
 
 CHANCE = 2.0**-64
-"""The probability that a run has more messages than the bound assumes."""
+"""Probability that a run has more messages than the limit assumes."""
 
 
 @dataclass(frozen=True)
 class StreamExtent:
-    """The start of a stream's log, a bound of its end, and the frames in it."""
+    """The start of a stream's log, an upper limit for its end, and its term length and MTU."""
 
     start: int
     end_max: int
@@ -34,12 +34,12 @@ class StreamExtent:
 
     @property
     def crosses_term(self) -> bool:
-        """Whether the log can reach the end of its first term."""
+        """Return whether the log can reach the end of its first term."""
         return self.start // self.term_length < self.end_max // self.term_length
 
 
 def extent_of(scenario: Scenario, traffic: Traffic) -> StreamExtent | None:
-    """Return the extent of all publishers' logs; None if a channel is invalid, or the content.
+    """Return the extent of all publishers' logs, or None if a channel or the content is invalid.
 
     A replay has the log of the recorded stream.
     """
@@ -69,7 +69,7 @@ def _extent(channel: Channel, content: Content) -> StreamExtent:
         raise ValueError("expected message lengths from 1B, in ascending order")
     payload_max = mtu - HEADER_LENGTH
     count = messages_max(total, shortest, longest)
-    # Only the last fragment of a message is aligned; the others fill the MTU.
+    # Only the last fragment of a message is padded. The others fill the MTU.
     framed = total + total // payload_max * HEADER_LENGTH
     framed += count * (HEADER_LENGTH + ALIGNMENT - 1)
     # A message that does not fit in its term leaves at most as much as it needs itself.
@@ -80,7 +80,7 @@ def _extent(channel: Channel, content: Content) -> StreamExtent:
 
 
 def messages_max(total: int, shortest: int, longest: int) -> int:
-    """Return a bound of the number of messages whose lengths have this sum.
+    """Return an upper limit for the number of messages whose lengths have this sum.
 
     The lengths are independent and nonnegative, so the sum of n of them is rarely far below n times
     their mean: by more than t with a probability of at most exp(-t * t / (2 * n * mean square)).
@@ -95,9 +95,10 @@ def messages_max(total: int, shortest: int, longest: int) -> int:
 
 
 def _moments(shortest: int, longest: int) -> tuple[float, float]:
-    """Return a lower bound of the mean length, and an upper one of the mean square.
+    """Return a lower limit for the mean length and an upper limit for the mean square.
 
-    Each doubling from the shortest to the longest is equally likely, and each length within one.
+    All doublings from the shortest to the longest length are equally likely, and so are all lengths
+    within a doubling.
     """
     mean = square = span = 0.0
     for octave in range(shortest.bit_length() - 1, (longest + 1).bit_length()):

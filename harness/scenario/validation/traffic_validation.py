@@ -26,17 +26,17 @@ from windtunnel.harness.scenario.schema.traffic import LONGEST, Traffic
 
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 MESSAGES_MAX = 1 << 24
-"""Maximum number of messages of a stream: the plan of all of them is kept in memory."""
+"""Maximum number of messages in a stream, since the plan of all of them is kept in memory."""
 _START = ("session-id", "init-term-id", "term-id", "term-offset")
 
 
 def longest_message(term_length: int) -> int:
-    """Return the maximum message length of a publication with this term length, in bytes."""
+    """Return the maximum message length in bytes for a publication with this term length."""
     return min(term_length // 8, MESSAGE_LENGTH_MAX)
 
 
 def content_count(total_bytes: int, shortest: int, longest: int) -> int:
-    """Return the approximate number of messages of a content: lengths are log-uniform."""
+    """Return the approximate number of messages in a content with log-uniform lengths."""
     octaves = math.log((longest + 1) / shortest)
     return round(total_bytes * octaves / (longest + 1 - shortest))
 
@@ -87,12 +87,12 @@ def _ends(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]
         for receiver in traffic.to_hosts:
             known = sender in hosts and receiver in hosts and sender != receiver
             if known and {sender, receiver} not in links:
-                text = f"expected a link between {sender} and {receiver}, found none"
+                text = f"there is no link between {sender} and {receiver}"
                 yield Problem((*path, "to"), text)
 
 
 def _unknown_in(scenario: Scenario, text: str) -> str:
-    """Return the problem of the hosts in a channel, or an empty string."""
+    """Return the problem of a channel's host placeholders, or an empty string."""
     known = (*scenario.network.hosts, SELF)
     unknown = [host for host in placeholders(text) if host not in known]
     return unknown_host(unknown[0], scenario.network.hosts) if unknown else ""
@@ -119,12 +119,12 @@ def _channel(
     else:
         expected = [f"${{{traffic.to_host}}}", f"${{{SELF}}}"]
     if channel.endpoint_host not in expected:
-        text = f"expected endpoint={expected[0]}:PORT, the subscriber's host, found"
+        text = f"expected endpoint={expected[0]}:PORT (the subscriber's host), found"
         yield Problem(path, f"{text} {channel.endpoint_host}")
 
 
 def _others(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]:
-    """Yield problems of the channels of individual hosts, destinations and sources."""
+    """Yield problems in the channels of individual hosts, destinations and sources."""
     for key, table, hosts in (
         ("channels", traffic.channels, traffic.from_hosts),
         ("receives", traffic.receives, traffic.to_hosts),

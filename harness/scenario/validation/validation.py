@@ -1,7 +1,7 @@
-"""Validation of a whole scenario by rules that involve several tables.
+"""Validation of a whole scenario, with rules that involve several tables.
 
-A scenario with rules that can never apply would pass for the wrong reason, so it is rejected before
-anything starts. Each problem has the path of its value in the file.
+A scenario with fault rules that can never apply would pass for the wrong reason, so it is rejected
+before anything starts. Each problem contains the path of its value in the file.
 """
 
 import re
@@ -19,11 +19,11 @@ from windtunnel.harness.scenario.validation.impairment_validation import (
 from windtunnel.harness.scenario.validation.traffic_validation import traffic_problems, unknown_host
 
 _MULTICAST = re.compile(r"[=:?|]2(2[4-9]|3[0-9])\.")
-"""A multicast address in a channel, of which other errors may be reported."""
+"""Matches a multicast address in a channel, even if the channel is otherwise invalid."""
 
 
 def problems(scenario: Scenario) -> list[Problem]:
-    """Return all problems of a scenario whose tables are valid by themselves."""
+    """Return all problems of a scenario whose tables are individually valid."""
     found = list(_network(scenario))
     for index, traffic in enumerate(scenario.traffic):
         found += traffic_problems(scenario, traffic, ("traffic", index))
@@ -54,7 +54,7 @@ def _readers(scenario: Scenario) -> Iterator[Problem]:
     for index, traffic in enumerate(scenario.traffic):
         for host in traffic.partial:
             if host not in checked:
-                text = f"expected a check with `to: {host}`, found none"
+                text = f"host {host} has no check: add one with `to: {host}`"
                 yield Problem(("traffic", index, "partial"), text)
 
 
@@ -73,21 +73,23 @@ def _network(scenario: Scenario) -> Iterator[Problem]:
             yield Problem((*at, "between"), text)
         if any(set(link.between) == set(each.between) for each in links[:index]):
             hosts_text = " and ".join(link.between)
-            text = f"expected one link between {hosts_text}, found another"
+            text = f"there are two links between {hosts_text}: remove one of them"
             yield Problem((*at, "between"), text)
         yield from impairment_problems(link, at)
         if link.impairments and not _has_traffic(scenario, link.between):
-            text = f"expected a stream between {' and '.join(link.between)}, found none"
-            yield Problem((*at, "weather"), f"{text}: there is nothing to impair")
+            text = f"there is no stream between {' and '.join(link.between)}"
+            yield Problem((*at, "weather"), f"{text}: nothing to impair")
     joined = {host for link in links for host in link.between}
     for host in hosts:
         if host not in joined:
-            yield Problem((*top, "hosts"), f"expected a link of host {host!r}, found none")
+            yield Problem(
+                (*top, "hosts"), f"host {host!r} has no link: add one, or remove the host"
+            )
     yield from shared_netem_problems(links)
 
 
 def _has_traffic(scenario: Scenario, between: tuple[str, str]) -> bool:
-    """Whether datagrams of a stream pass a link: multicast passes every link of its sender."""
+    """Return whether a stream's datagrams pass a link. Multicast passes all links of its sender."""
     first, second = between
     for traffic in scenario.traffic:
         if sends_over(traffic, first, second) or sends_over(traffic, second, first):
@@ -121,4 +123,4 @@ def _unique(table: str, key: str | None, values: list[str] | list[int]) -> Itera
     for index, value in enumerate(values):
         if value in values[:index]:
             path: Path = (table, index) if key is None else (table, index, key)
-            yield Problem(path, f"expected a unique value, found {value!r} again")
+            yield Problem(path, f"{value!r} occurs twice: expected a unique value")

@@ -1,1 +1,1 @@
-"""Workload applications that are stepped on virtual time."""
+"""Workload applications that the simulator steps on virtual time."""

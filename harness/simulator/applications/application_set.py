@@ -1,4 +1,4 @@
-"""The set of all programs of one run, including killed ones and their successors.
+"""All programs of one simulated run, including killed programs and their successors.
 
 drivers       one per host, each with its sampler
 applications  subscribers, then publishers: one for each end of each stream
@@ -43,7 +43,7 @@ class ApplicationSet:
         self.applications: list[Application] = []
 
     def add_subscribers(self) -> None:
-        """Add one subscriber for each reader of each stream."""
+        """Add one subscriber for each stream and receiving host."""
         for traffic in self._case.traffic:
             for name in traffic.subscribers:
                 end = traffic.between(traffic.from_host, name)
@@ -51,7 +51,10 @@ class ApplicationSet:
                 self.applications.append(Application(self._world.host(name), make))
 
     def add_publishers(self, payload: NDArray[np.uint8]) -> None:
-        """Add one publisher for each source of each stream; those of one stream start together."""
+        """Add one publisher for each stream and sending host.
+
+        A stream's publishers start together.
+        """
         self._payload = payload
         for traffic in self._case.traffic:
             peers: list[Publisher] = []
@@ -87,27 +90,29 @@ class ApplicationSet:
 
     @property
     def living(self) -> list[Application]:
-        """The applications that have not been killed."""
+        """Return the applications that have not been killed."""
         return [each for each in self.applications if not each.is_killed]
 
     @property
     def subscribers(self) -> list[Subscriber]:
-        """The subscribers that have not been killed."""
+        """Return the subscribers that have not been killed."""
         return [each.work for each in self.living if isinstance(each.work, Subscriber)]
 
     @property
     def have_subscribed(self) -> bool:
-        """Whether each subscriber's driver has acknowledged it, or an application has failed."""
+        """Return whether the drivers have acknowledged all subscribers, or an application has
+        failed."""
         if any(each.error for each in self.living):
             return True
         return all(each.is_subscribed for each in self.subscribers)
 
     def count_bytes(self, role: str) -> int:
-        """Bytes of whole messages that all programs of a role have published or received."""
+        """Return the bytes of complete messages that all programs with a role published or
+        received."""
         return sum(each.work.count_bytes for each in self.living if each.role == role)
 
     def step(self) -> None:
-        """Step every application and every sampler."""
+        """Step every application, and take each counter sample that is due."""
         for each in self.living:
             each.step()
         now_ns = self._clock_ns()
@@ -116,7 +121,7 @@ class ApplicationSet:
                 driver.samples.look(now_ns)
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
-        """The programs of these roles on a host that have not been killed."""
+        """Return the programs with these roles on a host, except those that were killed."""
         programs: list[Program] = [*self.drivers, *self.applications]
         return [
             each
@@ -137,12 +142,15 @@ class ApplicationSet:
             each.close(self._folder.host(each.host.name))
 
     def close_samplers(self) -> None:
-        """Write the samples of all drivers, including those that have ended."""
+        """Write the counter samples of all drivers, including those that have ended."""
         for each in self.drivers:
             each.close()
 
     def exits(self, driver_error: str) -> list[ProcessExit]:
-        """How each program ended; `driver_error` is the exception of a driver, or empty."""
+        """Return how each program ended.
+
+        `driver_error` describes a driver's exception, or is empty.
+        """
         log = self._folder.simulator_log.name
         for driver in self.drivers:
             driver.error = driver_error

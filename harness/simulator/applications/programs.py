@@ -1,7 +1,7 @@
-"""The programs of a simulated host, with the operations that host events apply to processes.
+"""A simulated host's programs, which can be paused, killed and replaced like processes.
 
     Program    name, role, host        pause -> resume        kill -> successor
-      DriverProgram     the driver, with the sampler of its counters
+      DriverProgram     the driver and the sampler of its counters
       Application       a publisher or a subscriber, and its client
 
 A paused program is not stepped while time advances. A killed one is never stepped again and leaves
@@ -28,11 +28,11 @@ from windtunnel.harness.workload.stop import SubjectError
 KILLED = -9
 """Exit code of a process killed by SIGKILL."""
 SUCCESSOR = "#"
-"""Separates the name of a program and its number, for successors of the same name."""
+"""Separator between a program's name and its number, used in the names of successors."""
 
 
 class Program(Protocol):
-    """The interface of every program."""
+    """A driver, publisher or subscriber of a simulated host."""
 
     name: str
     role: str
@@ -40,29 +40,29 @@ class Program(Protocol):
     is_killed: bool
 
     def pause(self) -> None:
-        """Stop stepping it."""
+        """Stop stepping the program."""
 
     def resume(self) -> None:
-        """Step it again."""
+        """Step the program again."""
 
     def kill(self) -> None:
-        """End it without any cleanup."""
+        """End the program without any cleanup."""
 
     def successor(self) -> Program:
-        """Start another one in its place, after it was killed."""
+        """Start a new program in place of this killed one."""
 
     def exit(self, log: str) -> ProcessExit:
-        """How it ended."""
+        """Return how the program ended."""
 
 
 def next_name(name: str) -> str:
-    """The name of the successor of a program."""
+    """Return the name of a program's successor."""
     first, _, number = name.partition(SUCCESSOR)
     return f"{first}{SUCCESSOR}{int(number or 1) + 1}"
 
 
 class DriverProgram:
-    """The driver of a host."""
+    """A host's driver and the sampler of its counters."""
 
     role = "driver"
 
@@ -73,7 +73,7 @@ class DriverProgram:
         self.name = name or f"{host.name}/driver"
         self.is_killed = False
         self.error = ""
-        """The exception that it raised, or empty."""
+        """Description of the exception that the driver raised, or empty."""
         self._files, self._clock_ns = files, clock_ns
         self.samples = CounterSamples(host, files)
 
@@ -86,7 +86,7 @@ class DriverProgram:
             self.host.resume_driver()
 
     def kill(self) -> None:
-        # Its files belong to the killed driver; the successor writes new ones in their place.
+        # The files belong to the killed driver. Its successor writes new ones in their place.
         self.is_killed = True
         self.samples.close(self._clock_ns())
         _, _, number = self.name.partition(SUCCESSOR)
@@ -98,7 +98,7 @@ class DriverProgram:
         return DriverProgram(self.host, self._files, self._clock_ns, next_name(self.name))
 
     def close(self) -> None:
-        """Write the files of its sampler."""
+        """Write the sampler's files, unless the driver was killed."""
         if not self.is_killed:
             self.samples.close(self._clock_ns())
 
@@ -110,11 +110,11 @@ class DriverProgram:
 
 
 Make = Callable[[Callable[[], Aeron | None]], Publisher | Subscriber]
-"""Creates what a program runs, given a function that connects it to a running driver."""
+"""Creates a publisher or subscriber, given a function that connects it to a running driver."""
 
 
 class Application:
-    """A publisher or a subscriber in a process of its own, with a client of its own."""
+    """A publisher or subscriber that behaves like a separate process, with its own client."""
 
     def __init__(self, host: Host, make: Make, name: str = "") -> None:
         self.host = host
@@ -122,13 +122,13 @@ class Application:
         self._host_client: HostClient | None = None
         self.is_killed = self._is_paused = False
         self.error = ""
-        """The error that stopped it; empty if there was none."""
+        """The error that stopped the application, or empty."""
         self.work = make(self._connect)
         self.role = self.work.role
         self.name = name or f"{host.name}/{self.role}-{self.work.traffic.id}"
 
     def _connect(self) -> Aeron | None:
-        """Replace the client by a new one, if the driver is running."""
+        """Replace the client with a new one. Returns None if no driver is running."""
         if not self.host.is_running:
             return None
         if self._host_client is not None:
@@ -138,12 +138,14 @@ class Application:
 
     @property
     def is_done(self) -> bool:
-        """Whether it has completed."""
+        """Return whether the application has completed."""
         return self.work.is_done
 
     def step(self) -> None:
-        """Run it as far as possible without blocking. Raises Unsupported if the driver reports
-        that."""
+        """Run the application until it would block.
+
+        Raises Unsupported if the driver reports NOT_SUPPORTED.
+        """
         if self.error or self.is_killed or self._is_paused:
             return
         try:
@@ -173,7 +175,7 @@ class Application:
         return Application(self.host, self._make, next_name(self.name))
 
     def close(self, files: HostDir) -> None:
-        """Write its files, unless it was killed."""
+        """Write the application's files, unless it was killed."""
         if self.is_killed:
             return
         if isinstance(self.work, Publisher):

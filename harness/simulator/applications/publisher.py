@@ -1,9 +1,9 @@
-"""A stepped publisher, which sends as much of its plan per step as pace and flow control allow.
+"""A publisher that the simulator steps. Each step sends what pace and flow control allow.
 
     connect --> publication, destinations --> subscribers, peers --> messages --> close
 
-It writes the same files as a workload's publisher, with simulated times. Raises SubjectError if a
-stream rejects a message that it must accept.
+It writes the same files as a workload's publisher, with simulated times. It raises SubjectError if
+a stream rejects a message that it must accept.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windtunnel.harness.workload.stop import SubjectError
 
 
 class Publisher:
-    """Sends the messages of one traffic's plan."""
+    """Publishes the planned messages of one stream."""
 
     role = "publisher"
 
@@ -40,11 +40,14 @@ class Publisher:
         *,
         skips: bool,
     ) -> None:
-        """`connect` creates a client if a driver is running; `skips` leaves out the message in the
-        middle."""
+        """Create a publisher that connects on its first step.
+
+        `connect` creates a client, or returns None if no driver is running. `skips` leaves out the
+        middle message.
+        """
         self.traffic = traffic
         self.peers: list[Publisher] = [self]
-        """All publishers of the stream: none starts before all are connected."""
+        """All publishers of the stream. None of them starts before all are connected."""
         self._connect = connect
         self._clock_ns = clock_ns
         self._client: Aeron | None = None
@@ -61,9 +64,9 @@ class Publisher:
         self._next = 0
         self._pacer = Pacer(traffic.pace)
         self._close_ns = 0
-        """When it closes; 0 while there are messages to send."""
+        """Time at which the publisher closes, or 0 while there are messages to send."""
         self.count_bytes = 0
-        """Bytes of whole messages that the publication accepted."""
+        """Bytes of complete messages that the publication accepted."""
         self._registration = 0
         self.publication: Publication | None = None
         self.is_connected = False
@@ -72,7 +75,7 @@ class Publisher:
         self.is_done = False
 
     def step(self) -> None:
-        """Go on as far as possible without blocking."""
+        """Connect, find the publication or send messages, until the next action would block."""
         if self.is_done:
             return
         if self._client is None:
@@ -106,7 +109,9 @@ class Publisher:
 
     def _check_connected(self, publication: Publication) -> None:
         if publication.is_closed:
-            raise SubjectError(f"closed before it was connected: {publication.close_reason}")
+            raise SubjectError(
+                f"the publication was closed before it was connected: {publication.close_reason}"
+            )
         self.is_connected = publication.is_connected
         self._facts.started_ns = self._clock_ns()
 
@@ -135,7 +140,7 @@ class Publisher:
         publication.close()
 
     def _offer(self, publication: Publication, start: int, length: int) -> int:
-        """Offer one message. Returns its position, or 0 on back pressure."""
+        """Offer one message. Returns its position, or 0 if it must be offered again later."""
         at, message = start % self._payload.size, self._payload
         if at + length > self._payload.size:
             message, at = message_bytes(self._payload, start, length), 0
@@ -161,7 +166,7 @@ class Publisher:
             require_turned(turns, self._facts.message_count, length)
 
     def close(self, host: HostDir, error: str) -> None:
-        """Write the publisher's files; `error` describes a failure, or is empty."""
+        """Write the publisher's files. `error` describes a failure, or is empty."""
         files = host.publisher(self.traffic.id)
         files.offers.parent.mkdir(parents=True, exist_ok=True)
         offers = self._offers[: self._facts.message_count]

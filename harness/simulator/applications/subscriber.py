@@ -1,10 +1,10 @@
-"""A stepped subscriber: the workload's own application and tap, polled in turn.
+"""A subscriber that the simulator steps: the workload's own application and tap, polled in turn.
 
     driver --> log of the image --> subscription 1 --> application --> messages.bin, index.bin
                                 --> subscription 2 --> tap ----------> frames.bin
 
-It writes the same files as a workload's subscriber, with simulated times. A stream that rejoins is
-read in parts, by several clients in succession if needed.
+It writes the same files as a workload's subscriber, with simulated times. The tap records frames. A
+stream that rejoins is read in parts, by one client after another if needed.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from windtunnel.harness.workload.tap import Tap
 
 
 class Subscriber:
-    """Reads one traffic's stream to its end."""
+    """Reads one stream to its end."""
 
     role = "subscriber"
 
@@ -40,8 +40,11 @@ class Subscriber:
         sessions: int,
         flips_byte: bool,
     ) -> None:
-        """`connect` creates a client if a driver is running; `sessions` are those of a stream that
-        rejoins; `flips_byte` corrupts the first message."""
+        """Create a subscriber that connects on its first step.
+
+        `connect` creates a client, or returns None if no driver is running. `sessions` is the
+        number of sessions of a stream that rejoins. `flips_byte` corrupts the first message.
+        """
         self.traffic = traffic
         self._connect = connect
         self._clock_ns = clock_ns
@@ -80,12 +83,12 @@ class Subscriber:
 
     @property
     def count_bytes(self) -> int:
-        """Bytes of whole messages that were delivered."""
+        """Return the bytes of complete messages that were delivered."""
         return self._progress.count_bytes
 
     @property
     def is_subscribed(self) -> bool:
-        """Whether the driver has acknowledged both subscriptions."""
+        """Return whether the driver has acknowledged both subscriptions."""
         if self._client is None and not self._request():
             return False
         assert self._client is not None
@@ -98,7 +101,7 @@ class Subscriber:
         return len(self.subscriptions) == len(self._registrations)
 
     def _request(self) -> bool:
-        """Request both subscriptions from the driver; returns False if none is running."""
+        """Request both subscriptions from the driver. Returns False if no driver is running."""
         self._client = self._connect()
         if self._client is None:
             return False
@@ -110,13 +113,13 @@ class Subscriber:
         return True
 
     def _add_sources(self, subscription: Subscription) -> None:
-        # Both share one endpoint, whose sources are added once.
+        # Both subscriptions share one endpoint, to which the sources are added once.
         for host, source in self.traffic.sources:
             if host == self.traffic.to_host:
                 subscription.async_add_destination(source)
 
     def step(self) -> None:
-        """Read everything available, as far as the application's pace allows."""
+        """Read everything available, unless the application's pace sets a limit."""
         if self.is_done:
             return
         if self._parts is not None and self._client is not None and self._client.is_closed:
@@ -165,7 +168,7 @@ class Subscriber:
             self._facts.ended_ns = self._clock_ns()
 
     def close(self, error: str) -> None:
-        """Close the subscriptions and write the files; `error` describes a failure, or is empty."""
+        """Close the subscriptions and write the files. `error` describes a failure, or is empty."""
         for each in self.subscriptions:
             each.close()
         self._closing.close()

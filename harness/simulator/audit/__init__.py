@@ -1,1 +1,1 @@
-"""Invariants of every stream, checked in the kernel at every turn of a swarm trial."""
+"""Checks of every stream's invariants, made in kernels after each turn of a swarm trial."""

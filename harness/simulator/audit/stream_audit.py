@@ -1,16 +1,15 @@
-"""Checks the invariants of every stream at every turn, using only the harness's own tables.
+"""Checks every stream's invariants after each turn, independently of the driver's code.
 
     wire      nothing is sent beyond what an SM allowed; a NAK covers a gap, and only if reliable
     counters  rcv-hwm and rcv-pos only rise, rcv-hwm >= rcv-pos, neither runs ahead of the wire
-    log       every frame is the expected one, byte for byte, in image and publication alike, except
+    log       every frame is the expected one, byte for byte, both in image and publication, except
               for bits after the header that the link flipped; an unexpected PAD covers whole
               frames, each disturbed by the link, and only if unreliable
 
-The first violation is recorded with its position, and the world stops. The audit does not depend on
-the driver's code: it reads datagrams, counters and logs. Expected frames come from
-`dissect.expected_log`. One loss is not a violation: a PAD needs room in the window for its header
-alone, but counts whole against the receiver's threshold, so a datagram that ends in one may be
-dropped (Aeron 1.53, both drivers).
+The first violation is recorded with its position, and the world stops. The audit reads datagrams,
+counters and logs. Expected frames come from `dissect.expected_log`. One kind of loss is not a
+violation: a PAD needs room in the window only for its header, but its full length counts against
+the receiver's threshold. A datagram that ends in a PAD may be dropped (Aeron 1.53, both drivers).
 """
 
 from typing import Any
@@ -58,12 +57,12 @@ from windtunnel.harness.simulator.audit.stream_record import (
 _DATA, _PAD, _NAK, _SM, _HEARTBEAT, _MALFORMED = DATA, PAD, NAK, SM, HEARTBEAT, MALFORMED
 _HEADER = 32
 FREE_BITS = 8 * 24
-"""Bits of a frame before its reserved value and payload, which belong to the application."""
+"""Bit offset of a frame's reserved value. From there on, the content belongs to the application."""
 
 
 @kernel
 def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
-    """Check a datagram that left a host."""
+    """Check a datagram that a host sent."""
     if audit.streams.size == 0:
         return
     code = class_of_first(buf, at, length)
@@ -90,9 +89,9 @@ def on_sent(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
 
 @kernel
 def _freeze(stream: Any) -> None:
-    """Freeze a stream as it was when its image died: the SM came from an image that followed it.
+    """Stop following a stream after its first image died: the SM came from a later image.
 
-    The application reads only the first image; what the other does is no evidence of how it ended.
+    The application reads only the first image. A later image says nothing about how that one ended.
     """
     stream["is_succeeded"] = 1
     stream["is_open"] = 0
@@ -101,7 +100,7 @@ def _freeze(stream: Any) -> None:
 
 @kernel
 def _check_window(audit: Audit, index: int, buf: Any, at: int, length: int) -> None:
-    """Check that data ends where an SM allowed; of a PAD only the header is sent."""
+    """Check that data ends within the receiver window. Of a PAD, only the header is sent."""
     stream = audit.streams[index]
     first = position_of(stream, i32_le(buf, at + 20), i32_le(buf, at + 8))
     if first + length > stream["window_end"]:
@@ -119,14 +118,14 @@ def _check_nak(audit: Audit, index: int, buf: Any, at: int) -> None:
         return
     if first + length_requested > stream["wire_top"]:
         violate(audit, NAK_AHEAD, index, first, stream["wire_top"], first + length_requested)
-    # The conductor saw the gap in this turn, before the datagrams that landed were inserted.
+    # The conductor saw the gap in this turn, before the arrived datagrams were inserted.
     if first != stream["gap_at"] or first + length_requested > stream["gap_end"]:
         violate(audit, NAK_NO_GAP, index, first, stream["gap_at"], first + length_requested)
 
 
 @kernel
 def on_landed(audit: Audit, host: int, buf: Any, at: int, length: int) -> None:
-    """Update what the driver of a host may know, from a datagram that reached the host."""
+    """Update a stream's top position, window or NAK count from a datagram that reached a host."""
     if audit.streams.size == 0:
         return
     code = class_of_first(buf, at, length)
@@ -164,7 +163,7 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
         end += step
         frame_at += step
     if end > stream["status_top"] + stream["term_length"]:
-        return  # Not from a sound sender: forged or corrupted.
+        return  # Forged or corrupted: no correct sender is that far ahead.
     stream["wire_top"] = max(stream["wire_top"], end)
     if ends_in_pad and end > stream["status_top"] + stream["term_length"] // 2:
         while first < end:
@@ -175,7 +174,7 @@ def _learn_top(audit: Audit, index: int, buf: Any, at: int, length: int, code: i
 
 @kernel
 def check_counters(audit: Audit, index: int, near: Any, far: Any) -> None:
-    """Check the counters of a stream's sending host and of its receiving host."""
+    """Check the position counters of a stream's sending host and receiving host."""
     stream = audit.streams[index]
     hwm = i64_le(far, stream["hwm_id"] * 128)
     rcv_pos = i64_le(far, stream["rcv_pos_id"] * 128)

@@ -2,9 +2,9 @@
 
     Audit   streams     ids, progress of both ends, addresses of logs and counters
             frames      the expected frames, and what the link did to each
-            state       the violation, if there is one, and the goal that Python waits for
+            state       the first violation, if any, and the goal that Python waits for
 
-Holds the text for each violation; `stream_audit` detects them.
+This module contains a message for each violation. `stream_audit` detects them.
 """
 
 from typing import Any, NamedTuple
@@ -19,7 +19,7 @@ STREAM = np.dtype(
     [
         ("is_open", "<i8"),  # whether its datagrams are checked: ids and start are known
         ("is_flowing", "<i8"),  # whether it is published and read: logs and counters are known
-        ("is_succeeded", "<i8"),  # whether its image died and another came: it is frozen as it was
+        ("is_succeeded", "<i8"),  # whether a later image replaced its image, which ends the checks
         ("from_host", "<i8"),  # 0 or 1
         ("session_id", "<i8"),
         ("stream_id", "<i8"),
@@ -45,41 +45,41 @@ STREAM = np.dtype(
         ("frame_end", "<i8"),
         ("position", "<i8"),  # up to which the subscriber has read
         ("end_position", "<i8"),
-        ("hwm", "<i8"),  # as last seen
+        ("hwm", "<i8"),  # last seen value
         ("rcv_pos", "<i8"),
         ("snd_pos", "<i8"),
         ("wire_top", "<i8"),  # highest position in a datagram that reached the receiver
         ("window_end", "<i8"),  # highest position that an SM allowed the sender
         ("status_top", "<i8"),  # highest consumption position in an SM, from join on
-        ("gap_at", "<i8"),  # first byte that the image lacked at the end of the last turn
-        ("gap_end", "<i8"),  # where that gap ended: at a frame, or the term's end
-        ("naks_out", "<i8"),  # NAKs that left the receiver
-        ("naks_in", "<i8"),  # NAKs that reached the sender
-        ("gap_filled", "<i8"),  # frames that gap fills covered
-        ("corrupted", "<i8"),  # frames that were delivered with bits that the link had flipped
-        ("visit_frames", "<i8"),  # maximum number of frames that the reader takes before it rests
-        ("rest_ns", "<i8"),  # length of its rests; 0 for a reader that never rests
-        ("rested_ns", "<i8"),  # when it reads again
+        ("gap_at", "<i8"),  # first byte missing from the image at the end of the last turn
+        ("gap_end", "<i8"),  # end of that gap: start of a frame, or the term's end
+        ("naks_out", "<i8"),  # number of NAKs that left the receiver
+        ("naks_in", "<i8"),  # number of NAKs that reached the sender
+        ("gap_filled", "<i8"),  # number of frames that gap fills covered
+        ("corrupted", "<i8"),  # number of frames delivered with bits that the link had flipped
+        ("visit_frames", "<i8"),  # maximum number of frames that the reader takes at once
+        ("rest_ns", "<i8"),  # the reader's pause after each read, 0 for none
+        ("rested_ns", "<i8"),  # time of its next read
     ]
 )
 
 # Violations.
 NONE = 0
 CODES = {
-    1: "the image holds a different frame than was published",
+    1: "a frame in the image differs from the expected frame",
     2: "the image's bytes differ from the publication's",
     3: "the image's bytes differ from the payload's",
     4: "a PAD covers part of a frame",
     5: "a PAD covers a frame that the link did not disturb",
-    6: "a reliable stream was padded",
+    6: "a PAD replaced frames of a reliable stream",
     7: "rcv-hwm decreased",
     8: "rcv-pos decreased",
     9: "rcv-hwm is below rcv-pos",
-    10: "rcv-hwm is ahead of the wire",
-    11: "data was sent beyond the receiver's window",
+    10: "rcv-hwm exceeds the highest position received",
+    11: "data was sent past the end of the receiver window",
     12: "an unreliable stream sent a NAK",
-    13: "a NAK does not start at the first gap or exceeds it",
-    14: "a NAK covers positions that have not been on the wire",
+    13: "a NAK does not start at the first gap, or extends past it",
+    14: "a NAK extends past the highest position received",
     15: "a datagram is malformed",
     16: "snd-pos decreased",
     17: "an offer failed permanently",
@@ -106,15 +106,15 @@ CODES = {
 
 # Cells of `state`.
 CODE, WHERE, PLACE, EXPECTED, FOUND, DECISIONS_SEEN, FLIPS, GOAL = range(8)
-"""The violation; number of the middlebox's decisions processed; datagrams still to be corrupted;
-the goal that Python waits for.
+"""The first violation (five cells); number of the middlebox's decisions processed; number of
+datagrams still to corrupt; the goal that Python waits for.
 """
 NO_GOAL, GATES, ENDS = range(3)
-"""Goals: every publisher is at its gate, every reader at the end."""
+"""Goals: none; every publisher at its gate; every reader at the end of its stream."""
 
 
 class Audit(NamedTuple):
-    """The streams of a world that are published, read and checked by its kernels."""
+    """The streams of a world that its kernels publish, read and check."""
 
     streams: Any  # STREAM[n]; none if applications in Python do that
     appenders: Any  # APPENDER[n], the driver's own state of each publication
@@ -130,7 +130,7 @@ class Audit(NamedTuple):
 
 @kernel
 def violate(audit: Audit, code: int, stream: int, place: int, expected: int, found: int) -> None:
-    """Record a violation, if it is the first."""
+    """Record a violation unless an earlier one was recorded."""
     state = audit.state
     if state[CODE] == NONE:
         state[CODE] = code
@@ -142,14 +142,14 @@ def violate(audit: Audit, code: int, stream: int, place: int, expected: int, fou
 
 @kernel
 def position_of(stream: Any, term_id: int, term_offset: int) -> int:
-    """Compute a stream position; terms before the initial one are mapped far ahead."""
+    """Return the stream position of a term offset. Terms before the initial one map far ahead."""
     count = int(term_id - stream["initial_term_id"]) & 0xFFFFFFFF
     return int(count * stream["term_length"] + term_offset)
 
 
 @kernel
 def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
-    """The index of the stream that a host sends under these ids, or -1."""
+    """Return the index of the stream that a host sends with these ids, or -1 if there is none."""
     for index in range(audit.streams.size):
         stream = audit.streams[index]
         if (
@@ -164,7 +164,7 @@ def find(audit: Audit, from_host: int, session_id: int, stream_id: int) -> int:
 
 @kernel
 def needs_shell(audit: Audit) -> bool:
-    """Whether Python must take over: there is a violation, or the goal is reached."""
+    """Return whether Python must take over: after a violation, or once the goal is reached."""
     state = audit.state
     if state[CODE] != NONE:
         return True
@@ -180,7 +180,7 @@ def needs_shell(audit: Audit) -> bool:
 
 
 def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
-    """Create an audit for a number of streams, messages and expected frames."""
+    """Create an audit for the given numbers of streams, messages and expected frames."""
     return Audit(
         streams=np.zeros(streams, dtype=STREAM),
         appenders=np.zeros(streams, dtype=APPENDER),
@@ -194,7 +194,7 @@ def make_audit(streams: int, messages: int, frames: int, payload: Any) -> Audit:
 
 
 def violation_text(audit: Audit) -> str:
-    """Format the violation; empty if there is none."""
+    """Format the recorded violation, or return an empty string if there is none."""
     code, stream, place, expected, found = (int(each) for each in audit.state[: FOUND + 1])
     if code == NONE:
         return ""

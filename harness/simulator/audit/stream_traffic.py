@@ -1,9 +1,9 @@
-"""Publishes and reads streams in kernels: the applications of a world whose streams are audited.
+"""Kernels that publish and read streams: the applications of a world with an audit.
 
     publisher   plan's lengths, payload --the driver's own appender--> log of the publication
     reader      log of the image --> each frame compared with plan, payload and publication's log
 
-Like a client, a reader advances its position after it has processed the frames before it.
+Like a client, a reader advances its position only after it has processed the frames before it.
 """
 
 from typing import Any
@@ -41,7 +41,7 @@ _BACK_PRESSURED, _ADMIN_ACTION, _NOT_CONNECTED = _AGAIN
 
 @kernel
 def has_messages(streams: Any) -> bool:
-    """Whether any publisher has messages to offer."""
+    """Return whether any publisher has messages to offer."""
     for index in range(streams.size):
         stream = streams[index]
         last = min(stream["gate"], stream["message_end"])
@@ -52,7 +52,7 @@ def has_messages(streams: Any) -> bool:
 
 @kernel
 def has_slow_reader(streams: Any) -> bool:
-    """Whether any reader rests between reads."""
+    """Return whether any reader pauses between reads."""
     rest_ns = 0
     for index in range(streams.size):
         rest_ns = max(rest_ns, streams[index]["rest_ns"])
@@ -61,7 +61,7 @@ def has_slow_reader(streams: Any) -> bool:
 
 @kernel
 def publish(audit: Audit, index: int, values: Any) -> int:
-    """Offer a stream's next messages, up to its burst. Returns how many were accepted."""
+    """Offer a stream's next messages, up to its burst limit. Returns how many were accepted."""
     stream = audit.streams[index]
     log = bytes_at(stream["log_address"], stream["log_length"])
     limit = i64_le(values, stream["limit_at"])
@@ -86,8 +86,10 @@ def publish(audit: Audit, index: int, values: Any) -> int:
 
 @kernel
 def read(audit: Audit, index: int, values: Any, now_ns: int) -> int:
-    """Read and check the available frames, unless the reader rests. Returns the number of
-    frames."""
+    """Read and check the available frames, unless the reader pauses.
+
+    Returns the number of frames.
+    """
     stream = audit.streams[index]
     visit = 0 if now_ns < stream["rested_ns"] else stream["visit_frames"]
     log = bytes_at(stream["image_address"], stream["image_length"])
@@ -118,7 +120,7 @@ def read(audit: Audit, index: int, values: Any, now_ns: int) -> int:
 
 @kernel
 def _measure_gap(stream: Any, log: Any) -> None:
-    """Record the first gap of the image."""
+    """Record the first gap in the image."""
     term_length = stream["term_length"]
     first = max(stream["position"], stream["rcv_pos"])
     while first < stream["wire_top"]:
@@ -137,7 +139,7 @@ def _measure_gap(stream: Any, log: Any) -> None:
 
 @kernel
 def _index(position: int, term_length: int) -> int:
-    """The offset of a position in a log."""
+    """Return the offset of a stream position in the log buffer."""
     return position // term_length % 3 * term_length + position % term_length
 
 
@@ -170,7 +172,7 @@ def _check_padding(audit: Audit, index: int, position: int, end: int) -> None:
 def _check_data(
     audit: Audit, index: int, log: Any, at: int, position: int, frame_length: int
 ) -> None:
-    """Check a data frame: header, payload, and equality with the publication's log."""
+    """Check a data frame's header and payload, and compare it with the publication's log."""
     stream = audit.streams[index]
     frame = stream["next_frame"]
     if frame >= stream["frame_end"]:
@@ -207,10 +209,9 @@ def _check_data(
 
 @kernel
 def _is_flipped(log: Any, at: int, published: Any, length: int, bits: int) -> bool:
-    """Whether two frames differ only in as many adjacent bits as the link flipped, after the
-    header.
+    """Return whether two frames differ only in adjacent bits, at most as many as the link flipped.
 
-    Both lie at `at` of their logs.
+    Both frames start at `at` in their logs. The bits must follow the header.
     """
     first, last = -1, -1
     for index in range(length):
@@ -225,7 +226,7 @@ def _is_flipped(log: Any, at: int, published: Any, length: int, bits: int) -> bo
 
 @kernel
 def differs(left: Any, left_at: int, right: Any, right_at: int, length: int) -> bool:
-    """Whether two byte ranges differ."""
+    """Return whether two byte ranges differ."""
     difference: Any = 0
     whole = length & -8
     for index in range(0, whole, 8):

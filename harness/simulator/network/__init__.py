@@ -1,1 +1,1 @@
-"""The simulated network: datagrams in flight, routes, the middlebox between hosts."""
+"""The simulated network: datagrams in flight, routes, and the middlebox between hosts."""

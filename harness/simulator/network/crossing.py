@@ -1,9 +1,9 @@
-"""The middlebox's part of a turn: process what a host has sent, release held frames that are due.
+"""The middlebox's part of a turn: forward what a host has sent and release held frames when due.
 
     mailboxes --cross--> engine (the rules) --> outbox --> impairments --> wires
                             ^- holds, go_on -^
 
-Shared by the kernels of all kinds of turns.
+The kernels for two and for many hosts share this module.
 """
 
 from windtunnel.driver.kernels.jit import kernel
@@ -18,8 +18,10 @@ from windtunnel.harness.simulator.world.world_state import FULL, LEFT_OVER, Betw
 
 @kernel
 def cross(links: Links, between: Between, host: int, now_ns: int) -> int:
-    """Pass everything that a host has sent through the middlebox. Returns the number of
-    datagrams."""
+    """Pass everything that a host has sent through the middlebox.
+
+    Returns the number of datagrams.
+    """
     count = 0
     while True:
         taken = datagram_delivery.depart(
@@ -42,7 +44,7 @@ def cross(links: Links, between: Between, host: int, now_ns: int) -> int:
 
 @kernel
 def release_due(between: Between, now_ns: int) -> int:
-    """Release the frames held by rules and impairments that are due."""
+    """Send the held frames that are due. Returns the number of datagrams."""
     count = 0
     if next_due_ns(between.engine.held) <= now_ns:
         while not rules_engine.release(between.engine, now_ns):
@@ -57,7 +59,7 @@ def release_due(between: Between, now_ns: int) -> int:
 
 @kernel
 def send_out(between: Between, now_ns: int) -> int:
-    """Empty the engine's outbox. Returns the number of datagrams."""
+    """Send everything in the engine's outbox. Returns the number of datagrams."""
     return datagram_delivery.send_out(
         between.engine.outbox,
         between.rewritten_ports,
@@ -71,13 +73,13 @@ def send_out(between: Between, now_ns: int) -> int:
 
 @kernel
 def next_release_ns(between: Between) -> int:
-    """The time at which the next held frame is due."""
+    """Return the time at which the next held frame is due."""
     return min(next_due_ns(between.engine.held), next_due_ns(between.impairments.held))
 
 
 @kernel
 def fullness(between: Between) -> int:
-    """FULL if the decisions or the tape must be drained, else 0."""
+    """Return FULL if the recorded decisions or datagrams must be drained, else 0."""
     needs = 0
     if between.engine.state[DECISIONS] > len(between.engine.decisions) // 2:
         needs |= FULL

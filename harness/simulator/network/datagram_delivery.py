@@ -1,10 +1,10 @@
-"""Delivers datagrams from one host's mailbox to another's, or to those of a group.
+"""Delivers datagrams from one host's mailbox to another's, or to all members of a multicast group.
 
-    mailbox --depart--> engine --> outbox --send_out--> ports --> impairments --drift--> wire
-                                                                                --land--> mailbox
+    mailbox --depart--> engine --> outbox --send_out--> ports --> impairments --> wire
+                                                                         --land--> mailbox
 
-A datagram that impairments may corrupt carries a seal over its bytes in place of a checksum; the
-receiving host rejects it if the seal does not match.
+A datagram that impairments may corrupt carries a seal, a checksum of its bytes. The receiving host
+rejects the datagram if the seal does not match.
 """
 
 from typing import Any
@@ -53,15 +53,16 @@ from windtunnel.harness.simulator.world.world_state import (
 )
 
 PACKET_HEADERS = 42
-"""Ethernet, IPv4 and UDP headers: a rate limit counts them, as on a real link."""
+"""Length of the Ethernet, IPv4 and UDP headers, which count against a rate limit as on a real link.
+"""
 _NAME = 8
-"""Bytes of a socket name that hold an IPv4 address and port."""
+"""Number of bytes of a socket name that contain the IPv4 address and port."""
 _PACKET_SEAL = 2 * _NAME
 
 
 @kernel
 def has_sent(links: Links) -> bool:
-    """Whether a host's mailboxes hold datagrams to send."""
+    """Return whether a host's mailboxes contain datagrams to send."""
     for index in range(links.mailboxes.size):
         ring = links.rings[2 * index + 1]
         if ring.head != ring.tail:
@@ -82,10 +83,10 @@ def depart(
     host: int,
     now_ns: int,
 ) -> int:
-    """Pass what a host has sent to the middlebox, as long as its outbox has room.
+    """Pass the datagrams that a host has sent to the middlebox while its outbox has room.
 
     Returns: number of datagrams on all links; the caller empties the outbox and repeats until it
-             is 0. A datagram that has yet to be sent on some of its links stays in `scratch`
+             is 0. A datagram that must still be sent on some of its links stays in `scratch`
     """
     count = 0
     buf, longest = scratch, state[LONGEST]
@@ -102,8 +103,8 @@ def depart(
                     break
                 assert length <= longest
                 copy(buf, 0, mailbox.local, 0, mailbox.local.size)
-                # A mailbox that has joined a group is bound to its address; it sends from its
-                # host's.
+                # A mailbox that has joined a group is bound to the group's address, but sends from
+                # its host's address.
                 put_i32(buf, V4_ADDRESS, routes.addresses[host])
                 put_i32(buf, SOURCE_LENGTH, mailbox.local_length)
                 put_i32(buf, DESTINATION_LENGTH, name_length)
@@ -123,7 +124,7 @@ def depart(
 
 @kernel
 def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
-    """The links that a datagram takes, as bits; counts it at its host's port."""
+    """Count a datagram at its host's port. Returns the links that the datagram takes, as bits."""
     bits = star.ways(routes, host, buf, DESTINATION)
     ports[host, RECEIVED_FROM] += 1
     if bits == star.NOWHERE:
@@ -175,7 +176,7 @@ def _impair(
     direction: int,
     now_ns: int,
 ) -> None:
-    """Seal a datagram and pass it to the impairments with the length of its packet."""
+    """Add a checksum to a datagram and pass it to the impairments as a packet with headers."""
     copy(packet, 0, buf, at, _NAME)
     copy(packet, _NAME, buf, at + DESTINATION, _NAME)
     copy(packet, PACKET_HEADERS, buf, at + ENVELOPE_LENGTH, length)
@@ -191,7 +192,7 @@ def send_impaired(
     state: Any,
     now_ns: int,
 ) -> int:
-    """Put on the wire what the impairments release. Returns the number of datagrams."""
+    """Put the datagrams that the impairments release on the wire. Returns their number."""
     count = 0
     held = impairments.held
     while held_frames.next_due_ns(held) <= now_ns:
@@ -215,13 +216,13 @@ def send_impaired(
 
 @kernel
 def seal(buf: Any, at: int, length: int) -> int:
-    """Compute a checksum of the bytes; never 0, which means no seal."""
+    """Return a checksum of the bytes. It is never 0, which means that there is no checksum."""
     return event_log.mix_bytes(length, buf, at, length) | 1
 
 
 @kernel
 def is_whole(buf: Any, envelope: int, length: int) -> bool:
-    """Whether a datagram's seal matches, if it has one."""
+    """Return whether a datagram's checksum matches, or it has none."""
     stored = get_i64(buf, envelope + SEAL)
     return bool(stored == 0 or stored == seal(buf, envelope + ENVELOPE_LENGTH, length))
 
@@ -237,7 +238,7 @@ def land(
     host: int,
     now_ns: int,
 ) -> int:
-    """Deliver what has arrived at a host on one link."""
+    """Deliver the datagrams that have arrived at a host on one link. Returns their number."""
     count = 0
     memory = wires.memory[way]
     while True:

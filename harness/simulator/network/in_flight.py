@@ -1,15 +1,15 @@
-"""Datagrams in flight on the wire, which arrive a constant time after they left the middlebox.
+"""Datagrams in flight on the wire, which arrive a constant time after leaving the middlebox.
 
     head                          tail
      | due, length, envelope, bytes | due, length, envelope, bytes |   one ring per link direction
 
-A constant delay preserves the order, so a ring is enough; the middlebox has already applied delay
+A constant delay preserves the order, so a ring is enough. The middlebox has already applied delay
 and reordering. An envelope names source and destination:
 
     0              28       32                 60            64      72
     | source name  | length | destination name | length      | seal  |
 
-A seal is the checksum of bytes that impairments may corrupt; 0 for none.
+The seal is a checksum of the datagram if impairments may corrupt it, else 0.
 """
 
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ NOTHING = -1
 NEVER = (1 << 63) - 1
 # Columns of `ends`.
 HEAD, TAIL, OVERFLOWED = range(3)
-"""Bytes taken and put since the beginning; datagrams dropped because the ring was full."""
+"""Total number of bytes taken and put; number of datagrams dropped because the ring was full."""
 
 _DUE, _LENGTH, _RECORD_LENGTH, _ENVELOPE = 0, 8, 12, 16
 _HEADER = _ENVELOPE + ENVELOPE_LENGTH
@@ -38,14 +38,14 @@ _FILLER = -1
 
 
 class Wires(NamedTuple):
-    """The wires of all link directions."""
+    """The wires of all link directions, as ring buffers."""
 
     ends: Any  # int64[link, 3]
     memory: Any  # uint8[link, capacity], a multiple of 8
 
 
 def make_wires(links: int, capacity: int) -> Wires:
-    """Create empty wires."""
+    """Create one empty wire of `capacity` bytes for each link direction."""
     return Wires(np.zeros((links, 3), dtype=np.int64), np.zeros((links, capacity), dtype=np.uint8))
 
 
@@ -53,7 +53,7 @@ def make_wires(links: int, capacity: int) -> Wires:
 def put(
     wires: Wires, link: int, due_ns: int, buf: Any, at: int, envelope_length: int, length: int
 ) -> bool:
-    """Send a datagram, preceded by its envelope; returns False if the wire is full."""
+    """Put a datagram and its envelope on a wire. Returns False if the wire is full."""
     memory, ends = wires.memory[link], wires.ends[link]
     capacity = memory.size
     needed = (_HEADER + length + 7) & -8
@@ -79,7 +79,7 @@ def put(
 
 @kernel
 def next_at(wires: Wires, link: int) -> int:
-    """The offset of the datagram that arrives next on a wire, or NOTHING."""
+    """Return the offset of the next datagram to arrive on a wire, or NOTHING if there is none."""
     memory, ends = wires.memory[link], wires.ends[link]
     capacity = memory.size
     if ends[HEAD] == ends[TAIL]:
@@ -93,34 +93,34 @@ def next_at(wires: Wires, link: int) -> int:
 
 @kernel
 def due_ns(wires: Wires, link: int, at: int) -> int:
-    """The arrival time of a datagram; NEVER for NOTHING."""
+    """Return a datagram's arrival time, or NEVER if `at` is NOTHING."""
     return NEVER if at == NOTHING else int(get_i64(wires.memory[link], at + _DUE))
 
 
 @kernel
 def next_due_ns(wires: Wires, link: int) -> int:
-    """The arrival time of the next datagram of a wire, or NEVER."""
+    """Return the arrival time of a wire's next datagram, or NEVER if the wire is empty."""
     return due_ns(wires, link, next_at(wires, link))
 
 
 @kernel
 def envelope_at(at: int) -> int:
-    """The offset of a datagram's envelope; its bytes follow."""
+    """Return the offset of a datagram's envelope, which the payload follows."""
     return at + _ENVELOPE
 
 
 @kernel
 def length_of(wires: Wires, link: int, at: int) -> int:
-    """The length of a datagram."""
+    """Return a datagram's length in bytes."""
     return int(get_i32(wires.memory[link], at + _LENGTH))
 
 
 @kernel
 def take(wires: Wires, link: int, at: int) -> None:
-    """Remove the datagram that `next_at` returned."""
+    """Remove the datagram that `next_at` returned from its wire."""
     wires.ends[link, HEAD] += get_i32(wires.memory[link], at + _RECORD_LENGTH)
 
 
 def is_empty(wires: Wires) -> bool:
-    """Whether no datagram is in flight on any wire."""
+    """Return whether no datagram is in flight on any wire."""
     return bool((wires.ends[:, HEAD] == wires.ends[:, TAIL]).all())

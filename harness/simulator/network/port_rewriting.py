@@ -1,9 +1,9 @@
-"""Rewrites source ports, and rewrites them back for datagrams in the other direction.
+"""Rewrites source ports, and restores them in datagrams of the opposite direction.
 
     a:54321 -> b:24325    leaves as   a:40001 -> b:24325      recorded: 40001, 24325 -> 54321
     a:40001 <- b:24325    arrives as  a:54321 <- b:24325
 
-Does to the names in envelopes what the relay does to packets. IPv4 only.
+Rewrites socket names in envelopes, as the relay rewrites packets. IPv4 only.
 """
 
 from typing import Any, NamedTuple
@@ -15,8 +15,8 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.simulator.network.in_flight import DESTINATION
 
 PAIRS_MAX = 1024
-"""Pairs of ports that one direction records: four for each stream that a scenario may have.
-Further ones are rewritten, but not back.
+"""Maximum number of port pairs recorded per direction: four for each stream that a scenario may
+have. Additional source ports are rewritten, but not restored.
 """
 
 _NEW, _PEER, _ORIGINAL = range(3)
@@ -31,7 +31,7 @@ class RewrittenPorts(NamedTuple):
 
 
 def make_rewritten_ports(links: int) -> RewrittenPorts:
-    """Create empty records for a number of link directions."""
+    """Create an empty table of port pairs for each link direction."""
     return RewrittenPorts(
         np.zeros((links, PAIRS_MAX, 3), dtype=np.int64), np.zeros(links, dtype=np.int64)
     )
@@ -39,7 +39,7 @@ def make_rewritten_ports(links: int) -> RewrittenPorts:
 
 @kernel
 def set_ports(table: RewrittenPorts, buf: Any, envelope: int, link: int, source_port: int) -> None:
-    """Rewrite the ports of a datagram; `source_port` 0 keeps its source port."""
+    """Rewrite a datagram's ports. If `source_port` is 0, the source port does not change."""
     source, peer = _port(buf, envelope + _SOURCE_PORT), _port(buf, envelope + _DESTINATION_PORT)
     back = table.pairs[link ^ 1]
     for index in range(table.counts[link ^ 1]):

@@ -1,10 +1,10 @@
-"""Selects the links that a datagram takes: the middlebox is a star and routes by host address.
+"""Selects the links that a datagram takes. The middlebox routes by destination host address.
 
     a --> address of b      the link a->b
     a --> a group           every link of a, once each
     a --> a host without a link, or an unknown address: no link, counted separately
 
-Does with the names in envelopes what the relay does with packets. IPv4 only.
+Routes by the socket names in envelopes, as the relay routes packets. IPv4 only.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 NO_LINK = -1
 NOWHERE = -1
-"""Returned in place of link bits if the address belongs to no host."""
+"""Returned instead of link bits if the address belongs to no host."""
 
 _GROUP = 0xE
-"""The first four bits of a group's address."""
+"""The first four bits of a multicast address."""
 
 
 class Routes(NamedTuple):
-    """The routes of the star, as tables."""
+    """The middlebox's routing tables."""
 
     addresses: Any  # int32[host]: as stored in a socket name
     links: Any  # int64[host, host]: link direction from the first to the second, or NO_LINK
@@ -37,7 +37,7 @@ class Routes(NamedTuple):
 
 
 def make_routes(case: Case) -> Routes:
-    """Create the routes of a case, with hosts in the order of the case."""
+    """Create the routing tables of a case, with hosts in the case's order."""
     names = [each.name for each in case.hosts]
     links = np.full((len(names), len(names)), NO_LINK, dtype=np.int64)
     groups = np.zeros(len(names), dtype=np.int64)
@@ -52,13 +52,13 @@ def make_routes(case: Case) -> Routes:
 
 @kernel
 def is_group(name: Any, at: int) -> bool:
-    """Whether the name at `at` is a multicast group."""
+    """Return whether the socket name at `at` has a multicast address."""
     return bool(name[at + V4_ADDRESS] >> 4 == _GROUP)
 
 
 @kernel
 def ways(routes: Routes, host: int, name: Any, at: int) -> int:
-    """The links that a datagram of a host to the name at `at` takes, as bits; or NOWHERE."""
+    """Return the links, as bits, from a host to the socket name at `at`, or NOWHERE."""
     if is_group(name, at):
         return int(routes.groups[host])
     address = get_i32(name, at + V4_ADDRESS)
@@ -71,7 +71,7 @@ def ways(routes: Routes, host: int, name: Any, at: int) -> int:
 
 @kernel
 def first_way(bits: int) -> int:
-    """The lowest link of a nonempty set."""
+    """Return the lowest link in a nonempty bit set."""
     link = 0
     while bits >> link & 1 == 0:
         link += 1

@@ -1,1 +1,1 @@
-"""The run folder that a simulated run leaves: captures, counters, ledger."""
+"""Writers of a simulated run's folder: captures, counters, ledger."""

@@ -1,4 +1,4 @@
-"""Writes a simulated world's accounts: ledger, sockets' statistics, simulation.json.
+"""Writes a simulated world's ledger, socket statistics and simulation.json.
 
 The ledger has the relay's format and comes from the same engine. No frame is ever late or rejected
 by an interface, but a wire may be full.
@@ -27,7 +27,7 @@ from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 
 def ledger(world: SimulatedWorld) -> Ledger:
-    """Build the account of the middlebox."""
+    """Return the middlebox's ledger: its accounts of links, rules and ports."""
     case, between = world.case, world.between
     links = {}
     for link, name in enumerate(case.link_names):
@@ -51,7 +51,7 @@ def ledger(world: SimulatedWorld) -> Ledger:
 
 
 def write_accounts(world: SimulatedWorld, folder: RunDir) -> None:
-    """Write the accounts of middlebox and sockets."""
+    """Write the middlebox's ledger and the hosts' socket statistics."""
     ledger(world).write(folder.ledger)
     for host, lost in zip(world.hosts, world.between.lost, strict=True):
         SnmpFacts(
@@ -71,7 +71,7 @@ def write_simulation(
     overran: str = "",
     exits: Sequence[ProcessExit] = (),
 ) -> None:
-    """Write simulation.json; `traffic_ns` is when the publishers started and ended."""
+    """Write simulation.json. `traffic_ns` contains the publishers' start and end times."""
     state = world.between.events.state
     Simulation(
         digest=world.digest,
@@ -86,7 +86,7 @@ def write_simulation(
 
 
 def require_room(world: SimulatedWorld) -> None:
-    """Raise RuntimeError if the middlebox ran out of room for frames or sessions."""
+    """Raise RuntimeError if the middlebox ran out of room for held frames or sessions."""
     for index, what in (
         (HOLD_OVERFLOWS, "frames were forwarded because the hold buffer was full"),
         (SESSION_OVERFLOWS, "SETUP frames were ignored because the session table was full"),

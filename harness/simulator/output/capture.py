@@ -1,10 +1,10 @@
-"""Converts the tape to capture files, one per host, as tcpdump on its interface would write it.
+"""Converts recorded datagrams to capture files, one per host, as tcpdump would write them.
 
     | packet header 16 | Ethernet 14 | IPv4 20 | UDP 8 | datagram |
 
 Addresses and ports are the true ones; the rest of the headers is synthesized: MAC addresses derive
 from the IPv4 addresses, for groups as RFC 1112 specifies. The UDP checksum is absent, except for a
-datagram whose seal does not match: it gets an incorrect one. IPv4 only.
+datagram whose seal does not match, which gets an incorrect checksum. IPv4 only.
 """
 
 from __future__ import annotations
@@ -46,9 +46,7 @@ _EPOCH = EPOCH_NS
 
 @kernel
 def write_packets(tape: Any, used: int, host: int, out: Any, counts: Any) -> int:
-    """Convert the datagrams of one host to packets of a capture file.
-    Shapes:  tape, out uint8[n]; counts int64[hosts], to which packets of each host are added
-    Returns: the bytes of `out` that are now used; it must hold what the tape holds"""
+    """Convert a host's recorded datagrams to packets of a capture file."""
     at, end = 0, 0
     while at < used:
         length = tape_length(tape, at)
@@ -105,7 +103,7 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
 
 @kernel
 def _broken_sum(out: Any, ip: int, udp: int, length: int) -> int:
-    """A checksum that is neither correct, nor that of the pseudo-header alone, nor zero."""
+    """Return a checksum that is not correct, not the pseudo-header's alone, and not zero."""
     pseudo = _sum(out, ip + 12, 8) + _PROTOCOL + length
     right = 0xFFFF ^ _fold(pseudo + _sum(out, udp, length))
     wrong = right
@@ -116,7 +114,7 @@ def _broken_sum(out: Any, ip: int, udp: int, length: int) -> int:
 
 @kernel
 def _sum(buf: Any, at: int, length: int) -> int:
-    """The sum of big-endian 16-bit words; an odd last byte is the high half of one."""
+    """Return the sum of big-endian 16-bit words. An odd last byte is the high half of a word."""
     total = 0
     for index in range(length):
         total += int(np.int64(buf[at + index])) << (8 if index % 2 == 0 else 0)
@@ -137,7 +135,7 @@ def _put_u16(buf: Any, at: int, value: int) -> None:
 
 
 class Captures:
-    """The capture files of a run's hosts, written from the tape."""
+    """The capture files of a run's hosts, written from the recorded datagrams."""
 
     def __init__(self, folder: RunDir, hosts: Sequence[str], events: EventLog) -> None:
         self._folder = folder
@@ -152,7 +150,7 @@ class Captures:
             self._files[-1].write(_FILE_HEADER)
 
     def drain(self) -> None:
-        """Move the tape to the files."""
+        """Move the recorded datagrams to the capture files."""
         tape, used = self._events.tape, int(self._events.state[USED])
         for host, file in enumerate(self._files):
             end = write_packets(tape, used, host, self._out, self._counts)
@@ -160,7 +158,7 @@ class Captures:
         self._events.state[USED] = 0
 
     def close(self) -> None:
-        """Write the rest, and the statistics that a capture tool prints at its end."""
+        """Write the remaining datagrams and the statistics that a capture tool prints at exit."""
         self.drain()
         self._closing.close()
         for host, name in enumerate(self._hosts):

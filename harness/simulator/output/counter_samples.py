@@ -1,7 +1,7 @@
-"""Samples a host on simulated time: counters, logs, and a record that it was never under pressure.
+"""Samples a simulated host's counters and logs every millisecond of simulated time.
 
-Sampler and log holder are those of every fidelity. Simulated time stands still while a driver
-works, so a host is never under pressure; this is recorded in the pressure file.
+All fidelity levels use the same sampler and log holder. Simulated time does not advance while a
+driver works, so a host is never under pressure. The pressure file records this.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ class CounterSamples:
             self._output.write(self._sampler.sample(now_ns).tobytes())
 
     def close(self, now_ns: int) -> None:
-        """Take the last sample, and write counters, errors and logs.
+        """Take the last sample and write counters, errors and logs.
 
-        The mapped and opened files outlive the driver here, so this may come after its end.
+        The files stay mapped and open after the driver has ended, so this may be called then.
         """
         self._output.write(self._sampler.sample(now_ns).tobytes())
         self._output.close()

@@ -1,8 +1,8 @@
-"""Writes a run folder for a trial that is run again for inspection.
+"""Writes the run folder of a trial that is repeated for inspection.
 
     case.json  run.json  decisions.bin  ledger.json  simulation.json  captures/  hosts/<host>/
 
-Recording does not change the trial: it is invisible to its world. Delivered messages are not
+Recording does not change the trial, because its world is not affected. Delivered messages are not
 written, since the audit compares them in memory.
 """
 
@@ -24,18 +24,18 @@ TAPE_BYTES = 16 << 20
 
 
 class TrialObserver:
-    """Records nothing; see `TrialFolder` for the subclass that records a trial."""
+    """An observer of a trial that records nothing. The subclass `TrialFolder` records the trial."""
 
     tape_length = 0
 
     def open(self, world: SimulatedWorld) -> None:
-        """Called when the world has been opened."""
+        """Called after the world has been opened."""
 
     def look(self, world: SimulatedWorld) -> None:
-        """Called after some time has passed."""
+        """Called repeatedly while the trial advances."""
 
     def drain(self, world: SimulatedWorld) -> None:
-        """Called before tape and decisions are emptied."""
+        """Called before recorded datagrams and decisions are discarded."""
 
     def close(self, world: SimulatedWorld) -> None:
         """Called before the world is closed."""
@@ -45,7 +45,7 @@ NO_OBSERVER = TrialObserver()
 
 
 class TrialFolder(TrialObserver):
-    """Records a trial as a run folder."""
+    """Records a trial in a run folder."""
 
     tape_length = TAPE_BYTES
 

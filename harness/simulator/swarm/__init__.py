@@ -1,1 +1,1 @@
-"""Swarm trials: a seed selects streams, configuration, traffic and faults."""
+"""Swarm trials: a seed selects each trial's streams, configuration, traffic and faults."""

@@ -1,9 +1,9 @@
 """Derives a trial from a seed: streams, their configuration and traffic, the wire, the faults.
 
     seed --> 1 to 3 streams between two hosts, see `stream_choice`; possibly a slow reader
-         --> the wire's delay, the agents' pace and how long they sleep
+         --> the wire's delay, the length of a turn and the agents' maximum sleep
          --> up to 5 fault rules, see `faults`
-         --> the share of each stream that is left for the recovery phase, when no faults are active
+         --> the share of each stream that is left for the recovery phase, when no fault is active
 
 The whole choice is printed on one line before the trial starts and depends on the seed alone. Every
 configuration that can be chosen here must work.
@@ -22,13 +22,13 @@ FRAMES_MIN, FRAMES_MAX = 200, 10_000
 FAULTS_MAX = 5
 
 IDLE_MIN_NS, IDLE_MAX_NS = 20 * US, 1_000 * US
-"""Longest sleep of agents without work; Aeron's idle strategy parks for up to 1 ms."""
+"""Range of the longest sleep of agents without work. Aeron's idle strategy parks for up to 1 ms."""
 READS_ALL = 1 << 30
 
 
 @dataclass(frozen=True)
 class Reader:
-    """The pace of a reader: a number of frames, then a rest."""
+    """The pace of a reader: how many frames it reads at once, and how long it pauses then."""
 
     visit_frames: int = READS_ALL
     rest_ns: int = 0
@@ -46,19 +46,19 @@ class Choice:
     bursts: tuple[int, ...]
     """Per stream: maximum number of messages that its publisher offers in one turn."""
     readers: tuple[Reader, ...]
-    """Per stream."""
+    """Per stream: the pace of its reader."""
     paths: tuple[str, ...]
-    """Per stream: how it gets from host to host, see `stream_path`."""
+    """Per stream: name of its path between the hosts, see `stream_path`."""
     recovery_share: float
-    """Share of each stream that is published only in the recovery phase (no faults)."""
+    """Share of each stream that is published only in the recovery phase, without faults."""
     safety_ns: int
-    """Longest time with faults."""
+    """Maximum duration of the phase with faults."""
     frames: int
-    """Approximate number of frames of all streams together."""
+    """Approximate total number of frames in all streams."""
 
     @property
     def text(self) -> str:
-        """The choice on one line."""
+        """Return the choice as one line."""
         streams = " ".join(
             f"[{each.from_host}->{each.to_host} {path} {each.publication} "
             f"{_size(each.total_bytes)} of {each.shortest_bytes}..{each.longest_bytes} "
@@ -68,7 +68,7 @@ class Choice:
         )
         faults = " ".join(fault_text(each) for each in self.case.faults)
         slow = " ".join(
-            f"s{index} reads {each.visit_frames} then rests {each.rest_ns / US:g}us"
+            f"s{index} reads {each.visit_frames} then pauses {each.rest_ns / US:g}us"
             for index, each in enumerate(self.readers)
             if each.rest_ns
         )
@@ -80,7 +80,10 @@ class Choice:
 
 
 def choose(seed: int, *, frames: int | None = None) -> Choice:
-    """Derive the trial of a seed; `frames` overrides the number that the seed would choose."""
+    """Derive the trial of a seed.
+
+    `frames` overrides the number of frames that the seed would choose.
+    """
     rng = random.Random(f"swarm {seed}")
     frame_count = spread(rng, FRAMES_MIN, FRAMES_MAX)
     frame_count = frame_count if frames is None else frames
@@ -120,7 +123,7 @@ def choose(seed: int, *, frames: int | None = None) -> Choice:
 
 
 def _reader(rng: random.Random) -> Reader:
-    """Choose a reader; most of them keep up."""
+    """Choose a reader's pace. Most readers keep up with their streams."""
     if rng.random() < 0.85:
         return Reader()
     return Reader(rng.choice((8, 64, 256)), spread(rng, 20 * US, 500 * US))
@@ -131,5 +134,5 @@ def _size(count_bytes: int) -> str:
 
 
 def _parameters(channel: str) -> str:
-    """The parameters of a channel that differ between streams."""
+    """Return a channel's parameters without its media and first parameter."""
     return "|".join(part for part in channel.split("|")[1:] if part)

@@ -1,14 +1,14 @@
-"""Chooses the fault rules of a trial, all of which a sound driver must survive.
+"""Chooses a trial's fault rules, all of which a correct driver must survive.
 
     drop duplicate hold swap displace     any frame
     corrupt      version, ids: rejected or matches no stream; payload: delivered as it is
-    truncate     rejected, whatever is left
+    truncate     rejected, whatever length is left
     inject       other sessions, stale, far ahead, misaligned, across a term's end: all rejected;
                  NAKs for earlier positions: harmless whether answered or not
-    readdress    what the sender sends comes from another port, and answers find their way back
+    readdress    the sender's datagrams come from another port, and replies still reach the sender
 
-Excludes mutations that no driver could detect: a flipped bit of a term offset, a forged status
-message.
+Excludes mutations that no driver could detect, such as a flipped bit in a term offset or a forged
+status message.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _MUTATIONS: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("stream-id", ("DATA", "PAD", "HEARTBEAT", "SM", "NAK")),
     ("term-id", _POSITIONAL),
 )
-"""Fields that may be corrupted, and the frame types that this applies to."""
+"""Frame fields that may be corrupted, each with the frame types to which this applies."""
 _CUTS = (1, 8, 20, 24, 31, 31, 100)
 _EVENTS: tuple[Ending, ...] = ("frames", "advance", "consumed", "repeated")
 _FORGED_DATA = (
@@ -76,7 +76,7 @@ _FORGED_FEEDBACK = (
 
 
 def choose_fault(rng: random.Random, index: int, streams: int) -> FaultCase:
-    """Choose one rule; `streams` is the number of streams."""
+    """Choose one fault rule for a trial with the given number of streams."""
     action = rng.choice(ACTIONS)
     fault = FaultCase(
         id=f"f{index}",
@@ -107,7 +107,7 @@ def spread(rng: random.Random, low: int, high: int) -> int:
 
 
 def fault_text(fault: FaultCase) -> str:
-    """Format a rule concisely."""
+    """Format a fault rule concisely."""
     much = f"{fault.share_ppb / 1e7:.4g}%"
     if fault.chance != "independent":
         parts = "/".join(f"{part / 1e7:.3g}" for part in fault.chance_ppb)
@@ -129,14 +129,14 @@ def _share(rng: random.Random, action: Action) -> int:
     if action == "readdress":
         return BILLION
     if action == "inject":
-        # Each adds up to three frames: a high rate would overflow a socket buffer.
+        # Each match adds up to three frames, so a high rate would overflow a socket buffer.
         return spread(rng, BILLION // 10_000, BILLION // 20)
     share_ppb = spread(rng, BILLION // 10_000, BILLION * 3 // 10)
     return BILLION if rng.random() < 0.03 else share_ppb
 
 
 def _details(rng: random.Random, action: Action, fault: FaultCase, index: int) -> dict[str, object]:
-    """Choose the parameters of a rule beside its frame types and its share."""
+    """Choose the parameters that a rule's action needs."""
     found: dict[str, object] = {}
     if action == "displace":
         found = {"ending": "frames", "ending_value": rng.randint(2, 20)}
@@ -165,7 +165,7 @@ def _details(rng: random.Random, action: Action, fault: FaultCase, index: int) -
 
 
 def _hold_details(rng: random.Random) -> dict[str, object]:
-    """Choose how long frames are held; only those with a stream position can wait for an event."""
+    """Choose how long frames are held. Only frames with a stream position can wait for an event."""
     found: dict[str, object] = {"hold_ns": spread(rng, 10 * US, 50 * MS)}
     if rng.random() < 0.5:
         ending = rng.choice(_EVENTS)
@@ -176,7 +176,7 @@ def _hold_details(rng: random.Random) -> dict[str, object]:
 
 
 def _chain(rng: random.Random) -> dict[str, object]:
-    """Choose a Markov chain, which makes the rule match in bursts."""
+    """Choose a Markov chain that makes a rule match in bursts."""
     kind: ChainKind = rng.choice(("two states", "four states"))
     begin = spread(rng, BILLION // 2_000, BILLION // 20)
     end = spread(rng, BILLION // 100, BILLION // 2)
@@ -200,7 +200,8 @@ def _place(rng: random.Random) -> PlaceCase:
 
 
 def _when(rng: random.Random, streams: int) -> WhenCase:
-    """Choose a pulse, a periodic pulse, or an interval between two stream positions."""
+    """Choose when a rule is active: for one pulse, periodic pulses, or between two stream
+    positions."""
     if rng.random() < 0.3:
         first = spread(rng, 1, 1 << 20)
         return WhenCase(
@@ -218,7 +219,7 @@ def _when(rng: random.Random, streams: int) -> WhenCase:
 
 
 def _conditions_text(fault: FaultCase) -> str:
-    """Format the parameters and conditions of a rule."""
+    """Format a fault rule's parameters and conditions."""
     words = []
     if fault.copies != 1:
         words.append(f"x{fault.copies}")
@@ -243,7 +244,7 @@ def _conditions_text(fault: FaultCase) -> str:
 
 
 def _forged_text(forged: ForgedCase) -> str:
-    """Format a forged frame by the fields in which it differs from the default."""
+    """Format a forged frame by listing the fields that differ from the default."""
     default = ForgedCase(type=forged.type)
     said = forged.model_dump()
     changes = {key: value for key, value in said.items() if value != getattr(default, key)}

@@ -1,4 +1,4 @@
-"""Chooses the path, configuration and messages of one stream from a seed.
+"""Chooses one stream's path, configuration and messages from a seed.
 
     path         unicast, multicast, several destinations, see `stream_path`
     publication  term, mtu, kind, start position
@@ -20,7 +20,7 @@ ADDRESSES = ("10.0.0.1", "10.0.0.2")
 PORT = 24_325
 KIB = 1 << 10
 BYTES_MAX = 14 << 20
-"""Maximum size of one stream: what 10,000 Ethernet frames carry."""
+"""Maximum size of one stream: the payload of 10,000 Ethernet frames."""
 
 _TERMS = (64 * KIB, 64 * KIB, 128 * KIB, 256 * KIB, 1_024 * KIB)
 _MTUS = (256, 576, 1_408, 1_408, 1_408, 4_096, 8_192)
@@ -30,8 +30,7 @@ _HEADER, _ALIGNMENT = 32, 32
 
 
 def choose_stream(rng: random.Random, index: int, frames: int) -> tuple[TrafficCase, str]:
-    """Choose the stream at `index` of the case, with about `frames` frames. Returns it and its
-    path."""
+    """Choose a stream with about `frames` frames. Returns the stream and its path's name."""
     term_length = rng.choice(_TERMS)
     mtu = rng.choice([each for each in _MTUS if each <= term_length // 8])
     window = min(term_length // 2, rng.choice((8, 16, 32, 128)) * KIB)
@@ -83,7 +82,8 @@ def choose_stream(rng: random.Random, index: int, frames: int) -> tuple[TrafficC
 
 
 def _lengths(rng: random.Random, mtu: int, term_length: int) -> tuple[int, int]:
-    """Choose shortest and longest message: tiny, about a frame, or as long as the term allows."""
+    """Choose the shortest and longest message length: tiny, about a frame, or up to the term's
+    limit."""
     most = term_length // 8
     payload = mtu - _HEADER
     return rng.choice(
@@ -98,6 +98,6 @@ def _lengths(rng: random.Random, mtu: int, term_length: int) -> tuple[int, int]:
 
 
 def _framed(shortest: int, longest: int, mtu: int) -> float:
-    """Estimate how many bytes of messages one frame carries."""
+    """Estimate how many message bytes one frame carries."""
     middle = math.sqrt(shortest * longest)
     return min(middle, mtu - _HEADER)

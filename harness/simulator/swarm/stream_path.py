@@ -1,11 +1,11 @@
-"""Chooses from a seed one of Aeron's ways to get a stream from host to host.
+"""Chooses from a seed how a stream gets from one host to the other.
 
 unicast    a ----------------> endpoint of b
 multicast  a --> group --> b
 dynamic    a <-- control <-- b registers its endpoint with a
 manual     a adds the endpoint of b to its publication
 collected  b adds its endpoint to its subscription
-doubled    a adds two endpoints, b both of them to one subscription: every frame arrives twice
+doubled    a adds two endpoints of b, and b adds both to one subscription: frames arrive twice
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import random
 from dataclasses import dataclass
 
 CONTROL_OFFSET = 100
-"""Offset from a stream's port to its second one."""
+"""Offset from a stream's first port to its second port."""
 
 _KINDS = {
     "unicast": 10,
@@ -30,22 +30,21 @@ _FLOW_CONTROLS = ("", "|fc=max", "|fc=min")
 
 @dataclass(frozen=True)
 class StreamPath:
-    """The channels and destinations of a stream at both ends."""
+    """A stream's channels and destinations at both ends."""
 
     name: str
     publish: str
-    """The publication's channel without the parameters of the stream."""
+    """The publication channel without the stream's own parameters."""
     receive: str
-    """The subscription's channel."""
+    """The subscription channel without the stream's own parameters."""
     destinations: tuple[str, ...] = ()
-    """Destinations that the publisher adds."""
+    """Destinations that the publisher adds to its publication."""
     sources: tuple[str, ...] = ()
-    """Destinations that the subscriber adds."""
+    """Destinations that the subscriber adds to its subscription."""
 
 
 def choose_path(rng: random.Random, near: str, far: str, port: int) -> StreamPath:
-    """Choose the path from one address to another; ports from `port` on are reserved for the
-    stream."""
+    """Choose a path between two addresses. It may use `port` and the port CONTROL_OFFSET above."""
     name = rng.choices(tuple(_KINDS), tuple(_KINDS.values()))[0]
     group = "" if name == "unicast" else rng.choice(_FLOW_CONTROLS)
     endpoint = f"aeron:udp?endpoint={far}:{port}"

@@ -1,9 +1,9 @@
-"""Runs many trials, in sequence or in several processes, up to a number of trials or a time limit.
+"""Runs many trials, in one or several processes, up to a number of trials or a time limit.
 
     root seed --> seeds root, root + 1, ... --chunks--> workers --results--> one line per trial
 
-A violation is reported with the seed's choice and the one command that reproduces the trial. A
-trial's result does not depend on the worker that runs it.
+A violation is reported with the seed's choice and the command that reproduces the trial. A trial's
+result does not depend on the worker that runs it.
 """
 
 from __future__ import annotations
@@ -35,11 +35,11 @@ CHUNK = 20
 SEED_MAX = (1 << 63) - 1
 LARGE_BYTES = 1 << 18
 COLLECT_EVERY = 100
-"""Trials of a process between two garbage collections: rare enough to cost next to nothing,
-often enough to keep a process below a gigabyte.
+"""Number of trials in a process between two garbage collections: rare enough to cost next to
+nothing, often enough to keep a process below a gigabyte.
 """
 PROGRESS_S = 30
-"""Interval between two progress lines."""
+"""Seconds between two progress lines."""
 _MMAP_THRESHOLD = -3
 _PR_SET_PDEATHSIG = 1
 _trials_run = itertools.count(1)
@@ -47,43 +47,43 @@ _trials_run = itertools.count(1)
 
 @dataclass(frozen=True)
 class Result:
-    """The result of one seed."""
+    """The result of one trial."""
 
     seed: int
     choice: str
     violation: str
-    """Empty if there was no violation."""
+    """Description of the violation, or empty."""
     stalls: tuple[str, ...]
-    """Streams in a known stall of the protocol."""
+    """Descriptions of the streams that ended in a known protocol stall."""
     digest: str
     frames: int
     defect: str
-    """An error of the simulator itself; empty if there was none."""
+    """Description of an error in the simulator itself, or empty."""
 
 
 @dataclass(frozen=True)
 class SwarmSpec:
-    """Parameters of a swarm."""
+    """The parameters of a swarm run."""
 
     root: int
     seeds: int
     minutes: float
-    """Start no trial after this time; 0 for no limit."""
+    """Minutes after which no new trial starts, or 0 for no limit."""
     jobs: int
     frames: int | None
     sabotage: str
     as_json: bool
     keep: Path | None
-    """Folder for the first failing trial's run folder."""
+    """Path for the first failing trial's run folder."""
 
     @property
     def extra_arguments(self) -> list[str]:
-        """Arguments that the command of a single trial needs beside its seed."""
+        """Return the arguments that a single trial's command needs in addition to the seed."""
         arguments = [] if self.frames is None else ["--frames", str(self.frames)]
         return [*arguments, "--sabotage", self.sabotage] if self.sabotage else arguments
 
     def repro(self, seed: int) -> list[str]:
-        """The command that reproduces one trial."""
+        """Return the command that reproduces one trial."""
         return ["windtunnel", "swarm", "--seed", str(seed), "--seeds", "1", *self.extra_arguments]
 
 
@@ -95,7 +95,7 @@ def run_trial(
     sabotage: str = "",
     keep: Path | None = None,
 ) -> Result:
-    """Run one trial; never raises for an error in the trial."""
+    """Run one trial. An error in the trial becomes part of the result and is never raised."""
     choice = choose(seed, frames=frames)
     observer = NO_OBSERVER if keep is None else TrialFolder(keep)
     try:
@@ -119,7 +119,7 @@ def run_trial(
 def run_chunk(
     seeds: list[int], memory: Path, frames: int | None, sabotage: str, end_s: float
 ) -> list[Result]:
-    """Run trials in a directory of their own, until a deadline on the monotonic clock."""
+    """Run trials in a temporary folder until a deadline on the monotonic clock."""
     _use_mmap_for_large_arrays()
     _freeze_existing_objects()
     folder = Path(tempfile.mkdtemp(prefix="swarm-", dir=memory))
@@ -140,20 +140,20 @@ def run_chunk(
 
 @cache
 def _freeze_existing_objects() -> None:
-    """Exclude all objects that exist before the first trial from garbage collection, once per
-    process.
+    """Exclude all objects that exist now from garbage collection, once per process.
 
-    Otherwise the collector walks through all modules and compiled kernels many times per trial.
+    Otherwise the collector would traverse all modules and compiled kernels many times per trial.
     """
     gc.collect()
     gc.freeze()
 
 
 def _use_mmap_for_large_arrays() -> None:
-    """Make malloc serve every large array by mmap, so that it is returned to the system when freed.
+    """Make malloc allocate every large array with mmap, so freeing it returns the memory to the
+    system.
 
-    Otherwise the allocator keeps what a trial frees and must clear all of it for the next trial,
-    which touches little of it.
+    Otherwise the allocator would keep freed memory and clear all of it for the next trial, which
+    uses little of it.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
@@ -161,20 +161,19 @@ def _use_mmap_for_large_arrays() -> None:
 
 
 def _die_with_parent(parent: int) -> None:
-    """Have this process killed when its parent dies, for whatever reason.
+    """Have the kernel kill this process when its parent dies.
 
-    A pool's worker that has lost its owner would otherwise wait for work forever, with all its
-    memory.
+    A worker whose pool has died would otherwise wait for work forever and keep its memory.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "prctl"):
         libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # the parent died before prctl took effect
+    if os.getppid() != parent:  # The parent died before prctl took effect.
         os.kill(os.getpid(), signal.SIGKILL)
 
 
 class Swarm:
-    """A swarm in progress."""
+    """A swarm run and its counts, violations and defects so far."""
 
     def __init__(self, spec: SwarmSpec, memory: Path) -> None:
         self._spec, self._memory = spec, memory
@@ -259,7 +258,7 @@ class Swarm:
         )
 
     def _write_first_failure(self) -> None:
-        """Run the first failing trial again, or the only trial, and write its run folder."""
+        """Repeat the first failing trial, or the only trial, and write its run folder."""
         found = self.violations[:1]
         if self._spec.keep is None or not (found or self._spec.seeds == 1):
             return
@@ -290,7 +289,7 @@ class Swarm:
             print(
                 f"{facts['trials']} trials, {facts['violations']} violations, "
                 f"{facts['stalls']} with a known protocol stall, "
-                f"{facts['defects']} defects of the simulator, {facts['frames']} frames, "
+                f"{facts['defects']} simulator defects, {facts['frames']} frames, "
                 f"{facts['seconds']} s ({facts['trials_per_minute']} per minute)",
                 flush=True,
             )

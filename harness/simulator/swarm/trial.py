@@ -1,13 +1,12 @@
-"""Runs one seed's trial: a phase with faults, then a recovery phase in which every stream
-completes.
+"""Runs one trial: a phase with faults, then a recovery phase in which every stream completes.
 
     choose, open the world -> connect -> publish up to the gates      safety: faults active
                remove the faults -> publish the rest -> read all      liveness: recovery phase
                                  settle -> the counters agree
 
-Every turn is audited; the first violation ends the trial. A stream may end in a known stall of the
-protocol, see `trial_end`: such a stall is reported separately. Does not raise for what the subject
-does wrong: that is the trial's outcome.
+Every turn is audited, and the first violation ends the trial. A stream may end in a known stall of
+the protocol, see `trial_end`. A stall is reported separately. Misbehaviour of the driver is the
+trial's outcome and raises no exception.
 """
 
 from __future__ import annotations
@@ -42,9 +41,10 @@ from windtunnel.harness.simulator.world.world_state import OVERFLOWS
 
 SHELL_INTERVAL_NS = 100_000_000
 COUNTERS_WATCHED = 96
-"""More than the counters of three streams."""
+"""Number of counters watched per host, more than three streams use."""
 LIVENESS_NS = 5_000_000_000
-"""Time in the recovery phase that no stream may need beyond what its bytes take."""
+"""Time that streams may take to complete in the recovery phase, in addition to `_time_needed_ns`.
+"""
 ROUNDS_PER_WINDOW = 8
 SETTLE_NS = 2_000_000_000
 STEP_NS = 10_000_000
@@ -54,20 +54,20 @@ ALWAYS = 1 << DRAW_BITS
 
 @dataclass(frozen=True)
 class Outcome:
-    """How a trial ended."""
+    """The outcome of a trial."""
 
     violation: str
-    """Empty if there was no violation."""
+    """Description of the violation, or empty."""
     stalls: tuple[str, ...]
-    """One text for each stream in a known stall of the protocol."""
+    """Descriptions of the streams in a known protocol stall, one per stream."""
     digest: str
     frames: int
-    """Planned frames of all streams."""
+    """Number of planned frames in all streams."""
     simulated_ns: int
 
 
 class Trial:
-    """One trial in progress."""
+    """One trial of a swarm."""
 
     def __init__(
         self,
@@ -84,7 +84,7 @@ class Trial:
         self._frames = sum(len(log.frames) for log in self._logs)
 
     def run(self) -> Outcome:
-        """Run both phases. Returns how the trial ended."""
+        """Run both phases and return the trial's outcome."""
         choice = self._choice
         with open_world(
             choice.case,
@@ -131,7 +131,7 @@ class Trial:
         self._connect(world, streams, end_ns)
         silent = [each.traffic.id for each in streams if each.image is None]
         if not self._violation and silent:
-            return f"liveness: {', '.join(silent)} not connected in the recovery phase"
+            return f"liveness: {', '.join(silent)} did not connect in the recovery phase"
         self._audit.state[GOAL] = ENDS
         self._advance(world, end_ns)
         return self._violation or self._end(world)
@@ -168,7 +168,7 @@ class Trial:
         return stream
 
     def _connect(self, world: SimulatedWorld, streams: list[Stream], end_ns: int) -> None:
-        """Wait until all streams have found their subscribers, or the time is over."""
+        """Wait until every stream has an image, a violation is found, or time runs out."""
         pending = [each for each in streams if each.image is None]
         while pending and world.now_ns < end_ns and not self._violation:
             for each in list(pending):
@@ -179,15 +179,17 @@ class Trial:
                 world.advance(min(end_ns, world.now_ns + STEP_NS))
 
     def _advance(self, world: SimulatedWorld, end_ns: int) -> None:
-        """Run the world until the goal is reached, a violation is found, or the time is over."""
+        """Run the world until the goal is reached, a violation is found, or time runs out."""
         while not stream_record.needs_shell(self._audit) and world.now_ns < end_ns:
             self._observer.look(world)
             world.advance(end_ns)
         self._audit.state[GOAL] = NO_GOAL
 
     def _enter_recovery(self, world: SimulatedWorld) -> None:
-        """Enter the recovery phase (no faults); frames that are held are released when they are
-        due."""
+        """Enter the recovery phase by disabling the fault rules.
+
+        Held frames are released when due.
+        """
         rules = world.between.engine.rules
         if self._sabotage == NEVER_HEAL:
             rules["chance"], rules["threshold"] = INDEPENDENT, ALWAYS
@@ -197,7 +199,7 @@ class Trial:
             stream["gate"] = stream["message_end"]
 
     def _time_needed_ns(self) -> int:
-        """Upper bound for the rest of all streams, window by window, one stream after the other."""
+        """Return an upper limit on the time that all streams need to complete one by one."""
         choice = self._choice
         total_ns = 0
         for stream, traffic, reader in zip(
@@ -218,7 +220,10 @@ class Trial:
         return stream_record.violation_text(self._audit)
 
     def _end(self, world: SimulatedWorld) -> str:
-        """Check that every stream has completed or is in a known stall."""
+        """Check that every stream has completed or is in a known stall.
+
+        Returns the failure, or empty.
+        """
         for index, (traffic, log) in enumerate(
             zip(self._choice.case.traffic, self._logs, strict=True)
         ):
@@ -229,8 +234,7 @@ class Trial:
         return self._settle(world)
 
     def _settle(self, world: SimulatedWorld) -> str:
-        """Wait for the counters to catch up; they must agree in the end, without any error
-        logged."""
+        """Wait until all counters agree and no error is logged. Returns what is wrong, or empty."""
         end_ns = world.now_ns + SETTLE_NS
         stalled = set(self._stalls)
         while (wrong := disagreement(world, self._audit, stalled)) and world.now_ns < end_ns:

@@ -1,17 +1,17 @@
 """Classifies the end of a trial's streams: complete, stuck, or stuck in a known protocol stall.
 
-There is one known stall, which Aeron's C driver has too. A PAD is sent if the window has room for
-its header alone, so snd-pos may end up further ahead than the receiver accepts:
+There is one known stall, which also occurs with Aeron's C driver. A PAD is sent if the window has
+room for its header alone, so snd-pos may end up further ahead than the receiver accepts:
 
     last SM    position = rcv-pos = rcv-hwm       last SM + term_length / 2      snd-pos
        |.. window / 4 ..|  d1 x | ... | dn x | PAD ......|.........................|
                         |  all lost, no NAK is sent       | overrun: dropped, heartbeats as well
 
-A receiver sends an SM for less than a quarter of its window only together with more. It never sends
-a NAK for the lost frames, since the only frames that reveal the loss are rejected. The stall ends
-when the image, which receives nothing, dies after its liveness timeout; the audit keeps the stream
-as it was then. (Aeron 1.53: aeron_publication_image_insert_packet rejects a packet before it looks
-at its frame type; the C driver of pyaeron under the same impairments stops at the same positions.)
+A receiver sends no new SM until a quarter of its window has been consumed. It never sends a NAK for
+the lost frames, since the only frames that reveal the loss are rejected. The stall ends when the
+image, which receives nothing, dies after its liveness timeout. The audit keeps the stream as it was
+then. (Aeron 1.53: aeron_publication_image_insert_packet rejects a packet before it looks at its
+frame type; the C driver of pyaeron under the same impairments stops at the same positions.)
 """
 
 from __future__ import annotations
@@ -33,24 +33,24 @@ _HEADER = 32
 
 
 def describe_stuck(stream: Any, traffic: TrafficCase) -> str:
-    """Describe the progress of an incomplete stream; returns an empty text for a complete one."""
+    """Describe the progress of an incomplete stream. Returns an empty string for a complete one."""
     if stream["is_succeeded"]:
-        return f"liveness: {traffic.id}'s image died, and another followed; {_progress(stream)}"
+        return f"liveness: {traffic.id}'s image died and was replaced {_progress(stream)}"
     if stream["position"] >= stream["end_position"]:
         return ""
-    return f"liveness: {traffic.id} is {_progress(stream)}"
+    return f"liveness: {traffic.id} is stuck {_progress(stream)}"
 
 
 def _progress(stream: Any) -> str:
     return (
-        f"at {stream['position']} of {stream['end_position']} in the recovery phase "
+        f"at position {stream['position']} of {stream['end_position']} in the recovery phase "
         f"(published up to message {stream['next_message']} of {stream['message_end']}, "
         f"rcv-pos {stream['rcv_pos']}, rcv-hwm {stream['hwm']}, snd-pos {stream['snd_pos']})"
     )
 
 
 def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
-    """Whether a stream is in the known stall; checks every condition of it."""
+    """Return whether a stream meets every condition of the known protocol stall."""
     stream = audit.streams[index]
     at, acknowledged = int(stream["position"]), int(stream["status_top"])
     snd_pos, window_end = int(stream["snd_pos"]), int(stream["window_end"])
@@ -74,7 +74,7 @@ def is_known_stall(audit: Audit, index: int, log: ExpectedLog) -> bool:
 
 
 def disagreement(world: SimulatedWorld, audit: Audit, stalled: set[int]) -> str:
-    """Describe the first disagreement after all streams have settled; empty if there is none."""
+    """Describe the first wrong counter or host error after the trial, or return an empty string."""
     for index, traffic in enumerate(world.case.traffic):
         if index not in stalled and (wrong := _wrong_counter(world, audit.streams[index], traffic)):
             return wrong
@@ -91,12 +91,13 @@ def _wrong_counter(world: SimulatedWorld, stream: Any, traffic: TrafficCase) -> 
         ("sub-pos", counters.get(far, int(stream["sub_pos_id"]))),
     ):
         if value != end:
-            return f"{traffic.id}: {name} ended at {value}, the stream at {end}"
+            return f"{traffic.id}: {name} ended at {value}, but the stream at {end}"
     return ""
 
 
 def _host_error(world: SimulatedWorld) -> str:
-    """Describe an error that a host counted beyond those that the link caused on purpose."""
+    """Describe the first host error that the link did not cause on purpose, or return an empty
+    string."""
     frames = world.between.engine.frames
     for index, host in enumerate(world.hosts):
         towards = frames[1 - index]
@@ -104,20 +105,20 @@ def _host_error(world: SimulatedWorld) -> str:
         invalid = int(counters.get(host.counter_values, system_counters.INVALID_PACKETS))
         if invalid > expected:
             return (
-                f"host {host.name} counts {invalid} invalid packets, "
+                f"host {host.name} counted {invalid} invalid packets, "
                 f"expected at most {expected} (those that the link forged or corrupted)"
             )
         errors = int(counters.get(host.counter_values, system_counters.ERRORS))
         if errors:
-            return f"host {host.name} counts {errors} errors"
+            return f"host {host.name} counted {errors} errors"
         if host.errors:
             return f"host {host.name}'s client: {host.errors[0]}"
     return wire_loss(world, world.between.lost)
 
 
 def wire_loss(world: SimulatedWorld, lost: Any) -> str:
-    """Describe losses of the wire itself, caused by no rule and no impairment; empty if none."""
+    """Describe datagrams lost without any rule or impairment, or return an empty string."""
     flooded = world.between.wires.ends[:, OVERFLOWED]
     if lost.any() or flooded.any():
-        return f"the wire lost datagrams without a rule: {lost.tolist()}, {flooded.tolist()}"
+        return f"datagrams were lost without a rule: {lost.tolist()}, {flooded.tolist()}"
     return ""

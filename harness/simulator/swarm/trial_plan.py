@@ -1,8 +1,8 @@
-"""Lays out what a trial's streams send, and the frames that are expected, for the kernels.
+"""Prepares the messages that a trial's streams send, and the expected frames, for the kernels.
 
     traffic --plan--> lengths of messages --expected_log--> frames      stream after stream
 
-All streams of all trials send from the same bytes, each from its own offset.
+All streams in all trials send the same bytes, each starting at its own offset.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ from windtunnel.harness.simulator.swarm.choice import Choice
 
 PAYLOAD_BYTES = 48 << 20
 _POSITIONS = ("position", "hwm", "rcv_pos", "snd_pos", "wire_top", "window_end", "status_top")
-"""Fields of a stream that start at its start position."""
+"""Fields of a stream that are initialized to its start position."""
 
 
 @cache
 def payload() -> NDArray[np.uint8]:
-    """The bytes that all streams of all trials send."""
+    """Return the bytes from which all streams in all trials take their messages."""
     raw: Any = np.random.Generator(np.random.PCG64(0)).bytes(PAYLOAD_BYTES)
     return np.frombuffer(raw, dtype=np.uint8)
 
 
 def lay_out(choice: Choice) -> tuple[list[ExpectedLog], Audit]:
-    """Return the log of each stream, and an audit with all plans and logs in sequence."""
+    """Return the expected log of each stream, and an audit that contains all plans and logs."""
     seed, streams = choice.case.seed, choice.case.traffic
     plans = [
         plan(seed, each.id, each.total_bytes, each.longest_bytes, each.shortest_bytes)
@@ -56,7 +56,7 @@ def lay_out(choice: Choice) -> tuple[list[ExpectedLog], Audit]:
 
 
 def _describe(choice: Choice, index: int, stream: Any) -> None:
-    """Record what a seed chose for a stream."""
+    """Record the parameters that a seed chose for a stream."""
     traffic, reader = choice.case.traffic[index], choice.readers[index]
     stream["from_host"] = 0 if traffic.from_host == "a" else 1
     stream["is_reliable"] = traffic.reliable
@@ -70,7 +70,7 @@ def _describe(choice: Choice, index: int, stream: Any) -> None:
 def _place(
     choice: Choice, stream: Any, log: ExpectedLog, message: int, count: int, frame: int
 ) -> None:
-    """Record the range of a stream's messages and frames, and its start and end position."""
+    """Record a stream's ranges of messages and frames, and its start and end positions."""
     stream["next_message"] = message
     stream["message_end"] = message + count
     recovery = max(1, int(count * choice.recovery_share))

@@ -1,8 +1,8 @@
-"""Sabotages the first stream of a trial, to check that the audit detects it.
+"""Injects a fault into a trial's first stream, to check that the audit detects it.
 
-flip-byte       flips a bit of the next datagram that lands, without a rule
+flip-byte       flips a bit of the next datagram that arrives, without a rule
 lying-counter   moves the receiver's high-water mark ahead
-wide-window     raises the sender's limit beyond the window that was granted
+wide-window     raises the sender limit past the end of the receiver window
 never-heal      makes every rule match all its frames, instead of entering the recovery phase
 """
 
@@ -22,7 +22,7 @@ _FAR_BYTES = 1 << 20
 
 
 def sabotage_stream(sabotage: str, world: SimulatedWorld, audit: Audit) -> None:
-    """Apply the sabotage in the middle of a trial, unless a violation was found already."""
+    """Inject the fault in the middle of a trial, unless the audit already found a violation."""
     stream, traffic = audit.streams[0], world.case.traffic[0]
     if not stream["is_flowing"] or audit.state[CODE] != NONE:
         return

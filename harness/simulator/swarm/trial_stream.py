@@ -1,4 +1,4 @@
-"""Sets up one stream of a trial: waits for the client's objects, then hands it to the kernels."""
+"""Sets up one stream of a trial: waits for the client's objects and passes them to the kernels."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from windtunnel.harness.simulator.world.host import Host
 
 @dataclass
 class Stream:
-    """A stream, its two hosts and its expected log."""
+    """A stream of a trial, with its two hosts and its expected log."""
 
     index: int
     traffic: TrafficCase
@@ -34,7 +34,7 @@ class Stream:
     mapped: tuple[LogBuffer, ...] = ()
 
     def find_publication(self) -> Publication | None:
-        """Return the publication, once the driver has created it."""
+        """Return the publication, or None until the driver has created it."""
         if self.publication is None:
             client = self.near.client
             if self.traffic.publication == "exclusive":
@@ -44,8 +44,10 @@ class Stream:
         return self.publication
 
     def find_image(self) -> Image | None:
-        """Return the image, once both ends are connected; corrupted frames may have created
-        others."""
+        """Return the image, or None until both ends are connected.
+
+        Ignores images from corrupted frames.
+        """
         if self.image is None and self.publication is not None and self.publication.is_connected:
             subscription = self.far.client.get_subscription(self.subscription_id)
             for each in subscription.images if subscription is not None else ():
@@ -54,7 +56,7 @@ class Stream:
         return self.image
 
     def attach(self, audit: Audit) -> None:
-        """Hand a connected stream over to the kernels."""
+        """Pass a connected stream to the kernels that publish and read it."""
         publication, image = self.publication, self.image
         assert publication is not None
         assert image is not None
@@ -81,7 +83,7 @@ class Stream:
 
 
 def record_of(records: Any, values: dict[str, int]) -> Any:
-    """Return the record with these values, in the highest matching slot."""
+    """Return the record in the highest slot that has these field values."""
     chosen = np.ones(records.size, dtype=np.bool_)
     for name, value in values.items():
         chosen &= records[name] == value

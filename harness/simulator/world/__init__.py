@@ -1,1 +1,1 @@
-"""Hosts, their agents and one virtual clock, stepped turn by turn."""
+"""Simulated hosts and a virtual clock, advanced turn by turn."""

@@ -1,14 +1,14 @@
-"""Records all events of a world as one digest and, optionally, the datagrams themselves.
+"""Records all events of a world in one digest and, optionally, the datagrams themselves.
 
     datagram   (time, host, direction, bytes) --+--> digest, 64 bits
     counter    (time, host, id, value)        --+
     datagram   ---------------------------------+--> tape, drained by Python into capture files
 
-Two runs of one seed must end with the same digest. The digest distinguishes runs and is not
+Two runs with the same seed must end with the same digest. The digest distinguishes runs and is not
 cryptographic: each word is mixed in with one multiplication.
 
-A record of the tape: time (i64), length (i32), host (u8), direction (u8), two unused bytes, the
-envelope, the bytes; aligned to 8.
+The tape is the buffer of recorded datagrams. A record: time (i64), length (i32), host (u8),
+direction (u8), two unused bytes, the envelope, the bytes; aligned to 8.
 """
 
 from typing import Any, NamedTuple
@@ -31,7 +31,7 @@ TAPE_ENVELOPE = 16
 TAPE_BYTES = TAPE_ENVELOPE + ENVELOPE_LENGTH
 
 _PRIME = 0x2127599BF4325C37
-"""An odd multiplier of 62 bits, as in Zilong Tan's fast-hash."""
+"""An odd 62-bit multiplier, as in Zilong Tan's fast-hash."""
 _SECOND, _THIRD, _FOURTH = 0x1111111111111111, 0x2222222222222222, 0x4444444444444444
 _DATAGRAM, _CHANGE = 1, 2
 _LOW = 0xFFFFFFFF
@@ -39,15 +39,15 @@ _ALL = 0xFFFFFFFFFFFFFFFF
 
 
 class EventLog(NamedTuple):
-    """The digest so far, the tape, and the last seen counter values."""
+    """The digest so far, the recorded datagrams (`tape`), and the last seen counter values."""
 
     state: Any  # int64, one cell each
-    tape: Any  # uint8[n]; empty if datagrams are not recorded
+    tape: Any  # uint8[n], empty if datagrams are not recorded
     seen: Any  # int64[host, counter id]: last value
 
 
 def make_event_log(tape_length: int, counters_watched: int, hosts: int = 2) -> EventLog:
-    """Create an empty log, which watches the counters with the lowest ids of all hosts."""
+    """Create an empty log that watches the counters with the lowest ids on every host."""
     return EventLog(
         state=np.zeros(4, dtype=np.int64),
         tape=np.zeros(tape_length, dtype=np.uint8),
@@ -57,12 +57,12 @@ def make_event_log(tape_length: int, counters_watched: int, hosts: int = 2) -> E
 
 @kernel
 def _times(left: int, right: int) -> int:
-    """The product's low 64 bits."""
+    """Return the low 64 bits of a product."""
     return left * right
 
 
 def _times_of_any_size(left: int, right: int) -> int:
-    """Equivalent of `_times` without the JIT, where integers do not wrap."""
+    """Return the low 64 bits of a product when the JIT is disabled and integers do not wrap."""
     product = int(left) * right & _ALL
     return product - (product >> 63 << 64)
 
@@ -73,14 +73,14 @@ if JIT_DISABLED:
 
 @kernel
 def mix(digest: int, word: int) -> int:
-    """Add a word to a digest."""
+    """Return a digest to which a word has been added."""
     mixed = _times(digest ^ word, _PRIME)
     return mixed ^ ((mixed >> 32) & _LOW)
 
 
 @kernel
 def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
-    """Add bytes to a digest; the last word is padded with zeros.
+    """Return a digest to which bytes have been added. The last word is padded with zeros.
 
     Four words at a time are mixed into four independent digests, which the CPU can do in parallel.
     """
@@ -102,7 +102,7 @@ def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
 
 @kernel
 def has_room(log: EventLog, length: int) -> bool:
-    """Whether a datagram surely fits the tape."""
+    """Return whether a datagram can be recorded, or none are recorded."""
     tape_length = int(log.tape.size)
     used = int(log.state[USED])
     return tape_length == 0 or used + TAPE_BYTES + length + 8 <= tape_length
@@ -112,7 +112,7 @@ def has_room(log: EventLog, length: int) -> bool:
 def note_datagram(
     log: EventLog, now_ns: int, host: int, way: int, buf: Any, envelope: int, length: int
 ) -> None:
-    """Record a datagram that a host sent or received; its bytes follow the envelope."""
+    """Record a datagram that a host sent or received. Its bytes follow the envelope."""
     state = log.state
     digest = mix(state[DIGEST], now_ns)
     digest = mix(digest, length << 8 | host << 4 | way << 2 | _DATAGRAM)
@@ -132,7 +132,7 @@ def note_datagram(
 
 @kernel
 def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int, end: int) -> None:
-    """Record which counters of a host, from an id up to another, have changed."""
+    """Record which counters of a host have changed, for the ids from `first` up to `end`."""
     seen = log.seen[host]
     for counter_id in range(first, min(end, seen.size)):
         value = get_i64(values, counter_id * counters.COUNTER_LENGTH)
@@ -146,10 +146,10 @@ def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int
 
 @kernel
 def tape_length(tape: Any, at: int) -> int:
-    """The length of the datagram in a record of the tape."""
+    """Return the length of the datagram in a record of the tape."""
     return int(get_i32(tape, at + TAPE_LENGTH))
 
 
 def digest_text(log: EventLog) -> str:
-    """The digest as 16 hexadecimal digits."""
+    """Return the digest as 16 hexadecimal digits."""
     return f"{int(log.state[DIGEST]) & _ALL:016x}"

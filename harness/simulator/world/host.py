@@ -1,10 +1,9 @@
-"""A host of a simulated world: one driver whose agents the world steps, and its clients.
+"""A simulated host: one driver, whose agents the world runs, and its clients.
 
-    host ---- driver ---- is paused and resumed; is killed and replaced by a successor
+    host ---- driver ---- can be paused and resumed, or killed and replaced by a successor
           `-- clients     one per program; each can be paused independently
 
-The driver's directory lies in memory and is removed with the host. The host has no clock of its
-own: the world provides it.
+The driver's directory is in memory and is removed with the host. The world provides the clock.
 """
 
 from __future__ import annotations
@@ -30,10 +29,9 @@ from windtunnel.harness.simulator.world.world_state import Agents
 
 MAILBOXES = 16
 RING_BYTES = 1 << 21
-"""Capacity of one mailbox in each direction: a socket buffer that only a defect can fill."""
+"""Default capacity of a simulated socket in each direction. Only a defect can fill it."""
 SHELL_INTERVAL_NS = 10 * NS_PER_MS
-"""Longest interval between two duty cycles of a conductor's Python part, as in a threaded
-driver.
+"""Maximum interval between two duty cycles of a conductor's Python part, as in a threaded driver.
 """
 CLIENT_INTERVAL_NS = 16 * NS_PER_MS
 """Interval between two duty cycles of a client's conductor when its driver sends nothing."""
@@ -41,14 +39,14 @@ CLIENT_INTERVAL_NS = 16 * NS_PER_MS
 
 @dataclass(eq=False)
 class HostClient:
-    """The client of a program."""
+    """A program's client, which can be paused."""
 
     client: Aeron
     is_paused: bool = False
 
 
 class Host:
-    """One host: its driver, its clients, and their duty cycles in Python."""
+    """A simulated host: its driver, its clients, and their Python duty cycles."""
 
     def __init__(
         self,
@@ -61,8 +59,11 @@ class Host:
         ring_bytes: int = RING_BYTES,
         timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
     ) -> None:
-        """`shell_interval_ns` is the longest interval between two duty cycles in Python,
-        `ring_bytes` the capacity of each socket, `timeouts` those of driver and clients."""
+        """Start the host's driver.
+
+        `shell_interval_ns` is the maximum interval between two Python duty cycles, `ring_bytes` the
+        capacity of each socket, and `timeouts` the timeouts of driver and clients.
+        """
         self.name = name
         self.address = address
         self.directory = directory
@@ -72,7 +73,7 @@ class Host:
         self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
         self._variables = timeouts.variables
         self.errors: list[Exception] = []
-        """Errors that the clients could not report otherwise."""
+        """Errors that the clients had no other way to report."""
         self._links = link.make_links(MAILBOXES, ring_bytes)
         self._clients: list[HostClient] = []
         self._start()
@@ -88,11 +89,11 @@ class Host:
             seed=self._seed,
         )
         self.agents = Agents(*self.driver.agents, self._links)
-        """The states that the world's kernels step."""
+        """The agent states that the world's kernels run."""
         self.is_running = True
-        """Whether its driver is alive and not paused."""
+        """Whether the driver is alive and not paused."""
         self._has_fresh_heartbeat = True
-        """Whether its driver has updated its heartbeat since it was last paused."""
+        """Whether the driver has updated its heartbeat since it was last paused."""
 
     def _context(self) -> Context:
         return driver_context(
@@ -110,16 +111,16 @@ class Host:
 
     @property
     def counter_values(self) -> Any:
-        """The driver's counter values, uint8[n]."""
+        """Return the driver's counter values buffer as uint8[n]."""
         return self.agents.conductor.counters
 
     @property
     def next_ns(self) -> int:
-        """The latest time of the next duty cycle in Python."""
+        """Return the time at which the next Python duty cycle is due."""
         return min(self._shell_ns, self._client_ns)
 
     def connect(self) -> HostClient:
-        """Create a client of the driver, which must be running: this does not wait."""
+        """Create a client of the driver without waiting. The driver must be running."""
         assert self.is_running, f"the driver of {self.name} is paused or dead"
         if not self._has_fresh_heartbeat:
             # A client rejects a driver with a stale heartbeat and would wait for a fresh one.
@@ -133,17 +134,16 @@ class Host:
         return client
 
     def drop_client(self, client: HostClient) -> None:
-        """Drop a client without closing it."""
+        """Forget a client without closing it."""
         self._clients.remove(client)
 
     @property
     def client(self) -> Aeron:
-        """The first client."""
+        """Return the host's first client."""
         return self._clients[0].client
 
     def turn(self, *, is_requested: bool) -> None:
-        """Run the duty cycles of driver and clients that are due, or all if a kernel requests
-        it."""
+        """Run the Python duty cycles that are due. `is_requested` makes the driver's due now."""
         now_ns = self._clock.now_ns()
         work_count = 0
         if is_requested or now_ns >= self._shell_ns:
@@ -158,20 +158,20 @@ class Host:
                     client.client.invoke()
 
     def pause_driver(self) -> None:
-        """Pause the driver: what arrives waits in its sockets."""
+        """Pause the driver. Arriving datagrams wait in its sockets."""
         self.is_running = self._has_fresh_heartbeat = False
 
     def resume_driver(self) -> None:
-        """Resume the driver."""
+        """Resume the paused driver."""
         self.is_running = True
 
     def kill_driver(self) -> None:
-        """Kill the driver: its sockets close, its files stay."""
+        """Kill the driver. Its sockets close, and its files remain."""
         self.is_running = False
         self._links.mailboxes["is_open"] = 0
 
     def restart_driver(self) -> None:
-        """Start another driver in the directory of one that was killed."""
+        """Start a new driver in the directory of the killed one."""
         self._seed = Random(self._seed).getrandbits(63)
         self._start()
         self._shell_ns = self._clock.now_ns()

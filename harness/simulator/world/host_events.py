@@ -1,10 +1,10 @@
-"""Pauses, kills and restarts programs of a simulated world at the specified moments.
+"""Pauses, kills and restarts programs of a simulated world at specified times.
 
     pending --its moment--> open --its time is over--> done
              pause, kill          resume, successor
 
-The runner does the same to processes by signals; here every event is on time. The events that
-happened are written for the judge.
+At other fidelity levels, the runner does this to processes with signals. Here every event is on
+time. The events that happened are written for the judge.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ from windtunnel.harness.simulator.applications.programs import Program
 
 
 class Programs(Protocol):
-    """All programs of a world."""
+    """The programs of a world, found by host and role."""
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
-        """The programs of these roles on a host that have not been killed."""
+        """Return the programs with these roles on a host, except those that were killed."""
 
     def replace(self, killed: Program) -> None:
         """Start the successor of a killed program."""
@@ -31,7 +31,7 @@ class Programs(Protocol):
 
 @dataclass
 class _OpenEvent:
-    """An event that has begun and not ended."""
+    """A pause or kill that has begun and not ended."""
 
     case: EventCase
     victims: list[Program]
@@ -43,7 +43,7 @@ class _OpenEvent:
 
 
 class HostEvents:
-    """The events of one run, in the order of the file."""
+    """The pauses and kills of one run: pending, in progress, and done."""
 
     def __init__(
         self, events: Sequence[EventCase], programs: Programs, clock_ns: Callable[[], int]
@@ -54,16 +54,16 @@ class HostEvents:
         self._open: list[_OpenEvent] = []
         self._happened: list[AppliedEvent] = []
         self._first_ns = 0
-        """When the first message was published; 0 before."""
+        """Time at which the first message was published, or 0 before that."""
         self._has_events = bool(events)
 
     @property
     def is_open(self) -> bool:
-        """Whether a program is paused, or killed and not yet restarted."""
+        """Return whether a program is paused, or killed and not yet restarted."""
         return bool(self._open)
 
     def look(self, published_bytes: int, delivered_bytes: int) -> None:
-        """Begin and end the events that are due, given the progress of the streams."""
+        """Begin and end the events that are due, given the bytes published and delivered so far."""
         if not self._pending and not self._open:
             return
         now_ns = self._clock_ns()
@@ -100,7 +100,7 @@ class HostEvents:
         each.happened.ended_ns = self._clock_ns()
 
     def close(self, path: Path) -> None:
-        """Resume every paused program and write the events that happened."""
+        """Resume every paused program and write the list of events that happened."""
         for each in [each for each in self._open if each.case.action == "pause"]:
             self._end(each)
         if self._has_events:

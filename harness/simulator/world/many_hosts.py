@@ -1,11 +1,11 @@
-"""Runs the turns of several hosts, each of which sleeps and wakes independently and may be paused.
+"""Advances several hosts, each of which sleeps and wakes independently and may be paused.
 
     wires --> mailboxes --> conductor, sender, receiver of one host --> mailboxes --> middlebox
      ^          for each host that is due, and for frames that the middlebox holds          |
      +-------------------------------------------------------------------------------------+
 
-A host that did work takes another turn at once. One without work doubles its sleep each time up to
-a bound, as idle agents do, but wakes for an arriving datagram. The sockets of a paused host keep
+A host that did work takes another turn at once. A host without work doubles its sleep each time up
+to a limit, as idle agents do, but wakes for an arriving datagram. The sockets of a paused host keep
 working. A world of two hosts without events has a faster kernel, see `turn`.
 """
 
@@ -33,8 +33,9 @@ from windtunnel.harness.simulator.world.world_state import (
 
 # Columns of `sleepers`: one row per host, and a last row for the middlebox.
 ADDRESS, IS_RUNNING, WAKES, IDLE, DUE = range(5)
-"""Address of its agents; whether its driver is running; time of its next turn; length of its last
-sleep; arrival time of the next datagram. Of the last row only DUE: time of the next turn of all.
+"""Per host: address of its agents; whether its driver is running; time of its next turn; length of
+its last sleep; arrival time of its next datagram. The last row has only DUE: time of the world's
+next turn.
 """
 
 _NS_PER_MS = 1_000_000
@@ -43,12 +44,13 @@ _NEVER = NEVER
 
 @kernel
 def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
-    """Take turns until a time, at least one, or until Python is needed.
+    """Advance the world turn by turn until a given time, or until Python is needed.
 
+    Takes at least one turn.
     Shapes:  sleepers int64[hosts + 1, 5]; `like` are the agents of any host
-    Returns: TIME_OVER, or the bits FULL, and WANTED << host
+    Returns: TIME_OVER, or the bits FULL, and NEEDS_PYTHON << host
     """
-    # One flat function like the turn of two hosts, for the same reason.
+    # One flat function, for the same reason as in `turn.run`.
     state, events = between.state, between.events
     first, end = state[COUNTERS_FROM], state[COUNTERS_END]
     while True:
@@ -97,13 +99,13 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
 
 @kernel
 def _is_due(sleeper: Any, now_ns: int) -> bool:
-    """Whether a host takes a turn now."""
+    """Return whether a host's next turn is due."""
     return bool(sleeper[DUE] <= now_ns or (sleeper[IS_RUNNING] and sleeper[WAKES] <= now_ns))
 
 
 @kernel
 def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
-    """Set the time of the next turn of a host that has taken one."""
+    """Set the time of a host's next turn after it has taken one."""
     if work_count > 0:
         sleeper[IDLE] = state[TURN]
     else:
@@ -113,7 +115,7 @@ def _sleep(sleeper: Any, state: Any, work_count: int) -> None:
 
 @kernel
 def _next_ns(between: Between, sleepers: Any) -> int:
-    """The time of the next turn of any host, or of the middlebox."""
+    """Update each host's DUE. Returns the time of the next turn of any host or the middlebox."""
     targets, hosts = between.routes.targets, sleepers.shape[0] - 1
     for host in range(hosts):
         sleepers[host, DUE] = _NEVER

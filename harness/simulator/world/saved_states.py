@@ -1,12 +1,12 @@
-"""Saves the state of an agent as bytes in memory, from which kernels load it by address.
+"""Saves agent states as bytes in memory, from which kernels load them by address.
 
-    keep(agents of a, address)            take_up(like, address) --> agents of a
-    keep(agents of b, address)
+    SavedState(agents of a) --> address            load_state(like, address) --> agents of a
+    SavedState(agents of b) --> address
 
 A kernel receives states as arguments, and each of their arrays costs time at each call. For several
-states of one type it can receive one of them, which fixes the type, and the addresses of all. The
-bytes contain addresses of arrays: these must outlive them. Without the JIT, numba cannot run
-intrinsics, and the address of a state is a key into a dictionary.
+states of one type, it can instead receive one of them, which fixes the type, and all addresses. The
+bytes contain addresses of arrays, which must outlive them. Without the JIT, numba cannot run
+intrinsics, and a state's address is a key into a dictionary.
 """
 
 from typing import Any
@@ -22,7 +22,7 @@ _WORD_BYTES = 8
 
 
 def _type_size_of(typing_context: Any, state: Any) -> Any:
-    """Intrinsic: the size in bytes of a state of this type."""
+    """Define the intrinsic that returns the size of a state in bytes."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.args[0])
@@ -32,7 +32,7 @@ def _type_size_of(typing_context: Any, state: Any) -> Any:
 
 
 def _type_store(typing_context: Any, state: Any, address: Any) -> Any:
-    """Intrinsic: store a state at an address."""
+    """Define the intrinsic that stores a state at an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         held, at = arguments
@@ -43,7 +43,7 @@ def _type_store(typing_context: Any, state: Any, address: Any) -> Any:
 
 
 def _type_load_state(typing_context: Any, like: Any, address: Any) -> Any:
-    """Intrinsic: load the state at an address, which must have the same type as `like`."""
+    """Define the intrinsic that loads a state of the type of `like` from an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
@@ -54,7 +54,7 @@ def _type_load_state(typing_context: Any, like: Any, address: Any) -> Any:
 
 
 def _load_saved_state(like: Any, address: int) -> Any:
-    """Equivalent of `load_state` without the JIT."""
+    """Load a saved state when the JIT is disabled."""
     return _saved_states[address].state
 
 
@@ -62,7 +62,7 @@ _JIT_DISABLED: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # 
 _size_of: Any = intrinsic(_type_size_of)
 _store: Any = intrinsic(_type_store)
 load_state: Any = _load_saved_state if _JIT_DISABLED else intrinsic(_type_load_state)
-"""(like, address) -> the state at an address, which must have the same type as `like`."""
+"""Kernel function (like, address) -> state. The state must have the same type as `like`."""
 
 
 @kernel
@@ -76,7 +76,7 @@ def _write(state: Any, address: int) -> int:
 
 
 class SavedState:
-    """A state saved in memory for the lifetime of this object."""
+    """A copy of an agent state in memory, valid for the lifetime of this object."""
 
     def __init__(self, state: Any) -> None:
         self.state = state
@@ -90,4 +90,4 @@ class SavedState:
 
 
 _saved_states: WeakValueDictionary[int, SavedState] = WeakValueDictionary()
-"""Saved states by address, without the JIT."""
+"""Saved states by address, used only when the JIT is disabled."""

@@ -13,20 +13,20 @@ LOOPBACK = "127.0.0.1"
 
 
 class OneInterface:
-    """The `Resolver` of a host with one address."""
+    """A resolver for a simulated host with one address."""
 
     def __init__(self, address: str) -> None:
         self._address = address
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """The numeric address of `host` and its scope id. Raises UnknownHostError for names."""
+        """Return a numeric address and its scope id. Raises UnknownHostError for a host name."""
         found = numeric_address(LOOPBACK if host == LOCALHOST else host)
         if found is None:
             raise UnknownHostError(f"{key}={host}: unknown host: expected a numeric address")
         return found
 
     def interfaces(self) -> list[NetworkInterface]:
-        """The loopback interface, and the one that leads to the middlebox."""
+        """Return the loopback interface and the interface that leads to the middlebox."""
         return [
             NetworkInterface("lo", 1, LOOPBACK, is_loopback=True, is_multicast=False),
             NetworkInterface("eth0", 2, self._address, is_loopback=False, is_multicast=True),

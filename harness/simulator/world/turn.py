@@ -1,11 +1,11 @@
-"""The turn of two hosts: deliver datagrams, run every agent once, pass on what they sent.
+"""One turn of two hosts: deliver datagrams, run every agent once, forward what they sent.
 
     wires --> mailboxes --> conductor, sender, receiver of a, then of b --> mailboxes
      ^                                                                        |
      +--- impairments <----- engine's outbox <------ engine (the rules) <-----+
 
 `run` repeats turns without entering Python. While any agent has work, the clock advances by one
-turn; otherwise by twice as much each time up to a bound, as idle agents sleep, but never past the
+turn. Otherwise the step doubles each time up to a limit, as idle agents sleep, but never passes the
 arrival time of a datagram. For other worlds see `many_hosts`.
 """
 
@@ -38,13 +38,14 @@ _THERE, _BACK = 0, 1
 
 @kernel
 def run(world: World, until_ns: int) -> int:
-    """Take turns until a time, at least one, or until Python is needed.
+    """Advance the world turn by turn until a given time, or until Python is needed.
 
-    Returns: TIME_OVER, or the bits FULL, AUDIT, and WANTED << host
+    Takes at least one turn.
+    Returns: TIME_OVER, or the bits FULL, AUDIT, and NEEDS_PYTHON << host
     """
     # One function on purpose: each level between this one and the agents' kernels would make the
     # compiler go through all of them once more. A state is passed array by array, which costs more
-    # than most calls do: so a function is called only if it has work, with only what it needs.
+    # than most calls do, so a function is called only if it has work, with only what it needs.
     left, right, between = world.left, world.right, world.between
     state, wires = between.state, between.wires
     while True:
@@ -79,12 +80,12 @@ def run(world: World, until_ns: int) -> int:
             work_count += crossing.cross(left.links, between, 0, now_ns)
         if datagram_delivery.has_sent(right.links):
             work_count += crossing.cross(right.links, between, 1, now_ns)
-        # Readers come last: what an agent sent is checked against what it could have seen.
+        # Readers run last, because what an agent sent is checked against what it had received.
         if work_count > 0 or stream_traffic.has_slow_reader(between.audit.streams):
             work_count += _read(world, now_ns)
         if crossing.next_release_ns(between) <= now_ns:
             work_count += crossing.release_due(between, now_ns)
-        # A turn without work has changed nothing that is watched here.
+        # A turn without work has changed nothing that `_look` records.
         needs = _look(world, now_ns) if work_count > 0 else 0
         _advance(state, wires, crossing.next_release_ns(between), work_count, until_ns)
         if needs != 0 or state[NOW] >= until_ns:
@@ -93,7 +94,7 @@ def run(world: World, until_ns: int) -> int:
 
 @kernel
 def _publish(world: World) -> int:
-    """The turn of publishers that are kernels."""
+    """Run the publishers that are kernels. Returns the number of accepted messages."""
     audit, count = world.between.audit, 0
     for index in range(audit.streams.size):
         stream = audit.streams[index]
@@ -107,7 +108,10 @@ def _publish(world: World) -> int:
 
 @kernel
 def _read(world: World, now_ns: int) -> int:
-    """The turn of readers that are kernels, followed by the checks of the counters."""
+    """Run the readers that are kernels and check the counters.
+
+    Returns the number of frames read.
+    """
     audit, count = world.between.audit, 0
     for index in range(audit.streams.size):
         stream = audit.streams[index]
@@ -122,7 +126,7 @@ def _read(world: World, now_ns: int) -> int:
 
 @kernel
 def _look(world: World, now_ns: int) -> int:
-    """Record what has changed. Returns what is pending that only Python can do."""
+    """Record what has changed. Returns bits for the work that only Python can do."""
     between = world.between
     stream_audit.note_decisions(between.audit, between.engine)
     events = between.events
@@ -141,7 +145,7 @@ def _look(world: World, now_ns: int) -> int:
 
 @kernel
 def _advance(state: Any, wires: Wires, due_ns: int, work_count: int, until_ns: int) -> None:
-    """Advance the clock to the next turn; `due_ns` is when the middlebox has a frame to release."""
+    """Advance the clock to the next turn. `due_ns` is the middlebox's next release time."""
     if work_count > 0:
         state[IDLE] = state[TURN]
     else:

@@ -1,5 +1,5 @@
-"""Selects the kernel that runs a world's turns: one for two hosts without events, one for all
-others.
+"""Selects the kernel that advances a world: a fast one for two hosts without events, or a general
+one.
 
     TwoHosts     as few calls as possible: a million turns a second
     ManyHosts    each host sleeps and wakes independently, may be paused, and may get another driver
@@ -27,17 +27,18 @@ from windtunnel.harness.simulator.world.world_state import (
 
 
 class Turns(Protocol):
-    """A way to advance a world."""
+    """A way to advance a world turn by turn."""
 
     def run(self, until_ns: int) -> int:
-        """Take turns until a time, at least one, or until Python is needed.
+        """Advance the world turn by turn until a given time, or until Python is needed.
 
-        Returns TIME_OVER, or the bits FULL, AUDIT, and WANTED << host.
+        Takes at least one turn.
+        Returns TIME_OVER, or the bits FULL, AUDIT, and NEEDS_PYTHON << host.
         """
 
 
 class TwoHosts:
-    """The turns of two hosts that are never paused."""
+    """Advances a world of two hosts that are never paused."""
 
     def __init__(self, hosts: Sequence[Host], between: Between) -> None:
         left, right = hosts
@@ -48,7 +49,7 @@ class TwoHosts:
 
 
 class ManyHosts:
-    """The turns of any hosts, whose drivers may be paused or replaced."""
+    """Advances a world of any hosts, whose drivers may be paused or replaced."""
 
     def __init__(self, hosts: Sequence[Host], between: Between) -> None:
         self._hosts, self._between = tuple(hosts), between
@@ -63,13 +64,13 @@ class ManyHosts:
         self._update_hosts()
         state = self._between.state
         if state[NOW] < until_ns <= self._sleepers[-1, DUE]:
-            # A call would cost more than all that it has to do.
+            # Calling the kernel would cost more than the work to do.
             state[NOW] = until_ns
             return TIME_OVER
         return many_hosts.run(self._hosts[0].agents, self._between, self._sleepers, until_ns)
 
     def _update_hosts(self) -> None:
-        """Update which hosts are paused, are running, and have a new driver."""
+        """Update the table of hosts: which are running, and which have a new driver."""
         for index, host in enumerate(self._hosts):
             if host.is_running != self._are_running[index]:
                 self._are_running[index] = host.is_running

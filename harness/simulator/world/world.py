@@ -1,10 +1,10 @@
-"""Assembles a world: hosts, the middlebox of a case between them, one clock, one seed.
+"""A simulated world: hosts, the middlebox between them, one clock and one seed.
 
-    with open_world(case) as world:
+    with open_world(case, folder) as world:
         registration = world.hosts[0].client.async_add_publication(...)
-        world.until(lambda: ...)                  turns, and what needs Python in between
+        world.until(lambda: ...)                  runs turns, with Python duty cycles in between
 
-The turns run in kernels; Python is entered when a conductor requests it and every few simulated
+Turns run in kernels. Python is entered when a conductor requests it and every few simulated
 milliseconds. The drivers' files are removed with the world.
 """
 
@@ -40,20 +40,21 @@ DELAY_NS = 50_000
 TURN_NS = 5_000
 IDLE_MAX_NS = 200_000
 WIRE_BYTES = 4 << 20
-"""Capacity of one direction of the wire: far more than the windows of a case's streams."""
+"""Capacity of the wire in each direction, far more than the receiver windows of a case's streams.
+"""
 DATAGRAM_LENGTH_MIN = 2_048
-"""Minimum datagram length that a host may send, whatever the streams' mtu: SETUPs, error frames."""
+"""Minimum limit on a datagram's length in bytes, since SETUPs and error frames ignore the MTU."""
 RING_ALIGNMENT = 8
 NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
-"""For worlds whose streams are published and read by applications in Python."""
+"""An empty audit, for worlds whose streams Python applications publish and read."""
 COUNTERS_WATCHED = 256
-"""Counters whose changes are recorded as events; drivers allocate ids from zero."""
+"""Number of counters per host whose changes are recorded. Drivers allocate ids from zero."""
 SYSTEM_COUNTERS = 46
-"""Number of the driver's own counters, which those of its streams follow."""
+"""Number of the driver's system counters, whose ids precede those of stream counters."""
 
 
 class SimulatedWorld:
-    """Hosts and the middlebox that joins them."""
+    """Simulated hosts and the middlebox that connects them."""
 
     def __init__(self, case: Case, hosts: Sequence[Host], between: Between) -> None:
         self.case = case
@@ -62,31 +63,31 @@ class SimulatedWorld:
         is_plain = len(self.hosts) == 2 and not case.events
         self._turns: Turns = (TwoHosts if is_plain else ManyHosts)(self.hosts, between)
         self.on_full: Callable[[], None] = self._discard_decisions
-        """Called when the decisions or the tape must be drained."""
+        """Called when the recorded decisions or datagrams must be drained."""
 
     @property
     def now_ns(self) -> int:
-        """Monotonic time."""
+        """Return the simulated monotonic time."""
         return int(self.between.state[world_state.NOW])
 
     @property
     def digest(self) -> str:
-        """A digest of all events so far."""
+        """Return a digest of all events so far."""
         return event_log.digest_text(self.between.events)
 
     def host(self, name: str) -> Host:
-        """The host of that name."""
+        """Return the host with this name."""
         return next(each for each in self.hosts if each.name == name)
 
     def run_until(self, until_ns: int) -> None:
-        """Run the world up to a time."""
+        """Run the world until the given time."""
         while self.now_ns < until_ns:
             self.advance(until_ns)
 
     def advance(self, until_ns: int) -> bool:
-        """Run the world up to a time, or until Python has had something to do.
+        """Run the world until the given time, or until a Python duty cycle has run.
 
-        Returns whether the audit has something to report.
+        Returns whether the audit found a violation or reached its goal.
         """
         needs = self._turns.run(min(until_ns, *[each.next_ns for each in self.hosts]))
         if needs & FULL:
@@ -96,12 +97,16 @@ class SimulatedWorld:
         return bool(needs & AUDIT)
 
     def until(self, condition: Callable[[], Any], what: str, limit_ns: int = 20_000_000_000) -> Any:
-        """Run the world until a condition holds. Raises TimeoutError that names what was waited
-        for."""
+        """Run the world until a condition holds and return its value.
+
+        Raises TimeoutError, which names `what`, after `limit_ns`.
+        """
         end_ns = self.now_ns + limit_ns
         while not (found := condition()):
             if self.now_ns >= end_ns:
-                raise TimeoutError(f"{what}: not within {limit_ns / 1e9:g} s of simulated time")
+                raise TimeoutError(
+                    f"{what}: did not happen within {limit_ns / 1e9:g} s of simulated time"
+                )
             self.advance(end_ns)
         return found
 
@@ -123,10 +128,10 @@ def open_world(
     counters_watched: int = COUNTERS_WATCHED,
     replayed: ReplayedDecisions | None = None,
 ) -> Iterator[SimulatedWorld]:
-    """Create the hosts of a case and the middlebox; the drivers' files lie in `folder`.
+    """Create a case's hosts and middlebox, with the drivers' files in `folder`.
 
-    `folder` should be in memory; everything in it is removed at the end. With `replayed` the
-    middlebox replays recorded decisions.
+    `folder` should be in memory. The hosts' files are removed at the end. If `replayed` is given,
+    the middlebox replays recorded decisions.
     """
     rng = random.Random(f"world {case.seed}")
     longest = max(DATAGRAM_LENGTH_MIN, *(each.mtu for each in case.traffic), 0)
@@ -176,9 +181,9 @@ def open_world(
 
 
 def _ring_bytes(case: Case, host: str) -> int:
-    """Capacity of a host's socket: the smallest send buffer of the channels published there.
+    """Return the capacity of a host's sockets: the smallest send buffer of its publications.
 
-    All mailboxes of a host are alike, so its receive buffers have the same capacity.
+    All of a host's mailboxes are alike, so its receive buffers have the same capacity.
     """
     channels = [
         parse_channel(dict(each.channels).get(host, each.channel))

@@ -1,12 +1,12 @@
-"""Everything that a turn of the world uses, as arrays and numbers.
+"""The state of a simulated world as arrays and numbers, which kernels read and write.
 
     left, right     each host's agents and mailboxes
-    between         what joins the hosts, and what is recorded:
+    between         what the hosts share, and what is recorded:
         engine, ...     the middlebox: its star, fault rules, rewritten ports, impairments
         wires           datagrams in flight, one ring per link direction
-        audit, events   what is checked, what is recorded
+        audit, events   the streams to check, the recorded events
 
-Defines only the names of the cells, no kernels.
+This module only names the cells. It contains no kernels.
 """
 
 from typing import Any, NamedTuple
@@ -27,33 +27,33 @@ from windtunnel.harness.simulator.world.event_log import EventLog
 
 # Cells of `state`.
 NOW, IDLE, TURN, IDLE_MAX, DELAY, COUNTERS_FROM, COUNTERS_END, LONGEST, TURNS = range(9)
-"""Time; the current sleep, the shortest and the longest; the wires' delay; the counters that are
-watched; the longest datagram that a host may send; turns taken.
+"""Time; current, shortest and longest sleep; delay of the wires; first and end id of the watched
+counters; longest datagram that a host may send; number of turns taken.
 """
 LEFT_OVER, LEFT_OVER_LENGTH = range(9, 11)
-"""Links that the datagram in `scratch` has yet to be sent on, as bits, and its length."""
+"""Links on which the datagram in `scratch` must still be sent, as bits, and its length."""
 STATE_CELLS = 11
 
 # Columns of `lost`, one row per host: losses that the engine does not see.
 UNBOUND, OVERFLOWS, REFUSED = range(3)
-"""Datagrams that no socket at the host was bound to, that found a mailbox full, that failed their
-checksum.
+"""Number of datagrams lost because no socket was bound to their address, because a mailbox was
+full, or because their checksum was wrong.
 """
 
 # Columns of `ports`, one row per host: datagrams that entered the middlebox there.
 RECEIVED_FROM, STRAYS, UNLINKED, COPIES = range(4)
-"""Datagrams; of them those to an unknown address, those to a host without a link; and the extra
-copies made of those to a group.
+"""Number of datagrams received from the host; of these, datagrams to an unknown address and to a
+host without a link; extra copies made of datagrams to a multicast group.
 """
 
-# What a run of turns returns, as bits: whether a buffer is full, whether the audit has something
-# to report, and from WANTED on, bit by bit, which hosts' conductors need Python.
+# Bits that the kernels return: whether a buffer is full, whether the audit has something to report,
+# and from NEEDS_PYTHON on, one bit per host, whether its conductor needs Python.
 FULL, AUDIT, NEEDS_PYTHON = 1, 2, 4
 TIME_OVER = 0
 
 
 class Agents(NamedTuple):
-    """One driver's agents and the mailboxes that are their sockets."""
+    """One driver's agents and the mailboxes that serve as its sockets."""
 
     conductor: ConductorState
     sender: SenderState
@@ -62,7 +62,7 @@ class Agents(NamedTuple):
 
 
 class Between(NamedTuple):
-    """What all hosts share."""
+    """Everything that the hosts share: the middlebox, the wires, the audit and the event log."""
 
     routes: Routes
     engine: Engine
@@ -87,7 +87,7 @@ class World(NamedTuple):
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> Any:
-    """Create the cells of a world whose clock has not started."""
+    """Create a world's state cells. The clock starts later, with a `VirtualClock`."""
     state = np.zeros(STATE_CELLS, dtype=np.int64)
     state[TURN] = state[IDLE] = turn_ns
     state[IDLE_MAX] = idle_max_ns

@@ -1,1 +1,1 @@
-"""Checks of the driver under test, by subject."""
+"""Checks of the driver under test, by topic."""

@@ -1,4 +1,4 @@
-"""Check that the processes under test survived and ended correctly; it runs in every verdict."""
+"""Check that the processes under test survived and ended correctly. It is part of every verdict."""
 
 import signal
 from collections.abc import Iterator
@@ -26,12 +26,12 @@ from windtunnel.harness.verdict.views import stall_detector
 NAME = "subject_lived"
 ROLES = ("driver", "publisher", "subscriber", "archive", "recorder", "replayer", "replicator")
 SERVERS = ("driver", "archive")
-"""Roles that run until a shutdown request; processes of the other roles end by themselves."""
+"""Roles whose processes run until a shutdown request. Processes of other roles end on their own."""
 _Facts = PublisherFacts | SubscriberFacts | RecorderFacts
 
 
 def subject_lived(evidence: Evidence) -> list[Finding]:
-    """No driver or workload died, workloads ended without error, traffic ended in its budget."""
+    """No driver or workload died or reported an error, and the traffic ended within its budget."""
     manifest = evidence.manifest
     if isinstance(manifest, Missing):
         return [inconclusive(NAME, manifest)]
@@ -54,7 +54,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
 
 
 def _expected(evidence: Evidence) -> list[str]:
-    """Return the roles that this run's case needs."""
+    """Return the roles of processes that this run's case needs."""
     case = evidence.case
     traffic = () if isinstance(case, Missing) else case.traffic
     needless = set()
@@ -81,7 +81,7 @@ def _unexpected_exits(subjects: list[ProcessExit], unsupported: str) -> list[Fin
         # The harness decides for a driver: the codes mean this only before its first heartbeat.
         cannot = CANNOT_START_EXIT_CODES if unsupported else ()
         if code in (cannot if each.role == "driver" else (UNSUPPORTED_EXIT_CODE,)):
-            text = f"{each.name} reports that this is unsupported{log}"
+            text = f"{each.name} reports that it does not support this run{log}"
             findings.append(Finding(NAME, Outcome.UNSUPPORTED, text, each.name, where))
             continue
         text = f"{each.name} {_exit_text(code)} before the shutdown request{log}"
@@ -94,7 +94,7 @@ def _unexpected_exits(subjects: list[ProcessExit], unsupported: str) -> list[Fin
 
 
 def is_harness_failure(each: ProcessExit) -> bool:
-    """Whether a workload failed with a harness error, or an archive's disk could not be set up."""
+    """Return whether a workload had a harness error, or an archive's disk could not be set up."""
     if each.role == "archive":
         return each.exit_code == NO_DISK_EXIT_CODE
     is_workload = each.role in ROLES and each.role not in SERVERS
@@ -102,7 +102,7 @@ def is_harness_failure(each: ProcessExit) -> bool:
 
 
 def workload_failed(manifest: Manifest, host: str, stem: str) -> bool:
-    """Whether the workload that writes the files `stem` on a host failed with a harness error."""
+    """Return whether the workload that writes a host's files `stem` had a harness error."""
     mine = [each for each in manifest.processes if is_harness_failure(each)]
     return any(each.name.partition(RESTART_SEPARATOR)[0] == f"{host}/{stem}" for each in mine)
 
@@ -110,7 +110,7 @@ def workload_failed(manifest: Manifest, host: str, stem: str) -> bool:
 def _shutdown_failures(
     subjects: list[ProcessExit], happened: list[AppliedEvent] | Missing
 ) -> list[Finding]:
-    """Return processes that did not end after a shutdown request, or servers that ended badly."""
+    """Return findings about processes that ignored a shutdown request, or then ended abnormally."""
     findings = []
     for each in subjects:
         where, log = _log_of(each), _last_log_line(each)
@@ -138,7 +138,7 @@ def _shutdown_failures(
 
 
 def _may_be_killed_by_event(each: ProcessExit, happened: list[AppliedEvent] | Missing) -> bool:
-    """Whether a host event may have killed this process; its `asked` is then set, too."""
+    """Return whether a host event may have killed this process, which also sets `asked`."""
     if isinstance(happened, Missing):
         return True
     host = each.name.partition("/")[0]
@@ -164,13 +164,13 @@ def _overrun(evidence: Evidence, manifest: Manifest, where: str) -> list[Finding
     text = f"the traffic did not complete: {manifest.overran}"
     stall_ns = stall_detector.stall_ns(evidence)
     if stall_ns:
-        text += f"; no position had moved for {stall_ns / 1e9:.1f} s, while no host was overloaded"
+        text += f"; no position moved for {stall_ns / 1e9:.1f} s although no host was overloaded"
     kind = Kind.TIMEOUT if stall_ns else Kind.LIVENESS
     return [failed(NAME, text, evidence=(where,), kind=kind)]
 
 
 def _reported_errors(evidence: Evidence, manifest: Manifest) -> list[Finding]:
-    """Return the errors that workloads report; a workload without error still leaves a document."""
+    """Return findings about errors that workloads report, and about workloads without a report."""
     case = evidence.case
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]
@@ -189,7 +189,7 @@ def _reported_errors(evidence: Evidence, manifest: Manifest) -> list[Finding]:
 
 
 def _reports(evidence: Evidence, traffic: TrafficCase) -> Iterator[tuple[_Facts | Missing, str]]:
-    """Yield the document of each workload of a stream, with the process name."""
+    """Yield the report of each of a stream's workloads, with the process name."""
     for host in traffic.archived:
         yield evidence.recorder(host, traffic.id), f"{host}/recorder-{traffic.id}"
     for host in traffic.publishers:

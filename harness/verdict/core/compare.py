@@ -1,4 +1,4 @@
-"""Kernels that find the first byte in which two byte ranges differ."""
+"""Kernels that find the first byte at which two byte ranges differ."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 
 @allocating_kernel
 def first_difference(left: Any, left_at: int, right: Any, right_at: int, length: int) -> int:
-    """Return the index of the first byte that differs, or -1.
+    """Return the index of the first byte at which two ranges differ, or -1.
 
     Shapes:  left uint8[n], left_at + length <= n; right uint8[p], repeated indefinitely
     """
@@ -30,7 +30,7 @@ def first_wrong_message(
 
     Shapes:  messages uint8[n], the messages concatenated; payload uint8[p], repeated;
              lengths, planned_starts int64[m]
-    Returns: (message, byte within it), or (-1, -1)
+    Returns: (index of the message, offset of the byte within it), or (-1, -1)
     """
     at = 0
     for message in range(len(lengths)):
@@ -43,10 +43,10 @@ def first_wrong_message(
 
 @allocating_kernel
 def first_differing_pair(buf: Any, first_at: Any, again_at: Any, lengths: Any) -> tuple[int, int]:
-    """Return the first pair of ranges of one array that differ.
+    """Return the first pair of differing ranges in an array.
 
     Shapes:  buf uint8[n]; first_at, again_at, lengths int64[m]
-    Returns: (pair, byte within it), or (-1, -1)
+    Returns: (index of the pair, offset of the byte within its ranges), or (-1, -1)
     """
     for pair in range(len(lengths)):
         for index in range(lengths[pair]):

@@ -1,7 +1,7 @@
-"""Evidence: typed, lazy access to a run folder, with missing files as values.
+"""Typed, lazy access to the files of a run folder. A missing file is a value, not an exception.
 
 Each file is read at most once. A file that does not exist or cannot be parsed is returned as
-Missing, with its path and the reason; nothing here raises because of a run folder's contents.
+Missing, with its path and the reason. No content of a run folder causes an exception here.
 """
 
 from collections.abc import Callable
@@ -111,7 +111,7 @@ class SavedArchive:
 
 
 class Evidence:
-    """All evidence of one run."""
+    """All evidence about one run."""
 
     def __init__(self, path: Path) -> None:
         self.folder = RunDir(path)
@@ -156,7 +156,7 @@ class Evidence:
 
     @cached_property
     def host_events(self) -> list[AppliedEvent] | Missing:
-        """The host events that happened; empty if the case specifies none."""
+        """The host events that happened, or an empty list if the case specifies none."""
         case = self.case
         if not isinstance(case, Missing) and not case.events:
             return []
@@ -239,7 +239,7 @@ class Evidence:
         return self._records(files.frames, read_frames_seen, FRAME_SEEN, whole=whole)
 
     def _wrote_all(self, traffic: TrafficCase) -> bool:
-        """Whether a subscriber certainly completed its files."""
+        """Return whether a subscriber certainly finished writing its files."""
         name = f"{traffic.to_host}/subscriber-{traffic.id}"
         return not isinstance(self.manifest, Missing) and completed_writing(self.manifest, name)
 
@@ -262,7 +262,7 @@ class Evidence:
     def _log_of(
         self, host: str, folder: str, session_id: int, stream_id: int
     ) -> SavedLog | Missing:
-        """Return the newest log buffer of a stream in one of a driver's two folders."""
+        """Return a stream's newest log buffer from one of the driver's two log folders."""
         files = self.folder.host(host)
         held = self._document(files.log_index, read_log_index)
         if isinstance(held, Missing):
@@ -341,7 +341,7 @@ class Evidence:
         *,
         whole: bool = True,
     ) -> Records | Missing:
-        """Read raw records; `whole` means that a file ending inside a record is damaged."""
+        """Read raw records. If `whole`, a file that ends inside a record is damaged."""
         found = self._document(path, read)
         if whole and not isinstance(found, Missing) and (why := truncation(path, dtype)):
             return Missing(self.name_of(path), why, damaged=True)

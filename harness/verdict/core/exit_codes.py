@@ -1,16 +1,18 @@
-"""Exit codes of a run's processes, and what each says about the subject or the harness."""
+"""Exit codes of a run's processes, and what each one means for the verdict."""
 
 import signal
 
 UNSUPPORTED_EXIT_CODE = 127
 CANNOT_START_EXIT_CODES = (126, 127)
 HARNESS_EXIT_CODES = (3, 120)
-"""Of a workload that failed through an error of its own or for lack of disk or memory, which says
-nothing about its subject. Python exits with 120 if it cannot flush its standard output."""
+"""Exit codes of a workload that failed because of its own error or a lack of disk space or memory.
+They say nothing about the driver under test. Python exits with 120 if it cannot flush its standard
+output."""
 NO_DISK_EXIT_CODE = 125
-"""Of an archive whose small disk the harness could not create, or whose files it could not save."""
+"""Exit code of an archive whose small disk the harness could not create, or whose files it could
+not save."""
 ORDERLY_EXIT_CODES = (0, -signal.SIGTERM, 128 + signal.SIGTERM)
-"""Of a server after a shutdown request: a normal exit, the signal, or the signal as a JVM reports
-it."""
+"""Exit codes of a driver or archive after a shutdown request: a normal exit, the signal, or the
+signal as a JVM reports it."""
 GAVE_UP_EXIT_CODE = 124
-"""Of a workload or an archive that received no response in time."""
+"""Exit code of a workload or an archive that received no response in time."""

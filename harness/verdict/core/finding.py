@@ -1,4 +1,4 @@
-"""Finding: the result of one gate or check for one stream, host or link, with its evidence."""
+"""The result of one gate or check for one stream, host or link, with its evidence."""
 
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar, overload
@@ -14,13 +14,13 @@ _D = TypeVar("_D")
 
 @dataclass(frozen=True)
 class Missing:
-    """Missing evidence; returned in place of the value."""
+    """Missing evidence, returned in place of the value."""
 
     source: str
     "Path within the run folder, or a description."
     reason: str
     damaged: bool = False
-    "The file exists but cannot be parsed: a defect of the harness."
+    "The file exists but cannot be parsed, which is a defect of the harness."
 
 
 @dataclass(frozen=True)
@@ -32,27 +32,27 @@ class Finding:
     outcome: Outcome
     text: str
     about: str = ""
-    "The traffic, host or link concerned; empty for the whole run."
+    "The stream, host or link concerned, or an empty string for the whole run."
     evidence: tuple[str, ...] = ()
     "Paths of the relevant files within the run folder."
     message: int | None = None
-    "Index in the traffic plan of the first offending message."
+    "Index of the first wrong message in the message plan."
     byte_offset: int | None = None
     "Offset of the first wrong byte within that message."
     position: int | None = None
-    "First offending stream position."
+    "First wrong stream position."
     conclusive: bool = False
     "A violation proven by the recorded bytes; no failed gate can excuse it."
     excuses: bool = True
-    "Of a failed gate: whether it may have caused violations."
+    "For a failed gate: whether its cause may also have caused violations."
     excuses_kinds: frozenset[Kind] = BROKEN_RUN_KINDS
-    "Of a failed gate: the kinds of violations that it may have caused."
+    "For a failed gate: the kinds of violations that it may excuse."
     advisory: bool = False
-    "Of a failed gate: it excuses violations, but does not keep a run without any from passing."
+    "For a failed gate: it may excuse violations, but a run without violations still passes."
     difference: bool = False
-    "Of a check: it is violated, but does not apply to this subject."
+    "For a check: it was violated, but does not apply to this subject."
     kind: Kind | None = None
-    "Of a check's finding: the kind of requirement."
+    "For a check: the kind of requirement that it tests."
     facts: dict[str, int] = field(default_factory=dict)
     "The numbers in the text, by name."
 
@@ -74,18 +74,18 @@ class Finding:
         return {**document, "facts": self.facts} if self.facts else document
 
     def as_difference(self, subject: str) -> "Finding":
-        """Return this violation as a noted difference: the check does not apply to the subject."""
-        text = f"known difference, this check does not apply to {subject}: {self.text}"
+        """Return this violation as a known difference: the check does not apply to the subject."""
+        text = f"known difference (this check does not apply to {subject}): {self.text}"
         return replace(self, outcome=Outcome.PASS, text=text, conclusive=False, difference=True)
 
     def may_excuse(self, violation: "Finding") -> bool:
-        """Whether this failed gate may be the cause of a violation."""
+        """Return whether this failed gate may explain a violation."""
         if violation.conclusive or not self.excuses:
             return False
         return violation.kind is None or violation.kind in self.excuses_kinds
 
     def excused(self, gate: "Finding") -> "Finding":
-        """Return this violation as INCONCLUSIVE, because the given gate failed."""
+        """Return this violation as INCONCLUSIVE because a gate failed that may explain it."""
         text = f"inconclusive because gate {gate.name} failed: {self.text}"
         return replace(self, outcome=Outcome.INCONCLUSIVE, text=text)
 
@@ -118,6 +118,6 @@ def all_or_missing(
     a: _A | Missing, b: _B | Missing, c: _C | Missing, d: _D | Missing, /
 ) -> tuple[_A, _B, _C, _D] | Missing: ...
 def all_or_missing(*parts: Any) -> Any:
-    """Return all parts of the evidence, or the first one that is missing."""
+    """Return all parts of the evidence, or the first missing part."""
     missing = [part for part in parts if isinstance(part, Missing)]
     return missing[0] if missing else parts

@@ -1,10 +1,10 @@
-"""Kinds of requirements; the kind decides which failed gates may excuse a violation."""
+"""Kinds of requirements. The kind decides which failed gates may excuse a violation."""
 
 from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """The kind of a check, or of a single violation where that differs."""
+    """The kind of a check, or of a single violation if its kind differs."""
 
     SAFETY = "safety"
     "Messages are delivered complete, once and in order, and the log holds them."
@@ -15,7 +15,7 @@ class Kind(StrEnum):
     LIVENESS = "liveness"
     "Something happens eventually."
     TIMEOUT = "timeout"
-    "No process waits until it times out. Such a timeout ends the run, so that end excuses nothing."
+    "No process waits until it times out. A timeout ends the run, so an early end is no excuse."
     TIMING = "timing"
     "Something happens soon enough, or not too soon."
 
@@ -30,4 +30,4 @@ SLOW_HOST_KINDS = frozenset(Kind) - {Kind.PROTOCOL, Kind.TIMEOUT}
 """Kinds of violations that a slow host can cause: data arrives late or incomplete."""
 
 STARVED_HOST_KINDS = SLOW_HOST_KINDS | {Kind.TIMEOUT}
-"""The same for a host that was starved for longer than the timeouts."""
+"""Kinds of violations that a host can cause if it is starved for longer than the timeouts."""

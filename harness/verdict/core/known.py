@@ -1,8 +1,8 @@
-"""Known failures: which violations do not count, which entries have expired or are fixed.
+"""Known failures: violations that do not count, and entries that have expired or are fixed.
 
-all violations of a run known, none expired     KNOWN       does not count
-one of them expired                             FAIL        and says so
-an entry that no run violated                   reported: remove it
+all violations of a run known, none expired     KNOWN, does not count
+a known violation has expired                   FAIL, with a remark
+no run has the known violation any more         report that the entry can be removed
 """
 
 import datetime
@@ -14,24 +14,24 @@ from windtunnel.harness.scenario.known import KnownFailure
 from windtunnel.harness.scenario.schema.applies import applies_to
 
 KNOWN = "KNOWN"
-"""Outcome in place of FAIL where all violations of a run are known."""
+"""Outcome of a run in place of FAIL if all its violations are known."""
 
 
 @dataclass(frozen=True)
 class RunOutcome:
-    """The outcome of one run, as far as known failures are concerned."""
+    """The parts of a run's outcome that are compared with known failures."""
 
     scenario: str
     subjects: tuple[SubjectFacts, ...]
-    "The drivers on both sides; a failure is known if an entry applies to either."
+    "The drivers on both sides. A failure is known if an entry applies to either driver."
     violated: tuple[str, ...]
     "Names of the checks that failed."
     is_conclusive: bool
-    "The run passed or failed."
+    "Whether the run passed or failed."
 
 
 class KnownFailureList:
-    """The entries of a known-failures file, and which of them a suite has run and seen."""
+    """The entries of a known-failures file, and which of them a suite has tried and reproduced."""
 
     def __init__(self, entries: Sequence[KnownFailure], today: datetime.date) -> None:
         self._entries = tuple(entries)
@@ -50,25 +50,25 @@ class KnownFailureList:
             return False, ""
         expired = [each for each in hit if each.expires <= self._today]
         if expired:
-            return False, f"known failure has expired, {_text(expired)}"
+            return False, f"known failure has expired: {_text(expired)}"
         unknown = sorted(set(run.violated) - {each.check for each in hit})
         if unknown:
             return False, f"not known: {', '.join(unknown)}; known: {_text(hit)}"
-        return True, f"known, {_text(hit)}"
+        return True, f"known failure: {_text(hit)}"
 
     def no_longer_failing(self) -> list[str]:
-        """Return one line for each entry whose scenario ran without violating it."""
+        """Return one line for each entry whose scenario ran without the known failure."""
         tried = [each for each in self._entries if each in self._tried - self._seen]
         return [
-            f"{each.scenario} {each.check} of {each.subject} passed, but is listed as a known "
+            f"{each.scenario}: {each.check} passed for {each.subject}, but is listed as a known "
             f"failure: {_text([each])}; remove the entry"
             for each in tried
         ]
 
     def expired(self) -> list[str]:
-        """Return one line for each expired entry, whether it was seen or not."""
+        """Return one line for each expired entry, whether or not its failure occurred."""
         return [
-            f"{each.scenario} {each.check} of {each.subject} has expired: {_text([each])}"
+            f"{each.scenario}: the known failure of {each.subject} has expired: {_text([each])}"
             for each in self._entries
             if each.expires <= self._today
         ]
@@ -84,5 +84,5 @@ def _binds(entry: KnownFailure, run: RunOutcome) -> bool:
 
 def _text(entries: Iterable[KnownFailure]) -> str:
     return "; ".join(
-        f"{each.check}: {each.owner}, {each.issue}, until {each.expires}" for each in entries
+        f"{each.check} ({each.owner}, {each.issue}, until {each.expires})" for each in entries
     )

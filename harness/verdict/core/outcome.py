@@ -1,4 +1,4 @@
-"""The five outcomes, how several are merged into one, and their exit codes.
+"""The five outcomes, the rule that merges several into one, and their exit codes.
 
 FAIL > HARNESS > INCONCLUSIVE > PASS     the worst wins; UNSUPPORTED only if all are
 """
@@ -17,9 +17,9 @@ class Outcome(StrEnum):
     INCONCLUSIVE = "INCONCLUSIVE"
     "Evidence is missing, or cannot be trusted."
     UNSUPPORTED = "UNSUPPORTED"
-    "The subject or the machine reports that it does not support this."
+    "The subject or the machine reports that it does not support what the run needs."
     PASS = "PASS"
-    "Every check ran, and every one passed."
+    "Every check ran and passed."
 
 
 EXIT_CODES = {
@@ -33,7 +33,7 @@ WORST_FIRST = (Outcome.FAIL, Outcome.HARNESS, Outcome.INCONCLUSIVE, Outcome.PASS
 
 
 def merge(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the worst outcome: UNSUPPORTED only if all are, INCONCLUSIVE if there are none."""
+    """Return the worst outcome: UNSUPPORTED only if all are, INCONCLUSIVE for an empty list."""
     seen = set(outcomes)
     for outcome in WORST_FIRST:
         if outcome in seen:

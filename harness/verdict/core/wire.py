@@ -1,14 +1,14 @@
-"""Wire: one stream as seen in two captures, with the frames sent and arrived at both hosts.
+"""One stream as seen in the captures at both of its hosts: the frames sent, and those that arrived.
 
     publisher's capture    sent ------> arrived        subscriber's capture
                    feedback_arrived <-- feedback_sent
-        & feedback_arrived_from_all, of all its subscribers
+        feedback_arrived_from_all: the same from all subscribers
 
 A stream with several subscribers has one Wire for each of them. If it has several publishers,
-`arrived` includes the frames of all, since they share one image.
+`arrived` includes the frames of all publishers, since they share one image.
 
-Session id, initial term id and term length come from SETUP frames, not from the documents of the
-processes.
+Session id, initial term id and term length come from SETUP frames, not from the files that the
+processes wrote.
 """
 
 from collections.abc import Sequence
@@ -36,18 +36,18 @@ from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
 
 @dataclass(frozen=True)
 class FrameSequence:
-    """DATA and PAD frames of one direction at one capture, in order of time."""
+    """DATA and PAD frames of one direction in one capture, in order of time."""
 
     frames: Frames
     starts: NDArray[np.int64]
     "Position of each frame's first byte."
     ends: NDArray[np.int64]
-    "Position just after each frame, alignment included."
+    "Position just after each frame, including its alignment."
 
 
 @dataclass(frozen=True)
 class Wire:
-    """One stream in both captures."""
+    """One stream as seen in both captures."""
 
     facts: StreamFacts
     sender_buf: NDArray[np.uint8]
@@ -66,13 +66,13 @@ class Wire:
     feedback_sent: Frames
     "SM and NAK frames as they left the subscriber's host."
     feedback_arrived: Frames
-    "SM and NAK frames as they arrived at the publisher's host, including forged ones, but without"
-    "those that its driver must reject as invalid."
+    """SM and NAK frames as they arrived at the publisher's host, including forged frames, but not
+    frames that the publisher's driver must reject as invalid."""
     feedback_arrived_from_all: Frames
-    "The same from all the stream's subscribers."
+    "The same frames from all of the stream's subscribers."
 
     def naks(self, frames: Frames) -> Frames:
-        """Return the NAKs among some frames."""
+        """Return the NAKs among the given frames."""
         picked: Frames = frames[frames["frame_type"] == NAK]
         return picked
 
@@ -83,12 +83,12 @@ class Wire:
     def end_of_stream_heartbeats(
         self, heartbeat_frames: Frames
     ) -> tuple[Frames, NDArray[np.int64]]:
-        """Return the EOS heartbeats among some heartbeats, and their positions."""
+        """Return the EOS heartbeats among the given heartbeats, and their positions."""
         ends = heartbeat_frames[(heartbeat_frames["flags"] & FLAG_END_OF_STREAM) != 0]
         return ends, positions(ends, self.facts.initial_term_id, self.facts.term_length)
 
     def max_window_bytes(self) -> int:
-        """Return the largest receiver window among the status messages sent."""
+        """Return the largest receiver window in the status messages sent."""
         windows = self.feedback_sent[self.feedback_sent["frame_type"] == SM]["window_bytes"]
         return int(windows.max(initial=0))
 
@@ -101,19 +101,19 @@ class Wire:
 
 
 OtherPublishers = Sequence[tuple[str, Capture]]
-"""The other publishers of a stream: their hosts, with their captures."""
+"""Hosts and captures of a stream's other publishers."""
 
 
 def wire_of(
     near: Capture, far: Capture, case: Case, traffic: TrafficCase, beside: OtherPublishers = ()
 ) -> Wire | None:
-    """Return the stream of a traffic in both captures, or None if it sent no SETUP."""
+    """Return a stream as seen in both captures, or None if its publisher sent no SETUP."""
     facts = _stream_facts(near, case, traffic)
     return None if facts is None else _wire(facts, near, far, case, traffic, beside)
 
 
 def _stream_facts(near: Capture, case: Case, traffic: TrafficCase) -> StreamFacts | None:
-    """Return the facts of the stream's last SETUP; a stream id belongs to one traffic of a case."""
+    """Return the parameters in the SETUP of a stream's last session, or None without a SETUP."""
     setups = near.frames[near.frames["frame_type"] == SETUP]
     setups = setups[sent_by(setups, case.address(traffic.from_host))]
     streams = learn_streams(setups[setups["stream_id"] == traffic.stream_id])
@@ -178,7 +178,7 @@ def _pairs(sent: FrameSequence) -> set[tuple[int, int]]:
 def _parted(
     arrived: FrameSequence, known: set[tuple[int, int]]
 ) -> tuple[FrameSequence, FrameSequence]:
-    """Separate the frames that a publisher's host sent from forged and corrupted ones.
+    """Separate the frames that a publisher's host sent from forged and corrupted frames.
 
     A frame is identified by its start position and its length field.
     """
@@ -203,9 +203,9 @@ def _sound(feedback: Frames, facts: StreamFacts) -> Frames:
 
 
 def unsound(feedback: Frames, term_lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark the SM and NAK frames whose fields are invalid for a term of that length.
+    """Mark the SM and NAK frames whose fields are invalid for their term length.
 
-    A driver counts such a frame as invalid only. Source: specification 1.4, 1.5.
+    A driver only counts these frames as invalid. Source: specification 1.4, 1.5.
     """
     kinds, offsets = feedback["frame_type"], feedback["term_offset"].astype(np.int64)
     outside = (offsets < 0) | (offsets >= term_lengths) | (offsets % FRAME_ALIGNMENT != 0)

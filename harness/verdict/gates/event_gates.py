@@ -7,7 +7,8 @@ from windtunnel.harness.verdict.core.outcome import Outcome
 
 NAME = "events_happened"
 LATE_NS_MAX = 500_000_000
-"""How much longer than specified a pause may have lasted: the runner shares the processors."""
+"""Maximum excess of a pause over its specified duration. The runner may end a pause late, since it
+shares the processors with the hosts."""
 
 
 def events_happened(evidence: Evidence) -> list[Finding]:
@@ -28,7 +29,7 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
     where = (evidence.name_of(evidence.folder.host_events),)
     found = next((each for each in happened if each.id == event.id), None)
     if found is None or not found.processes:
-        what = f"found no {event.process} process on {event.host}"
+        what = f"affected nothing: there was no {event.process} process on {event.host}"
         what = "did not happen" if found is None else what
         return Finding(NAME, Outcome.INCONCLUSIVE, f"event {event.id} {what}", event.id, where)
     if (found.host, found.action) != (event.host, event.action):
@@ -42,6 +43,6 @@ def _check_event(evidence: Evidence, case: Case, index: int) -> Finding:
         text = f"{text}, expected at least {event.lasts_ns} ns"
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
     if event.action == "pause" and spare_ns > LATE_NS_MAX:
-        text = f"{text}, expected {event.lasts_ns} ns and at most {LATE_NS_MAX} ns more"
+        text = f"{text}, expected {event.lasts_ns} to {event.lasts_ns + LATE_NS_MAX} ns"
         return Finding(NAME, Outcome.INCONCLUSIVE, text, event.id, where)
     return passed(NAME, text, event.id, evidence=where, facts={"lasted_ns": lasted_ns})

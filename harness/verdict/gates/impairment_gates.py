@@ -1,11 +1,11 @@
 """Gate on impairments: configured as specified, and applied to packets at the specified rates.
 
     relay    its ledger counts each datagram lost, duplicated, corrupted or reordered
-    netem    the kernel's options and counters, compared with the relay's output and b's capture
+    netem    the kernel's options and counters agree with the relay's output and the capture
 
-Nothing records netem's losses one by one. Its counters include every packet, also the few that do
-not belong to a stream (ARP), so they agree with the captures up to these. Delay and rate are not
-checked here.
+netem does not record its losses one by one. Its counters include every packet, even the few that do
+not belong to a stream (such as ARP), so they may exceed the captures by that many. Delay and rate
+are not checked here.
 """
 
 import math
@@ -27,16 +27,16 @@ from windtunnel.harness.verdict.statistics.binomial import interval, min_trials
 
 NAME = "weather_applied"
 CONFIDENCE = 0.999
-"""One correct run in a thousand falls outside the interval, for each quantity."""
+"""Confidence of the interval for each quantity: one correct run in a thousand falls outside it."""
 BURSTS_MIN = 10
-"""Fewer bursts say nothing about the loss rate."""
+"""Minimum number of loss bursts that are needed to estimate the loss rate."""
 UNRELATED_MAX = 32
-"""Limit of packets of the lab itself, such as ARP, that a run sends over one interface."""
+"""Limit on the packets, such as ARP, that the lab itself sends over one interface in a run."""
 
 
 @dataclass(frozen=True)
 class Count:
-    """How many of a number of datagrams an impairment affected, and the expected range."""
+    """The number of datagrams that an impairment affected, and the expected range."""
 
     what: str
     trials: int
@@ -47,9 +47,9 @@ class Count:
 
     def finding(self, link: str, where: tuple[str, ...]) -> Finding:
         facts = {"hits": self.hits, "eligible": self.trials}
-        specified = f"{self.what} of {self.trials} datagrams"
+        specified = f"{self.what} for {self.trials} datagrams"
         if self.trials < self.least:
-            text = f"{specified}: sample too small, at least {self.least} needed"
+            text = f"{specified}: sample too small, at least {self.least} datagrams are needed"
             return Finding(
                 NAME, Outcome.INCONCLUSIVE, text, link, where, excuses=False, facts=facts
             )
@@ -60,7 +60,7 @@ class Count:
 
 
 def impairments_applied(evidence: Evidence) -> list[Finding]:
-    """Impairments were configured as specified, and their rates are statistically plausible."""
+    """Impairments were configured as specified, and occurred at statistically plausible rates."""
     case = evidence.case
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]
@@ -81,7 +81,7 @@ def _by_relay(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> lis
     link = ledger.links.get(impairment.link)
     account = None if link is None else link.weather
     if link is None or account is None:
-        text = "the case specifies impairments, but the relay's ledger has no account of them"
+        text = "the case specifies impairments, but the relay's ledger has no counts of them"
         return [Finding(NAME, Outcome.HARNESS, text, impairment.link, where)]
     counts = _counts(
         impairment, account.received, account.lost, account.duplicated, account.corrupted
@@ -92,7 +92,7 @@ def _by_relay(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> lis
 
 
 def _reordered(impairment: ImpairmentCase, link: LinkAccount, account: ImpairmentAccount) -> Count:
-    """Count the packets that the relay reordered; packets within the gap are not candidates.
+    """Return how many packets the relay reordered, and the expected range.
 
     After a reordered packet, the next gap - 1 packets are not candidates. So exactly r of n packets
     are reordered when r of n - r * (gap - 1) independent trials succeed.
@@ -130,7 +130,7 @@ def _by_netem(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> lis
     )
     account, applied = ledger.links.get(link), netem.links.get(link)
     if account is None or applied is None:
-        text = f"no account of link {link} in ledger.json or netem.json"
+        text = f"ledger.json or netem.json has no entry for link {link}"
         return [Finding(name, Outcome.HARNESS, text, link, where)]
     wrong = differences(impairment, Applied(applied.options, 0, 0, 0, 0))
     if wrong:
@@ -149,7 +149,7 @@ def _by_netem(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> lis
 
 
 def _datagrams(capture: Capture, sender: str) -> int:
-    """Return how many datagrams of a sender arrived uncorrupted."""
+    """Return how many of a sender's datagrams arrived uncorrupted."""
     rows = capture.frames[sent_by(capture.frames, sender)]
     if len(rows) == 0:
         return 0
@@ -159,7 +159,7 @@ def _datagrams(capture: Capture, sender: str) -> int:
 def _disagreement(
     impairment: ImpairmentCase, account: LinkAccount, applied: NetemLink, arrived: int
 ) -> str:
-    """Describe how the kernel's counters and the captures differ; empty if they agree."""
+    """Describe how the kernel's counters and the captures disagree, or return ""."""
     if applied.waiting:
         return f"{applied.waiting} packets were still queued in netem at the end"
     sent, others = account.datagrams_out, account.other_out + UNRELATED_MAX
@@ -180,7 +180,7 @@ def _findings(
     counts: list[Count], impairment: ImpairmentCase, where: tuple[str, ...]
 ) -> list[Finding]:
     if not counts:
-        text = "configured as specified; none of the impairments can be counted"
+        text = "configured as specified; the effects of these impairments are not counted"
         return [passed(NAME, text, impairment.link, evidence=where)]
     return [count.finding(impairment.link, where) for count in counts]
 
@@ -192,7 +192,7 @@ def _counts(
     if impairment.loss is not None:
         low, high = loss_interval(impairment.loss, received)
         if impairment.queue_packets:
-            # A full queue drops packets in addition, and netem counts both together.
+            # A full queue drops additional packets, and netem counts both kinds together.
             high = received
         found.append(
             Count(
@@ -217,12 +217,12 @@ def _counts(
 
 
 def loss_interval(loss: LossCase, trials: int, confidence: float = CONFIDENCE) -> tuple[int, int]:
-    """Return the plausible range of losses among a number of packets."""
+    """Return the plausible range of losses in a given number of packets."""
     return chain_counts.interval(loss.chain, trials, confidence)
 
 
 def min_loss_trials(loss: LossCase) -> int:
-    """Return the minimum number of packets for a statement about the loss rate."""
+    """Return the minimum number of packets needed to estimate the loss rate."""
     if loss.model == "iid":
         return min_trials(loss.rate, CONFIDENCE)
     return math.ceil(BURSTS_MIN * loss.burst_length / loss.rate)

@@ -30,7 +30,7 @@ from windtunnel.harness.verdict.statistics import chain_counts
 from windtunnel.harness.verdict.statistics.binomial import min_trials
 
 CONFIDENCE = 0.999
-"""One correct run in a thousand falls outside the interval, for each rule."""
+"""Confidence of the interval for each rule: one correct run in a thousand falls outside it."""
 
 
 def ledger_balanced(evidence: Evidence) -> list[Finding]:
@@ -45,7 +45,7 @@ def ledger_balanced(evidence: Evidence) -> list[Finding]:
     for link, (sender, receiver) in zip(case.link_names, case.directions, strict=True):
         account = ledger.links.get(link)
         if account is None:
-            gap = Missing(evidence.name_of(evidence.folder.ledger), f"has no link {link}")
+            gap = Missing(evidence.name_of(evidence.folder.ledger), f"has no entry for {link}")
             findings.append(inconclusive(name, gap, link))
             continue
         near, far = evidence.capture(sender), evidence.capture(receiver)
@@ -76,12 +76,12 @@ def _balance(
     received = {kind: frames.received for kind, frames in account.frames.items()}
     sides = [(near, sender, "in", account.datagrams_in, received)]
     if not (case.backend_of(link) == "netem" and case.impairments_of(link)):
-        # What netem drops behind the relay is compared by the gate on impairments.
+        # The gate on impairments compares what netem drops after the relay.
         sides.append((far, receiver, "out", *_sent(account)))
     for capture, host, turn, datagrams, frames in sides:
         where = (ledger_file, evidence.name_of(evidence.folder.capture(host)))
         for what, booked, seen in _differences(capture, way, datagrams, frames):
-            text = f"{what} {turn}: {booked} in the ledger, {seen} in the capture at {host}"
+            text = f"{what} {turn}: the ledger has {booked}, but the capture at {host} has {seen}"
             return Finding(name, Outcome.INCONCLUSIVE, text, link, where)
     text = (
         f"{account.datagrams_in} datagrams in, {account.datagrams_added} added, "
@@ -91,7 +91,7 @@ def _balance(
 
 
 def _sent(account: LinkAccount) -> tuple[int, dict[str, int]]:
-    """Return the datagrams, and the frames by class, expected in the receiver's capture."""
+    """Return the expected counts in the receiver's capture: datagrams, and frames by class."""
     sent = {kind: frames.sent for kind, frames in account.frames.items()}
     weather = account.weather
     if weather is None:
@@ -100,7 +100,7 @@ def _sent(account: LinkAccount) -> tuple[int, dict[str, int]]:
 
 
 def _ledger_errors(account: LinkAccount) -> Iterator[str]:
-    """Yield the inconsistencies within the ledger itself."""
+    """Yield a description of each inconsistency within the ledger."""
     counts = [
         (account.kernel_drops, "packets dropped by the kernel before the relay read them"),
         (account.send_failures, "packets that the relay could not send"),
@@ -114,7 +114,7 @@ def _ledger_errors(account: LinkAccount) -> Iterator[str]:
             (account.weather.unaccounted, "datagrams unaccounted for in the impairments"),
             (
                 account.weather.received - account.datagrams_out,
-                "datagrams more entered the impairments than left the fault rules",
+                "more datagrams entered the impairments than left the fault rules",
             ),
         ]
     for count, what in counts:
@@ -130,7 +130,7 @@ def _ledger_errors(account: LinkAccount) -> Iterator[str]:
 def _differences(
     capture: Capture, way: tuple[str, str], datagrams: int, frames: dict[str, int]
 ) -> Iterator[tuple[str, int, int]]:
-    """Yield count mismatches of ledger and capture: (name, ledger's count, capture's count)."""
+    """Yield mismatches between ledger and capture as (name, ledger count, capture count)."""
     rows = capture.frames[between(capture.frames, *way)]
     seen_datagrams = len(np.unique(rows["datagram"]))
     if seen_datagrams != datagrams:
@@ -145,7 +145,7 @@ def _differences(
 def faults_happened(evidence: Evidence) -> list[Finding]:
     """Each fault rule was applied at its specified rate, within statistical bounds.
 
-    For a replay: the decisions equal those of the original run, for the same frames.
+    In a replay, every decision must come from the original run, and at least one must be repeated.
     """
     name = "faults_happened"
     found = all_or_missing(evidence.case, evidence.ledger, evidence.decisions)
@@ -155,7 +155,7 @@ def faults_happened(evidence: Evidence) -> list[Finding]:
     if len(decisions) and int(decisions["rule"].max()) >= len(case.faults):
         where = evidence.name_of(evidence.folder.decisions)
         return [
-            inconclusive(name, Missing(where, "refers to a rule that is not in the case", True))
+            inconclusive(name, Missing(where, "refers to a rule that the case does not have", True))
         ]
     if case.replays:
         return [_decisions_repeated(evidence, case, ledger, decisions)]
@@ -215,21 +215,21 @@ def _rule_applied(
     wrong = decisions[(decisions["rule"] == index)]["action"]
     codes = {code for code, word in ACTIONS.items() if word == fault.action}
     if len(wrong) and set(np.unique(wrong).tolist()) != codes:
-        text = f"rule {fault.id}: expected action {fault.action}, the decision log has another"
+        text = f"rule {fault.id}: expected only {fault.action} decisions, found other decisions"
         return Finding(name, Outcome.HARNESS, text, fault.id, where, facts=facts)
     # Matches in bursts carry less information: their frames count as fewer independent ones.
     least = math.ceil(min_trials(fault.share, CONFIDENCE) * fault.chain.inflation)
     low, high = chain_counts.interval(fault.chain, eligible, CONFIDENCE)
-    specified = f"{fault.action} {fault.share:.4%} of {eligible} frames"
+    specified = f"{fault.action} for {fault.share:.4%} of {eligible} frames"
     if eligible < least:
-        text = f"{specified}: sample too small, at least {least} needed"
+        text = f"{specified}: sample too small, at least {least} frames are needed"
         return Finding(
             name, Outcome.INCONCLUSIVE, text, fault.id, where, excuses=False, facts=facts
         )
     if not low <= hits <= high:
-        text = f"{specified}: {hits} matched, expected {low} to {high}"
+        text = f"{specified}: {hits} frames matched, expected {low} to {high}"
         return Finding(name, Outcome.INCONCLUSIVE, text, fault.id, where, facts=facts)
-    text = f"{specified}: {hits} matched, expected {low} to {high}"
+    text = f"{specified}: {hits} frames matched, expected {low} to {high}"
     return passed(name, text, fault.id, evidence=where, facts=facts)
 
 
@@ -241,21 +241,21 @@ def _log_mismatches(
     decisions: Records,
     account: RuleAccount,
 ) -> Iterator[str]:
-    """Yield mismatches between the ledger's account of a rule and the other counts."""
+    """Yield mismatches between a rule's ledger counts and the decision log or link counts."""
     hits = int((decisions["rule"] == index).sum())
     if account.struck != hits:
         yield (
-            f"rule {fault.id}: {account.struck} frames matched by the ledger, "
-            f"{hits} by the decision log"
+            f"rule {fault.id}: the ledger counts {account.struck} matching frames, "
+            f"but the decision log has {hits}"
         )
     if fault.is_plain:
         counted = _eligible(case, index, fault, ledger, decisions)
         if counted != account.tried:
-            yield f"rule {fault.id}: examined {account.tried} frames, expected {counted}"
+            yield f"rule {fault.id}: {account.tried} frames were examined, expected {counted}"
 
 
 def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
-    """Return how many frames a rule had to decide on: the matching ones, less earlier rules'."""
+    """Return how many frames a rule examined: all of its types that no earlier rule matched."""
     count = 0
     earlier = decisions[decisions["rule"] < index]
     for link in fault.links:

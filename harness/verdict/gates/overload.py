@@ -1,11 +1,10 @@
 """Gate on the machine: whether the hosts had enough processor time for timing checks to be valid.
 
-If this gate fails, it excuses what a slow host can cause and nothing else: not wrong bytes, and not
-violations of cause and effect. A run without violations still passes. All figures cover the traffic
-phase only, because everything starts at once before it. A timeout of a process is excused only if a
-host was starved for as long as that timeout, in any phase, or if the relay stalled. A stream that
-makes no progress although all hosts have processor time is not excused: see
-`verdict.views.stall_detector`.
+If this gate fails, it excuses only what a slow host can cause: neither wrong bytes nor violations
+of cause and effect. A run without violations still passes. All figures cover only the traffic
+phase, since many processes start at once before it. A process timeout is excused only if a host was
+starved for as long as that timeout, in any phase, or if the relay stalled. A stream that makes no
+progress although all hosts have processor time is not excused: see `verdict.views.stall_detector`.
 """
 
 from collections.abc import Iterator
@@ -26,25 +25,29 @@ NAME = "host_was_not_overloaded"
 PHASE = "traffic"
 
 WAIT_NS_MAX = 90_000_000
-"""Between two samples of a driver's thread. A wait is counted when it ends, so a wait as long as
-the timing checks tolerate (100 ms, less the time that an agent sleeps) lies between two samples."""
+"""Limit on a driver thread's wait for a processor between two samples. A wait is counted when it
+ends, so a wait as long as the timing checks tolerate (100 ms, less the time that an agent sleeps)
+lies between two samples."""
 WAIT_SHARE_MAX = 0.5
-"""Of STARVED_NS: a driver that waits longer than this share is not at fault."""
+"""Limit on the share of STARVED_NS that a driver waits. If it waits longer, it is not at fault."""
 GAP_NS_MAX = 50_000_000
-"""Between two samples, which are due every few ms: half of what the timing checks tolerate, since
-the driver shares the processors with the sampler."""
+"""Limit on the time between two samples, which are due every few ms. It is half of what the timing
+checks tolerate, since the driver shares the processors with the sampler."""
 LAG_NS_MAX = 5_000_000
-"""99th percentile of the relay's own delay: as much as the check on NAK intervals tolerates."""
+"""Limit on the 99th percentile of the relay's own delay. The check of NAK intervals tolerates as
+much."""
 STEAL_SHARE_MAX = 0.02
-"""Of one processor's time: steal time, which the hypervisor gave to other machines."""
+"""Limit on steal time, which the hypervisor gave to other machines, as a share of one processor's
+time."""
 THROTTLED_SHARE_MAX = 0.01
-"""Of the time: a CPU quota throttles for up to 100 ms at once."""
+"""Limit on the share of time in which a CPU quota throttled the driver, in stretches of up to 100
+ms."""
 STARVED_NS = 5_000_000_000
-"""A host is starved if its driver waited for more than WAIT_SHARE_MAX of this: half the timeout of
-Aeron's clients."""
+"""A host is starved if its driver waited for more than WAIT_SHARE_MAX of this time, which is half
+the timeout of Aeron's clients."""
 STARVED_GAP_NS = 1_000_000_000
-"""A host is also starved if its sampler did not run for this long; on a healthy host no process
-waits for a hundredth of it."""
+"""A host is also starved if its sampler did not run for longer than this. On a healthy host, no
+process waits for even a hundredth of this time."""
 
 
 def host_was_not_overloaded(evidence: Evidence) -> list[Finding]:
@@ -91,12 +94,12 @@ def _relay_lag(ledger: Ledger, where: tuple[str, ...]) -> Finding:
     )
     problems = []
     if worst_ns > LAG_NS_MAX:
-        text = f"the relay's p99 forwarding delay was {worst_ns} ns, limit {LAG_NS_MAX}"
+        text = f"the relay's p99 forwarding delay was {worst_ns} ns, limit {LAG_NS_MAX} ns"
         problems.append(text)
     is_starved = longest_ns > STARVED_GAP_NS
     if is_starved:
-        text = f"the relay stalled: maximum forwarding delay {longest_ns} ns, "
-        text += f"limit {STARVED_GAP_NS}"
+        text = f"the relay stalled: its maximum forwarding delay was {longest_ns} ns, "
+        text += f"limit {STARVED_GAP_NS} ns"
         problems.append(text)
     summary = f"the relay's p99 forwarding delay was {worst_ns} ns"
     finding = _finding(problems, summary, "relay", where)
@@ -122,7 +125,7 @@ def _finding(problems: list[str], summary: str, about: str, where: tuple[str, ..
 
 
 def _limit_excuse(finding: Finding) -> Finding:
-    """Return the finding restricted to excusing what a slow host can cause."""
+    """Return the finding, limited to excusing violations that a slow host can cause."""
     return replace(finding, excuses_kinds=SLOW_HOST_KINDS)
 
 
@@ -142,12 +145,12 @@ def _shares(rows: Pressure, name: str) -> NDArray[np.float64]:
 
 
 def _longest_gap_ns(rows: Pressure) -> int:
-    """Return the longest interval between two samples, the first row excluded."""
+    """Return the longest interval between two samples, excluding the first row."""
     return int(rows.column("longest_gap_ns")[1:].max(initial=0))
 
 
 def _stolen_between_looks_ns(rows: Pressure) -> int:
-    """Return the largest steal time between two rows, which a guest does not count as wait."""
+    """Return the largest steal time between two rows. A guest does not count it as a wait."""
     stolen_ns = rows.column("stolen_ns")
     return 0 if UNKNOWN in stolen_ns else int(np.diff(stolen_ns).max(initial=0))
 
@@ -161,25 +164,25 @@ def _throttled_share(rows: Pressure) -> float:
 
 
 def _overloads(rows: Pressure) -> Iterator[str]:
-    """Yield the signs of an overloaded host."""
+    """Yield a description of each sign that the host was overloaded."""
     waits_ns = np.diff(rows.column("wait_ns"))
     if waits_ns.max() > WAIT_NS_MAX:
         many = int((waits_ns > WAIT_NS_MAX).sum())
         yield (
             f"the driver waited {waits_ns.max()} ns for a processor between two samples, "
-            f"limit {WAIT_NS_MAX}, exceeded in {many} of {len(waits_ns)} intervals"
+            f"limit {WAIT_NS_MAX} ns, exceeded in {many} of {len(waits_ns)} intervals"
         )
     gap_ns = _longest_gap_ns(rows)
     if gap_ns > GAP_NS_MAX:
         yield (
-            f"the sampler did not run for {gap_ns} ns, limit {GAP_NS_MAX}, "
-            f"interval {rows.interval_ns}"
+            f"the sampler did not run for {gap_ns} ns, limit {GAP_NS_MAX} ns, "
+            f"sampling interval {rows.interval_ns} ns"
         )
     stolen_ns = _stolen_between_looks_ns(rows)
     if stolen_ns > WAIT_NS_MAX:
         yield (
-            f"steal time of one processor was {stolen_ns} ns between two samples, "
-            f"limit {WAIT_NS_MAX}"
+            f"one processor's steal time was {stolen_ns} ns between two samples, "
+            f"limit {WAIT_NS_MAX} ns"
         )
     throttled = _throttled_share(rows)
     if throttled > THROTTLED_SHARE_MAX:
@@ -190,7 +193,7 @@ def _overloads(rows: Pressure) -> Iterator[str]:
 
 
 def overloaded_intervals(rows: Pressure) -> NDArray[np.bool_]:
-    """Mark the intervals between two samples in which a host was overloaded, as `_overloads`."""
+    """Mark the intervals between samples in which a host exceeded the limits of `_overloads`."""
     short: NDArray[np.bool_] = np.diff(rows.column("wait_ns")) > WAIT_NS_MAX
     short |= rows.column("longest_gap_ns")[1:] > GAP_NS_MAX
     short |= np.diff(rows.column("stolen_ns")) > WAIT_NS_MAX
@@ -199,7 +202,7 @@ def overloaded_intervals(rows: Pressure) -> NDArray[np.bool_]:
 
 
 def _starvations(rows: Pressure) -> Iterator[str]:
-    """Yield the signs of a host without processor time for longer than a start-up takes."""
+    """Yield a description of each sign that the host was starved of processor time."""
     times_ns, waited_ns = rows.column("time_ns"), rows.column("wait_ns")
     ends = np.searchsorted(times_ns, times_ns + STARVED_NS)
     starts = np.flatnonzero(ends < len(times_ns))
@@ -213,7 +216,8 @@ def _starvations(rows: Pressure) -> Iterator[str]:
     gap_ns = _longest_gap_ns(rows)
     if gap_ns > STARVED_GAP_NS:
         yield (
-            f"the host was starved: its sampler did not run for {gap_ns} ns, limit {STARVED_GAP_NS}"
+            f"the host was starved: its sampler did not run for {gap_ns} ns, "
+            f"limit {STARVED_GAP_NS} ns"
         )
 
 
@@ -221,6 +225,6 @@ def _summary(rows: Pressure) -> str:
     waits = _shares(rows, "wait_ns")
     gap_ns = _longest_gap_ns(rows)
     return (
-        f"the driver waited for a processor at most {waits.max():.0%} of the time, "
-        f"the longest sample interval was {gap_ns} ns, expected {rows.interval_ns}"
+        f"the driver waited for a processor for at most {waits.max():.0%} of the time; "
+        f"the longest sampling interval was {gap_ns} ns, expected {rows.interval_ns} ns"
     )

@@ -1,4 +1,4 @@
-"""Gates on the run as a whole: it completed, captures are complete, both sides sent frames."""
+"""Gates on the whole run: it completed, its captures are complete, and both sides sent frames."""
 
 import hashlib
 
@@ -22,14 +22,14 @@ from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.core.outcome import Outcome
 
 CLOCK_STEP_NS_MAX = 1_000_000
-"""Packets of one direction that two processors captured may be some microseconds out of order in a
-file. A larger step means that the clock was set, which makes before and after meaningless. The two
-directions cannot be compared: an incoming packet is timestamped before it is queued, an outgoing
-one as it leaves."""
+"""Limit on a backward step of the timestamps in one direction. Packets that two processors captured
+may be a few microseconds out of order in a file. A larger step means that the clock was set, so the
+order of events is unknown. Timestamps of different directions cannot be compared: an incoming
+packet is timestamped before it is queued, an outgoing packet as it leaves."""
 
 
 def manifest_complete(evidence: Evidence) -> list[Finding]:
-    """The harness completed every phase without an error, and payload.bin is the file sent."""
+    """The harness completed every phase without an error, and payload.bin is the data sent."""
     name = "manifest_complete"
     found = all_or_missing(evidence.manifest, evidence.case, evidence.payload)
     if isinstance(found, Missing):
@@ -53,7 +53,7 @@ def manifest_complete(evidence: Evidence) -> list[Finding]:
         text = f"the run did not complete{why}"
         return [Finding(name, Outcome.INCONCLUSIVE, text, evidence=where)]
     if hashlib.sha256(payload).hexdigest() != case.payload.sha256:
-        text = "the sha256 of payload.bin is not the one in case.json"
+        text = "payload.bin does not match its sha256 in case.json"
         return [Finding(name, Outcome.HARNESS, text, evidence=("payload.bin", "case.json"))]
     return [passed(name, f"{len(manifest.phases)} phases, no errors", evidence=where)]
 
@@ -82,11 +82,11 @@ def _check_capture(name: str, evidence: Evidence, case: Case, host: str) -> Find
     fall_ns = min(int(np.diff(times_ns[each]).min(initial=0)) for each in (own, ~own))
     problems = [
         (statistics.dropped_by_kernel, "packets dropped by the kernel or the interface"),
-        (capture.cut, "packets truncated by the snapshot length"),
+        (capture.cut, "packets truncated to the snapshot length"),
         (capture.ip_fragments, "IP fragments, which the judge does not support"),
         (int(capture.torn), "incomplete packet at the end of the file"),
         (statistics.received - capture.packets, "packets captured but not in the file"),
-        (-fall_ns if fall_ns < -CLOCK_STEP_NS_MAX else 0, "ns backward step of the clock"),
+        (-fall_ns if fall_ns < -CLOCK_STEP_NS_MAX else 0, "ns by which the clock was set back"),
     ]
     for count, what in problems:
         if count:
@@ -96,10 +96,10 @@ def _check_capture(name: str, evidence: Evidence, case: Case, host: str) -> Find
 
 
 def both_sides_talked(evidence: Evidence) -> list[Finding]:
-    """Each traffic's SETUP and DATA arrived at the subscriber, and an SM at the publisher.
+    """Each stream's SETUP and DATA reached the subscriber, and an SM reached the publisher.
 
-    A host that sent no frame of the stream may have been unable to send. If it sent any, a missing
-    frame is the driver's fault or a specified fault, and excuses nothing.
+    A host that sent no frame of the stream at all may have been unable to send. If it did send
+    frames, a missing frame is a fault of the driver or of the scenario, and excuses nothing.
     """
     name = "both_sides_talked"
     case = evidence.case
@@ -117,7 +117,7 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
         else:
             silent, excuses = _missing_frame(near, far, case, traffic)
             outcome = Outcome.INCONCLUSIVE if silent else Outcome.PASS
-            text = silent or "SETUP and DATA arrived at the subscriber, SM at the publisher"
+            text = silent or "SETUP and DATA reached the subscriber, and SM reached the publisher"
             findings.append(Finding(name, outcome, text, traffic.role, excuses=excuses))
     return findings
 
@@ -125,7 +125,7 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
 def _missing_frame(
     near: Capture, far: Capture, case: Case, traffic: TrafficCase
 ) -> tuple[str, bool]:
-    """Return the frame type that never arrived, or "", and whether its host sent no frame."""
+    """Return which frame type never arrived ("" if none), and whether its host sent nothing."""
     stream_id = traffic.stream_id
     publisher, subscriber = (case.address(each) for each in (traffic.from_host, traffic.to_host))
     directions = ((near, far, publisher, (SETUP, DATA)), (far, near, subscriber, (SM,)))
@@ -150,7 +150,7 @@ def _of_stream(capture: Capture, stream_id: int) -> Frames:
 
 
 def sockets_dropped_nothing(evidence: Evidence) -> list[Finding]:
-    """No UDP socket overflowed; on an unreliable stream that would look like loss on the link."""
+    """No UDP socket overflowed on a host that receives an unreliable stream."""
     name = "sockets_dropped_nothing"
     case = evidence.case
     if isinstance(case, Missing):
@@ -171,7 +171,7 @@ def sockets_dropped_nothing(evidence: Evidence) -> list[Finding]:
         outcome = Outcome.PASS if lost == 0 or excusable else Outcome.INCONCLUSIVE
         text = f"{lost} datagrams dropped by full socket buffers"
         if lost and excusable:
-            text += ": reported only, because reliable streams retransmit them"
+            text += "; this is no failure, because reliable streams retransmit them"
         findings.append(
             Finding(name, outcome, text, host.name, where, facts={"rcvbuf_errors": lost})
         )

@@ -1,1 +1,1 @@
-"""Statistics: binomial and Markov chain bounds, failure rates over many runs."""
+"""Binomial and Markov chain bounds, and failure rates over many runs."""

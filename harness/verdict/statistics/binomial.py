@@ -1,7 +1,7 @@
-"""Confidence intervals of counts of independent events.
+"""Confidence intervals for counts of independent events.
 
 They use exact tails of the binomial distribution, computed in logarithms. A normal approximation
-would be wrong for a few expected events, which is where it matters.
+would be wrong if few events are expected, which is the case that matters.
 """
 
 import math
@@ -23,7 +23,7 @@ def _log_probabilities(trials: int, share: float) -> NDArray[np.float64]:
 
 
 def interval(trials: int, share: float, confidence: float) -> tuple[int, int]:
-    """Return the range of counts, both ends included, with at least this confidence.
+    """Return the inclusive range in which a count lies with at least this confidence.
 
     `share` is the probability of one event; 0 and 1 give an exact count.
     """
@@ -39,16 +39,16 @@ def interval(trials: int, share: float, confidence: float) -> tuple[int, int]:
 
 
 def min_trials(share: float, confidence: float) -> int:
-    """Return the number of trials for at least one event with this confidence."""
+    """Return how many trials are needed for at least one event with this confidence."""
     if share >= 1.0:
         return 1
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-share))
 
 
 def rate_interval(events: int, trials: int, confidence: float) -> tuple[float, float]:
-    """Return the confidence interval of the true rate, given a count of events.
+    """Return the confidence interval for the true rate of events, given their count.
 
-    This is the Clopper-Pearson interval: each end is the rate at which so extreme a count has a
+    This is the Clopper-Pearson interval: each end is the rate at which a count this extreme has a
     probability of (1 - confidence) / 2.
     """
     if trials == 0:

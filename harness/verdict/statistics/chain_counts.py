@@ -1,11 +1,11 @@
-"""Exact confidence intervals of the number of losses of a Markov chain.
+"""Exact confidence intervals for the number of losses in a Markov chain model.
 
     states   good good bad bad bad good ...      losses come in bursts, so their count has a larger
-    losses               x   x   x               variance than independent ones, and a right skew
+    losses               x   x   x               variance than independent losses, and a right skew
 
-The characteristic function of the count is a product of one small matrix per step, so a matrix
-power for each frequency; a Fourier transform turns it into the probability of each count. A normal
-approximation is too narrow on the right, where the interval ends.
+The characteristic function of the count is a product of one small matrix per step, and thus a
+matrix power for each frequency. A Fourier transform turns it into the probability of each count. A
+normal approximation would be too narrow on the right, where the interval ends.
 """
 
 import math
@@ -17,16 +17,16 @@ from windtunnel.harness.scenario.schema.loss_model import MarkovChain
 from windtunnel.harness.verdict.statistics import binomial
 
 _REACH = 24
-"""Half-width of the computed range, in standard deviations plus multiples of the memory of the
-first state; probabilities outside it are negligible."""
+"""Half-width of the computed range: this many standard deviations, plus this many times the memory
+of the first state. Probabilities outside the range are negligible."""
 _COUNTS_MIN = 256
 
 
 def interval(chain: MarkovChain, trials: int, confidence: float) -> tuple[int, int]:
-    """Return the range of counts, both ends included, with at least this confidence.
+    """Return the inclusive range in which a count lies with at least this confidence.
 
-    The chain starts in its first state, as the relay's and netem's do. Whether it steps before or
-    after a loss makes a difference of one step at most.
+    The chain starts in its first state, as it does in the relay and in netem. Whether it steps
+    before or after a loss makes a difference of one step at most.
     """
     if len(chain.loss_probabilities) == 1:
         return binomial.interval(trials, chain.share, confidence)
@@ -41,7 +41,7 @@ def interval(chain: MarkovChain, trials: int, confidence: float) -> tuple[int, i
 
 
 def _chances(chain: MarkovChain, trials: int) -> tuple[int, NDArray[np.float64]]:
-    """Return the first computed count, and the probabilities of it and the following counts."""
+    """Return the first computed count, and the probabilities of this and all following counts."""
     memory = 1.0 / max(1.0 - _second(chain), 1.0 / trials)
     reach = _REACH * (math.sqrt(trials * max(0.0, chain.variance)) + memory) + _COUNTS_MIN
     count = min(trials + 1, 2 * math.ceil(reach))
@@ -55,13 +55,13 @@ def _chances(chain: MarkovChain, trials: int) -> tuple[int, NDArray[np.float64]]
 
 
 def _second(chain: MarkovChain) -> float:
-    """Return the second largest eigenvalue: how much the state depends on the previous one."""
+    """Return the second largest eigenvalue: how much a state depends on the previous state."""
     sizes = np.sort(np.abs(np.linalg.eigvals(chain.transitions)))
     return float(sizes[-2])
 
 
 def _powers(factors: NDArray[np.complex128], exponent: int) -> NDArray[np.complex128]:
-    """Return each matrix raised to the same power, by squaring."""
+    """Raise each matrix to the same power by repeated squaring."""
     result = np.broadcast_to(np.eye(factors.shape[1], dtype=np.complex128), factors.shape)
     while exponent:
         if exponent & 1:

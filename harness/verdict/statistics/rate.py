@@ -1,11 +1,12 @@
-"""Failure rate of one scenario over all its runs, judged against the scenario's limit.
+"""Failure rate of one scenario over all its runs, compared with the scenario's limit.
 
     0 ------------[ k/n ]------|---- 100 %      interval below the limit       PASS
                   low  high    limit            interval above it              FAIL
                                                 interval contains the limit    INCONCLUSIVE
 
 The number of runs is fixed in advance, so no correction for sequential testing is needed. Runs that
-say nothing about the subject are no samples, and count with their own outcome.
+say nothing about the subject do not count towards the rate. Their outcomes are merged with its
+result.
 """
 
 from collections.abc import Sequence
@@ -24,7 +25,7 @@ class Sample:
 
     outcome: Outcome
     unsafe: bool
-    "A check with zero tolerance failed."
+    "Whether a check with zero tolerance failed."
 
 
 @dataclass(frozen=True)
@@ -40,19 +41,20 @@ class Rate:
 
 
 def judge_rate(samples: Sequence[Sample], limit: float | None) -> Rate:
-    """Judge all runs of a scenario; without a limit the worst run determines the outcome."""
+    """Judge all runs of a scenario. Without a limit, the worst run determines the outcome."""
     counted = [each for each in samples if each.outcome in (Outcome.PASS, Outcome.FAIL)]
     failures = sum(each.outcome is Outcome.FAIL for each in counted)
     low, high = rate_interval(failures, len(counted), CONFIDENCE)
     text = (
-        f"{failures} of {len(counted)} runs failed, rate {low:.2%} to {high:.2%} ({CONFIDENCE:.0%})"
+        f"{failures} of {len(counted)} runs failed, failure rate {low:.2%} to {high:.2%} "
+        f"({CONFIDENCE:.0%} confidence)"
     )
     unsafe = sum(each.unsafe for each in counted)
     if limit is None or not counted:
         outcome = merge(each.outcome for each in samples)
     elif unsafe:
         outcome = Outcome.FAIL
-        text += f"; {unsafe} of them in a check with zero tolerance"
+        text += f"; {unsafe} of them violated a check with zero tolerance"
     else:
         judged, why = _against(limit, failures, low, high)
         others = [each.outcome for each in samples if each not in counted]
@@ -68,12 +70,12 @@ def _against(limit: float, failures: int, low: float, high: float) -> tuple[Outc
     if low > limit:
         return Outcome.FAIL, f"above {expected}"
     needed = min_runs(limit)
-    more = f"{needed} runs without a failure are needed" if not failures else "more are needed"
+    more = f"{needed} runs without a failure are needed" if not failures else "more runs are needed"
     return Outcome.INCONCLUSIVE, f"sample too small to compare with {expected}: {more}"
 
 
 def min_runs(limit: float) -> int:
-    """Return how many runs without a failure prove that the rate is below a limit."""
+    """Return how many runs without a failure prove that the failure rate is below a limit."""
     low, high = 1, 1
     while rate_interval(0, high, CONFIDENCE)[1] >= limit and high < _RUNS_MAX:
         low, high = high, high * 2

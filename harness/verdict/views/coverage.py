@@ -1,4 +1,4 @@
-"""Coverage: the frames in a subscriber's log, compared with the expected log by position.
+"""Comparison of the frames in a subscriber's log with the expected log, position by position.
 
 expected   | DATA | DATA | DATA | DATA | PAD | DATA ...
 seen       | DATA | DATA |     PAD     | PAD | DATA ...      unreliable: a filled gap
@@ -37,25 +37,26 @@ PADDED = "pad_only_where_lost"
 
 @dataclass(frozen=True)
 class _SubscriberLog:
-    """The subscriber's log next to the expected frames at the same positions."""
+    """The frames in a subscriber's log, with the expected frames at the same positions."""
 
     frames: Records
     header: Records
     starts: NDArray[np.int64]
     spans: NDArray[np.int64]
     index: NDArray[np.int64]
-    "Index of the expected frame with the same start position, where `matched`."
+    "Index of the expected frame with the same start position, valid only where `matched`."
     matched: NDArray[np.bool_]
     filled: NDArray[np.bool_]
     "PADs that the publisher did not send: filled gaps."
     doubtful: NDArray[np.bool_]
-    "PADs equal to one of the publisher's that arrived late: they may be filled gaps."
+    "PADs that may be filled gaps, although they equal a publisher's PAD that arrived late."
 
 
 def _classify(frames: Records, planned: Planned, lost: LinkLosses | None = None) -> _SubscriberLog:
-    """Classify the frames seen; a PAD is the publisher's if an equal one arrived, as far as known.
+    """Classify the frames in a subscriber's log: expected frames, and PADs that fill gaps.
 
-    A gap up to the end of the term is filled with a PAD equal to the lost one.
+    A PAD is the publisher's if the publisher sent an equal one and, if `lost` is given, this one
+    arrived. If a PAD at the end of a term is lost, its gap is filled with an equal PAD.
     """
     header = headers(frames)
     starts = frames["position"].astype(np.int64)
@@ -82,7 +83,7 @@ def filled_gaps(frames: Records, planned: Planned) -> tuple[NDArray[np.int64], N
 
 
 def fill_bounds(frames: Records, planned: Planned, lost: LinkLosses | None) -> tuple[int, int]:
-    """Return the minimum and maximum number of gaps that a receiver filled."""
+    """Return the minimum and maximum number of gaps that a receiver may have filled."""
     seen = _classify(frames, planned, lost)
     least = int(seen.filled.sum())
     return least, least + int(seen.doubtful.sum())
@@ -110,13 +111,13 @@ def positions_covered(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(COVERED, late, traffic.id, evidence=where, position=join)
     reached = int(seen.starts[-1] + seen.spans[-1]) if len(frames) else join
     if reached < end:
-        text = f"frames cover positions {join} to {reached} only, expected up to {end}"
+        text = f"frames cover only positions {join} to {reached}, expected up to {end}"
         conclusive = was_truncated(evidence, traffic)
         return failed(
             COVERED, text, traffic.id, evidence=where, position=reached, conclusive=conclusive
         )
     facts = {"frames": len(frames), "filled_gaps": int(seen.filled.sum())}
-    text = f"positions {join} to {end} are each covered once, by {len(frames)} frames"
+    text = f"every position from {join} to {end} is covered once, by {len(frames)} frames"
     return passed(COVERED, text, traffic.id, evidence=where, facts=facts)
 
 
@@ -128,7 +129,7 @@ def _first_violations(
     join: int,
     damage: list[Damage],
 ) -> list[tuple[int, str]]:
-    """Return the first violation of each kind, by position."""
+    """Return the first violation of each kind as (position, description), in order of position."""
     found = []
     for wrong, what in _violations(seen, planned, facts, traffic, join, damage):
         at = np.flatnonzero(wrong)
@@ -167,13 +168,16 @@ def _violations(
         ),
         (starts[: len(follows)] < follows[: len(starts)], "covered more than once"),
         (~is_data & (header["type"] != PAD), "frame is neither DATA nor PAD"),
-        (header["frame_length"] < DATA_HEADER_LENGTH, "frame length is less than the header's"),
+        (header["frame_length"] < DATA_HEADER_LENGTH, "frame is shorter than its header"),
         (header_wrong, "wrong version, session, stream, term or offset in the frame header"),
         (is_data & ~data, "DATA frame at a position where the publisher sent none"),
-        (data & (header["frame_length"] != expected["frame_length"]), "DATA with a wrong length"),
-        (data & (header["flags"] != expected["flags"]), "DATA with wrong flags"),
-        (data & (header["reserved_value"] != 0), "DATA with a nonzero reserved value"),
-        (data & _payload_wrong(seen, planned, data, damage), "DATA with a wrong payload"),
+        (
+            data & (header["frame_length"] != expected["frame_length"]),
+            "DATA frame with a wrong length",
+        ),
+        (data & (header["flags"] != expected["flags"]), "DATA frame with wrong flags"),
+        (data & (header["reserved_value"] != 0), "DATA frame with a nonzero reserved value"),
+        (data & _payload_wrong(seen, planned, data, damage), "DATA frame with a wrong payload"),
         (seen.filled & traffic.reliable, "PAD that the publisher did not send"),
         (starts + seen.spans > planned.log.end_position, "frame beyond the end of the stream"),
     ]
@@ -182,7 +186,7 @@ def _violations(
 def _payload_wrong(
     seen: _SubscriberLog, planned: Planned, data: NDArray[np.bool_], damage: list[Damage]
 ) -> NDArray[np.bool_]:
-    """Mark the DATA frames whose payload checksum is not the expected one."""
+    """Mark the DATA frames with a wrong payload checksum."""
     at = np.flatnonzero(data)
     expected = planned.log.frames[seen.index[at]]
     payload = memoryview(planned.payload)
@@ -209,7 +213,7 @@ def _payload_wrong(
 
 
 def _damage(evidence: Evidence, traffic: TrafficCase, planned: Planned) -> list[Damage]:
-    """Return the payload corruption that the scenario specifies; none if evidence is missing."""
+    """Return the payload corruption that the scenario specifies, or [] if evidence is missing."""
     case, decisions = evidence.case, evidence.decisions
     if isinstance(case, Missing) or isinstance(decisions, Missing):
         return []
@@ -217,7 +221,7 @@ def _damage(evidence: Evidence, traffic: TrafficCase, planned: Planned) -> list[
 
 
 def _damaged(planned: Planned, damage: list[Damage]) -> set[int]:
-    """Return the checksums of a frame's payload for each contiguous subset of its damage."""
+    """Return a frame's possible payload checksums: one for each contiguous part of its damage."""
     row = planned.log.frames[damage[0].frame]
     start = int(row["payload_start"])
     length = int(row["frame_length"]) - DATA_HEADER_LENGTH
@@ -237,7 +241,7 @@ def _wrapped(payload: NDArray[np.uint8], start: int, end: int) -> bytes:
 
 
 def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A PAD that the publisher did not send covers only frames that were lost or out of order."""
+    """A PAD that the publisher did not send covers only frames that were lost or late."""
     found = all_or_missing(
         link_losses(evidence, traffic),
         evidence.planned(traffic),
@@ -262,14 +266,14 @@ def pad_only_where_lost(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if lost.dropped_count and not fills and not seen.doubtful.any():
         text = f"{lost.dropped_count} frames were dropped, but no gap was filled"
         return failed(PADDED, text, traffic.id, evidence=where, facts=facts)
-    text = f"{fills} filled gaps, each over frames that were lost or late"
+    text = f"{fills} gaps were filled, each over frames that were lost or late"
     return passed(PADDED, text, traffic.id, evidence=where, facts=facts)
 
 
 def _unjustified_fill(
     seen: _SubscriberLog, planned: Planned, disturbed: NDArray[np.bool_]
 ) -> tuple[int, int] | None:
-    """Return the first filled gap over an undisturbed frame: (start of the gap, frame position)."""
+    """Return the first filled gap over an undisturbed frame as (gap start, frame position)."""
     log = planned.log.frames
     bounds = np.append(log["position"], planned.log.end_position)
     undisturbed = np.concatenate([[0], np.cumsum(~disturbed)])

@@ -1,10 +1,10 @@
-"""Payload corruption by the middlebox, which a driver delivers through no fault of its own.
+"""Payload corruption by the middlebox, which a driver cannot detect.
 
     decision   corrupt, position 4096, bit 2345 of the frame
     expected   ... 0x41 ...          delivered   ... 0x43 ...      only this bit: as specified
 
-Aeron has no checksum of its own, so a flipped payload bit reaches the application. Exactly the bits
-that the middlebox flipped may differ.
+Aeron adds no checksum, so a flipped payload bit reaches the application. Only the bits that the
+middlebox flipped may differ.
 """
 
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ from windtunnel.harness.verdict.views.losses import frame_index, link_of
 
 @dataclass(frozen=True)
 class Damage:
-    """One corrupted byte of the payload of a planned frame."""
+    """One corrupted byte in a planned frame's payload."""
 
     frame: int
     "Index in the expected log."
@@ -36,7 +36,7 @@ class Damage:
 def payload_damage(
     decisions: Records, case: Case, traffic: TrafficCase, log: ExpectedLog
 ) -> list[Damage]:
-    """Return every payload byte of a traffic corrupted in any transmission of its frame."""
+    """Return all payload bytes of a stream that were corrupted in any transmission of a frame."""
     link = link_of(case, traffic)
     chosen = decisions[(decisions["action"] == CORRUPT) & (decisions["link"] == link)]
     chosen = chosen[(chosen["stream_id"] == traffic.stream_id) & (chosen["frame_type"] == DATA)]
@@ -63,7 +63,7 @@ def undo_damage(
     plan_starts: NDArray[np.int64],
     damage: list[Damage],
 ) -> NDArray[np.uint8]:
-    """Return the delivered bytes with the specified corruption undone, where it matches exactly.
+    """Undo the specified corruption in delivered bytes, where it matches exactly.
 
     Shapes: starts int64[m]: offset of each planned message in the delivered bytes, or -1;
             plan_starts int64[m]: its offset in the repeated payload
@@ -91,9 +91,9 @@ def undo_log_damage(
     log: ExpectedLog,
     damage: list[Damage],
 ) -> NDArray[np.uint8]:
-    """Return an image's log with the specified corruption undone, where it matches exactly.
+    """Undo the specified corruption in an image's log, where it matches exactly.
 
-    Shapes: image, publication uint8[n]: the same positions, from `low` on
+    Shapes: image, publication uint8[n]: the same range of positions, which starts at `low`
     """
     if not damage:
         return image

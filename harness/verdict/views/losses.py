@@ -1,11 +1,11 @@
-"""Losses: the frames of the expected log that were lost or arrived out of order.
+"""Detection of frames in the expected log that were lost or arrived out of order.
 
     sent        | 0 | 1 | 2 | 3 | 4 | 5 ...
     arrived       0       2   1       5   4         1 and 4 arrived late, 3 never
 
-Fault rules log each decision about a frame, impairments do not. Their effect shows in the captures
-only: a frame left its host in order, but was lost or arrived out of order. A frame that a driver
-never sent, or sent late, was not lost.
+Fault rules log each decision about a frame, but impairments do not. Their effect shows only in the
+captures: a frame left its host in order, but was lost or arrived out of order. A frame that a
+driver never sent, or sent late, was not lost.
 """
 
 from dataclasses import dataclass
@@ -34,34 +34,34 @@ from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 
 _DISTURBING = (DROP, HOLD, SWAP, DISPLACE, CORRUPT, TRUNCATE, INJECT)
-"""Actions that keep a frame from arriving in order; a forged frame may take its place."""
+"""Actions that may keep a frame from arriving in order. An injected frame may take its place."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """The decisions about one traffic's DATA and PAD frames, mapped to its expected log."""
+    """The decisions about one stream's DATA and PAD frames, mapped to its expected log."""
 
     disturbed: NDArray[np.bool_]
-    "By frame of the expected log: a transmission of it was lost, corrupted or out of order."
+    "For each frame of the expected log: whether a transmission was lost, corrupted or reordered."
     dropped_count: int
-    "Decisions to drop, each transmission of a frame counted."
+    "Number of dropped frame transmissions."
 
 
 @dataclass(frozen=True)
 class LinkLosses(Losses):
-    """The same, including losses seen only in the capture of the subscriber's host."""
+    """Losses, including those that only the capture at the subscriber's host shows."""
 
     arrived: NDArray[np.bool_]
-    "By frame of the expected log: it arrived, in order or late, as far as known."
+    "For each frame of the expected log: whether it arrived, in order or late; True if unknown."
 
 
 def link_of(case: Case, traffic: TrafficCase) -> int:
-    """Return the code of the link direction of a traffic's DATA."""
+    """Return the code of the link direction in which a stream's DATA is sent."""
     return case.link_between(traffic.from_host, traffic.to_host)
 
 
 def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: ExpectedLog) -> Losses:
-    """Return what the middlebox's rules did to a traffic's DATA and PAD frames."""
+    """Return what the middlebox's rules did to a stream's DATA and PAD frames."""
     link = link_of(case, traffic)
     chosen = decisions[(decisions["link"] == link) & (decisions["stream_id"] == traffic.stream_id)]
     chosen = chosen[np.isin(chosen["frame_type"], POSITIONAL)]
@@ -74,7 +74,7 @@ def losses_of(decisions: Records, case: Case, traffic: TrafficCase, log: Expecte
 
 
 def link_losses(evidence: Evidence, traffic: TrafficCase) -> LinkLosses | Missing:
-    """Return what rules and impairments did to a traffic's DATA and PAD frames."""
+    """Return what rules and impairments did to a stream's DATA and PAD frames."""
     found = all_or_missing(
         evidence.case, evidence.decisions, evidence.planned(traffic), evidence.wire(traffic)
     )
@@ -107,8 +107,8 @@ def _observed(
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     """Mark the expected frames that were seen, and those seen before any higher position.
 
-    A heartbeat indicates a position as a frame does: a receiver may fill the gap before it. At
-    equal times, heartbeats are ordered last with a rank of 1, first with -1.
+    A heartbeat indicates a position just as a frame does: a receiver may fill the gap before it. At
+    equal times, a rank of 1 orders heartbeats last, and a rank of -1 orders them first.
     """
     beat_times_ns, beat_positions = beats
     times_ns = np.concatenate([beat_times_ns, passed.frames["time_ns"].astype(np.int64)])
@@ -128,7 +128,7 @@ def _observed(
 def frame_index(
     log: ExpectedLog, positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return for each position the index of the expected frame, and whether there is one."""
+    """Return the index of the expected frame at each position, and whether it exists."""
     starts = log.frames["position"]
     index = np.searchsorted(starts, positions)
     found = index < len(starts)

@@ -1,9 +1,9 @@
-"""Pauses: times in which a host event of the scenario had stopped a host's driver.
+"""Time ranges in which a host event of the scenario had stopped a host's driver.
 
     interval   |<-------- 200 ms -------->|
     actual     |<- 80 ms ->|   paused   |<- 120 ms ->|        on time
 
-Paused time does not count towards a driver's timing requirements. For a killed driver it lasts
+Paused time does not count towards a driver's timing requirements. A killed driver counts as paused
 until its restart.
 """
 
@@ -20,7 +20,7 @@ DRIVER = "driver"
 
 @dataclass(frozen=True)
 class Pauses:
-    """Disjoint time ranges, in order."""
+    """Disjoint time ranges in which a driver was paused, in order."""
 
     starts_ns: NDArray[np.int64]
     ends_ns: NDArray[np.int64]
@@ -36,7 +36,7 @@ class Pauses:
         return still
 
     def due_ns(self, from_ns: NDArray[np.int64], duration_ns: int) -> NDArray[np.int64]:
-        """Return the times at which a duration has elapsed since `from_ns`, without pauses."""
+        """Return the times at which a duration has elapsed since `from_ns`, excluding pauses."""
         due_ns = from_ns + duration_ns
         for start_ns, end_ns in self._each():
             met = (start_ns < due_ns) & (end_ns > from_ns)
@@ -48,7 +48,7 @@ class Pauses:
 
 
 def pauses_of(evidence: Evidence, host: str) -> Pauses | Missing:
-    """Return when host events had paused or killed the driver of a host."""
+    """Return the time ranges in which host events had paused or killed a host's driver."""
     happened = evidence.host_events
     if isinstance(happened, Missing):
         return happened

@@ -1,4 +1,4 @@
-"""Series: one counter over time, with an upper bound of the time at which each sample was read.
+"""The values of one counter over time, with an upper bound on the time of each reading.
 
     pass of the sampler     |t0 ........|            |t1 ........|
     counters read              hwm  rcv                hwm  rcv          each some time after t
@@ -19,7 +19,7 @@ from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.core.wire import Wire
 
 SUBSCRIPTION_COUNT = 2
-"""Subscriptions of one subscriber: the application's, and a second one that records frames."""
+"""Number of subscriptions of one subscriber: the application's, and one that records frames."""
 
 END_OF_TIME_NS = np.iinfo(np.int64).max
 
@@ -31,7 +31,7 @@ class Series:
     name: str
     times_ns: NDArray[np.int64]
     read_before_ns: NDArray[np.int64]
-    "By sample: a time before which its value was read."
+    "For each sample, a time before which its value was read."
     values: NDArray[np.int64]
 
     @property
@@ -40,16 +40,16 @@ class Series:
 
 
 def stream_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
-    """Return a stream's counter over time; of several, the one created last."""
+    """Return a stream's newest counter of a type, with its values over time."""
     found = _all_series(evidence, host, type_id, wire)
     return found if isinstance(found, Missing) else found[-1]
 
 
 def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Series | Missing:
-    """Return the minimum of a subscriber's own counters over time; it never decreases.
+    """Return the minimum of a workload's subscriber positions over time, which never decreases.
 
-    A receiver's status messages carry the position of its slowest subscriber. A workload subscribes
-    twice and before all others; later subscribers may leave earlier, and are ignored.
+    A receiver's status messages carry the position of its slowest subscriber. A workload has the
+    first two subscriptions. Later subscriptions are ignored, since they may end earlier.
     """
     found = _all_series(evidence, host, type_id, wire)
     if isinstance(found, Missing):
@@ -69,7 +69,7 @@ def least_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> Ser
 
 
 def _all_series(evidence: Evidence, host: str, type_id: int, wire: Wire) -> list[Series] | Missing:
-    """Return all counters of a type that a stream has, in order of creation."""
+    """Return all of a stream's counters of a type over time, in order of creation."""
     counted = evidence.host_counters(host)
     if isinstance(counted, Missing):
         return counted
@@ -101,7 +101,7 @@ def _series(name: str, samples: Records, chosen: Records) -> Series:
 
 
 def contiguous_by(wire: Wire, start_position: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the end of contiguous data over time: (times, positions), both increasing."""
+    """Return the end of the contiguous data over time, as increasing times and positions."""
     starts, first = np.unique(wire.arrived.starts, return_index=True)
     times_ns = wire.arrived.frames["time_ns"][first].astype(np.int64)
     ends = wire.arrived.ends[first]
@@ -112,7 +112,7 @@ def contiguous_by(wire: Wire, start_position: int) -> tuple[NDArray[np.int64], N
 
 
 def highest_by(wire: Wire) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the highest arrived position over time: (times, positions), both increasing."""
+    """Return the highest arrived position over time, as increasing times and positions."""
     times_ns = np.concatenate(
         [wire.arrived.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]
     )
@@ -127,6 +127,6 @@ def known_at(
     when_ns: NDArray[np.int64],
     start_position: int,
 ) -> NDArray[np.int64]:
-    """Return the value of an increasing series of positions at each of some times."""
+    """Return the position that an increasing series had reached at each given time."""
     at = np.searchsorted(times_ns, when_ns, side="right")
     return np.concatenate([[start_position], positions])[at]

@@ -1,12 +1,12 @@
-"""Expected join positions of the images of a stream's sessions, and expected session ends.
+"""Expected join positions of a stream's images, and expected end positions of its sessions.
 
     SETUP 0 ......................... SETUP 1342144          as arrived at the subscriber's host
     | image 1 joins at 0      X       | image 2 joins at 1342144
       undisturbed                     a driver was killed: it joins at the position of a SETUP
 
-A subscriber that is connected from the first frame on, without disturbance, has one image of each
-session, from its beginning. A session ends at the last position of its publisher; for a publisher
-that was killed, at the end of its log.
+An undisturbed subscriber that is connected from the first frame on has one image of each session,
+which begins where the session begins. A session ends at its publisher's last position or, if the
+publisher was killed, at the end of its log.
 """
 
 from dataclasses import dataclass
@@ -35,7 +35,8 @@ from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 
 NEVER_NS = int(np.iinfo(np.int64).max)
 _IMAGE_ROLES = frozenset({"driver", "subscriber"})
-"""Roles whose pause or kill may cause the loss of an image; a publisher's ends its session."""
+"""Roles of processes whose pause or kill may cause the loss of an image. (A killed publisher's
+session ends instead.)"""
 
 Violation = tuple[int, str]
 """The first wrong position, with a description."""
@@ -43,15 +44,15 @@ Violation = tuple[int, str]
 
 @dataclass(frozen=True)
 class ImageExpectations:
-    """The SETUPs that arrived for a subscriber, and from when on its images may be disturbed."""
+    """What a subscriber's expected images depend on: the SETUPs that arrived, and disturbances."""
 
     setups: Frames
     "SETUPs of all sessions, as they arrived at the subscriber's host."
     initial_position: int
     disturbed_ns: int
-    "Images that joined before this time are the first of their sessions and complete."
+    "Images that joined before this time are complete, and the first ones of their sessions."
     rejoin_ns: int
-    "From this time on a client may have rejoined an existing image at any position."
+    "From this time on, a client may have rejoined an existing image at any position."
 
     def wrong_join(self, parts: list[Part]) -> Violation | None:
         """Return the first image of a session that joined at an unexpected position."""
@@ -65,7 +66,7 @@ class ImageExpectations:
             else:
                 expected = np.unique(sender_positions[own["time_ns"] <= each.joined_ns]).tolist()
             if each.join_position not in expected:
-                where = ", ".join(map(str, expected)) or "no image, as no SETUP had arrived"
+                where = ", ".join(map(str, expected)) or "none, as no SETUP had arrived"
                 return each.join_position, (
                     f"an image joined session {each.session_id} at position {each.join_position}, "
                     f"expected the sender's position: {where}"
@@ -73,18 +74,18 @@ class ImageExpectations:
         return None
 
     def unneeded_image(self, parts: list[Part]) -> Violation | None:
-        """Return the first image that replaced another one although nothing had disturbed it."""
+        """Return the first image that replaced another image although nothing had disturbed it."""
         for before, after in pairwise(parts):
             if after.joined_ns < self.disturbed_ns:
                 return after.join_position, (
                     f"an undisturbed image of session {after.session_id} was lost at position "
-                    f"{before.end_position}, and replaced at {after.join_position}"
+                    f"{before.end_position} and replaced at position {after.join_position}"
                 )
         return None
 
 
 def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpectations | Missing:
-    """Return the expectations for a stream's images at its subscriber's host."""
+    """Return what is expected of a stream's images at its subscriber's host."""
     found = all_or_missing(evidence.case, evidence.capture(traffic.to_host), evidence.host_events)
     if isinstance(found, Missing):
         return found
@@ -105,7 +106,7 @@ def image_expectations(evidence: Evidence, traffic: TrafficCase) -> ImageExpecta
 
 
 def _disturbed_ns(case: Case, traffic: TrafficCase, happened: list[AppliedEvent]) -> int:
-    """Return the time of the first event that may cause the loss of an image; 0 if not known."""
+    """Return the time of the first event that may cause the loss of an image, or 0 if unknown."""
     # The sender of a group may continue without a receiver that joins late.
     alone = len(traffic.subscribers) == 1 and len(traffic.publishers) == 1
     if case.faults or case.impairments or not alone:
@@ -115,7 +116,7 @@ def _disturbed_ns(case: Case, traffic: TrafficCase, happened: list[AppliedEvent]
 
 
 def _setup_positions(setups: Frames) -> NDArray[np.int64]:
-    """Return the sender position in each SETUP, by its own initial term id and term length."""
+    """Return each SETUP's sender position, computed from its initial term id and term length."""
     terms = wrap_i32(setups["term_id"].astype(np.int64) - setups["initial_term_id"])
     found: NDArray[np.int64] = terms * setups["term_length"] + setups["term_offset"]
     return found
@@ -124,9 +125,10 @@ def _setup_positions(setups: Frames) -> NDArray[np.int64]:
 def end_of(
     evidence: Evidence, traffic: TrafficCase, session: int, publisher: PublisherFacts
 ) -> int | Missing:
-    """Return the last position of a session's publisher, for a killed one by its log.
+    """Return the last position of a session's publisher.
 
-    Without that log, it is the highest position that left its host.
+    For a killed publisher, this is the end of its log or, if there is no log, the highest position
+    that left its host.
     """
     if session == publisher.session_id:
         return publisher.end_position

@@ -1,11 +1,11 @@
-"""Stall detection: a run made no progress although no host was overloaded.
+"""Detection of stalls: streams that make no progress although no host is overloaded.
 
     positions move ---|                                       budget exceeded
     a host is overloaded    |---|                                  |
     a host is paused     |---|  |<------------ stall ------------->|
 
-A slow host slows a stream down, or disconnects it for one timeout; it does not block the stream
-once all hosts have processor time again. So an overloaded host does not excuse a longer stall.
+A slow host slows a stream down, or disconnects it for the length of a timeout, but does not block
+it once all hosts have processor time again. So an overloaded host does not excuse a longer stall.
 """
 
 from collections.abc import Iterator
@@ -20,10 +20,10 @@ from windtunnel.harness.verdict.core.finding import Missing
 from windtunnel.harness.verdict.gates.overload import PHASE, overloaded_intervals
 
 STALL_NS_MIN = 15_000_000_000
-"""1.5 times the longest of Aeron's timeouts, after which a disconnected stream is detected; pauses
-that the scenario specifies come in addition."""
+"""Minimum duration of a stall: 1.5 times the longest timeout after which Aeron detects that a
+stream is disconnected. Pauses that the scenario specifies are added to it."""
 SAMPLE_AGE_NS_MAX = 1_000_000_000
-"""The last sample of a host may be at most this much earlier than the end of the traffic."""
+"""Maximum time between a host's last sample and the end of the traffic phase."""
 POSITIONS = (
     counter_key.SENDER_POSITION,
     counter_key.RECEIVER_HWM,
@@ -32,13 +32,14 @@ POSITIONS = (
     counter_key.PUBLISHER_POSITION,
 )
 ARCHIVE_TYPE_ID_MIN = 100
-"""Type ids of an archive's counters begin here; a change of any shows that it makes progress."""
+"""Lowest type id of an archive's counters. A change of any of them shows progress."""
 
 
 def stall_ns(evidence: Evidence) -> int:
-    """Return how long the traffic had stalled when it ended, with no host overloaded.
+    """Return how long the traffic had stalled when it ended, in nanoseconds.
 
-    0 if a correct subject may take that long, or if evidence is missing.
+    The result is 0 if a correct subject may pause for that long, if an overloaded host may be the
+    cause, or if evidence is missing.
     """
     manifest, case = evidence.manifest, evidence.case
     if isinstance(manifest, Missing) or isinstance(case, Missing) or not manifest.phases:
@@ -58,13 +59,13 @@ def stall_ns(evidence: Evidence) -> int:
 
 
 def _ended_ns(manifest: Manifest) -> int:
-    """Return the end of the traffic phase; later phases are no part of the stream."""
+    """Return the end of the traffic phase, or of the last phase if there is no traffic phase."""
     traffic = [each for each in manifest.phases if each.name == PHASE]
     return (traffic or manifest.phases)[-1].ended_ns
 
 
 def _last_progress_ns(evidence: Evidence, case: Case) -> list[int] | None:
-    """Return when a position last moved on each host."""
+    """Return the time at which a position last moved on each host, or None if unknown."""
     times_ns = []
     for host in case.hosts:
         counted = evidence.host_counters(host.name)
@@ -79,7 +80,7 @@ def _last_progress_ns(evidence: Evidence, case: Case) -> list[int] | None:
 
 
 def _last_overload_ns(evidence: Evidence, case: Case, ended_ns: int) -> list[int] | None:
-    """Return when each host was last overloaded; 0 for never."""
+    """Return the time at which each host was last overloaded (0: never), or None if unknown."""
     times_ns = []
     for host in case.hosts:
         rows = evidence.pressure(host.name)
@@ -93,7 +94,7 @@ def _last_overload_ns(evidence: Evidence, case: Case, ended_ns: int) -> list[int
 
 
 def _event_ends_ns(evidence: Evidence) -> list[int] | None:
-    """Return when each host event ended, or None if one did not."""
+    """Return the end times of all host events, or None if one is unknown."""
     happened = evidence.host_events
     if isinstance(happened, Missing) or any(not each.ended_ns for each in happened):
         return None
@@ -101,7 +102,7 @@ def _event_ends_ns(evidence: Evidence) -> list[int] | None:
 
 
 def _allowed_pauses_ns(case: Case) -> Iterator[int]:
-    """Yield the pauses of a stream that the scenario itself allows."""
+    """Yield the durations for which the scenario allows a stream to pause."""
     yield from (case.timeouts.image_liveness_ns, case.timeouts.client_liveness_ns)
     yield case.timeouts.driver_ns
     for fault in case.faults:

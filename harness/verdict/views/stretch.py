@@ -1,15 +1,15 @@
-"""Check of a subscriber that joined late or was cut off: it received a contiguous range.
+"""Check that a subscriber that joined late or was cut off received a contiguous range of messages.
 
     planned     | 0 | 1 | 2 | 3 | 4 | 5 ...
     delivered           | 2 | 3 | 4 |           joined within 1, cut off before 5
 
-The first message is the first that begins at or after the join position; from there on no message
-is missing, duplicated or incomplete. The check compares the delivered bytes with the plan, so a
-violation is conclusive even if a gate failed. The gate on faults verifies that the subscriber was
-cut off.
+The first delivered message must be the first one that begins at or after the join position. From
+there on, no message may be missing, duplicated or incomplete. The check compares the delivered
+bytes with the plan, so a violation is conclusive even if a gate failed. The gate on faults verifies
+that the subscriber was cut off.
 
-The join position is the one that the driver reported. A single subscriber that was connected before
-the publisher started, without interruption, must receive the stream from its start.
+The driver reports the join position. A single subscriber that was connected before the publisher
+started, and was not interrupted, must receive the stream from its start.
 """
 
 from typing import Any
@@ -32,13 +32,13 @@ from windtunnel.harness.verdict.core.finding import (
 
 UNBROKEN = "delivered_unbroken"
 _CONTENT_PRESERVING = ("drop", "duplicate", "hold", "swap")
-"""Actions of a rule that leave the content of frames unchanged."""
+"""Fault actions that leave the content of frames unchanged."""
 _CONNECTION_FRAMES = {"SETUP", "SM"}
-"""Frames that connect a stream: the sender's position, and the receiver's response."""
+"""Types of frames that connect a stream: SETUP has the sender's position, SM is the response."""
 
 
 def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The delivered messages are a contiguous range of the plan, from the join position on."""
+    """The delivered messages are a contiguous range of the plan, starting at the join position."""
     found = all_or_missing(
         evidence.planned(traffic), evidence.delivered(traffic), evidence.subscriber(traffic)
     )
@@ -70,7 +70,7 @@ def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if sound < len(lengths):
         text = (
             f"joined at position {subscriber.join_position}: expected message {first + at} as "
-            f"delivery {at}, found one of {int(lengths[at])} bytes that ends at position "
+            f"delivery {at}, found a message of {int(lengths[at])} bytes that ends at position "
             f"{int(positions[at])}"
         )
         return failed(UNBROKEN, text, traffic.id, position=int(positions[at]), **more)
@@ -85,7 +85,7 @@ def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def late_join(evidence: Evidence, traffic: TrafficCase, subscriber: SubscriberFacts) -> str:
-    """Describe a subscriber's wrong join position; empty if it is correct."""
+    """Describe a subscriber's wrong join position, or return "" if it is correct."""
     expected = expected_join_position(evidence, traffic, subscriber)
     if subscriber.join_position <= expected:
         return ""
@@ -100,9 +100,9 @@ def expected_join_position(
 ) -> int:
     """Return the position from which a subscriber must receive the stream.
 
-    A sender does not send before a status message arrives, and the receiver has its image by then.
-    But a status message of another receiver, or one forged by the middlebox, may let it proceed. An
-    image that replaces a lost one, or a replay, may begin anywhere.
+    A sender sends no data before a status message arrives, and the receiver has its image by then.
+    But a status message from another receiver, or one forged by the middlebox, may also start the
+    sender. An image that replaces a lost image, and a replay's image, may begin anywhere.
     """
     case = evidence.case
     alone = len(traffic.publishers) == len(traffic.subscribers) == 1

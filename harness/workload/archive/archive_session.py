@@ -1,4 +1,4 @@
-"""Sessions of a workload with the archive of its own host, over shared memory."""
+"""Connects a workload to the archive on the same host, over shared memory."""
 
 import time
 
@@ -8,21 +8,19 @@ from windtunnel.harness.workload.options import Options
 from windtunnel.harness.workload.stop import Stop
 
 CHANNEL = "aeron:ipc?term-length=64k"
-"""Control channel of an archive for clients of its own driver, and their response channel."""
+"""Channel for control requests to an archive on the same host, and for its responses."""
 ANSWER_NS = 2_000_000_000
-"""If the case kills archives, one that does not respond for this long counts as dead and is
-retried.
-"""
+"""Timeout after which a silent archive counts as dead, in a case that kills archives."""
 RECORDINGS_MAX = 1_000
 """Maximum number of recordings requested per stream."""
 NOT_STOPPED = -1
-"""The stop position of an active recording; the recorded position of an inactive one."""
+"""Stop position of an active recording, and recorded position of an inactive recording."""
 LOOK_S = 0.02
 """Interval between two polls of an archive."""
 
 
 def wait_for_recording(archive: AeronArchive, stream_id: int, stop: Stop) -> RecordingDescriptor:
-    """Return the first recording of a stream, once there is one. Raises ArchiveError, Stopped."""
+    """Wait for the first recording of a stream, and return it. Raises ArchiveError or Stopped."""
     found: list[RecordingDescriptor] = []
     while not archive.list_recordings_for_uri(0, RECORDINGS_MAX, "", stream_id, found.append):
         stop.check()
@@ -31,7 +29,7 @@ def wait_for_recording(archive: AeronArchive, stream_id: int, stop: Stop) -> Rec
 
 
 def context(options: Options) -> ArchiveContext:
-    """The settings of a session with the archive, with Aeron's default timeouts."""
+    """Return the settings of a session with the archive, with Aeron's default timeouts."""
     return ArchiveContext(
         control_request_channel=CHANNEL,
         control_response_channel=CHANNEL,

@@ -1,4 +1,4 @@
-"""Writes the document of an archive workload, whether it succeeds or fails."""
+"""Writes the document of an archive workload, both on success and on failure."""
 
 import time
 from collections.abc import Iterator
@@ -11,8 +11,7 @@ from windtunnel.harness.artifact.host.recording import RecorderFacts
 
 @contextmanager
 def write_at_end(facts: PublisherFacts | RecorderFacts, document: Path) -> Iterator[None]:
-    """Write the facts at the end of the block, with the end time and the exception that it
-    raised."""
+    """Write the facts when the block ends, with the end time and any exception that it raised."""
     try:
         yield
     except BaseException as error:

@@ -1,12 +1,12 @@
-"""Reads a stream late: its recording first, then live, as one image.
+"""Reads a stream from a recording, then merges into the live stream, as one image.
 
     archive --replay--> loopback --.
                                     >-- one image --> Application --> messages.bin, index.bin
     publisher ---- link -----------'
 
-Prints `ready` before there is anything to read, and starts when enough is recorded. It reads from
-the recording's start to the end of the live stream. There is no tap: a merge has only one
-subscription.
+The process prints `ready` before there is anything to read, and starts when enough is recorded. It
+reads from the start of the recording to the end of the live stream. There is no tap, because a
+merge has only one subscription.
 """
 
 import time
@@ -25,13 +25,13 @@ from windtunnel.harness.workload.stop import GaveUp, Stop
 
 IDLE_S = 0.0001
 REPLAY_DESTINATION = "aeron:udp?endpoint=localhost:0"
-"""The archive is on the subscriber's own host."""
+"""Destination of the replay, on the same host as the archive."""
 PROGRESS_TIMEOUT_NS = 20_000_000_000
-"""Longer than the client's default of 5 s: hosts share a machine."""
+"""Merge timeout, longer than the client's default of 5 s because hosts share a machine."""
 
 
 class Merging:
-    """Reads one stream by a merge."""
+    """Reads one stream with a ReplayMerge."""
 
     def __init__(
         self, application: Reader, facts: SubscriberFacts, progress: Progress, stop: Stop
@@ -42,7 +42,7 @@ class Merging:
         self._stop = stop
 
     def read(self, merge: ReplayMerge) -> None:
-        """Read until the live stream ends. Raises GaveUp, ArchiveError, Stopped."""
+        """Read until the live stream ends. Raises GaveUp, ArchiveError or Stopped."""
         facts = self._facts
         while True:
             work_count = self._do_work(merge)
@@ -53,7 +53,7 @@ class Merging:
                 fragments = self._application.poll(image)
                 facts.end_position = image.position
                 facts.eos_seen = image.is_end_of_stream
-                # A merge that is not done always reports work, even if everything has been read.
+                # An incomplete merge always reports work, even if everything has been read.
                 if facts.eos_seen and not fragments:
                     return
                 work_count += fragments
@@ -68,7 +68,7 @@ class Merging:
         try:
             return merge.do_work()
         except ArchiveError as error:
-            # A merge that is not done detects this itself and raises its own error.
+            # An incomplete merge detects the closed image itself and raises an ArchiveError.
             if merge.image is not None and merge.image.is_closed:
                 raise GaveUp(str(error)) from error
             raise
@@ -84,7 +84,7 @@ class Merging:
 def read_merged(
     options: Options, application: Reader, facts: SubscriberFacts, progress: Progress, stop: Stop
 ) -> None:
-    """Wait for a recording, merge, and read to the end."""
+    """Wait for a recording, then merge it with the live stream and read to the end."""
     traffic, merges = options.traffic, options.traffic.merges
     assert merges is not None
     print_line("ready")
@@ -118,7 +118,7 @@ def read_merged(
 def _wait_for_recording(
     archive: AeronArchive, stream_id: int, merges: MergeCase, stop: Stop
 ) -> RecordingDescriptor:
-    """Return the first recording of a stream, once it is long enough."""
+    """Wait until a stream's first recording is long enough, and return it."""
     found = wait_for_recording(archive, stream_id, stop)
     while True:
         stop.check()

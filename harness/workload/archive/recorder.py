@@ -4,10 +4,10 @@
              <-- position -------
              <-- stop position --
 
-Prints `ready` when the archive has subscribed, so that what is published afterwards is recorded.
-The archive's subscription ends with its first image (auto stop). If the archive dies, it waits for
-its successor and requests the recording again. Its document contains what the archive reported; the
-judge reads the recording's files.
+The process prints `ready` when the archive has subscribed and records everything that is published
+afterwards. The archive's subscription ends with its first image (auto stop). If the archive dies,
+the recorder waits for its successor and requests the recording again. The recorder's document
+contains what the archive reported. The judge reads the recording's files.
 """
 
 import time
@@ -35,22 +35,21 @@ RETRY_S = 0.1
 
 
 class Recorder:
-    """The recordings of one stream in one archive, as reported by the archive."""
+    """The recordings of one stream, as reported by the archive."""
 
     def __init__(self, stream_id: int) -> None:
         self._stream_id = stream_id
         self._reported: dict[int, int] = {}
-        """Highest position reported for each active recording."""
+        """Highest position that the archive reported for each active recording."""
         self._found: dict[int, RecordingDescriptor] = {}
         self._before: frozenset[int] = frozenset()
-        """Recordings that existed before the archive subscribed for the last time."""
+        """Recordings that existed before the archive last subscribed."""
         self._requested_from = NULL_VALUE
-        """The archive that received the last request, by an id that differs from its
-        successor's."""
+        """Id of the archive that got the last request, which differs from its successor's id."""
 
     @property
     def recordings(self) -> list[Recorded]:
-        """All recordings, in the order of their ids."""
+        """All recordings of the stream, in the order of their ids."""
         return [
             Recorded(
                 recording_id=each.recording_id,
@@ -63,9 +62,9 @@ class Recorder:
         ]
 
     def begin(self, archive: AeronArchive, channel: str, location: SourceLocation) -> None:
-        """Record the next image, unless the archive already waits for it or records it."""
+        """Request a recording of the next image, unless this archive already has the request."""
         if archive.archive_id == self._requested_from != NULL_VALUE:
-            # Only the session was lost: the recording goes on, or has stopped by now.
+            # Only the session was lost. The recording continues, or has stopped by now.
             return
         self._list(archive)
         before = frozenset(self._found)
@@ -79,12 +78,12 @@ class Recorder:
         self._requested_from = archive.archive_id
 
     def look(self, archive: AeronArchive) -> bool:
-        """Poll the progress. Returns whether the recording that was started last has stopped."""
+        """Poll all recordings. Returns whether the last requested recording has stopped."""
         self._list(archive)
         running = [each for each in self._found.values() if each.stop_position == NOT_STOPPED]
         for each in running:
             position = archive.recording_position(each.recording_id)
-            # One that has stopped meanwhile has no such position.
+            # A recording that has stopped since has no recorded position.
             if position != NOT_STOPPED:
                 self._reported[each.recording_id] = position
         own = self._found.keys() - self._before
@@ -98,7 +97,7 @@ class Recorder:
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Have a stream recorded to its end, and write the recorder's document."""
+    """Record a stream to its end, and write the recorder's document."""
     traffic, files = options.traffic, options.files.recorder(options.traffic.id)
     facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
     recorder = Recorder(traffic.stream_id)
@@ -110,7 +109,7 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
-    """Use one session of the archive after the other until the recording has stopped."""
+    """Connect to the archive, again after each failure, until the recording has stopped."""
     was_ready = False
     archive_context = context(options)
     connect_until_ns = time.monotonic_ns() + archive_context.message_timeout_ns
@@ -132,7 +131,7 @@ def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
                     time.sleep(LOOK_S)
                 return
         except DriverError as error:
-            # An archive that responded before and does not now: dead, or not yet running again.
+            # An archive that responded before and does not now is dead, or not running again yet.
             is_slow = isinstance(error, ArchiveTimeoutError)
             may_begin = is_slow and time.monotonic_ns() < connect_until_ns
             if not was_ready and not may_begin:
@@ -141,7 +140,10 @@ def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
 
 
 def _source(options: Options) -> tuple[str, SourceLocation]:
-    """What the archive subscribes to: what its host receives, or what it sends."""
+    """Return the channel and source location that the archive subscribes to.
+
+    These select what the archive's host receives, or what it sends.
+    """
     traffic = options.traffic
     if traffic.recorded in traffic.publishers:
         return traffic.channel, SourceLocation.LOCAL

@@ -28,12 +28,12 @@ from windtunnel.harness.workload.stop import GaveUp, Stop
 
 _SESSION_AND_STREAM = struct.Struct("<ii")
 _KEY_AT = 8
-"""Offset of session id and stream id in the key of a stream's counter."""
+"""Offset of the session id and stream id in the key of a stream counter."""
 NOT_SENT = -1
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Replay the recording to its end, and write a publisher's document in any case."""
+    """Replay the recording to its end, and write a publisher's document even on failure."""
     traffic, files = options.traffic, options.files.publisher(options.traffic.id)
     facts = begin_facts(traffic, time.time_ns())
     with (
@@ -49,7 +49,7 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_id: int) -> None:
-    """Set the facts of a replay: a stream with the parameters of the one that was recorded."""
+    """Set the facts of a replay, a stream with the parameters of the recorded stream."""
     facts.session_id = session_id
     facts.initial_term_id = recording.initial_term_id
     facts.term_length = recording.term_buffer_length
@@ -59,7 +59,7 @@ def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_i
 
 
 def sent_position(aeron: Aeron, session_id: int, stream_id: int) -> int:
-    """Return the driver's sender position of a stream, or NOT_THERE."""
+    """Return the driver's sender position of a stream, or NOT_SENT without a counter."""
     ids = (session_id, stream_id)
     for each in aeron.counters:
         is_of_type = each.type_id == SENDER_POSITION
@@ -75,11 +75,11 @@ def _follow(
     facts: PublisherFacts,
     stop: Stop,
 ) -> None:
-    """Poll until everything recorded has been sent. Raises GaveUp, ArchiveError, Stopped."""
+    """Wait until the whole recording has been sent. Raises GaveUp, ArchiveError or Stopped."""
     was_sending = False
     while True:
         stop.check()
-        # In this order: a stopped recording does not grow.
+        # The stop position is read first, because a stopped recording does not grow.
         end = archive.stop_position(recording_id)
         position = sent_position(aeron, facts.session_id, facts.stream_id)
         if position != NOT_SENT:

@@ -4,8 +4,8 @@
          ^                                                        ^
          '--- list recordings --- replicator on a --- replicate --'
 
-The copy follows an active recording, and ends where that has ended. The document has a recorder's
-format and contains what the copying archive reported.
+The copy follows an active recording, and ends where the recording ends. The document has a
+recorder's format and contains what the copying archive reported.
 """
 
 import time
@@ -25,22 +25,22 @@ from windtunnel.harness.workload.options import Options
 from windtunnel.harness.workload.stop import GaveUp, Stop
 
 CONTROL_STREAM = 10
-"""Control stream of every archive."""
+"""Stream id of every archive's control stream."""
 
 
 class Copying:
-    """One replication, as reported by the archive that copies."""
+    """One replication, as reported by the destination archive."""
 
     def __init__(self, stream_id: int) -> None:
         self._recorder = Recorder(stream_id)
         self._has_ended = False
 
     def on_signal(self, signal: RecordingSignalEvent) -> None:
-        """Process a signal about a recording of this session."""
+        """Process an archive's signal about a recording."""
         self._has_ended |= signal.signal == RecordingSignal.REPLICATE_END
 
     def follow(self, archive: AeronArchive, facts: RecorderFacts, stop: Stop) -> None:
-        """Poll until the copy has stopped. Raises ArchiveError, GaveUp, Stopped."""
+        """Wait until the copy has stopped. Raises ArchiveError, GaveUp or Stopped."""
         while not (self._recorder.look(archive) and self._has_ended):
             facts.recordings = [asdict(each) for each in self._recorder.recordings]
             stop.check()
@@ -50,19 +50,18 @@ class Copying:
 
 
 def _check(archive: AeronArchive) -> None:
-    """Raise an error that the archive reports asynchronously; GaveUp if the source is
-    unreachable."""
+    """Raise any asynchronous archive error, as GaveUp if the source is unreachable."""
     try:
         archive.check_for_error_response()
     except ArchiveError as error:
-        # Like Aeron's, it has no error code for this.
+        # Like Aeron's archive, this archive has no error code for an unreachable source.
         if NOT_CONNECTED in str(error):
             raise GaveUp(str(error)) from error
         raise
 
 
 def run(options: Options, stop: Stop) -> None:
-    """Have the recording replicated to its end, and write a recorder's document."""
+    """Replicate a recording to its end, and write a recorder's document."""
     traffic, files = options.traffic, options.files.recorder(options.traffic.id)
     facts = RecorderFacts(traffic.stream_id, time.time_ns(), 0, None)
     copying = Copying(traffic.stream_id)

@@ -1,1 +1,1 @@
-"""Load generators of the benchmark."""
+"""The load generators of the benchmark."""

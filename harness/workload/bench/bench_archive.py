@@ -1,12 +1,12 @@
-"""Puts load on an archive: records a stream at full speed, then replays it at full speed.
+"""The load on an archive: records a stream at full speed, then replays it at full speed.
 
     RECORD    publication --IPC--> archive     until the recorded position is the stream's end
     RECORDED  stopped, and the archive reports that end, or the fault POSITION
     REPLAY    archive --IPC--> subscription    to the end; each message's number is checked
     REPLAYED  all messages have arrived, or the fault REPLAYED
 
-One process does both, so that the replay can be compared with what was sent, and the time is taken
-here, independent of other processes. The recorded position is the archive's own counter, which
+One process does both, so the replay can be compared with the messages sent. The time is also taken
+here, independently of other processes. The recorded position is a counter of the archive, which
 advances once the bytes are written. A recording is purged before the next one.
 """
 
@@ -30,7 +30,7 @@ REPLAYS = "aeron:ipc"
 
 
 def run_archive(load: Load, aeron: Aeron) -> None:
-    """Record and replay in turn, as commanded, until the LEAVE command."""
+    """Record and replay alternately, as commanded, until the LEAVE command."""
     context = ArchiveContext(
         control_request_channel=load.options.control_channel, control_response_channel=RESPONSES
     )
@@ -47,24 +47,24 @@ def run_archive(load: Load, aeron: Aeron) -> None:
 
 
 class _Rounds:
-    """One recording after the other, each with its replay."""
+    """A sequence of recordings, each of which is replayed and purged."""
 
     def __init__(self, load: Load, aeron: Aeron, archive: AeronArchive) -> None:
         self._load, self._aeron, self._archive = load, aeron, archive
         self._options, self._board = load.options, load.board
         self._sink = Sink(self._board, self._options.message_length)
-        # Load or compile the kernel now, not at the first message.
+        # Load or compile the kernel now instead of at the first message.
         self._sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
         self.recording_id = NULL_VALUE
         self._end = 0
-        """Position of the recording's end."""
+        """Position at which the recording ends."""
 
     def await_command(self, command: Command) -> bool:
-        """Wait for a command. Returns False for LEAVE or a fault."""
+        """Wait for a command. Returns False on LEAVE or a fault."""
         return self._wait(lambda: self._board.order is command)
 
     def _wait(self, condition: Callable[[], bool], idle: Callable[[], None] | None = None) -> bool:
-        """Wait for a condition. Returns False for LEAVE or a fault."""
+        """Wait for a condition. Returns False on LEAVE or a fault."""
         while not condition():
             if not self._load.is_well(self._aeron) or self._board.order is Command.LEAVE:
                 return False
@@ -72,7 +72,7 @@ class _Rounds:
         return True
 
     def record(self) -> bool:
-        """Publish and record, and report the time on the board. Returns False for a fault."""
+        """Publish and record a stream, and report the duration. Returns False on a fault."""
         archive, options = self._archive, self._options
         publication = archive.add_recorded_exclusive_publication(options.channel, options.stream_id)
         if not self._wait(lambda: self._counter(publication) is not None):
@@ -105,7 +105,7 @@ class _Rounds:
         return self._archive.stop_position(self.recording_id)
 
     def _publish(self, publication: Publication) -> int:
-        """Offer numbered messages. Returns the number sent."""
+        """Offer numbered messages. Returns the number of messages sent."""
         options, message_count = self._options, self._options.message_count
         batch = Batch(options.message_length)
         first = sent = 0
@@ -124,7 +124,7 @@ class _Rounds:
         return sent
 
     def replay(self) -> bool:
-        """Read the recording, and report the time on the board. Returns False for a fault."""
+        """Read a replay of the recording, and report the duration. Returns False on a fault."""
         sent, sink = self._board.message_count, self._sink
         sink.due = self._board.message_count = 0
         subscription = self._archive.replay(self.recording_id, REPLAYS, self._options.stream_id + 1)
@@ -144,14 +144,14 @@ class _Rounds:
         return self._board.fault is Fault.NONE
 
     def purge(self) -> bool:
-        """Purge the recording before the next one. Returns False for a fault."""
+        """Purge the recording before the next one. Returns False on a fault."""
         return self._wait(self._is_purged)
 
     def _is_purged(self) -> bool:
         try:
             self._archive.purge_recording(self.recording_id)
         except ArchiveError as error:
-            # Its replay has sent everything, but is active until the archive has noticed that.
+            # The replay has sent everything, but is active until the archive has noticed that.
             if error.code != ErrorCode.ACTIVE_RECORDING:
                 raise
             return False

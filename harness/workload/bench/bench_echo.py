@@ -1,10 +1,10 @@
-"""Measures round trips, one message at a time: a ping that takes the time, a pong that echoes.
+"""Measures round trips, one message at a time: a ping takes the time, and a pong echoes.
 
     ping --channel--> pong
          <--reply----
 
-The time runs from before the offer to after the echo was read, in one process and by one clock.
-Every message has its own number, and the echo must match the message that was sent.
+A round trip lasts from before the offer until after the echo was read, in one process and by one
+clock. Every message has its own number, and the echo must match the message that was sent.
 """
 
 import struct
@@ -28,21 +28,21 @@ LOOKS_BETWEEN_CHECKS = 256
 BLOCK_BYTES = 1 << 12
 
 _HEAD = struct.Struct("<i2xHiiiiqq")
-"""Frame length, type, term offset, session, stream, term, reserved value, and the first word."""
+"""Frame length, type, term offset, session, stream, term, reserved value and first payload word."""
 assert _HEAD.size == HEADER_LENGTH + 8
 
 
 class Messages:
-    """Parses frames; keeps the last message that was read."""
+    """Parses frames, and keeps the last message that was read."""
 
     def __init__(self) -> None:
         self.count = 0
         self.number = -1
         self.payload = b""
-        """A copy: a driver may zero the log behind its subscribers."""
+        """Copy of the last payload, because a driver may zero the log behind its subscribers."""
 
     def on_block(self, block: memoryview, session_id: int, term_id: int, position: int) -> None:
-        """Read the one message in a block; padding comes in a block of its own."""
+        """Read the one message in a block. A padding frame is a separate block."""
         if len(block) >= _HEAD.size:
             frame_length, kind, *_, number = _HEAD.unpack_from(block)
             if kind != PAD:
@@ -52,11 +52,11 @@ class Messages:
 
 
 Stream = tuple[str, int]
-"""Channel and stream id."""
+"""The channel and stream id of a stream."""
 
 
 def _streams(options: Options) -> tuple[Stream, Stream]:
-    """From ping to pong, and back: two ids, since both may be on one channel."""
+    """Return the streams from ping to pong and back, with different ids on a shared channel."""
     there = options.channel, options.stream_id
     return there, (options.reply_channel, options.stream_id + 1)
 
@@ -64,8 +64,7 @@ def _streams(options: Options) -> tuple[Stream, Stream]:
 def _open(
     load: Load, aeron: Aeron, writes: Stream, reads: Stream
 ) -> tuple[Publication, Image] | None:
-    """Open a publication on one stream and an image of the other. Returns None if stopped
-    before."""
+    """Open a publication and the image of the other stream. Returns None if stopped before."""
     subscription = aeron.add_subscription(*reads)
     load.board.state = State.SUBSCRIBED
     publication = aeron.add_exclusive_publication(*writes)
@@ -77,7 +76,7 @@ def _open(
 
 
 def _offer(load: Load, aeron: Aeron, publication: Publication, message: np.ndarray) -> bool:
-    """Offer until accepted. Returns False if the load ends first."""
+    """Offer a message until it is accepted. Returns False if the load ends first."""
     while (answer := publication.offer(message)) <= 0:
         if answer not in (result.BACK_PRESSURED, result.ADMIN_ACTION):
             load.board.set_fault(
@@ -90,7 +89,7 @@ def _offer(load: Load, aeron: Aeron, publication: Publication, message: np.ndarr
 
 
 def run_ping(load: Load, aeron: Aeron) -> None:
-    """Send numbered messages, each after the echo of the previous one, until stopped."""
+    """Send numbered messages, each after the previous message's echo, until stopped."""
     options, board = load.options, load.board
     latencies = make_latencies(board.path)
     there, back = _streams(options)
@@ -114,7 +113,7 @@ def run_ping(load: Load, aeron: Aeron) -> None:
 
 
 def _await(load: Load, aeron: Aeron, image: Image, messages: Messages, number: int) -> bool:
-    """Wait for an echo. Returns False if the load ends first."""
+    """Wait for the echo of a message. Returns False if the load ends first."""
     board, idle, before = load.board, load.options.idle, messages.count
     deadline_s, looks = 0.0, 0
     while messages.count == before:
@@ -137,7 +136,7 @@ def _await(load: Load, aeron: Aeron, image: Image, messages: Messages, number: i
 
 
 def run_pong(load: Load, aeron: Aeron) -> None:
-    """Echo messages until stopped."""
+    """Echo every message until stopped."""
     options, board = load.options, load.board
     there, back = _streams(options)
     opened = _open(load, aeron, writes=back, reads=there)
@@ -157,6 +156,6 @@ def run_pong(load: Load, aeron: Aeron) -> None:
 
 
 def make_latencies(board: Path) -> np.ndarray:
-    """Create the file for the round-trip times, at full length and sparse."""
+    """Create the file for round-trip times with its full length, as a sparse file."""
     path = latencies_file(board)
     return np.memmap(path, dtype=np.int64, mode="w+", shape=(LATENCIES_MAX,))

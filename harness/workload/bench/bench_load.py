@@ -1,12 +1,12 @@
-"""The process of one load generator of the benchmark.
+"""The process of one load generator in a benchmark.
 
     python -m windtunnel.harness.workload.bench.bench_load source|sink|ping|pong|archive
            --aeron-dir D --board FILE
            --channel C --stream-id N --message-length L [--reply-channel C] [--idle yield]
            [--control-channel C] [--message-count N]
 
-It reports its progress on its board and ends when the board says stop. Exit codes: 0 it was
-stopped, 1 a fault, which is on the board or stderr.
+The load reports its progress on its board and ends when the board has a stop command. Exit codes: 0
+if it was stopped, 1 on a fault, which is on the board or on stderr.
 """
 
 import gc
@@ -28,10 +28,10 @@ assert RUNS.keys() == set(bench_options.ROLES)
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run one load to its end. Returns the exit code."""
+    """Run one load generator to its end. Returns the exit code."""
     options = bench_options.parse(arguments)
     board = Board(options.board)
-    # A collection would look like a slow driver; a load creates next to no garbage.
+    # A garbage collection would look like a slow driver, and a load creates almost no garbage.
     gc.disable()
     load = bench_stream.Load(options, board)
     try:

@@ -1,4 +1,4 @@
-"""The command line of a load generator."""
+"""The command line of a benchmark's load generator."""
 
 import argparse
 import os
@@ -12,53 +12,66 @@ SLEEP_S = 50e-6
 
 
 def spin() -> None:
-    """Do nothing, and so keep the core."""
+    """Return immediately, so the caller keeps its core busy."""
 
 
 def sleep() -> None:
-    """Release the core for a short time."""
+    """Release the core for 50 microseconds."""
     time.sleep(SLEEP_S)
 
 
 IDLES: dict[str, Callable[[], None]] = {"yield": os.sched_yield, "spin": spin, "sleep": sleep}
-"""Idle strategies, for when there is nothing to read and no room to write."""
+"""Idle strategies, used when there is nothing to read or no room to write."""
 
 
 @dataclass(frozen=True)
 class Options:
-    """Options of one load."""
+    """Options of one load generator."""
 
     role: str
     aeron_dir: Path
     board: Path
     channel: str
     reply_channel: str
-    """The return channel of a ping; empty for the other loads."""
+    """The channel for echoes, or an empty string for loads without echoes."""
     stream_id: int
     message_length: int
     idle: Callable[[], None]
     limit_s: float
-    """It ends itself after this time, so that none runs forever."""
+    """Time in seconds after which the load ends itself, so no load runs forever."""
     control_channel: str = ""
-    """Control channel of an archive; empty for the other loads."""
+    """Control channel of an archive, or an empty string for other loads."""
     message_count: int = 0
-    """Messages per recording; 0 for the other loads."""
+    """Number of messages per recording, or 0 for other loads."""
 
 
 def parse(arguments: Sequence[str] | None) -> Options:
-    """Parse the command line; an error ends the process with code 2."""
+    """Parse the command line. An error ends the process with exit code 2."""
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.workload.bench.bench_load")
     parser.add_argument("role", choices=ROLES)
     parser.add_argument("--aeron-dir", type=Path, required=True, help="the driver's directory")
     parser.add_argument("--board", type=Path, required=True, help="the load's board file")
     parser.add_argument("--channel", required=True)
-    parser.add_argument("--reply-channel", default="", help="return channel, for ping and pong")
+    parser.add_argument(
+        "--reply-channel", default="", help="channel for echoes (ping and pong only)"
+    )
     parser.add_argument("--stream-id", type=int, required=True)
-    parser.add_argument("--message-length", type=int, required=True, help="bytes, at least 8")
+    parser.add_argument(
+        "--message-length", type=int, required=True, help="message length in bytes, at least 8"
+    )
     parser.add_argument("--idle", choices=list(IDLES), default="yield")
-    parser.add_argument("--limit", type=float, default=600.0, help="seconds until it ends itself")
-    parser.add_argument("--control-channel", default="", help="the archive's, for archive")
-    parser.add_argument("--message-count", type=int, default=0, help="messages per recording")
+    parser.add_argument(
+        "--limit",
+        type=float,
+        default=600.0,
+        help="time in seconds after which the load ends itself",
+    )
+    parser.add_argument(
+        "--control-channel", default="", help="control channel of the archive (archive only)"
+    )
+    parser.add_argument(
+        "--message-count", type=int, default=0, help="messages per recording (archive only)"
+    )
     parsed = parser.parse_args(arguments)
     if parsed.role in ("ping", "pong") and not parsed.reply_channel:
         parser.error(f"a {parsed.role} needs --reply-channel")

@@ -1,9 +1,9 @@
-"""Messages that carry their own number, and the check that none is missing or out of order.
+"""Numbered messages, and the check that none of them is missing or out of order.
 
     message   | sequence (int64) | padding up to the message's length |
 
-Every message of a stream has the same length and fits in one frame. Both ends work on whole
-batches, so that a load generator is never the bottleneck.
+Every message of a stream has the same length and fits in one frame. Both ends process whole
+batches, so a load generator is never the bottleneck.
 """
 
 import numpy as np
@@ -28,10 +28,10 @@ _HEADER, _PAD = DATA_HEADER_LENGTH, PAD
 def check_block(
     words: NDArray[np.int64], expected: int, message_length: int
 ) -> tuple[int, int, int]:
-    """Compare each message's number in a run of whole frames with the expected one.
+    """Compare the number of each message in a block of whole frames with the expected number.
 
-    Shapes:  words int64[n], frames as they lie in a log, which aligns them; padding is skipped
-    Returns: (the next expected number, OK or a fault, what was found instead)
+    Shapes:  words int64[n], aligned frames as in a log; padding is skipped
+    Returns: (the next expected number, OK or a fault, the value found instead)
     """
     at, length_bytes = 0, words.size * 8
     while at < length_bytes:
@@ -51,12 +51,12 @@ def check_block(
 
 
 class Batch:
-    """Adjacent messages, numbered consecutively from batch to batch."""
+    """A batch of adjacent messages, whose numbers continue from batch to batch."""
 
     def __init__(self, message_length: int) -> None:
         if message_length < SEQUENCE_LENGTH:
             raise ValueError(
-                f"expected at least {SEQUENCE_LENGTH} bytes a message, found {message_length}"
+                f"message length: expected at least {SEQUENCE_LENGTH} bytes, found {message_length}"
             )
         self.message_length = message_length
         self.count = min(max(BATCH_BYTES // message_length, 1), BATCH_MESSAGES_MAX)
@@ -67,9 +67,9 @@ class Batch:
         self._numbers[:] = np.arange(self.count)
 
     def rest(self, first: int) -> NDArray[np.uint8]:
-        """The messages from number `first` of this batch on."""
+        """Return the messages of this batch from index `first` on."""
         return self.messages[first * self.message_length :]
 
     def renumber(self) -> None:
-        """Renumber the messages as the next batch."""
+        """Renumber the messages to continue the previous batch."""
         self._numbers += self.count

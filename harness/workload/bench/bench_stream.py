@@ -1,8 +1,8 @@
-"""Sends one stream at full speed: a source that offers batches, a sink that checks every number.
+"""The load of one stream at full speed: a source offers batches, and a sink checks every number.
 
     source --batches--> driver --blocks of whole frames--> sink
 
-An error is written on the board and ends the load; the benchmark decides what it means.
+An error is written to the board and ends the load. The benchmark decides what it means.
 """
 
 import time
@@ -24,7 +24,7 @@ PROGRESS_S = 0.0005
 
 
 class Load:
-    """The part that all loads share: the board, and when to give up."""
+    """State that all loads have in common: the board and the time limit."""
 
     def __init__(self, options: Options, board: Board) -> None:
         self.options = options
@@ -32,11 +32,11 @@ class Load:
         self._deadline_s = time.monotonic() + options.limit_s
 
     def goes_on(self, aeron: Aeron) -> bool:
-        """Whether there was no stop and no fault, and the time limit has not passed."""
+        """Return whether the load may continue: not stopped, no fault, and within its time."""
         return not self.board.is_stopped and self.is_well(aeron)
 
     def is_well(self, aeron: Aeron) -> bool:
-        """Whether there was no fault and the time limit has not passed, stopped or not."""
+        """Return whether the load has no fault and is within its time, even if it was stopped."""
         if self.board.fault is not Fault.NONE:
             return False
         if aeron.is_closed:
@@ -48,8 +48,7 @@ class Load:
         return True
 
     def stay(self, aeron: Aeron) -> None:
-        """Keep the streams open until the LEAVE command: the peer may not have read everything
-        yet."""
+        """Keep the streams open until the LEAVE command, because the peer may still be reading."""
         self.board.state = State.ENDED
         while self.board.order is not Command.LEAVE and self.board.fault is Fault.NONE:
             if aeron.is_closed or time.monotonic() > self._deadline_s:
@@ -57,7 +56,7 @@ class Load:
             time.sleep(PROGRESS_S)
 
     def wait_for_connection(self, aeron: Aeron, publication: Publication) -> bool:
-        """Wait for a subscriber. Returns False if stopped before."""
+        """Wait for a subscriber. Returns False if the load ends first."""
         while not publication.is_connected:
             if not self.goes_on(aeron):
                 return False
@@ -65,7 +64,7 @@ class Load:
         return True
 
     def wait_for_image(self, aeron: Aeron, subscription: Subscription) -> Image | None:
-        """Wait for the one session. Returns None if stopped before."""
+        """Wait for the image of the only session. Returns None if the load ends first."""
         while not subscription.images:
             if not self.goes_on(aeron):
                 return None
@@ -74,7 +73,7 @@ class Load:
 
 
 def run_source(load: Load, aeron: Aeron) -> None:
-    """Offer numbered messages until stopped."""
+    """Offer numbered messages at full speed until stopped."""
     options, board = load.options, load.board
     batch = Batch(options.message_length)
     publication = aeron.add_exclusive_publication(options.channel, options.stream_id)
@@ -97,16 +96,16 @@ def run_source(load: Load, aeron: Aeron) -> None:
 
 
 class Sink:
-    """Counts the messages that arrived in order."""
+    """Checks the numbers of received messages, and counts the messages that arrived in order."""
 
     def __init__(self, board: Board, message_length: int) -> None:
         self._board = board
         self._message_length = message_length
         self.due = 0
-        """The number of the next expected message."""
+        """Number of the next expected message."""
 
     def on_block(self, block: memoryview, session_id: int, term_id: int, position: int) -> None:
-        """Check one run of whole frames."""
+        """Check the messages in one block of whole frames."""
         frames = np.frombuffer(block, np.int64)
         due, fault, found = check_block(frames, self.due, self._message_length)
         self.due = int(due)
@@ -117,10 +116,10 @@ class Sink:
 
 
 def run_sink(load: Load, aeron: Aeron) -> None:
-    """Read and check until stopped."""
+    """Read and check messages until stopped."""
     options, board = load.options, load.board
     sink = Sink(board, options.message_length)
-    # Load or compile the kernel now, not at the first message.
+    # Load or compile the kernel now instead of at the first message.
     sink.on_block(memoryview(np.empty(0, np.uint8)), 0, 0, 0)
     subscription = aeron.add_subscription(options.channel, options.stream_id)
     board.state = State.SUBSCRIBED

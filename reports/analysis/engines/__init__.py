@@ -1,1 +1,1 @@
-"""The two engines of the analysis, which return the same rows."""
+"""The two analysis engines, local and Spark, which return the same rows."""

@@ -1,1 +1,1 @@
-"""Kernels of the analysis."""
+"""Kernels of the capture analysis."""

@@ -1,14 +1,14 @@
-"""Flow-control kernel: windows, limits, and the pauses between new frames of a sender.
+"""Flow control kernel: windows, limits, and a sender's pauses between new frames.
 
     limit      ----------+        +-------------      consumption + window of a status message
-    position   ..../-----|========|/...               a pause without room is a stall, until the
+    position   ..../-----|========|/...               a pause without room is a stall until the
                          ^ no room^ room again        limit admits the next frame
 
 A pause with room is idle time: the sender had nothing to send. A stall is attributed to loss if a
 gap was open when it began, because a receiver cannot consume beyond a gap. Any other stall is
 attributed to the receiver.
 
-The kernel reads the same events as `repair_kernel` and the outcome that it wrote for each.
+The kernel reads the same events as `repair_kernel`, and the outcome that kernel wrote for each.
 """
 
 from typing import Any
@@ -23,7 +23,7 @@ BY_GAP, BY_RECEIVER = range(2)
 """Causes of a stall: an open gap, or a receiver that did not consume."""
 
 HISTORY = 64
-"""How many increases of the limit are kept."""
+"""How many of the last limit increases are kept."""
 
 WINDOW = np.dtype(
     [
@@ -40,9 +40,9 @@ WINDOW = np.dtype(
         ("window_max", "<i8"),
         ("new_ns", "<i8"),  # time of the last new frame
         ("new_end", "<i8"),
-        ("had_gap", "<i8"),  # whether a gap was open then, or has opened since
-        ("over_runs", "<i8"),  # new frames that end beyond what a receiver accepts
-        ("idle_count", "<i8"),  # pauses with room
+        ("had_gap", "<i8"),  # whether a gap was open at that time or has opened since
+        ("over_runs", "<i8"),  # new frames that a receiver drops because they are too far ahead
+        ("idle_count", "<i8"),  # pauses although there was room
         ("idle_ns", "<i8"),
         ("stall_count", "<i8"),
         ("stall_ns", "<i8"),
@@ -51,8 +51,8 @@ WINDOW = np.dtype(
 STALL = np.dtype(
     [
         ("flow", "<i8"),
-        ("start_ns", "<i8"),  # of the last frame before it
-        ("end_ns", "<i8"),  # of the first frame after it
+        ("start_ns", "<i8"),  # position of the last frame before the stall
+        ("end_ns", "<i8"),  # position of the first frame after the stall
         ("opened_ns", "<i8"),  # when the limit admitted that frame
         ("position", "<i8"),
         ("limit", "<i8"),
@@ -84,7 +84,7 @@ def _on_status(state: Any, consumed: int, limit: int, time_ns: int) -> None:
 
 @allocating_kernel
 def _room_since(state: Any, end: int) -> int:
-    """Return when the limit first admitted a frame with this end; 0 if that is no longer known."""
+    """Return when the limit first admitted a frame with this end, or 0 if unknown."""
     found = 0
     for age in range(min(state["raises"], HISTORY)):
         slot = (state["raises"] - 1 - age) % HISTORY
@@ -99,7 +99,7 @@ def follow_windows(
     times_ns: Any, kinds: Any, flow_of: Any, starts: Any, ends: Any, charged: Any, outcomes: Any,
     pause_ns: int, reach_bytes: int, windows: Any, stalls: Any, count: int,
 ) -> int:  # fmt: skip
-    """Process a stream's events in capture order.
+    """Measure windows and stalls from a stream's events, in capture order.
 
     Shapes:  as in `repair_kernel.follow`, which wrote `outcomes`; charged int64[n]: the limit that
              a frame needs to be sent; windows WINDOW[f]; stalls STALL[s] with n free entries

@@ -1,9 +1,9 @@
 """Frame outcome kernel: classification of frames that are late, retransmitted or duplicated.
 
-Where the sending order is known, it decides. A frame that was sent before the frame that revealed a
-gap, or together with it, is the original and late; a frame that was sent after it is a retransmit;
-a second arrival of one packet is a duplicate. Where the sending order is unknown, frames that a
-receiver requested are taken for retransmits.
+If the sending order is known, it decides. A frame that was sent before the frame that revealed a
+gap, or together with it, is a late original. A frame that was sent after it is a retransmit. A
+second arrival of one packet is a duplicate. If the sending order is unknown, frames that a receiver
+requested are classified as retransmits.
 """
 
 from typing import Any
@@ -23,26 +23,27 @@ from windtunnel.reports.analysis.kernels.gap_kernel import (
 from windtunnel.reports.analysis.streams.sending_order import UNKNOWN
 
 FIRST, RESENT, REORDERED, DUPLICATE, EARLIER, LATE = range(6)
-"""Outcomes of a frame: not seen before; retransmitted; late, and it filled a gap; a copy of a frame
-seen before; located before the first frame of this capture; late, after its gap had been filled or
-skipped by the receiver."""
+"""Outcomes of a frame: not seen before; retransmitted; an original that arrived late and filled a
+gap; a copy of a frame seen before; a position before the first frame of this capture; an original
+that arrived after its gap had been filled, or skipped by the receiver."""
 OUTCOME_COUNT = 6
 RECENT_FRAMES = 64
-"""Frames kept to determine how many of them arrived before a new frame that was sent earlier."""
+"""Number of last frames kept, to determine how many of them overtook a new frame."""
 NO_OUTCOME = 255
 
 EVENT_OUTCOME = np.dtype(
     [
         ("outcome", "u1"),
         ("is_new", "u1"),  # the frame's bytes were captured for the first time
-        ("extent", "<i4"),  # reordered: frames, without copies, since the first that was sent later
-        # Reordered: time since the first frame that was sent later; else since its gap opened.
+        ("extent", "<i4"),  # if reordered: number of frames since the first one that was sent later
+        # If reordered: time since the first frame that was sent later. Else: time since the gap
+        # opened.
         ("late_ns", "<i8"),
         ("rebuilt", "<i8"),  # contiguous position after the event
         ("high", "<i8"),  # `hwm` after the event
     ]
 )
-"""The result for each event. `extent` and `late_ns` follow RFC 4737, sections 4.2.1 and 4.3."""
+"""The kernel's result for an event. `extent` and `late_ns` follow RFC 4737, sections 4.2.1, 4.3."""
 
 FLOW = np.dtype(
     [
@@ -50,24 +51,31 @@ FLOW = np.dtype(
         ("hwm", "<i8"),  # end of the highest byte seen, or announced by a heartbeat
         ("is_known", "<i8"),  # whether `low` and `hwm` are set
         ("rebuilt", "<i8"),  # up to where everything was received or skipped
-        ("arrivals", "<i8"),  # frames so far
-        ("places", "<i8"),  # frames without copies, which RFC 4737 does not number
+        ("arrivals", "<i8"),  # number of frames so far
+        ("places", "<i8"),  # frames, excluding copies, which RFC 4737 does not number
         ("frames", "<i8", (OUTCOME_COUNT,)),  # by outcome
         (
             "bytes",
             "<i8",
             (OUTCOME_COUNT,),
-        ),  # by outcome, of the stream, headers and padding included
+        ),  # by outcome, including headers and padding
         ("naks", "<i8"),
         ("nak_bytes", "<i8"),
         ("status_messages", "<i8"),
         ("reordered_ns_max", "<i8"),  # largest `late_ns` of a reordered frame
         ("extent_max", "<i8"),  # largest `extent` of a reordered frame
         ("extent_sum", "<i8"),
-        ("alone_bytes", "<i8"),  # retransmitted outside any gap: the NAK was not captured
-        ("order", "<i8"),  # sending order of the most recently sent packet
+        (
+            "alone_bytes",
+            "<i8",
+        ),  # bytes retransmitted outside any gap: their NAK is missing
+        ("order", "<i8"),  # sending order of the packet that was sent last
         ("packet", "<i8"),  # number of that packet
-        ("recent_orders", "<i8", (RECENT_FRAMES,)),  # of the last frames, by arrival number
+        (
+            "recent_orders",
+            "<i8",
+            (RECENT_FRAMES,),
+        ),  # sending orders by arrival number
         ("recent_ns", "<i8", (RECENT_FRAMES,)),
     ]
 )
@@ -75,7 +83,7 @@ FLOW = np.dtype(
 
 @allocating_kernel
 def _is_newest(state: Any, order: int, packet: int) -> bool:
-    """Return whether no packet that was sent later has been captured."""
+    """Return whether a packet is the last one sent so far, by the sending order."""
     if state["order"] == UNKNOWN:
         return False
     return bool(order > state["order"] or packet == state["packet"])
@@ -83,9 +91,10 @@ def _is_newest(state: Any, order: int, packet: int) -> bool:
 
 @allocating_kernel
 def _is_late(flow: int, state: Any, start: int, end: int, gaps: Any, control: Any) -> bool:
-    """Return whether a frame of known bytes is late rather than a copy.
+    """Return whether a frame whose bytes were seen before is a late original rather than a copy.
 
-    A frame directly after the one that filled its gap is a copy if this flow is known to have any.
+    A frame directly after the one that filled its gap is a copy, if this flow has had copies
+    before.
     """
     index = gap_at(flow, start, end, False, gaps, control)
     if index < 0:
@@ -98,11 +107,12 @@ def _is_late(flow: int, state: Any, start: int, end: int, gaps: Any, control: An
 def _outcome_by_order(
     state: Any, gap: Any, has_filled: bool, order: int, packet: int, start: int
 ) -> int:
-    """Return the outcome of a frame of a gap whose sending order is known."""
+    """Return the outcome of a frame within a gap, if its sending order is known."""
     if is_duplicate(gap, order, packet, start):
         return DUPLICATE
     if order > gap["order"]:
-        # Two retransmits may arrive in any order; of many packets only the last are kept.
+        # Two retransmits may arrive in any order. If there are many packets, only the last ones are
+        # kept.
         is_certain = has_filled or gap["seen"] <= PACKETS_KEPT or _is_newest(state, order, packet)
         return RESENT if is_certain else DUPLICATE
     if gap["cause"] != BEFORE_CAPTURE:
@@ -122,7 +132,7 @@ def _record_reordering(state: Any, result: Any, extent: int) -> None:
 
 @allocating_kernel
 def _first_ahead(state: Any, order: int) -> int:
-    """Return how many frames ago the first frame with a later sending order arrived; 0 if none."""
+    """Return how many frames ago the first frame that was sent later arrived, or 0 if none did."""
     for behind in range(min(state["places"], RECENT_FRAMES), 0, -1):
         if state["recent_orders"][(state["places"] - behind) % RECENT_FRAMES] > order:
             return behind
@@ -131,13 +141,13 @@ def _first_ahead(state: Any, order: int) -> int:
 
 @allocating_kernel
 def _arrival_ns(state: Any, behind: int) -> int:
-    """Return the arrival time of the frame that many places back."""
+    """Return the arrival time of the frame that arrived `behind` frames ago."""
     return int(state["recent_ns"][(state["places"] - behind) % RECENT_FRAMES])
 
 
 @allocating_kernel
 def classify_new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, result: Any) -> int:
-    """Return the outcome of a frame above `hwm`; a retransmit may have arrived before it."""
+    """Return the outcome of a frame above `hwm`, whose retransmit may have arrived before it."""
     if not is_believed or order >= state["order"]:
         return FIRST
     behind = _first_ahead(state, order)
@@ -150,7 +160,7 @@ def classify_new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, 
 
 @allocating_kernel
 def record_frame(state: Any, outcome: int, time_ns: int, order: int) -> None:
-    """Record the arrival of a classified frame."""
+    """Record the arrival of a frame after its classification."""
     if outcome != DUPLICATE:
         classify_old_bytes = state["places"] % RECENT_FRAMES
         state["recent_orders"][classify_old_bytes], state["recent_ns"][classify_old_bytes] = (
@@ -164,11 +174,12 @@ def record_frame(state: Any, outcome: int, time_ns: int, order: int) -> None:
 def _record_fill(
     outcome: int, state: Any, gap: Any, time_ns: int, order: int, is_order_known: bool, result: Any
 ) -> bool:
-    """Record a frame that filled part of a gap; return whether its bytes were captured first here.
+    """Record a frame that filled part of a gap. Returns whether its bytes were captured for the
+    first time.
 
     A retransmit may have arrived before it, even before the frame that revealed the gap.
     """
-    # Bytes that were requested again after they had arrived are not new.
+    # Bytes that were requested after they had already arrived are not new.
     is_missing = gap["nak_count"] == 0 or gap["filled_bytes"] <= gap["end"] - gap["start"]
     if is_missing and outcome == RESENT:
         gap["repaired_bytes"] += gap["filled_now"]
@@ -190,9 +201,11 @@ def classify_old_bytes(
     flow: int, state: Any, start: int, end: int, time_ns: int, order: int, is_believed: bool,
     packet: int, filled: int, result: Any, gaps: Any, control: Any,
 ) -> tuple[int, bool]:  # fmt: skip
-    """Return the outcome of a frame below `hwm`, and whether its bytes were captured first here.
+    """Return the outcome of a frame below `hwm`, and whether its bytes had not been captured
+    before.
 
-    `filled` is the index of the gap that it filled in part, or -1; the rest as in `follow`.
+    `filled` is the index of the gap that the frame filled in part, or -1. For the other parameters
+    see `repair_kernel.follow`.
     """
     if filled < 0 and end <= state["low"]:
         return EARLIER, True

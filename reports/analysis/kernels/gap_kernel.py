@@ -1,10 +1,10 @@
-"""Gap kernel: the gaps of a stream and the pieces of them that are still missing.
+"""Gap kernel: the gaps in a stream, and the pieces of each gap that are still missing.
 
     gap        [=============================]   missing bytes, and bytes that a NAK requested
-    pieces     [=====]     [===]  [==========]   the parts of it that nothing has filled yet
+    pieces     [=====]     [===]  [==========]   the parts that no frame has filled yet
 
-A gap also keeps the last packets that carried its bytes. By these, `frame_outcome_kernel`
-identifies the next packet as a copy, a late original or a retransmit.
+A gap also keeps the last packets that carried its bytes. `frame_outcome_kernel` compares the next
+packet with them to identify it as a copy, a late original or a retransmit.
 """
 
 from typing import Any
@@ -14,58 +14,61 @@ import numpy as np
 from windtunnel.driver.kernels.jit import allocating_kernel
 
 BEFORE_CAPTURE, BEHIND_CAPTURE = range(2)
-"""Where the bytes of a gap were lost: before the capture point, or after it."""
+"""Where the bytes of a gap were lost: before or behind the capture point."""
 
 PACKETS_KEPT = 8
-"""How many packets with its bytes a gap keeps."""
+"""Number of last packets that a gap keeps of those that carried its bytes."""
 
 GAP = np.dtype(
     [
         ("flow", "<i8"),
         ("start", "<i8"),
         ("end", "<i8"),
-        ("remaining", "<i8"),  # bytes in its pieces
-        ("is_whole", "<i8"),  # all of it was filled, at least once
+        ("remaining", "<i8"),  # missing bytes: the sum of its pieces
+        ("is_whole", "<i8"),  # whether all of it has been filled at least once
         ("cause", "<i8"),
         ("opened_ns", "<i8"),
-        ("opened_at", "<i8"),  # arrival number of the first frame beyond it
+        ("opened_at", "<i8"),  # arrival number of the first frame after the gap
         ("first_nak_ns", "<i8"),  # 0 without a NAK
         ("last_nak_ns", "<i8"),
         ("nak_count", "<i8"),
         ("filled_frames", "<i8"),
-        ("filled_by", "<i8"),  # number of the last event that filled some of it
-        ("filled_at", "<i8"),  # and the arrival number of its frame in the flow
+        ("filled_by", "<i8"),  # number of the last event that filled a part of it
+        ("filled_at", "<i8"),  # arrival number of that event's frame in the flow
         ("filled_bytes", "<i8"),
         ("first_filled_ns", "<i8"),  # 0 if no piece was filled
         ("filled_ns", "<i8"),  # when a piece was last filled; 0 if none was
-        ("passed_ns", "<i8"),  # when a status message reported a position beyond it; 0 if none did
+        (
+            "passed_ns",
+            "<i8",
+        ),  # when a status message passed the gap; 0 if none did
         ("order", "<i8"),  # sending order of the last original; UNKNOWN if undetermined
         ("filled_now", "<i8"),  # bytes filled by the last event
-        ("late_bytes", "<i8"),  # bytes that arrived late, for the first time
-        ("repaired_bytes", "<i8"),  # bytes that were retransmitted, likewise
-        ("seen", "<i8"),  # packets with its bytes so far
-        ("orders", "<i8", (PACKETS_KEPT,)),  # sending orders of the last of them
+        ("late_bytes", "<i8"),  # bytes filled by late originals
+        ("repaired_bytes", "<i8"),  # bytes filled by retransmits
+        ("seen", "<i8"),  # number of packets so far that carried its bytes
+        ("orders", "<i8", (PACKETS_KEPT,)),  # sending orders of the last of these packets
         ("packets", "<i8", (PACKETS_KEPT,)),
-        ("starts", "<i8", (PACKETS_KEPT,)),  # of the frames in each packet so far
+        ("starts", "<i8", (PACKETS_KEPT,)),  # range of the frames in each of these packets so far
         ("ends", "<i8", (PACKETS_KEPT,)),
     ]
 )
 PIECE = np.dtype([("gap", "<i8"), ("start", "<i8"), ("end", "<i8")])
 
 GAPS, PIECES, PIECES_OVERFLOWED, EVENTS = range(4)
-"""Slots of the control array: gaps and pieces in use, pieces that did not fit, events so far."""
+"""Indices in the control array: gaps and pieces in use, pieces that did not fit, events so far."""
 CONTROL_LENGTH = 4
 RECENT_GAPS = 512
-"""How many of the latest gaps a NAK or a status message is matched with."""
+"""Number of latest gaps that are searched for the range of a NAK or status message."""
 DUPLICATE_DISTANCE_MAX = 4
-"""Frames within which a copy follows its original."""
+"""Maximum distance of a copy from its original, in frames."""
 PIECES_BEFORE_CLEANUP = 4_096
-"""Above this number, pieces that no receiver can still wait for are dropped."""
+"""Number of pieces above which those that no receiver can still wait for are dropped."""
 
 
 @allocating_kernel
 def add_piece(gap_index: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> None:
-    """Add a missing part of a gap, unless it is empty."""
+    """Add a missing piece to a gap, unless the piece is empty."""
     if start >= end:
         return
     if control[PIECES] == len(pieces):
@@ -91,7 +94,7 @@ def open_gap(
     flow: int, state: Any, start: int, end: int, time_ns: int, cause: int, order: int, gaps: Any,
     pieces: Any, control: Any,
 ) -> Any:  # fmt: skip
-    """Open a gap, all of it missing; `order` is the sending order of the frame that revealed it."""
+    """Open a completely missing gap. `order` is the sending order of the frame that revealed it."""
     index = control[GAPS]
     control[GAPS] += 1
     gap = gaps[index]
@@ -110,7 +113,7 @@ def open_gap(
 
 @allocating_kernel
 def drop_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) -> None:
-    """Drop the pieces of a flow that end at a position or before it."""
+    """Drop the pieces of a flow that end at or before a position."""
     index = 0
     while index < control[PIECES]:
         piece = pieces[index]
@@ -125,9 +128,11 @@ def fill(
     flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
     control: Any,
 ) -> int:  # fmt: skip
-    """Fill pieces; return the index of a gap that was filled in part, or -1.
+    """Fill the missing pieces in a range. Returns the index of a gap that this filled in part, or
+    -1.
 
-    Of several gaps, one with a NAK comes first, then one lost before the capture, then the oldest.
+    If there are several, gaps with a NAK take precedence, then gaps lost before the capture point,
+    then the oldest gap.
     """
     best, best_rank = -1, -1
     index = 0
@@ -161,7 +166,7 @@ def fill(
 
 @allocating_kernel
 def is_complete(flow: int, start: int, end: int, gaps: Any, pieces: Any, control: Any) -> bool:
-    """Return whether a range has no open piece: a NAK may reveal a gap before a frame does."""
+    """Return whether no bytes of a range are missing in any gap."""
     for index in range(control[PIECES]):
         piece = pieces[index]
         if gaps[piece["gap"]]["flow"] == flow and piece["start"] < end and piece["end"] > start:
@@ -171,7 +176,7 @@ def is_complete(flow: int, start: int, end: int, gaps: Any, pieces: Any, control
 
 @allocating_kernel
 def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -> int:
-    """Return where the first missing piece of a flow begins, or its high-water mark."""
+    """Return the start of a flow's first missing piece, or its high-water mark if there is none."""
     found = state["hwm"]
     for index in range(control[PIECES]):
         piece = pieces[index]
@@ -182,9 +187,10 @@ def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -
 
 @allocating_kernel
 def gap_at(flow: int, start: int, end: int, is_any: bool, gaps: Any, control: Any) -> int:
-    """Return a gap of these bytes that was requested by a NAK or skipped by a receiver, or -1.
+    """Return a recent gap in this range that was requested by a NAK or skipped by a receiver, or
+    -1.
 
-    With `is_any`, also a gap without a NAK.
+    With `is_any`, any recent gap in the range is returned.
     """
     for index in range(max(0, control[GAPS] - RECENT_GAPS), control[GAPS]):
         gap = gaps[index]
@@ -202,7 +208,7 @@ def was_skipped(gap: Any) -> bool:
 
 @allocating_kernel
 def remember_packet(gap: Any, order: int, packet: int, start: int, end: int) -> None:
-    """Record a packet with bytes of a gap."""
+    """Record a packet that carried bytes of a gap."""
     place = (gap["seen"] - 1) % PACKETS_KEPT
     if gap["seen"] and gap["packets"][place] == packet:
         gap["starts"][place] = min(gap["starts"][place], start)
@@ -216,7 +222,7 @@ def remember_packet(gap: Any, order: int, packet: int, start: int, end: int) -> 
 
 @allocating_kernel
 def is_duplicate(gap: Any, order: int, packet: int, start: int) -> bool:
-    """Return whether the gap keeps another packet with the same sending order and these bytes."""
+    """Return whether a gap has another packet with the same sending order and these bytes."""
     for place in range(min(gap["seen"], PACKETS_KEPT)):
         is_same = gap["orders"][place] == order and gap["packets"][place] != packet
         if is_same and gap["starts"][place] <= start < gap["ends"][place]:

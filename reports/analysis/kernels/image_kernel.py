@@ -3,7 +3,7 @@
     frames    | BEGIN 1344 | 1344 | END 200 | PAD | BEGIN END 64 |
     messages  |      one of 2888            |     | one of 64    |     with the CRC of each
 
-Payloads are not needed: the checksum of a message follows from the checksums of its fragments.
+The kernel reads no payloads: it computes the checksum of a message from those of its fragments.
 """
 
 from typing import Any
@@ -18,19 +18,19 @@ _BOTH = BEGIN | END
 
 IMAGE = np.dtype(
     [
-        ("position", "<i8"),  # up to where the image is complete or skipped
+        ("position", "<i8"),  # end of the bytes that are complete or skipped
         ("is_known", "<i8"),
-        ("time_ns", "<i8"),  # when the last of its frames was captured
-        ("is_inside", "<i8"),  # a message has begun
+        ("time_ns", "<i8"),  # capture time of the image's last frame
+        ("is_inside", "<i8"),  # whether a message has begun
         ("message_at", "<i8"),
         ("message_length", "<i8"),
         ("message_crc", "<i8"),
         ("message_has_crc", "<i8"),
         ("messages", "<i8"),
         ("message_bytes", "<i8"),
-        ("crc", "<i8"),  # of all messages, concatenated
+        ("crc", "<i8"),  # checksum of all messages, concatenated
         ("has_crc", "<i8"),
-        ("broken_messages", "<i8"),  # with a missing part
+        ("broken_messages", "<i8"),  # messages of which a part is missing
         ("holes", "<i8"),
         ("hole_bytes", "<i8"),
     ]
@@ -49,11 +49,11 @@ PART = np.dtype(
 )
 MESSAGE = np.dtype(
     [
-        ("position", "<i8"),  # of its first frame
+        ("position", "<i8"),  # position of its first frame
         ("length", "<i8"),
         ("crc32", "<i8"),
         ("has_crc", "<i8"),
-        ("time_ns", "<i8"),  # when everything up to its end had been captured
+        ("time_ns", "<i8"),  # time at which everything up to its end had been captured
     ]
 )
 
@@ -67,11 +67,11 @@ def _break(image: Any) -> None:
 
 @allocating_kernel
 def assemble(parts: Any, image: Any, messages: Any, until: int) -> int:
-    """Append parts to the image; gaps between them are skipped only below `until`.
+    """Append frames to an image, skipping gaps between them only below `until`.
 
     Shapes:  parts PART[n], by position; image an IMAGE record that persists between calls; messages
              MESSAGE[n], written
-    Returns: the number of parts consumed; their messages are counted in `image`
+    Returns: the number of parts consumed; `image` counts their messages
     """
     first = image["messages"]
     for index in range(len(parts)):

@@ -1,10 +1,10 @@
-"""Totals kernel: counts, sums, minima and maxima of a batch's frames, by their common fields.
+"""Totals kernel: counts, sums, minima and maxima over a batch's frames, grouped by common fields.
 
     frame --> key --> slot --> its row of totals: counts, sums, minima and maxima
 
-A row is found by hashing its key. Most frames have the key of the frame before; then no hash is
-computed. Fields that only some frame types have (a term, the fields of a SETUP) are summed for
-every frame: the type is part of the key, so a row has such a field for all its frames or none.
+A row is found by hashing its key, unless a frame has the same key as the previous frame, which is
+the usual case. Fields that only some frame types have (a term, the fields of a SETUP) are summed
+for every frame: the type is part of the key, so either all frames of a row have the field or none.
 """
 
 from typing import Any
@@ -16,7 +16,7 @@ from windtunnel.harness.artifact.middlebox.frame_class import DATA, HEARTBEAT, P
 from windtunnel.harness.dissect.frames.frames import DATA_HEADER_LENGTH, aligned
 
 END_FLAGS = 0x30
-"""EOS and REVOKED."""
+"""Flags that end a stream: EOS and REVOKED."""
 
 TOTAL = np.dtype(
     [
@@ -74,7 +74,7 @@ def _begin(total: Any, key: Any, time_ns: int, offset: int, initial: int) -> Non
 
 @allocating_kernel
 def _slot_of(key: Any, slots: Any, totals: Any) -> int:
-    """Return the slot of a key's row, or a free slot for it."""
+    """Return the hash slot of a key's row, or a free slot."""
     mixed = np.int64(0)
     for part in key:
         mixed = (mixed ^ part) * np.int64(_MULTIPLIER)
@@ -99,10 +99,11 @@ def sum_up(
     terms: Any, offsets: Any, lengths: Any, flags: Any, times_ns: Any, initials: Any,
     term_lengths: Any, mtus: Any, slots: Any, totals: Any,
 ) -> int:  # fmt: skip
-    """Sum frames by key; fields that a frame's type does not have are 0.
+    """Sum frames by key. Fields that a frame's type does not have are 0.
 
-    Shapes:  points to flags, initials to mtus int32[n], but sources and destinations int64[n], any
-             numbers that distinguish endpoints; kinds codes of frame_class; times_ns int64[n];
+    Shapes:  points to flags, initials to mtus int32[n], except sources and destinations int64[n],
+             which may be any numbers that distinguish endpoints; kinds codes of frame_class;
+             times_ns int64[n];
              slots int32[m], free, m a power of two above n; totals TOTAL[n], written
     Returns: the number of rows of totals
     """

@@ -1,1 +1,1 @@
-"""Streams captured at several vantage points: loss, copies, order and delay of each link."""
+"""Streams captured at several vantage points: loss, copies, reordering and delay of each link."""

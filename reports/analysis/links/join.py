@@ -1,10 +1,10 @@
-"""Join of one stream's captures at all vantage points: each transmission matched with its arrivals.
+"""Join of one stream's captures at all vantage points: matches transmissions with their arrivals.
 
     frames of all points --> settled positions --> `link_matching` for each link --> links, outcomes
 
-A position is settled once the stream has advanced by a term at every point: then no receiver
+A position is settled once the stream has advanced by a term at every point, because no receiver
 requests it any more. Memory is bounded by the frames of two terms. Within that bound, captures may
-be read in any order; within one capture, its own order is kept.
+be read in any order, but the order within a capture is kept.
 """
 
 from collections.abc import Iterator
@@ -28,9 +28,9 @@ from windtunnel.reports.analysis.streams.frame_outcomes import (
 from windtunnel.reports.analysis.streams.geometry import Geometry, StreamKey
 
 JOIN_ROWS_MIN = 1 << 20
-"""Settled positions are joined once this many rows are pending."""
+"""Number of pending rows from which settled positions are joined."""
 LATE_POINT_FACTOR = 8
-"""Pending rows may exceed JOIN_ROWS_MIN by this factor while a point has no frames yet."""
+"""Factor by which pending rows may exceed JOIN_ROWS_MIN while a point has no frames yet."""
 
 OBSERVATION = np.dtype(
     [
@@ -55,7 +55,7 @@ JOIN_COLUMNS = tuple(
 
 
 class JoinWalk:
-    """Joins the vantage points of one stream: `feed` frames, take `outcomes`, then `finish`."""
+    """Joins the vantage points of a stream. Call `feed`, then `outcomes`, and finally `finish`."""
 
     def __init__(
         self, key: StreamKey, geometry: Geometry, expected: int, keeps_outcomes: bool
@@ -72,7 +72,7 @@ class JoinWalk:
         self._outcomes: list[pa.RecordBatch] = []
 
     def feed(self, point: str, frames: Any) -> None:
-        """Add frames of this stream at one point, in capture order."""
+        """Add frames of this stream that were captured at one point, in capture order."""
         events = self._events.of(frames)
         rows = np.zeros(len(events.rows), dtype=OBSERVATION)
         rows["point"] = self._points.setdefault(point, len(self._points))
@@ -93,12 +93,13 @@ class JoinWalk:
             self._limit = max(JOIN_ROWS_MIN, 2 * self._count)
 
     def outcomes(self) -> Iterator[pa.RecordBatch]:
-        """Yield the frame outcomes that are known and were not taken yet."""
+        """Yield the frame outcomes that have become known since the last call."""
         taken, self._outcomes = self._outcomes, []
         yield from taken
 
     def finish(self) -> list[dict[str, Any]]:
-        """Join what is left; return rows of LINKS. The last `outcomes` are available afterwards."""
+        """Join the remaining frames and return rows of LINKS. Call `outcomes` once more
+        afterwards."""
         self._join(is_last=True)
         names, destinations = list(self._points), self._events.destinations
         rows = []
@@ -136,7 +137,7 @@ class JoinWalk:
         self._count = sum(len(each) for each in self._pending)
 
     def _settled_until(self, frames: Any) -> int:
-        """Return the position below which no receiver at any point sends NAKs any more."""
+        """Return the position below which receivers no longer send NAKs."""
         highs = [
             int(frames["position"][frames["point"] == point].max(initial=0))
             for point in np.unique(frames["point"])
@@ -176,7 +177,7 @@ class JoinWalk:
                     )  # fmt: skip
 
     def _add_control(self, total: LinkTotals, control: Any, near: int, far: int) -> None:
-        """Count NAKs and status messages, which travel from the far point to the near one."""
+        """Count NAKs and status messages, which travel from the far point to the near point."""
         names = ["kind", "position", "length"]
         for point, sign in ((far, 1), (near, -1)):
             rows = control[control["point"] == point][names]
@@ -209,7 +210,7 @@ class JoinWalk:
 
 
 def _occurrences(positions: Any) -> Any:
-    """Return for each row how often its position has occurred so far, counted from 1."""
+    """Return how often each row's position has occurred so far, counting from 1."""
     order = np.argsort(positions, kind="stable")
     ordered = positions[order]
     starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1]))
@@ -221,7 +222,7 @@ def _occurrences(positions: Any) -> Any:
 
 
 def _was_filled(rows: Any, status: Any) -> Any:
-    """Return for each frame whether its range had been filled or skipped before it arrived."""
+    """Return whether each frame's range had been filled or skipped before the frame arrived."""
     consumed = np.maximum.accumulate(status["position"]) if len(status) else np.zeros(0)
     times = np.maximum.accumulate(status["time_ns"]) if len(status) else np.zeros(0)
     known = np.append(np.iinfo(np.int64).min, consumed)
@@ -244,7 +245,7 @@ def _outcome_names(was_filled: Any, attempts: Any, matched: LinkMatch | None) ->
 
 
 def _onward(count: int, matches: list[tuple[str, LinkMatch]]) -> pa.Array:
-    """Return the outcome of each row at each of the next points."""
+    """Return an Arrow list with the outcome of each row at each of the next points."""
     each = len(matches)
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * each)
     if not each:

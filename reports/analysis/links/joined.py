@@ -1,4 +1,4 @@
-"""All streams with several vantage points, each joined by a walk of its own."""
+"""Joins of all streams with several vantage points, by one `JoinWalk` per stream."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ from windtunnel.reports.analysis.streams.stream_walk import WalkKey
 
 
 class JoinedStreams:
-    """Join walks by stream; streams with one vantage point are ignored."""
+    """One `JoinWalk` for each stream with several vantage points. Other streams are ignored."""
 
     def __init__(
         self,
@@ -25,12 +25,12 @@ class JoinedStreams:
         self._walks: dict[StreamKey, JoinWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames with JOIN_COLUMNS; yield the frame outcomes that are now known."""
+        """Add frames with JOIN_COLUMNS, and yield the frame outcomes that this determines."""
         for key, rows in by_stream(frames):
             yield from self.feed_stream(key, rows)
 
     def feed_stream(self, walk_key: WalkKey, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames of a single stream at one point, like `feed`."""
+        """Add frames of one stream and point, and yield the frame outcomes that this determines."""
         point, *stream = walk_key
         key = stream[0], stream[1]
         if key not in self._points:
@@ -44,7 +44,7 @@ class JoinedStreams:
     def finish_all_but(
         self, keep: StreamKey | None
     ) -> tuple[list[dict[str, Any]], list[pa.RecordBatch]]:
-        """End all walks but one; return their rows of LINKS and remaining frame outcomes."""
+        """End all walks except one. Returns their rows of LINKS and remaining frame outcomes."""
         rows: list[dict[str, Any]] = []
         outcomes: list[pa.RecordBatch] = []
         for key in sorted(each for each in self._walks if each != keep):
@@ -55,7 +55,7 @@ class JoinedStreams:
 
 
 def link_table(rows: list[dict[str, Any]]) -> pa.Table:
-    """Return the table LINKS of these rows, in a fixed order."""
+    """Return the table LINKS with these rows in a fixed order."""
     names = LINKS.names[:5]
     ordered = sorted(rows, key=lambda each: tuple(each[name] for name in names))
     return pa.Table.from_pylist(ordered, schema=LINKS)

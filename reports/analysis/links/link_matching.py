@@ -1,15 +1,15 @@
-"""Matching of the transmissions of a frame at one point with its arrivals at the next.
+"""Matching of a frame's transmissions at one capture point with its arrivals at the next point.
 
     position 4096   sends     s1 ........ s2            a retransmit: the same bytes
                     arrivals         a1       a2
 
-Most positions are sent once and arrive once. For others, an undisturbed transmission arrives
-between its neighbours, which were sent directly before and after it. A remaining arrival is late,
+Most positions are sent once and arrive once. For the others, an undisturbed transmission arrives
+between its neighbours, which were sent directly before and after it. A remaining arrival is late
 and belongs to the oldest transmission, or it is a copy directly after its original, if other frames
-show that this link both loses and copies: one fault is likelier than two. Where transmissions
-differ in their IPv4 identification and arrivals have the same identifications, the match is exact.
-All transmissions of a position are considered together, so the result does not depend on the order
-of reading.
+show that this link both loses and copies frames: one fault is likelier than two. If the
+transmissions have different IPv4 identifications and the arrivals have the same ones, the match is
+exact. All transmissions of a position are considered together, so the result does not depend on the
+order of reading.
 """
 
 from dataclasses import dataclass
@@ -22,34 +22,34 @@ from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 LOST = -1
 _NEIGHBOURS = 8
 _SLACK = 8
-"""Tolerance for the distance of neighbours, in places of the arrival order."""
+"""Tolerance for the expected place of an arrival between its neighbours, in frames."""
 _COPY_PLACES = 4
 _COPY_NS = 1_000_000
-"""Time within which a copy follows its original."""
+"""Maximum time between an original and its copy."""
 _EARLY_NS = 20_000
-"""Remaining clock error after the clocks have been compared."""
+"""Allowance for the clock error that remains after the clocks have been compared."""
 
 
 @dataclass(frozen=True)
 class LinkMatch:
-    """Match of m sends and n arrivals, each in capture order."""
+    """Result of matching m sends with n arrivals, each in capture order."""
 
     arrival_of: Any
     "int64[m]: index of the arrival, or LOST."
     send_of: Any
-    "int64[n]: index of the send, for a copy that of its original; LOST if there is none."
+    "int64[n]: index of the send, or LOST if there is none. A copy has the index of its original."
     is_copy: Any
-    "bool[n]"
+    "bool[n]: whether the arrival is a copy."
     copies: Any
     "int64[m]: number of additional copies that arrived."
     extents: Any
-    "int64[n]: RFC 4737 extent by the sending order; 0 if in order."
+    "int64[n]: RFC 4737 reordering extent, relative to the sending order; 0 if in order."
     late_ns: Any
-    "int64[n]: time since the first arrival that was sent later; 0 if in order."
+    "int64[n]: time since the first arrival of a frame that was sent later; 0 if in order."
     delays_ns: Any
-    "int64[m]: 0 if lost."
+    "int64[m]: delay from sending to arrival; 0 if lost."
     lengths: Any
-    "int64[m]: bytes of the stream."
+    "int64[m]: length in bytes of the stream."
     is_ambiguous: Any
     "bool[n]: whether another send would match as well."
 
@@ -105,13 +105,13 @@ def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
 
 
 class _Neighbours:
-    """Undisturbed transmissions, which predict where another would have arrived."""
+    """Undisturbed transmissions, which predict the place of another transmission's arrival."""
 
     def __init__(self, sends: Any, arrivals: Any) -> None:
         self._sends, self._arrivals = sends, arrivals
 
     def span(self, send: int) -> tuple[float, float]:
-        """Return the range of arrival indices in which a send is expected."""
+        """Return the range of arrival indices in which a send is expected to arrive."""
         at = int(np.searchsorted(self._sends, send))
         before = self._arrivals[max(0, at - _NEIGHBOURS) : at]
         behind = self._arrivals[at : at + _NEIGHBOURS]
@@ -124,7 +124,8 @@ def _match_numbered(
     sends: Any, arrivals: Any, sent_numbers: Any, arrived_numbers: Any, arrival_of: Any,
     send_of: Any, is_copy: Any,
 ) -> bool:  # fmt: skip
-    """Match by packet identification if it is unique; the last three arrays are written."""
+    """Match by packet identification, and fill the last three arguments. Returns False if
+    ambiguous."""
     by_number = {int(number): int(send) for number, send in zip(sent_numbers, sends, strict=True)}
     is_unique = len(by_number) == len(sends) and NO_IDENTIFICATION not in by_number
     if not is_unique or not set(arrived_numbers.tolist()) <= by_number.keys():
@@ -143,7 +144,7 @@ def _match_several(
     sends: Any, arrivals: Any, sent_ns: Any, times: Any, neighbours: _Neighbours, may_copy: bool,
     arrival_of: Any, send_of: Any, is_copy: Any, is_ambiguous: Any,
 ) -> None:  # fmt: skip
-    """Match several transmissions of one position; the last four arrays are written."""
+    """Match several transmissions of one position, and fill the last four arguments."""
     spans = {int(send): neighbours.span(int(send)) for send in sends}
     free = [int(send) for send in sends]
     matched: list[tuple[int, int]] = []
@@ -172,18 +173,18 @@ def _match_several(
 
 
 def _may_be_copy(arrival: int, other: int, times: Any) -> bool:
-    """Return whether an arrival follows another as closely as a copy does."""
+    """Return whether one arrival follows another closely enough to be its copy."""
     return 0 < arrival - other <= _COPY_PLACES and times[arrival] - times[other] <= _COPY_NS
 
 
 def _nearest(matched: list[tuple[int, int]], sends: Any, sent_ns: Any, time_ns: int) -> int:
-    """Return the last matched send before a time, or the first send."""
+    """Return the last matched send before a time, or the first send if there is none."""
     before = [send for send, _ in matched if sent_ns[send] <= time_ns + _EARLY_NS]
     return max(before) if before else int(sends[0])
 
 
 def _reordering(send_of: Any, is_copy: Any, times: Any) -> tuple[Any, Any]:
-    """Return extents and lateness of arrivals, by the sending order."""
+    """Return the reordering extent and lateness of each arrival, relative to the sending order."""
     extents = np.zeros(len(send_of), dtype=np.int64)
     late_ns = np.zeros(len(send_of), dtype=np.int64)
     counted = np.flatnonzero((send_of != LOST) & ~is_copy)

@@ -1,4 +1,4 @@
-"""What happened to a stream between two vantage points: loss, copies, reordering and delay.
+"""A stream's loss, copies, reordering and delay on the link between two vantage points.
 
     point p   s1    s2    s3    s4         sends, in capture order
                |      \\    x     | \\
@@ -6,9 +6,9 @@
               a1        \\      a4 a4'     s2 late, s3 lost, s4 copied on this link
                          a2
 
-The order of points follows from the frames themselves: data arrives later at the farther point, and
-control frames earlier, regardless of the clocks. The clock offset is half the difference of the two
-shortest transit times; its error is half their sum, because no transit time is negative.
+The order of the points is derived from the frames: data arrives later at the farther point, and
+control frames earlier, regardless of the clocks. The clock offset is half the difference between
+the two shortest transit times. Its error is half their sum, because no transit time is negative.
 """
 
 from collections import Counter
@@ -46,34 +46,34 @@ LINKS = pa.schema(
         ("is_corrected", pa.bool_()),
     ]
 )
-"""Frames are DATA and PAD, each transmission counted. `unsent`: arrived without having been seen at
-the point before, as forged frames do. `ambiguous`: more than one transmission matches. `control`:
-NAKs and status messages, which travel the other way. `clock_offset_ns`: how far the clock of
-`to_point` is ahead; null without control frames. Delays are corrected by it only if it exceeds its
-error, because a smaller offset does not prove that the clocks differ. Percentiles are exact to
-2 %."""
+"""Frames are DATA and PAD; each transmission is counted. `unsent`: frames that arrived but were not
+seen at the previous point, such as forged frames. `ambiguous`: arrivals that match more than one
+transmission. `control`: NAKs and status messages, which travel in the opposite direction.
+`clock_offset_ns`: how far the clock of `to_point` is ahead; null without control frames. Delays are
+corrected by it only if it exceeds its error, because a smaller offset does not prove that the
+clocks differ. Percentiles are exact to 2 %."""
 
 _BUCKETS_A_DOUBLING = 32
 
 
 class Clock(NamedTuple):
-    """How far the clock of one point is ahead of another's, with the error."""
+    """How far one point's clock is ahead of another's, and the error of that offset."""
 
     offset_ns: int | None
     error_ns: int | None
     two_way_ns: int | None
-    "Shortest round trip: positive if the second point is the farther one."
+    "Shortest round-trip time. It is positive if the second point is the farther one."
 
     @property
     def correction_ns(self) -> int:
-        """The correction to subtract from times of the farther point."""
+        """The correction to subtract from times measured at the farther point."""
         if self.offset_ns is None or self.error_ns is None:
             return 0
         return self.offset_ns if abs(self.offset_ns) > self.error_ns else 0
 
 
 def clock_between(with_data: Any, against: Any) -> Clock:
-    """Return the clock of a farther point relative to a nearer one.
+    """Return the clock of a farther point relative to that of a nearer point.
 
     Shapes:  int64[n] each: time at the farther point minus time at the nearer one, for frames that
              travel with the data and for frames that travel against it
@@ -85,7 +85,7 @@ def clock_between(with_data: Any, against: Any) -> Clock:
 
 
 class DelayHistogram:
-    """Logarithmic histogram of delays, for percentiles in constant memory."""
+    """Logarithmic histogram of delays, which gives percentiles in constant memory."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(64 * _BUCKETS_A_DOUBLING, dtype=np.int64)
@@ -102,7 +102,7 @@ class DelayHistogram:
         self._counts += np.bincount(sizes.astype(np.int64), minlength=len(self._counts))
 
     def at(self, share: float) -> int | None:
-        """Return a quantile of the delays; None without any."""
+        """Return a quantile of the delays, or None if there are no delays."""
         total = int(self._counts.sum())
         if not total or self.minimum is None or self.maximum is None:
             return None
@@ -112,7 +112,7 @@ class DelayHistogram:
 
 
 class LinkTotals:
-    """Totals of one link of one flow, from all its matches."""
+    """Totals of one flow on one link, from all its matches."""
 
     def __init__(self, clock: Clock) -> None:
         self.clock = clock
@@ -125,7 +125,7 @@ class LinkTotals:
         self._delays = DelayHistogram()
 
     def add(self, matched: LinkMatch) -> None:
-        """Add the match of some frames."""
+        """Add the result of matching some frames."""
         is_lost = matched.arrival_of == LOST
         counts = self._counts
         counts["sent"] += len(matched.arrival_of)
@@ -140,7 +140,7 @@ class LinkTotals:
         self._delays.add(matched.delays_ns[~is_lost])
 
     def add_control(self, frames: list[tuple[int, ...]], counts: list[int]) -> None:
-        """Add counts of control frames: positive at the far point, negative at the near one."""
+        """Add control frame counts: positive for the far point, negative for the near point."""
         balance = self._control_balance
         for frame, count in zip(frames, counts, strict=True):
             self._control_sent += max(count, 0)
@@ -149,7 +149,7 @@ class LinkTotals:
                 del balance[frame]
 
     def row(self) -> dict[str, Any]:
-        """Return the columns of LINKS after the key."""
+        """Return a row of LINKS without its key columns."""
         return {
             **{f"{name}_frames": count for name, count in self._counts.items()},
             "lost_bytes": self._lost_bytes,

@@ -1,11 +1,11 @@
-"""The order in which a stream passes its vantage points, and the offsets of their clocks.
+"""The order in which a stream passes its vantage points, and their clock offsets.
 
     frames with the data   t(q) - t(p) =   transit there + offset of q's clock
     frames against it      t(q) - t(p) = - transit back  + offset of q's clock
 
-The difference of the two is the round trip, regardless of the clocks: it is positive if p comes
-before q. Without control frames, the clocks have to be trusted. Two points that do not see each
-other's control frames are on different branches, like receivers of a multicast group.
+The difference between the two is the round-trip time, regardless of the clocks. It is positive if p
+comes before q. Without control frames, the clocks have to be trusted. Two points that do not see
+each other's control frames are on different branches, like receivers of a multicast group.
 """
 
 from dataclasses import dataclass, field
@@ -18,18 +18,18 @@ from windtunnel.reports.analysis.links.links import Clock, clock_between
 
 @dataclass
 class Path:
-    """The vantage points of one flow, in order."""
+    """The path of one flow: its vantage points in order, and their clocks."""
 
     order: list[int] = field(default_factory=list)
-    "Points; each comes after the one before it on the path."
+    "The points in path order."
     before: dict[int, int] = field(default_factory=dict)
-    "The preceding point of each point but the first."
+    "The preceding point of each point except the first."
     clocks: dict[int, Clock] = field(default_factory=dict)
     "The clock of each point relative to the preceding one."
 
 
 def find_path(frames: Any, control: Any) -> Path:
-    """Return the path of a flow through the points of OBSERVATION rows."""
+    """Determine a flow's path through its vantage points from OBSERVATION rows."""
     points = [int(each) for each in np.unique(frames["point"])]
     further: dict[int, list[tuple[float, int]]] = {point: [] for point in points}
     clocks: dict[tuple[int, int], Clock] = {}
@@ -55,7 +55,7 @@ def find_path(frames: Any, control: Any) -> Path:
 
 
 def differences(rows: Any, one: int, other: int, names: tuple[str, ...]) -> Any:
-    """Return time at `other` minus time at `one`, of frames seen exactly once at each."""
+    """Return time at `other` minus time at `one`, for frames seen exactly once at each point."""
     found = []
     for point in (one, other):
         here = rows[rows["point"] == point]

@@ -1,9 +1,9 @@
-"""Streams that were captured at several points, and the approximate clock offsets of these points.
+"""Streams captured at several points, and the approximate clock offsets of these points.
 
     totals --> streams with two points or more, coarse offsets --> reading in time order
 
-Offsets are estimated from the first frame of each term at each point: precise enough to read
-several captures in parallel. `path` determines them exactly.
+Offsets are estimated from the first frame of each term at each point, precisely enough to read
+several captures in parallel. `path` determines the exact offsets.
 """
 
 from collections.abc import Iterable
@@ -17,7 +17,7 @@ from windtunnel.reports.analysis.streams.geometry import StreamKey
 
 
 def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
-    """Return the streams whose frames were captured at more than one point, with these points."""
+    """Return the streams that were captured at more than one point, with their points."""
     sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
     points: dict[StreamKey, set[str]] = {}
     columns = ("session_id", "stream_id", "vantage_point")
@@ -27,7 +27,7 @@ def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
 
 
 def coarse_offsets(totals: pa.Table, points: Iterable[str]) -> dict[str, int]:
-    """Return for each point the approximate nanoseconds that its clock is ahead of the first's."""
+    """Estimate how many nanoseconds each point's clock is ahead of the first point's."""
     sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
     firsts: dict[Any, dict[str, int]] = {}
     for row in sent.select(

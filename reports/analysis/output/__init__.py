@@ -1,1 +1,1 @@
-"""Output of an analysis: tables, summary lines and pages."""
+"""Output of a capture analysis: tables, summary lines and HTML pages."""

@@ -1,11 +1,11 @@
-"""capture-report.html: the analysis of captures as one file, viewable offline.
+"""capture-report.html: a capture analysis as one HTML file that can be viewed offline.
 
     header, summary
     charts: positions, gaps, stalls, repair times, losses by link      (capture.js)
     tables: flows, links, windows, the longest repairs, captures
     library and series, compressed
 
-Style sheet, chart library and unpacking are shared with the report of a suite.
+The style sheet, the chart library and the unpacking script are shared with suite reports.
 """
 
 from html import escape
@@ -29,13 +29,13 @@ _TEXT, _NUMBER = "text", "number"
 
 
 def write_capture_page(tables: Tables, path: Path) -> None:
-    """Write the page, atomically replacing an existing file. Raises OSError."""
+    """Write a capture analysis as HTML, atomically replacing an existing file. Raises OSError."""
     path.parent.mkdir(parents=True, exist_ok=True)
     replace_file(path, capture_page(tables))
 
 
 def capture_page(tables: Tables) -> str:
-    """Return the page as HTML."""
+    """Return the page of a capture analysis as HTML."""
     document = streams_document(tables)
     parts = [_header(tables), element("main", joined(_cards(tables, document)))]
     if document["streams"]:
@@ -120,7 +120,7 @@ def _cards(tables: Tables, document: dict[str, Any]) -> list[Markup]:
 def _table(
     title: str, heads: list[tuple[str, str]], rows: list[tuple[str, list[Any]]], is_open: bool
 ) -> Markup:
-    """Return a table whose rows carry their stream, so that the page can filter them."""
+    """Return an HTML table whose rows name their stream, by which the page can filter them."""
     markup = table(heads, [cells for _, cells in rows])
     for stream, _ in rows:
         mark = f' data-stream="{escape(stream)}"' if stream else " "

@@ -1,6 +1,7 @@
-"""Data for the charts of a capture report: streams with their gaps and stalls, and links.
+"""Chart data of a capture report: streams with their gaps and stalls, and links.
 
-Times are milliseconds since the first frame. Above the limit, gaps are thinned out evenly.
+Times are milliseconds since the first frame. If there are too many gaps, they are thinned out
+evenly.
 """
 
 from typing import Any
@@ -15,7 +16,7 @@ from windtunnel.reports.analysis.streams.repair import KEY
 GAPS_MAX = 5_000
 STALLS_MAX = 500
 FLOWS_MAX = 24
-"""Flows with charts; those with the most gaps come first."""
+"""Maximum number of flows with charts. Flows with the most gaps take precedence."""
 NS_PER_MS = 1e6
 _KEYS = [name for name, _ in KEY]
 
@@ -34,7 +35,7 @@ def stream_label(row: dict[str, Any]) -> str:
 
 
 def streams_document(tables: Tables) -> dict[str, Any]:
-    """Return the chart document; its numpy arrays are packed as columns."""
+    """Return the chart document of an analysis. `packing` stores its numpy arrays as columns."""
     flows = [each for each in tables.flows.to_pylist() if each["first_frames"]]
     by_flow = {name: _by_flow(getattr(tables, name)) for name in ("positions", "gaps", "stalls")}
     flows.sort(key=lambda each: -by_flow["gaps"].get(_key(each), _NONE).num_rows)
@@ -61,7 +62,7 @@ def _key(row: dict[str, Any]) -> tuple[Any, ...]:
 
 
 def _by_flow(table: pa.Table) -> dict[tuple[Any, ...], pa.Table]:
-    """Split a table by flow; its rows are sorted by flow."""
+    """Split a table, sorted by flow, into one table per flow."""
     keys = list(zip(*(table[name].to_pylist() for name in _KEYS), strict=True))
     starts = [index for index, key in enumerate(keys) if index == 0 or keys[index - 1] != key]
     ends = [*starts[1:], len(keys)][: len(starts)]
@@ -76,7 +77,7 @@ def _span(positions: pa.Table) -> tuple[int, int]:
 
 
 def _last_data_ns(samples: pa.Table) -> int:
-    """Return when the last data of a stream arrived; only heartbeats follow."""
+    """Return the time of a stream's last data, after which it has only heartbeats."""
     moved = np.flatnonzero(np.diff(samples["rebuilt_position"].to_numpy()) > 0)
     return int(samples["time_ns"][int(moved[-1]) + 1 if len(moved) else 0].as_py())
 

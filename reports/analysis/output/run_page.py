@@ -1,8 +1,8 @@
-"""The analysis of a run's captures, written into its run folder for the report of its suite.
+"""The analysis of a run's captures, written into the run folder and added to the suite report.
 
-tables --> analysis.html    the page of the captures
+tables --> analysis.html    the page about the captures
        --> analysis.json    the summary lines
-       --> report.html      of the suite, or of the run alone, rewritten with both
+       --> report.html      the suite's report, or the run's, rewritten with both
 """
 
 from pathlib import Path
@@ -18,7 +18,7 @@ from windtunnel.reports.page import write_run_report, write_suite_report
 
 
 def write_run_analysis(tables: Tables, run: RunDir) -> Path:
-    """Write all three files; return the path of the report. Raises OSError, DocumentError."""
+    """Write all three files and return the path of the report. Raises OSError, DocumentError."""
     write_capture_page(tables, run.analysis_page)
     document = {
         "schema": ANALYSIS_SCHEMA,

@@ -1,4 +1,4 @@
-"""Summary lines of an analysis: one per flow, one per link, then packets that were not read."""
+"""Summary lines of a capture analysis: one per flow and per link, then the packets not read."""
 
 from typing import Any
 
@@ -9,7 +9,7 @@ from windtunnel.reports.analysis.output.tables import Tables
 
 
 def summary_lines(tables: Tables) -> list[str]:
-    """Return the summary lines; there is at least one."""
+    """Return the summary lines of an analysis, at least one."""
     counts = _sums(tables)
     if not counts["frames"]:
         return [_no_frames_line(counts), *_partial(tables)]
@@ -88,7 +88,7 @@ def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
         return []
     longest = max(stall["duration_ns"] for stall in stalls)
     behind_gap = sum(stall["cause"] == "hole" for stall in stalls)
-    text = f"{_counted(len(stalls), 'stall')} without window, up to {duration(longest)}"
+    text = f"{_counted(len(stalls), 'flow control stall')}, up to {duration(longest)}"
     if behind_gap:
         text += f", {behind_gap} of them behind a gap"
     return [text]
@@ -148,7 +148,7 @@ def _counted(count: int, noun: str) -> str:
 
 
 def duration(nanoseconds: float | None) -> str | None:
-    """Format a time with three digits in a suitable unit; None for None."""
+    """Format a duration with three digits in a suitable unit. Returns None for None."""
     if nanoseconds is None:
         return None
     for unit, size in (("s", 1e9), ("ms", 1e6), ("µs", 1e3)):

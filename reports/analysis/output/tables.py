@@ -1,17 +1,17 @@
-"""The tables of an analysis, and the problems that make them incomplete.
+"""The tables of a capture analysis, and the problems that make them incomplete.
 
     captures    packet counts of each file
     streams     each publication at each vantage point
     flows       each stream per destination: first, retransmitted, late and duplicate frames
     gaps        each gap with its cause and its repair
     windows     flow control of each flow, and its round-trip times
-    stalls      each pause of a sender without room, and its cause
+    stalls      each pause of a sender whose limit left no room, and its cause
     positions   samples of the positions of each flow
-    images      the messages that each flow reassembles to, with their checksum
-    messages    each of these messages; empty unless requested
+    images      the reassembled messages of each flow: their number and checksum
+    messages    each reassembled message; empty unless requested
     links       loss, copies, reordering and delay between two vantage points
 
-An analysis is partial if some packets could not be read; its rows are valid nevertheless.
+An analysis is partial if some packets could not be read. Its rows are valid nevertheless.
 """
 
 import secrets
@@ -28,7 +28,7 @@ import pyarrow.parquet as pq
 
 _LOSSES = (
     ("damaged_bytes", "{count:,} bytes are damaged and were skipped"),
-    ("torn_bytes", "ends inside a packet; its last {count:,} bytes were ignored"),
+    ("torn_bytes", "ends inside a packet, so the last {count:,} bytes were ignored"),
     ("cut", "{count:,} packets were captured too short to be read"),
     ("unseen_bytes", "{count:,} bytes beyond the snap length may contain frames"),
     ("fragments_incomplete", "{count:,} fragmented datagrams are incomplete"),
@@ -39,7 +39,7 @@ _LOSSES = (
 
 @dataclass(frozen=True)
 class Tables:
-    """The tables of an analysis; each has the columns of the schema of the same name."""
+    """The tables of an analysis. Each has the columns of the schema with the same name."""
 
     captures: pa.Table
     streams: pa.Table
@@ -54,7 +54,7 @@ class Tables:
 
     @property
     def problems(self) -> list[str]:
-        """Reasons why the analysis is partial, one line each; empty if it is complete."""
+        """Reasons why the analysis is partial, one line each. Empty if the analysis is complete."""
         return list(dict.fromkeys(self._problems()))
 
     @property
@@ -74,12 +74,12 @@ class Tables:
                     yield f"stream {row['stream_id']} session {row['session_id']}: {row['problem']}"
 
     def named(self) -> dict[str, pa.Table]:
-        """Return the tables by name."""
+        """Return a dictionary of the tables by name."""
         return {each.name: getattr(self, each.name) for each in fields(self)}
 
 
 def write_tables(tables: Tables, folder: Path) -> None:
-    """Write each table as Parquet into a folder of its name, one file per vantage point.
+    """Write each table as Parquet to a folder with the table's name, one file per vantage point.
 
     Existing tables are replaced as a whole. Raises OSError.
     """
@@ -96,7 +96,7 @@ def write_tables(tables: Tables, folder: Path) -> None:
 
 @contextmanager
 def replace_folder(folder: Path) -> Iterator[Path]:
-    """Yield a new folder that replaces another on success; on failure nothing changes."""
+    """Yield a new folder that replaces an existing one on success. On failure nothing changes."""
     new_folder = folder.with_name(f".{folder.name}.{secrets.token_hex(8)}.new")
     new_folder.mkdir(parents=True)
     try:
@@ -109,7 +109,7 @@ def replace_folder(folder: Path) -> Iterator[Path]:
 
 
 class VantagePointWriter:
-    """Writer of batches as Parquet, one file per vantage point."""
+    """A Parquet writer for batches, with one file per vantage point."""
 
     def __init__(self, folder: Path, schema: pa.Schema) -> None:
         self._folder = folder
@@ -118,7 +118,7 @@ class VantagePointWriter:
         pq.write_metadata(schema, folder / "_common_metadata")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append rows; a batch may have several vantage points. Raises OSError."""
+        """Append the rows of a batch, which may have several vantage points. Raises OSError."""
         for point in pc.unique(batch.column("vantage_point")).to_pylist():
             rows = batch.filter(pc.equal(batch.column("vantage_point"), point))
             if point not in self._files:

@@ -1,6 +1,6 @@
-"""Selection of capture files: paths, the vantage point of each file, and decompression.
+"""Selection of capture files by path, their vantage points, and decompression.
 
-    captures/            a folder: its capture files; of a run folder, those of its hosts
+    captures/            all capture files of a folder or, if it is a run folder, of its hosts
     'lan/*.pcap*'        a pattern
     pub='lan/a-*.gz'     a named vantage point: these files form one capture, in this order
 
@@ -29,7 +29,7 @@ _ROTATION = re.compile(r"_\d{5}_\d{14}$")
 
 
 class CapturePathError(ValueError):
-    """A path or pattern matches no readable capture; the text names it."""
+    """A path or pattern matches no readable capture. The message names it."""
 
 
 @dataclass(frozen=True)
@@ -41,11 +41,11 @@ class CaptureFile:
     vantage_point: str
     length: int
     compression: str
-    "gz, xz or zst; empty for a plain file."
+    "gz, xz or zst; empty if the file is not compressed."
 
 
 def find_captures(arguments: list[str]) -> list[CaptureFile]:
-    """Return the files that paths, patterns and folders select, each once.
+    """Return the files selected by paths, patterns and folders, each file once.
 
     Raises CapturePathError naming the path that cannot be found or read, and UnsafeFileError if a
     capture of a run folder is not a regular file.
@@ -97,7 +97,7 @@ def _expand(text: str) -> tuple[str, list[Path]]:
 
 
 def _natural_order(path: Path) -> list[tuple[int, int, str]]:
-    """Return a sort key by which file 10 comes after file 2."""
+    """Return a sort key that puts file 10 after file 2."""
     parts = re.split(r"(\d+)", str(path))
     return [(1, int(each), "") if each.isdigit() else (0, 0, each) for each in parts]
 
@@ -119,7 +119,7 @@ def _stem(path: Path) -> str:
 
 
 def compression(path: Path) -> str:
-    """Return the compression of a file by its first bytes; empty for a plain or an empty file.
+    """Detect the compression of a file from its first bytes. Returns "" for plain and empty files.
 
     Raises CapturePathError if the file cannot be read.
     """
@@ -152,7 +152,7 @@ class _PiecewiseReader:
 
 
 def open_capture(file: CaptureFile) -> FileIO | _PiecewiseReader:
-    """Open the decompressed bytes of a capture for sequential reading. Raises OSError."""
+    """Open a capture for sequential reading, decompressing it if needed. Raises OSError."""
     if file.compression == "gz":
         return _PiecewiseReader(gzip.open(file.path, "rb"))
     if file.compression == "xz":

@@ -1,10 +1,10 @@
 """Conversion of the reading kernel's rows to an Arrow batch with the documented columns.
 
-    rows      | time | type | session | ... |  one after the other, with the fields of all types
+    rows      | time | type | session | ... |  row by row, with the fields of all types
     columns   | time time time ... | type type type ... |  null where a type has no such field
 
-Only the requested columns are built. Addresses, error texts and resolution entries become text
-here; numbers stay unchanged.
+Only the requested columns are built. Addresses, error messages and resolution entries are converted
+to text; numbers stay unchanged.
 """
 
 import ipaddress
@@ -32,7 +32,7 @@ _V4_PREFIX = 0xFFFF << 32
 
 
 class FrameTable:
-    """Builder of batches from the frames of one file."""
+    """A builder of Arrow batches from the frames of one file."""
 
     def __init__(
         self, vantage_point: str, file_index: int, columns: Sequence[str] = READ_FRAMES.names
@@ -47,7 +47,7 @@ class FrameTable:
         self._texts: dict[tuple[int, int], str] = {}
 
     def batch(self, found: FrameRows) -> pa.RecordBatch:
-        """Return the rows as a batch with columns of READ_FRAMES; copies all data."""
+        """Return the rows as a batch with columns of READ_FRAMES. All data is copied."""
         rows = found.rows
         classes = _CLASS_OF[rows["frame_type"]]
         masks = {types: has[classes] for types, has in self._has.items()}
@@ -88,7 +88,7 @@ class FrameTable:
         return pa.array(values, column.type)
 
     def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int32], pa.Array]:
-        """Return the index of each slot of the kernel's table in the array of address texts."""
+        """Return the address strings, and the index of each kernel table slot into them."""
         used = np.flatnonzero(table["is_used"])
         places = np.zeros(len(table), dtype=np.int32)
         places[used] = np.arange(len(used))
@@ -105,7 +105,7 @@ class FrameTable:
 
 
 def address_text(high: int, low: int) -> str:
-    """Format an address of two signed 64-bit halves; an IPv4-mapped address becomes IPv4."""
+    """Format an address, given as two signed 64-bit halves. IPv4-mapped addresses become IPv4."""
     if high == 0 and low >> 32 == 0xFFFF:
         return str(ipaddress.IPv4Address(low - _V4_PREFIX))
     halves = (each.to_bytes(8, "big", signed=True) for each in (high, low))
@@ -115,7 +115,7 @@ def address_text(high: int, low: int) -> str:
 def _narrowed(
     name: str, rows: NDArray[Any], has: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_] | None:
-    """Return which rows have a value in a column, given those whose type has it; None for all."""
+    """Return which rows have a value in a column, or None if all have one."""
     if name == "ip_identification":
         has = rows["ip_identification"] != NO_IDENTIFICATION
     flag = _FLAGS.get(name)
@@ -123,13 +123,13 @@ def _narrowed(
 
 
 def _numbers(values: NDArray[Any], kind: pa.DataType, has: NDArray[np.bool_] | None) -> pa.Array:
-    """Return a column of integers, null where `has` is false."""
+    """Return an Arrow column of integers that is null where `has` is false."""
     if has is not None and not has.any():
         return pa.nulls(len(values), kind)
     copied = np.array(values)
     if has is None or has.all():
         return pa.Array.from_buffers(kind, len(copied), [None, pa.py_buffer(copied)])
-    # Leftovers of the kernel in unused fields would make equal rows differ.
+    # Values that the kernel left in unused fields would make equal rows differ.
     copied[~has] = 0
     valid = pa.py_buffer(np.packbits(has, bitorder="little"))
     return pa.Array.from_buffers(kind, len(copied), [valid, pa.py_buffer(copied)])
@@ -140,7 +140,7 @@ def _error_text(text: bytes, frame_length: int) -> str | None:
 
 
 def _resolutions(entries: bytes, frame_length: int) -> list[dict[str, Any]]:
-    """Return the entries of a resolution frame that were captured completely."""
+    """Return those entries of a resolution frame that were captured completely."""
     found, at = [], 0
     while at + 14 <= len(entries):
         is_v4 = entries[at] == 1

@@ -1,11 +1,11 @@
-"""Parts of captures that can be read in parallel, and the reader of one part.
+"""Parts of capture files that can be read in parallel, and the reader of one part.
 
-    plain file    |  part 0  |  part 1  |  part 2  |     of whole cells, see `capture_stream`
+    plain file    |  part 0  |  part 1  |  part 2  |     each of whole cells (see `capture_stream`)
     compressed    |  part 0                        |     not seekable
 
-Parts are planned from the file length alone; only the head of the file is read. A pcapng file whose
-sections or interfaces change in the middle cannot be read in parts: it raises `SplitError`, and the
-caller plans again with `may_split=False`.
+Parts are planned from the file length alone, and only the head of the file is read. A pcapng file
+whose sections or interfaces change in the middle cannot be read in parts. Reading it raises
+`SplitError`, and the caller plans again with `may_split=False`.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,24 +30,24 @@ from windtunnel.reports.analysis.reading.frame_table import FrameTable
 from windtunnel.reports.analysis.reading.schema import CAPTURES, READ_FRAMES
 
 PART_LENGTH = 1 << 27
-"""Length of a part of a plain file, unless more parts are requested."""
+"""Length of each part of an uncompressed file, unless more parts are requested."""
 
 
 @dataclass(frozen=True)
 class ReadSettings:
-    """What to read, and the minimum number of parts."""
+    """Settings of the readers: what to read, and the minimum number of parts."""
 
     ports: tuple[int, ...] = ()
-    "UDP ports of either endpoint; empty for all."
+    "UDP ports of either endpoint to read; empty for all."
     keeps_hash: bool = True
     keeps_crc32: bool = False
     parts: int = 0
-    "Minimum number, as far as files and cells allow; 0 for one part per PART_LENGTH."
+    "Minimum number of parts if files and cells allow it, or 0 for one part per PART_LENGTH."
     may_split: bool = True
     cell_length: int = CELL_LENGTH
 
     def __post_init__(self) -> None:
-        """Check the values. Raises ValueError naming the value and its limits."""
+        """Check all values. Raises ValueError with the invalid value and its limits."""
         for port in self.ports:
             if not 0 < port < 1 << 16:
                 raise ValueError(f"port {port}: expected 1 to 65535")
@@ -61,7 +61,7 @@ class ReadSettings:
 
 @dataclass(frozen=True)
 class Part:
-    """A range of cells of a file."""
+    """A range of cells in a capture file."""
 
     file: CaptureFile
     start: int
@@ -70,7 +70,7 @@ class Part:
 
 
 def plan(files: list[CaptureFile], settings: ReadSettings) -> list[Part]:
-    """Return the parts of all files, in order."""
+    """Return the parts into which files are split, in order."""
     length = sum(each.length for each in files if not each.compression)
     part_length = PART_LENGTH
     if settings.parts:
@@ -90,7 +90,7 @@ def _parts(file: CaptureFile, part_length: int, settings: ReadSettings) -> Itera
 
 
 class PartReader:
-    """Reader of one part, for a single pass; `captures` is final after the last batch."""
+    """A reader that reads one part once. `captures` is final after the last batch."""
 
     def __init__(self, part: Part, settings: ReadSettings) -> None:
         self._part, self._settings = part, settings
@@ -98,7 +98,7 @@ class PartReader:
         self._problem = ""
 
     def batches(self, columns: Sequence[str] = READ_FRAMES.names) -> Iterator[pa.RecordBatch]:
-        """Yield the frames with these columns of READ_FRAMES; `captures` reports read errors.
+        """Yield the frames, with these columns of READ_FRAMES. `captures` reports read errors.
 
         Raises SplitError.
         """
@@ -133,11 +133,11 @@ class PartReader:
 
     @property
     def bytes_read(self) -> int:
-        """Uncompressed bytes read so far, for a progress bar."""
+        """Number of uncompressed bytes read so far, for a progress bar."""
         return 0 if self._stream is None else self._stream.position - self._part.start
 
     def captures(self) -> pa.RecordBatch:
-        """Return one row of CAPTURES."""
+        """Return one row of CAPTURES for this part."""
         file, stream = self._part.file, self._stream
         row: dict[str, Any] = {
             "file_index": file.index,
@@ -150,7 +150,7 @@ class PartReader:
 
 
 def sum_captures(captures: pa.Table) -> pa.Table:
-    """Sum the rows of all parts to one row per file, in file order."""
+    """Add up the CAPTURES rows of all parts, giving one row per file in file order."""
     rows: dict[int, dict[str, Any]] = {}
     for row in captures.to_pylist():
         total = rows.setdefault(row["file_index"], {**row, **dict.fromkeys(COUNT_NAMES, 0)})

@@ -1,12 +1,13 @@
-"""The columns of the frame table: one row per Aeron frame, the same for every engine.
+"""The columns of the frame table, which has one row per Aeron frame and is the same on both
+engines.
 
     identity         (file_index, record_at, frame_index) identifies a frame and orders a capture
     capture          vantage point, interface, time, addresses, ports
-    contents         type, flags, lengths, session, stream, term, and the fields of the type
+    contents         type, flags, lengths, session, stream, term, and the type's specific fields
 
-A column that a frame's type does not have is null. Protocol integers keep their width and sign.
-`position` is not a column here: it requires the SETUP of the stream, which may be in another file.
-`streams.geometry` determines the geometry and adds `position`.
+A column that a frame's type does not have is null. Protocol integers keep their width and sign. The
+table has no column `position`, because a position can only be computed with the stream's SETUP,
+which may be in another file. `streams.geometry` adds it.
 """
 
 from collections.abc import Iterator
@@ -46,7 +47,7 @@ RESOLUTION = pa.struct(
 
 
 class FrameColumn(NamedTuple):
-    """A column, the frame types that have it, and its description."""
+    """A column of the frame table: its Arrow field, the frame types that have it, a description."""
 
     name: str
     type: pa.DataType
@@ -60,38 +61,44 @@ FRAME_COLUMNS = (
     FrameColumn(
         "record_at", pa.int64(), ANY, "offset of the packet record in the uncompressed file"
     ),
-    FrameColumn("frame_index", pa.int32(), ANY, "within its datagram"),
+    FrameColumn("frame_index", pa.int32(), ANY, "index of the frame in its datagram"),
     FrameColumn("interface", pa.int32(), ANY, "interface of a pcapng section; 0 for pcap"),
     FrameColumn("time_ns", pa.int64(), ANY, "capture time since the epoch"),
-    FrameColumn("source_address", pa.string(), ANY, "IPv4 or IPv6"),
-    FrameColumn("source_port", pa.int32(), ANY, "UDP"),
-    FrameColumn("destination_address", pa.string(), ANY, "IPv4 or IPv6"),
-    FrameColumn("destination_port", pa.int32(), ANY, "UDP"),
-    FrameColumn("datagram_length", pa.int32(), ANY, "length of the UDP payload with the frame"),
-    FrameColumn("ip_identification", pa.int32(), ANY, "of the IPv4 header; null for IPv6"),
+    FrameColumn("source_address", pa.string(), ANY, "IPv4 or IPv6 address"),
+    FrameColumn("source_port", pa.int32(), ANY, "UDP port"),
+    FrameColumn("destination_address", pa.string(), ANY, "IPv4 or IPv6 address"),
+    FrameColumn("destination_port", pa.int32(), ANY, "UDP port"),
+    FrameColumn(
+        "datagram_length", pa.int32(), ANY, "length of the UDP payload that contains the frame"
+    ),
+    FrameColumn("ip_identification", pa.int32(), ANY, "from the IPv4 header; null for IPv6"),
     FrameColumn("frame_type", pa.string(), ANY, "DATA, PAD, HEARTBEAT, SETUP, SM, NAK, ..."),
-    FrameColumn("flags", pa.int32(), ANY, "from the header"),
-    FrameColumn("frame_length", pa.int32(), ANY, "from the header; 0 for a heartbeat"),
-    FrameColumn("session_id", pa.int32(), OF_STREAM, "of the publication"),
-    FrameColumn("stream_id", pa.int32(), OF_STREAM, "of the publication"),
-    FrameColumn("term_id", pa.int32(), WITH_TERM, "SETUP: active; SM: consumption; NAK: missing"),
-    FrameColumn("term_offset", pa.int32(), WITH_TERM, "likewise"),
-    FrameColumn("reserved_value", pa.int64(), POSITIONAL, "set by the application"),
+    FrameColumn("flags", pa.int32(), ANY, "from the frame header"),
+    FrameColumn("frame_length", pa.int32(), ANY, "from the frame header; 0 for a heartbeat"),
+    FrameColumn("session_id", pa.int32(), OF_STREAM, "session id of the publication"),
+    FrameColumn("stream_id", pa.int32(), OF_STREAM, "stream id of the publication"),
+    FrameColumn("term_id", pa.int32(), WITH_TERM, "SETUP: active; SM: consumed; NAK: missing"),
+    FrameColumn("term_offset", pa.int32(), WITH_TERM, "offset in that term"),
+    FrameColumn("reserved_value", pa.int64(), POSITIONAL, "value set by the application"),
     FrameColumn("payload_hash", pa.int64(), (DATA,), "XXH64; null if not captured completely"),
-    FrameColumn("payload_crc32", pa.int64(), (DATA,), "CRC-32, likewise"),
-    FrameColumn("initial_term_id", pa.int32(), (SETUP,), "of the stream"),
-    FrameColumn("term_length", pa.int32(), (SETUP,), "of the stream"),
-    FrameColumn("mtu", pa.int32(), (SETUP,), "of the stream"),
-    FrameColumn("ttl", pa.int32(), (SETUP,), "multicast"),
+    FrameColumn(
+        "payload_crc32", pa.int64(), (DATA,), "CRC-32; null if not requested or not captured"
+    ),
+    FrameColumn("initial_term_id", pa.int32(), (SETUP,), "first term id of the stream"),
+    FrameColumn("term_length", pa.int32(), (SETUP,), "term length of the stream"),
+    FrameColumn("mtu", pa.int32(), (SETUP,), "MTU of the stream"),
+    FrameColumn("ttl", pa.int32(), (SETUP,), "multicast time to live"),
     FrameColumn("window_bytes", pa.int32(), (SM,), "receiver window"),
-    FrameColumn("receiver_id", pa.int64(), (SM, RTTM, ERR), "of the receiving driver"),
-    FrameColumn("group_tag", pa.int64(), (SM, ERR), "null if absent"),
-    FrameColumn("nak_length", pa.int32(), (NAK,), "missing bytes"),
-    FrameColumn("echo_timestamp_ns", pa.int64(), (RTTM,), "clock of the requesting driver"),
+    FrameColumn("receiver_id", pa.int64(), (SM, RTTM, ERR), "id of the receiver"),
+    FrameColumn("group_tag", pa.int64(), (SM, ERR), "multicast group tag; null if absent"),
+    FrameColumn("nak_length", pa.int32(), (NAK,), "number of missing bytes"),
+    FrameColumn("echo_timestamp_ns", pa.int64(), (RTTM,), "time by the requesting driver's clock"),
     FrameColumn("reception_delta_ns", pa.int64(), (RTTM,), "time spent in the replying driver"),
     FrameColumn("error_code", pa.int32(), (ERR,), "Aeron error code"),
-    FrameColumn("error_text", pa.string(), (ERR,), "null if not captured completely"),
-    FrameColumn("response_session_id", pa.int32(), (RSP_SETUP,), "of the response publication"),
+    FrameColumn("error_text", pa.string(), (ERR,), "message; null if not captured completely"),
+    FrameColumn(
+        "response_session_id", pa.int32(), (RSP_SETUP,), "session id of the response publication"
+    ),
     FrameColumn("resolutions", pa.list_(RESOLUTION), (RES,), "name resolver entries"),
 )
 FRAMES = pa.schema([(column.name, column.type) for column in FRAME_COLUMNS])
@@ -105,14 +112,14 @@ DICTIONARY_TYPES = {
         ("frame_type", pa.int8()),
     )
 }
-"""Text columns with few distinct values, which are dictionary encoded between reader and walk.
-Writing and parsing the text of every frame took as long as the whole analysis."""
+"""Text columns with few distinct values. They are dictionary-encoded between reader and walk,
+because writing and parsing strings for every frame took as long as the rest of the analysis."""
 _DICTIONARY_SIZE_MIN = 64
-"""Smaller dictionaries are not compacted."""
+"""Minimum size of the dictionaries that are compacted."""
 READ_FRAMES = pa.schema(
     [(each.name, DICTIONARY_TYPES.get(each.name, each.type)) for each in FRAME_COLUMNS]
 )
-"""FRAMES with dictionary columns, as a reader returns it; see `decode_dictionaries`."""
+"""The schema FRAMES with dictionary columns, as readers return it. See `decode_dictionaries`."""
 
 CAPTURES = pa.schema(
     [
@@ -123,13 +130,14 @@ CAPTURES = pa.schema(
         *((name, pa.int64()) for name in COUNT_NAMES),
     ]
 )
-"""One row per file, or per part before summation: counts of its packets by result."""
+"""Packet counts by result. One row per file, or per part before the parts are added up."""
 
 
 def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
     """Remove unused entries from the dictionaries of a batch.
 
-    A slice of a batch refers to the dictionary of the whole, with addresses of thousands of others.
+    A slice of a batch refers to the dictionary of the entire batch, which may have thousands of
+    other addresses.
     """
     columns = []
     for column in frames.columns:
@@ -143,11 +151,11 @@ def compact_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
 
 
 def decode_dictionaries(frames: pa.RecordBatch) -> pa.RecordBatch:
-    """Return the batch with its columns of READ_FRAMES converted to those of FRAMES."""
+    """Convert a batch from READ_FRAMES to FRAMES."""
     return frames.cast(pa.schema([FRAMES.field(name) for name in frames.schema.names]))
 
 
 def describe() -> Iterator[str]:
-    """Yield a description of each column, one line each."""
+    """Yield a line that describes each column of the frame table."""
     for column in FRAME_COLUMNS:
         yield f"{column.name:<20} {column.type!s:<8} {column.description}"

@@ -1,10 +1,10 @@
-"""Events of one stream at one vantage point: its frames as arrays, for the kernels.
+"""Events of one stream at one vantage point: its frames as arrays, the input of the kernels.
 
     frames of the stream, in capture order --> kind, flow, start, end, time --> kernels
 
-A flow is the traffic to one destination: a multi-destination publication sends each frame to each
-destination, and a frame to another receiver is no retransmit. NAKs and status messages belong to
-the flow whose destination is their source.
+A flow is the traffic to one destination. A multi-destination publication sends each frame to every
+destination, so a second frame is a retransmit only within a flow. NAKs and status messages belong
+to the flow whose destination is their source.
 """
 
 from dataclasses import dataclass
@@ -23,32 +23,32 @@ from windtunnel.reports.analysis.streams.geometry import Geometry, positions_in
 _STATUS_SETUP = 0x80
 _NONE = 255
 _KIND_OF = np.full(HEARTBEAT + 1, _NONE, dtype=np.uint8)
-"Event kind by frame type code."
+"The event kind of each frame type code."
 _KIND_OF[[DATA, PAD]] = kernel.FRAME
 _KIND_OF[[HEARTBEAT, NAK, SM]] = kernel.HEARTBEAT, kernel.NAK, kernel.STATUS
 
 
 @dataclass(frozen=True)
 class Events:
-    """Events of a batch; all arrays have the same length."""
+    """The events of a batch. All arrays have the same length."""
 
     rows: Any
-    "Indices into the batch."
+    "Row index of each event in the batch."
     times_ns: Any
     kinds: Any
     flow_of: Any
     starts: Any
     ends: Any
     packets: Any
-    "Number of the packet, the same for all frames of it."
+    "Packet numbers. All frames of a packet have the same number."
     identifications: Any
-    "Of the IPv4 packet; NO_IDENTIFICATION if absent, or if the packet may be several merged ones."
+    "IPv4 identifications, or NO_IDENTIFICATION if absent or if the packet may consist of several."
     charged: Any
-    "Limit that a sender needs to send the frame; for padding, the end of its header."
+    "The limit at which a sender may send the frame. For padding, this is the end of its header."
 
 
 class StreamEvents:
-    """Converter of one stream's frames to events; assigns flows."""
+    """A converter of one stream's frames to events, which also assigns events to flows."""
 
     COLUMNS = (
         "time_ns", "frame_type", "flags", "frame_length", "term_id", "term_offset", "nak_length",
@@ -62,15 +62,15 @@ class StreamEvents:
         self._flows: dict[str, int] = {}
         self._has_merged = False
         self.unmatched = 0
-        "NAKs and status messages so far that match no flow."
+        "Number of NAKs and status messages so far that match no flow."
 
     @property
     def destinations(self) -> list[str]:
-        """Address and port of each flow, by flow index."""
+        """Destination address and port of each flow, by flow index."""
         return list(self._flows)
 
     def of(self, frames: pa.RecordBatch | pa.Table) -> Events:
-        """Return the events of frames of this stream."""
+        """Convert a batch of this stream's frames to events."""
         types = types_of(frames)
         kinds = _KIND_OF[types]
         flags = ints(frames, "flags")
@@ -99,10 +99,11 @@ class StreamEvents:
         )
 
     def _identifications(self, frames: Any) -> Any:
-        """Return the identification of each frame's packet, up to the first packet above the MTU.
+        """Return the IPv4 identification of each frame's packet, up to the first packet above the
+        MTU.
 
-        Such a packet consists of several datagrams merged by the network card or the kernel (GRO):
-        each had its own identification, and the capture has only the first.
+        A packet above the MTU consists of several datagrams, merged by the network card or the
+        kernel (GRO). Each had a different identification, and the capture contains only the first.
         """
         found = ints(frames, "ip_identification", NO_IDENTIFICATION)
         if self._geometry.mtu is None:
@@ -115,7 +116,7 @@ class StreamEvents:
         return np.where(np.arange(len(found)) < first, found, NO_IDENTIFICATION)
 
     def _flows_of(self, frames: Any, kinds: Any) -> Any:
-        """Return the flow of each frame; -1 for control frames that match none."""
+        """Return the flow of each frame, or -1 for control frames that match no flow."""
         sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
         found = np.full(len(kinds), -1, dtype=np.int32)
         for where, side in ((sent, "destination"), (~sent & (kinds != _NONE), "source")):
@@ -131,7 +132,7 @@ class StreamEvents:
     def _flow_index(self, endpoint: str, is_destination: bool) -> int:
         index = self._flows.get(endpoint)
         if index is None and not is_destination:
-            # Receivers of a multicast group send from their own addresses.
+            # Receivers in a multicast group send from their unicast addresses.
             return 0 if len(self._flows) == 1 else -1
         if index is None:
             index = self._flows[endpoint] = len(self._flows)
@@ -148,12 +149,12 @@ def grow(array: Any, needed: int) -> Any:
 
 
 def bools(values: Any) -> Any:
-    """Return an Arrow column of booleans as an array."""
+    """Return an Arrow column of booleans as a numpy array."""
     return values.to_numpy(zero_copy_only=False)
 
 
 def ints(frames: Any, name: str, null_value: int = 0) -> Any:
-    """Return a column of integers as an array, with null replaced by `null_value`."""
+    """Return an Arrow column of integers as a numpy array, with `null_value` in place of nulls."""
     column = frames.column(name)
     if column.null_count:
         column = pc.fill_null(column, null_value)
@@ -167,12 +168,12 @@ def with_session(frames: Any) -> Any:
 
 
 def packet_numbers(frames: Any) -> Any:
-    """Return int64[n]: a unique number of the packet that contained each frame."""
+    """Return int64[n]: a number for each frame that identifies its packet."""
     return (ints(frames, "file_index").astype(np.int64) << 48) + ints(frames, "record_at")
 
 
 def dictionary_codes(column: Any) -> tuple[Any, pa.Array]:
-    """Return the dictionary indices and the dictionary of a text column."""
+    """Return the dictionary indices of a text column, and its dictionary."""
     if isinstance(column, pa.ChunkedArray):
         column = column.combine_chunks()
     if not pa.types.is_dictionary(column.type):
@@ -181,13 +182,13 @@ def dictionary_codes(column: Any) -> tuple[Any, pa.Array]:
 
 
 def types_of(frames: Any) -> Any:
-    """Return int32[n]: the type of each frame as a code of frame_class."""
+    """Return int32[n]: the type of each frame as a frame_class code."""
     codes, names = dictionary_codes(frames.column("frame_type"))
     return np.array([CODES[name] for name in names.to_pylist()], dtype=np.int32)[codes]
 
 
 def endpoint_codes(frames: Any, side: str) -> tuple[Any, pa.Array]:
-    """Return int64[n], address and port of the `source` or `destination`, and the addresses.
+    """Return each frame's `source` or `destination` as an int64 code, and the list of addresses.
 
     The lower 16 bits of a code are the port; above them is the index of the address.
     """
@@ -201,9 +202,10 @@ def endpoint_text(code: int, addresses: pa.Array) -> str:
 
 
 def endpoints_of(frames: Any, side: str, rows: Any) -> tuple[Any, list[str]]:
-    """Return the `source` or `destination` of these rows: indices into texts, and the texts.
+    """Return the `source` or `destination` of some rows as indices into a list of strings, and the
+    list.
 
-    Texts are in the order of their first occurrence.
+    The strings are in order of first occurrence.
     """
     codes, addresses = endpoint_codes(frames, side)
     chosen = codes[rows]

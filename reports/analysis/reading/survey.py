@@ -1,7 +1,7 @@
-"""Survey: the result of the first reading of a part, with packet counts and totals of its frames.
+"""Survey: the result of the first reading of a part, with packet counts and frame totals.
 
-Both are returned in one row because reading dominates the cost, and serialized because they are
-tables of different schemas. Only surveys are transferred, not frames.
+Both are returned together because reading dominates the cost, and serialized because the tables
+have different schemas. Only surveys are transferred to the driver, not frames.
 """
 
 from collections.abc import Iterator
@@ -19,13 +19,13 @@ from windtunnel.reports.analysis.reading.totals import (
 )
 
 SURVEY = pa.schema([("captures", pa.binary()), ("totals", pa.binary())])
-"""CAPTURES and TOTALS, each as one Arrow batch."""
+"""A row with CAPTURES and TOTALS, each as one serialized Arrow batch."""
 TOTALS_PENDING_MAX = 1 << 16
-"""Pending rows of totals above which they are merged."""
+"""Number of pending rows above which totals are merged."""
 
 
 class TotalsSum:
-    """Sum of the totals of many batches, in bounded memory."""
+    """The sum of the totals of many batches, computed in bounded memory."""
 
     def __init__(self) -> None:
         self._totals = empty_totals()
@@ -33,19 +33,19 @@ class TotalsSum:
         self._count = 0
 
     def add(self, totals: pa.Table) -> None:
-        """Add totals."""
+        """Add the totals of a batch."""
         self._pending.append(totals)
         self._count += totals.num_rows
         if self._count > TOTALS_PENDING_MAX:
             self._totals, self._pending, self._count = self.table(), [], 0
 
     def table(self) -> pa.Table:
-        """Return the sum so far, one row per key."""
+        """Return the sum so far, with one row per key."""
         return merge_totals(pa.concat_tables([self._totals, *self._pending]))
 
 
 def survey_of(reader: PartReader) -> pa.RecordBatch:
-    """Read a part, and return one row of SURVEY."""
+    """Read a part of a capture and return one row of SURVEY."""
     total = TotalsSum()
     for batch in reader.batches(COLUMNS):
         total.add(totals_of(batch))
@@ -62,7 +62,7 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def unpack_survey(survey: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return CAPTURES, one row per part, and TOTALS, one row per key."""
+    """Return CAPTURES with one row per part, and TOTALS with one row per key, from surveys."""
     total = TotalsSum()
     for each in _deserialized(survey["totals"], TOTALS):
         total.add(pa.Table.from_batches([each]))

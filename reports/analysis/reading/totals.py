@@ -1,12 +1,12 @@
-"""Totals: sums over frames that can be computed per part, in any order, and merged afterwards.
+"""Totals: sums over frames, computed per part in any order and merged afterwards.
 
     batch -> totals --+
     batch -> totals --+--> merged totals --> streams, terms
     batch -> totals --+
 
-A row sums the frames of one stream that share vantage point, endpoints, type, term, size class and
-end-of-stream flags. The number of rows is small whatever the number of frames, so only totals are
-transferred.
+A row is the sum of one stream's frames with the same vantage point, endpoints, type, term, size
+class and end-of-stream flags. The number of rows is small regardless of the number of frames, so
+only totals are transferred.
 """
 
 from typing import Any
@@ -65,7 +65,7 @@ _TYPES_WITH = {
     "term_length": (SETUP,),
     "mtu": (SETUP,),
 }
-"""Columns that only these frame types have; null for others."""
+"""Columns that only some frame types have, with these types. Other types have null there."""
 
 
 def empty_totals() -> pa.Table:
@@ -74,7 +74,7 @@ def empty_totals() -> pa.Table:
 
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
-    """Return the totals of frames with at least COLUMNS; frames without a session are ignored."""
+    """Return the totals of frames, which need COLUMNS. Frames without a session are ignored."""
     chosen = with_session(frames)
     count = chosen.num_rows
     if not count:
@@ -94,7 +94,7 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
         np.empty(1 << (2 * count).bit_length(), dtype=np.int32),
         found,
     ]
-    # Hash arithmetic wraps intentionally; without the JIT, numpy would warn.
+    # Hash arithmetic wraps intentionally. Without the JIT, numpy would warn about it.
     with np.errstate(over="ignore"):
         used = kernel.sum_up(*arrays)
     addresses = {"source": source_addresses, "destination": destination_addresses}
@@ -102,7 +102,7 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
 
 
 def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.Table:
-    """Convert the kernel's rows to TOTALS."""
+    """Convert the kernel's rows to a table of TOTALS."""
     columns: dict[str, Any] = {}
     for field in TOTALS:
         values = found["point" if field.name == "vantage_point" else field.name]
@@ -121,7 +121,7 @@ def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.T
 
 
 def merge_totals(totals: pa.Table) -> pa.Table:
-    """Merge rows with equal keys."""
+    """Merge the rows of a table of totals that have equal keys."""
     keys = [name for name, _ in KEYS]
     work = (
         [(name, "sum") for name, _ in SUMS]

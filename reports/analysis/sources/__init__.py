@@ -1,1 +1,1 @@
-"""Spark data sources for captures, run folders and archives, and their tables."""
+"""Spark data sources for captures, run folders and archives, and the tables they provide."""

@@ -1,12 +1,12 @@
-"""Frame batches: frames of one stream packed into one row, as they travel between Spark's workers.
+"""Frame batches: frames of one stream packed into one row, for transfer between Spark workers.
 
     frames of a part   a b a a b a
     frame batches      a [a a]   a [a a]   b [b b]     one row each: Spark sorts them by their keys
     frames of a walk   a a a a   b b
 
-Spark converts, sorts and copies rows; with one row per frame this cost ten times the analysis. A
-frame batch is one row for thousands of frames: its key columns identify stream, point and start,
-and its body is an Arrow batch that only the packer and the walk read.
+Spark converts, sorts and copies rows. With one row per frame, this cost ten times as much as the
+analysis. A frame batch is one row for thousands of frames: its key columns identify stream, point
+and start, and its body is an Arrow batch that only the packer and the walk read.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,9 +19,9 @@ from windtunnel.reports.analysis.streams.stream_set import KEY_NAMES, by_stream
 from windtunnel.reports.analysis.streams.stream_walk import WalkKey
 
 BATCH_FRAMES_MAX = 1 << 14
-"""Frames per batch: about 2 MB, since Spark holds several copies of a row at once."""
+"""Maximum number of frames per batch: about 2 MB, because Spark holds several copies of a row."""
 PENDING_FRAMES_MAX = 1 << 18
-"""Frames of all streams that a packer may hold while it fills batches."""
+"""Maximum number of frames, of all streams, that a packer holds while it fills batches."""
 
 BATCH_BODY = pa.schema(
     [READ_FRAMES.field(name) for name in OUTCOME_COLUMNS if name not in KEY_NAMES]
@@ -38,18 +38,18 @@ FRAME_BATCHES = pa.schema(
 """Key, file offset and time of the first frame, and all frames as BATCH_BODY in Arrow's stream
 format, which includes the dictionaries."""
 BATCH_ORDER = ("file_index", "record_at")
-"""Sort order of the batches of a stream at one vantage point, which do not overlap."""
+"""Sort order of a stream's batches at one vantage point, which do not overlap."""
 
 
 class Packer:
-    """Packer of the frames of one part of a capture: call `feed`, then `finish`."""
+    """A packer for the frames in one part of a capture. Call `feed`, then `finish`."""
 
     def __init__(self) -> None:
         self._pending: dict[WalkKey, list[pa.RecordBatch]] = {}
         self._counts: dict[WalkKey, int] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames with OUTCOME_COLUMNS, in capture order; yield full batches."""
+        """Add frames with OUTCOME_COLUMNS, in capture order, and yield full batches."""
         for key, rows in by_stream(frames.select(OUTCOME_COLUMNS)):
             self._pending.setdefault(key, []).append(rows)
             self._counts[key] = self._counts.get(key, 0) + rows.num_rows
@@ -59,7 +59,7 @@ class Packer:
             yield from self.finish()
 
     def finish(self) -> Iterator[pa.RecordBatch]:
-        """Yield batches of the remaining frames."""
+        """Yield the remaining frames as batches."""
         for key in list(self._pending):
             yield self._packed(key)
 
@@ -81,7 +81,7 @@ class Packer:
 
 
 def pack_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield the batches of a part's frames, which have OUTCOME_COLUMNS and are in capture order."""
+    """Pack a part's frames, which have OUTCOME_COLUMNS, in capture order, and yield the batches."""
     packer = Packer()
     for batch in batches:
         yield from packer.feed(batch)
@@ -89,7 +89,7 @@ def pack_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 
 def unpack_frames(batches: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
-    """Yield the key and the frames of each batch, with the columns of BATCH_BODY."""
+    """Yield the key and the frames of each batch. The frames have the columns of BATCH_BODY."""
     points, sessions, streams = (batches.column(name).to_pylist() for name in KEY_NAMES)
     bodies = batches.column("frames")
     for index, key in enumerate(zip(points, sessions, streams, strict=True)):

@@ -1,4 +1,4 @@
-"""`aeron.pcap`: captures of Aeron traffic as a Spark data source.
+"""`aeron.pcap`: a Spark data source for captures of Aeron traffic.
 
     spark.dataSource.register(AeronPcap)
     spark.read.format("aeron.pcap").load("lan/*.pcap")
@@ -6,23 +6,23 @@
 
 Options, all strings:
 
-    path, paths    a path, pattern, folder or NAME=PATTERN; JSON list of such
-    ports          UDP ports of either endpoint, separated by commas; others are only counted
-    table          "frames" (one row a frame) or "captures" (packet counts of a part);
+    path, paths    a path, pattern, folder or NAME=PATTERN; a JSON list of them
+    ports          UDP ports of either endpoint, separated by commas; other packets are only counted
+    table          "frames" (one row per frame) or "captures" (packet counts per part);
                    for the analysis, "survey" (both as sums) and "frame_batches" (frames packed)
-    parts          minimum number of partitions, as far as files and cells allow
+    parts          minimum number of partitions, if files and cells allow it
     split          "false": one partition per file
     hash           "false": leave payload_hash null, which is faster
     crc32          "true": also compute payload_crc32
     cell           bytes per cell; for tests
 
 Schema: `schema.FRAMES`, `schema.CAPTURES`, `survey.SURVEY` or `frame_batches.FRAME_BATCHES`.
-Partitions: a compressed file is one partition; a plain file is split every 128 MiB (or into
-`parts`) at multiples of a cell, and each reader finds the first record of its cells by itself (see
+Partitions: a compressed file is one partition. An uncompressed file is split every 128 MiB (or into
+`parts`) at multiples of a cell, and each reader searches for the first record in its cells (see
 `capture_stream`). The rows and their contents do not depend on the partitions, except for the
-number of frames in a frame batch. Rows are delivered in Arrow batches of at most about 65,000; a
-reader uses about 100 MB whatever the file size. The paths must be readable under the same name on
-every worker.
+number of frames in a frame batch. Rows are delivered in Arrow batches of at most about 65,000 rows.
+A reader uses about 100 MB regardless of the file size. The paths must be readable under the same
+name on every worker.
 """
 
 import json
@@ -49,24 +49,26 @@ OPTIONS = ("path", "paths", "ports", "table", "parts", "split", "hash", "crc32",
 
 
 class CaptureOptionError(ValueError):
-    """An option of the source is invalid; the text names it, its value and the expected values."""
+    """An option of the data source is invalid. The message names it and the expected values."""
 
 
 @dataclass
 class CapturePartition(InputPartition):
-    """A part of a capture, as sent to a worker."""
+    """A Spark partition: a part of a capture, sent to a worker."""
 
     part: Part
 
 
 def read_options(options: Mapping[str, str]) -> tuple[list[str], str, ReadSettings]:
-    """Parse options to paths, table and settings. Raises CaptureOptionError."""
+    """Parse the source's options into paths, table and settings. Raises CaptureOptionError."""
     for name in options:
         if name.lower() not in OPTIONS:
-            raise CaptureOptionError(f"option {name!r}: expected one of {', '.join(OPTIONS)}")
+            raise CaptureOptionError(
+                f"unknown option {name!r}: expected one of {', '.join(OPTIONS)}"
+            )
     table = options.get("table", "frames")
     if table not in TABLES:
-        raise CaptureOptionError(f"table {table!r}: expected one of {', '.join(TABLES)}")
+        raise CaptureOptionError(f"unknown table {table!r}: expected one of {', '.join(TABLES)}")
     try:
         paths = [options["path"]] if "path" in options else []
         paths += json.loads(options.get("paths", "[]"))
@@ -108,7 +110,7 @@ class AeronPcap(DataSource):
 
     def reader(self, schema: StructType) -> DataSourceReader:
         if schema != self.schema():
-            raise CaptureOptionError(f"{FORMAT} has a fixed schema; remove .schema(...)")
+            raise CaptureOptionError(f"{FORMAT} has a fixed schema: remove .schema(...)")
         return CaptureSourceReader(self._paths, self._table, self._settings)
 
 

@@ -7,15 +7,14 @@ Options, all strings:
 
     path, paths    an archive directory or a pattern; JSON list of them
     table          "frames" (one row per frame), "messages", "recordings" (the catalog) or
-                   "segments"
-                   (one row per file: how far it could be read, and why not further)
-    recordings     recording ids separated by commas; default: all valid ones
+                   "segments" (one row per file: how much of it could be read, and any problem)
+    recordings     recording ids, separated by commas; default: all valid ones
     payload        "true": include the bytes of each message
 
-Schemas: see `recording_tables`. Partitions: one per segment file, for the table "recordings" one
-per directory; neither frames nor messages span files. Rows are delivered in Arrow batches of at
-most about 16,000 frames or 8 MiB of messages; a reader uses a few MB whatever the file length. The
-paths must be readable under the same name on every worker.
+Schemas: see `recording_tables`. Partitions: one per segment file or, for the table "recordings",
+one per directory. Neither frames nor messages span files. Rows are delivered in Arrow batches of at
+most about 16,000 frames or 8 MiB of messages. A reader uses a few MB regardless of the file length.
+The paths must be readable under the same name on every worker.
 """
 
 from collections.abc import Iterator, Mapping
@@ -48,7 +47,7 @@ OPTIONS = ("path", "paths", "table", "recordings", "payload")
 
 @dataclass(frozen=True)
 class RecordingOptions:
-    """Parsed options of the source."""
+    """The parsed options of the data source."""
 
     archives: tuple[Path, ...]
     table: str
@@ -58,19 +57,19 @@ class RecordingOptions:
 
 @dataclass
 class ArchivePartition(InputPartition):
-    """A segment file, or an archive directory for its catalog, as sent to a worker."""
+    """A Spark partition: a segment file or, for the catalog, an archive directory."""
 
     part: SegmentPart | Path
 
 
 def read_options(options: Mapping[str, str]) -> RecordingOptions:
-    """Parse options. Raises RunTableError naming the option that is wrong or missing."""
+    """Parse the source's options. Raises RunTableError for an invalid or missing option."""
     for name in options:
         if name.lower() not in OPTIONS:
-            raise RunTableError(f"option {name!r}: expected one of {', '.join(OPTIONS)}")
+            raise RunTableError(f"unknown option {name!r}: expected one of {', '.join(OPTIONS)}")
     table = options.get("table", "frames")
     if table not in TABLES:
-        raise RunTableError(f"table {table!r}: expected one of {', '.join(TABLES)}")
+        raise RunTableError(f"unknown table {table!r}: expected one of {', '.join(TABLES)}")
     ids = [each for each in options.get("recordings", "").split(",") if each.strip()]
     for each in ids:
         if not each.strip().isdecimal():

@@ -1,13 +1,13 @@
 """Tables of an Aeron archive directory: recordings, segment files, frames and messages.
 
     archive.catalog         recordings   one row per entry, including deleted ones
-    <id>-<position>.rec     segments     one row per file: its extent, and any problem in it
+    <id>-<position>.rec     segments     one row per file: its extent and any problem
                             frames       DATA and PAD, each with the CRC-32 of its payload
                             messages     reassembled from them, with their CRC-32 or their bytes
 
-Archives of Aeron and of Windtunnel can be read, running or stopped. Only valid catalog entries are
-read. Rows are correct up to the point that `problem` reports. Messages do not span terms, and so do
-not span files.
+Archives of Aeron and Windtunnel can be read, whether running or stopped. Only recordings with a
+valid catalog entry are read. Rows are correct up to the point that `problem` reports. Messages do
+not span terms, so they do not span files either.
 """
 
 from dataclasses import asdict, dataclass
@@ -85,12 +85,12 @@ MESSAGES = pa.schema(
         ("payload", pa.binary()),
     ]
 )
-"""`position`: of the first frame; `payload`: null unless requested."""
+"""`position`: position of the message's first frame; `payload`: null unless requested."""
 
 
 @dataclass(frozen=True)
 class SegmentPart:
-    """One segment file of one recording, which can be read independently."""
+    """A segment file of a recording. Segment files can be read independently."""
 
     archive: str
     recording: Recording
@@ -99,7 +99,7 @@ class SegmentPart:
 
 
 def recordings(archive: Path) -> pa.RecordBatch:
-    """Return RECORDINGS of an archive directory. Raises RunTableError."""
+    """Return the table RECORDINGS of an archive directory. Raises RunTableError."""
     catalog, files = _catalog_of(archive)
     rows: list[dict[str, Any]] = []
     for each in catalog.recordings:
@@ -123,7 +123,7 @@ def recordings(archive: Path) -> pa.RecordBatch:
 
 
 def segment_parts(archive: Path, recording_ids: frozenset[int] | None = None) -> list[SegmentPart]:
-    """Return the segment files of these or all recordings, in order. Raises RunTableError."""
+    """Return the segment files of the given or all recordings, in order. Raises RunTableError."""
     catalog, files = _catalog_of(archive)
     return [
         SegmentPart(str(archive), each, base, str(path))
@@ -143,7 +143,7 @@ def _catalog_of(archive: Path) -> tuple[Catalog, dict[int, dict[int, Path]]]:
 
 
 def _own_files(recording: Recording, files: dict[int, dict[int, Path]]) -> dict[int, Path]:
-    """Return the current segment files of a recording, by base position."""
+    """Return the current segment files of a recording by their base position."""
     if not recording.is_readable:
         return {}
     found = files.get(recording.recording_id, {})

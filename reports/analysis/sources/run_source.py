@@ -3,10 +3,10 @@
     spark.read.format("aeron.decisions").load("runs/<suite>/<run>")
     spark.read.format("aeron.counters").option("paths", json.dumps([...])).load()
 
-Options: `path`, a run folder or a pattern, for `aeron.logbuffer` also a log buffer file; `paths`, a
-JSON list of them. Schemas: see `run_tables`. Partitions: one per run folder, for `aeron.logbuffer`
-one per file. Rows are delivered in Arrow batches; the paths must be readable under the same name on
-every worker.
+Options: `path`, a run folder or a pattern (for `aeron.logbuffer` also a log buffer file); `paths`,
+a JSON list of them. Schemas: see `run_tables`. Partitions: one per run folder or, for
+`aeron.logbuffer`, one per file. Rows are delivered in Arrow batches. The paths must be readable
+under the same name on every worker.
 """
 
 import glob
@@ -28,16 +28,16 @@ OPTIONS = ("path", "paths")
 
 @dataclass
 class FolderPartition(InputPartition):
-    """A run folder or a log buffer, as sent to a worker."""
+    """A Spark partition: a run folder or a log buffer."""
 
     path: str
 
 
 def read_paths(options: Mapping[str, str]) -> list[Path]:
-    """Expand the paths of the options. Raises RunTableError naming the option or path."""
+    """Expand the paths in the source's options. Raises RunTableError with the option or path."""
     for name in options:
         if name.lower() not in OPTIONS:
-            raise RunTableError(f"option {name!r}: expected one of {', '.join(OPTIONS)}")
+            raise RunTableError(f"unknown option {name!r}: expected one of {', '.join(OPTIONS)}")
     try:
         given = [options["path"]] if "path" in options else []
         given += json.loads(options.get("paths", "[]"))
@@ -55,7 +55,7 @@ def read_paths(options: Mapping[str, str]) -> list[Path]:
 
 
 class RunSource(DataSource):
-    """Base class of the four sources."""
+    """The base class of the four data sources for run folders."""
 
     kind: ClassVar[str]
 

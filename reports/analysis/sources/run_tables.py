@@ -1,11 +1,11 @@
-"""Tables of a run folder, apart from its captures: counters, ledger, decisions, log buffers.
+"""Tables of a run folder, except captures: counters, ledger, decisions, log buffers.
 
-    hosts/<host>/counters.bin + .json   counters    each change of each counter
-    ledger.json                         ledger      what entered the middlebox and what left it
+    hosts/<host>/counters.bin + .json   counters    every change of every counter
+    ledger.json                         ledger      what entered and what left the middlebox
     decisions.bin                       decisions   the action applied to each frame
     hosts/<host>/logs/*.logbuffer       frames of the log buffers, term by term
 
-A missing file yields no rows; a malformed one raises RunTableError.
+A missing file yields no rows. A malformed file raises RunTableError.
 """
 
 from collections.abc import Callable, Iterator
@@ -89,11 +89,11 @@ LOG_FRAMES = pa.schema(
 
 
 class RunTableError(ValueError):
-    """A file of a run folder is malformed; the text names the file and the fault."""
+    """A file in a run folder is malformed. The message names the file and the problem."""
 
 
 def counters(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield COUNTERS of a run folder, host by host. Raises RunTableError."""
+    """Yield the table COUNTERS of a run folder, host by host. Raises RunTableError."""
     run = RunDir(path)
     for host in _hosts(run):
         samples = read_samples(run.host(host).counter_samples)
@@ -115,7 +115,7 @@ def counters(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def ledger(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield LEDGER of a run folder. Raises RunTableError."""
+    """Yield the table LEDGER of a run folder. Raises RunTableError."""
     try:
         found = Ledger.read(RunDir(path).ledger)
     except DocumentError as error:
@@ -136,7 +136,7 @@ def ledger(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def decisions(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield DECISIONS of a run folder. Raises RunTableError."""
+    """Yield the table DECISIONS of a run folder. Raises RunTableError."""
     for part in _parts(read_decisions(RunDir(path).decisions)):
         columns = {name: _column(part, name, DECISIONS) for name in _DECISION_NUMBERS}
         columns["run"] = _repeated(path.name, len(part))
@@ -150,7 +150,7 @@ def decisions(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def log_frames(path: Path) -> Iterator[pa.RecordBatch]:
-    """Yield LOG_FRAMES of one log buffer file, oldest term first. Raises RunTableError."""
+    """Yield the table LOG_FRAMES of a log buffer file, oldest term first. Raises RunTableError."""
     try:
         with path.open("rb") as file:
 
@@ -181,7 +181,7 @@ def log_frames(path: Path) -> Iterator[pa.RecordBatch]:
 
 
 def log_files(path: Path) -> list[Path]:
-    """Return the log buffers below a folder; for a file, the file itself."""
+    """Return the log buffer files below a folder, or the path itself if it is a file."""
     if path.is_file():
         return [path]
     return sorted(path.rglob(f"*{SUFFIX}"))

@@ -1,11 +1,11 @@
-"""Reader of one segment file of a recording: its frames, its messages, and its extent.
+"""The reader of a recording's segment file: its frames, messages and extent.
 
     file --window by window--> rows of frames --> FRAMES
                                    |
                                    +--> `image_kernel` --> MESSAGES, optionally with their bytes
 
-Memory is one window and its rows, whatever the file length. The file may be written to or removed
-meanwhile; reading stops where it ends.
+The reader needs memory for one window and its rows, regardless of the file length. The file may be
+written to or removed meanwhile. Reading stops where the file ends.
 """
 
 from collections.abc import Iterator
@@ -28,7 +28,7 @@ from windtunnel.reports.analysis.sources.recording_tables import (
 WINDOW_LENGTH = 1 << 20
 ROWS_PER_WINDOW = 1 << 14
 PAYLOAD_BYTES_PER_BATCH = 1 << 23
-"""Bytes of messages after which a batch is returned."""
+"""Number of message bytes after which a batch is returned."""
 HEADER_LENGTH = 32
 _NUMBERS = (
     "position", "flags", "frame_length", "stream_id", "term_id", "term_offset", "reserved_value",
@@ -37,7 +37,8 @@ _NO_LIMIT = np.iinfo(np.int64).max
 
 
 class SegmentReader:
-    """Reader of one file, as frames or as messages; `summary` is final after the last batch."""
+    """A reader of one segment file, as frames or messages. `summary` is final after the last
+    batch."""
 
     def __init__(self, part: SegmentPart) -> None:
         self._part, recording = part, part.recording
@@ -51,12 +52,12 @@ class SegmentReader:
         self._length, self._problem, self._is_read = 0, "", False
 
     def frames(self) -> Iterator[pa.RecordBatch]:
-        """Yield the frames as FRAMES."""
+        """Yield the file's frames as batches of FRAMES."""
         for _, rows in self._windows():
             yield self._frame_batch(rows)
 
     def messages(self, *, keeps_payload: bool) -> Iterator[pa.RecordBatch]:
-        """Yield the messages as MESSAGES, with their bytes if `keeps_payload`."""
+        """Yield the file's messages as batches of MESSAGES, with their bytes if `keeps_payload`."""
         for file, rows in self._windows():
             found = self._assembled(rows)
             if keeps_payload:
@@ -65,7 +66,7 @@ class SegmentReader:
                 yield self._message_batch(found, pa.nulls(len(found), pa.binary()))
 
     def summary(self) -> pa.RecordBatch:
-        """Return one row of SEGMENTS; reads the file unless it was read already."""
+        """Return a row of SEGMENTS. Reads the file if it has not been read yet."""
         if not self._is_read:
             for _, rows in self._windows():
                 self._assembled(rows)
@@ -86,7 +87,7 @@ class SegmentReader:
         return pa.RecordBatch.from_pylist([row], schema=SEGMENTS)
 
     def _windows(self) -> Iterator[tuple[BinaryIO, NDArray[Any]]]:
-        """Yield rows of frames, with the open file."""
+        """Yield the frame rows of each window, and the open file."""
         self._is_read = True
         cursor, rows = self._cursor[0], np.zeros(ROWS_PER_WINDOW, dtype=walk.RECORDED)
         try:
@@ -110,7 +111,7 @@ class SegmentReader:
         self._problem = self._problem_at_end(status)
 
     def _problem_at_end(self, status: int) -> str:
-        """Describe the problem at the end of the walk; empty if the end is valid."""
+        """Describe the problem at which the walk ended. Returns an empty string for a valid end."""
         cursor, stop = self._cursor[0], self._part.recording.stop_position
         if status in walk.PROBLEMS:
             return f"at {cursor['position']} {walk.PROBLEMS[status]}"
@@ -137,7 +138,7 @@ class SegmentReader:
         return pa.RecordBatch.from_arrays([columns[name] for name in FRAMES.names], schema=FRAMES)
 
     def _assembled(self, rows: NDArray[Any]) -> NDArray[Any]:
-        """Return the messages that end in these rows; padding inside a message breaks it."""
+        """Return the messages that end in these rows. A message with padding inside is invalid."""
         data = rows[rows["frame_type"] == DATA]
         parts = np.zeros(len(data), dtype=image.PART)
         parts["start"] = data["position"]
@@ -172,7 +173,7 @@ class SegmentReader:
                 payloads, first, kept = [], index + 1, 0
 
     def _payload(self, file: BinaryIO, position: int, length: int) -> bytes:
-        """Return the bytes of a message whose frames have all been read."""
+        """Return the bytes of a message, all frames of which have been read."""
         file.seek(position - self._part.base)
         payload_max = self._part.recording.mtu - HEADER_LENGTH
         fragments = []

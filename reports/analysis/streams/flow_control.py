@@ -4,8 +4,8 @@
     RTTM frames; NAKs and their retransmits                           --> round-trip times
 
 A round trip is measured between two frames that pass this point in opposite directions. Near the
-receiver it is the whole path there and back; near the sender it is only the response time of the
-sender.
+receiver it covers the whole path in both directions. Near the sender it is only the sender's
+response time.
 """
 
 import math
@@ -22,10 +22,9 @@ from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.repair import KEY
 
 PAUSE_MIN_NS = 10_000_000
-"""Shorter pauses between new frames are ignored."""
+"""Minimum pause between new frames. Shorter pauses are ignored."""
 STALL_CAUSES = ("hole", "receiver")
-"""Causes of a stall: a gap beyond which the receiver could not consume; a receiver that did not
-consume."""
+"""Causes of a stall: a gap, beyond which no receiver can consume, or a slow receiver."""
 
 WINDOWS = pa.schema(
     [
@@ -57,12 +56,13 @@ WINDOWS = pa.schema(
         ("repair_median_rtts", pa.float64()),
     ]
 )
-"""`over_runs`: new frames that end more than half a term beyond the consumption position, which the
-receiver drops; padding may legitimately do so, because only its header is checked against the
-limit. `idle`: pauses with room, in which the sender had nothing to send. `rtt`: from an RTTM frame
-to its reply, without the reception delta that the reply reports. `nak_answer`: from a NAK to the
-first retransmit for it. `repair`: from the first sign of a gap until it was filled completely;
-`repair_median_rtts` divides by the shortest RTTM round trip, or the shortest `nak_answer`."""
+"""`over_runs`: new frames that the receiver drops because they end more than half a term after the
+consumption position. Padding may legitimately end there, because only its header is checked against
+the limit. `idle`: pauses with room, in which the sender had nothing to send. `rtt`: from an RTTM
+frame to its reply, minus the reception delta that the reply reports. `nak_answer`: from a NAK to
+the first retransmit for it. `repair`: from the first sign of a gap until it was filled completely.
+`repair_median_rtts` is the median divided by the shortest RTTM round trip or, without RTTM, by the
+shortest `nak_answer`."""
 STALLS = pa.schema(
     [
         *KEY,
@@ -82,7 +82,7 @@ _TIMES_MAX = 1 << 16
 
 
 class FlowControlWalk:
-    """Measures flow control of one stream at one vantage point."""
+    """Measures the flow control of one stream at one vantage point."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._reach_bytes = geometry.term_length // 2
@@ -94,7 +94,7 @@ class FlowControlWalk:
         self._trip_count = 0
 
     def feed(self, events: Events, outcomes: Any, flow_count: int) -> None:
-        """Process events and the outcomes that `RepairWalk.feed` returned for them."""
+        """Process events, and the outcomes that `RepairWalk.feed` returned for them."""
         self._windows = grow(self._windows, flow_count)
         self._stalls = grow(self._stalls, self._count + len(events.rows))
         self._count = kernel.follow_windows(
@@ -113,7 +113,7 @@ class FlowControlWalk:
         )
 
     def feed_echoes(self, frames: Any) -> None:
-        """Process RTTM frames; the second frame with one timestamp is the reply to the first."""
+        """Process RTTM frames. A second frame with the same timestamp is the reply to the first."""
         echoes = np.flatnonzero(types_of(frames) == RTTM)
         if not len(echoes):
             return
@@ -140,7 +140,7 @@ class FlowControlWalk:
                 self._trips_ns.append(time_ns - request[0] - delta_ns)
 
     def window(self, index: int, gaps: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return the columns of WINDOWS after the key, for one destination with these gaps."""
+        """Return a row of WINDOWS without key columns, for one destination and its gaps."""
         state: Any = self._windows[index] if index < len(self._windows) else None
         if state is None:
             state = np.zeros(1, dtype=kernel.WINDOW)[0]
@@ -188,7 +188,7 @@ class FlowControlWalk:
         }
 
     def stalls(self, flow: int) -> Iterator[dict[str, Any]]:
-        """Yield the columns of STALLS after the key, for one destination."""
+        """Yield the rows of STALLS without key columns, for one destination."""
         found = self._stalls[: self._count]
         for stall in found[found["flow"] == flow]:
             start, opened = int(stall["start_ns"]), int(stall["opened_ns"])
@@ -203,7 +203,7 @@ class FlowControlWalk:
 
 
 def _spread(values: list[int]) -> tuple[int | None, int | None, int | None]:
-    """Return minimum, median and maximum; None for an empty list."""
+    """Return the minimum, median and maximum of a list, each None if the list is empty."""
     if not values:
         return None, None, None
     ordered = sorted(values)
@@ -211,5 +211,5 @@ def _spread(values: list[int]) -> tuple[int | None, int | None, int | None]:
 
 
 def _quantile(ordered: list[int], share: float) -> int | None:
-    """Return a quantile of a sorted list; None for an empty list."""
+    """Return a quantile of a sorted list, or None if the list is empty."""
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)] if ordered else None

@@ -1,13 +1,14 @@
-"""The table `fates`: a row per DATA or PAD frame at each vantage point, and per missing range.
+"""The table `fates`: a row for each DATA or PAD frame at each vantage point, and each missing
+range.
 
-    one point     inferred from this capture alone                basis "inferred"
+    one point     inferred from one capture alone                basis "inferred"
     two and more  each frame matched with its arrivals            basis "joined"
 
 Outcomes (column `fate`): first; resent (after a NAK, or seen before); duplicate (a copy); reordered
 (RFC 4737); late (its range had been filled or skipped); earlier (before the first frame of this
-capture); unsent (joined only: not seen at the point before). For ranges that a single point never
-captured, one row each: lost (retransmitted, or still open at the end) and gap filled (the receiver
-continued without it).
+capture); unsent (only if joined: not seen at the previous point). With a single point, each range
+that was never captured has a row, too: lost (retransmitted, or still open at the end) or gap filled
+(the receiver continued without it).
 """
 
 from collections.abc import Iterator
@@ -53,9 +54,10 @@ FRAME_OUTCOMES = pa.schema(
     ]
 )
 """`length` includes header and padding. `attempt`: the number of this transmission of its position,
-counted at the first point; null if unknown. `extent_frames`, `late_ns`: of reordering, else 0.
-`onward`: the outcome at each next point, empty without one. For a range that was never captured the
-three frame id columns are null, and `time_ns` is when it was found missing."""
+counted at the first point; null if unknown. `extent_frames`, `late_ns`: extent and lateness if
+reordered, else 0. `onward`: the outcome at each next point; empty if there is none. For a range
+that was never captured, the three frame id columns are null, and `time_ns` is the time at which it
+was found missing."""
 
 OUTCOME_OF_GAP = {"repaired": "lost", "open": "lost", "passed": "gap filled"}
 
@@ -63,7 +65,7 @@ OUTCOME_OF_GAP = {"repaired": "lost", "open": "lost", "passed": "gap filled"}
 def inferred_outcomes(
     key: WalkKey, destinations: list[str], frames: Any, walked: WalkedFrames
 ) -> pa.RecordBatch:
-    """Return FRAME_OUTCOMES of a stream's frames at one point."""
+    """Return FRAME_OUTCOMES rows for a stream's frames, inferred from the capture at one point."""
     events, outcomes = walked.events, walked.outcomes
     chosen = np.flatnonzero(outcomes["outcome"] != NO_OUTCOME)
     rows = events.rows[chosen]
@@ -95,7 +97,7 @@ def outcome_batch(
     attempts: pa.Array | None = None,
     onward: pa.Array | None = None,
 ) -> pa.RecordBatch:
-    """Return rows of FRAME_OUTCOMES of one stream at one point."""
+    """Build a batch of FRAME_OUTCOMES rows for a stream at one point."""
     count = len(outcomes)
     point, session, stream = key
     columns = {
@@ -125,7 +127,7 @@ def _empty_onward(count: int) -> pa.Array:
 
 
 def missing_outcomes(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield rows of FRAME_OUTCOMES for the ranges that a row of NESTED_FLOWS reports as missing."""
+    """Yield FRAME_OUTCOMES rows for the missing ranges of a NESTED_FLOWS row."""
     for gap in flow["gaps"]:
         is_local = gap["cause"] == "before capture"
         if is_local and gap["outcome"] in OUTCOME_OF_GAP:
@@ -145,7 +147,7 @@ def missing_outcomes(flow: dict[str, Any]) -> Iterator[dict[str, Any]]:
 def missing_batches(
     rows: list[dict[str, Any]], points: dict[StreamKey, list[str]]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield FRAME_OUTCOMES of ranges never captured, for streams with one vantage point."""
+    """Yield FRAME_OUTCOMES rows for ranges never captured, of streams with one vantage point."""
     found = [
         outcome
         for row in rows
@@ -157,6 +159,6 @@ def missing_batches(
 
 
 def in_order(outcomes: pa.Table) -> pa.Table:
-    """Return the rows in a fixed order, independent of the engine."""
+    """Sort the rows in an order that does not depend on the engine."""
     names = [*(name for name, _ in KEY), *FRAME_ID_COLUMNS, "position", "time_ns"]
     return outcomes.take(pc.sort_indices(outcomes, [(name, "ascending") for name in names]))

@@ -1,12 +1,12 @@
-"""Stream geometry: the initial term id and term length that convert terms and offsets to positions.
+"""Stream geometry: the initial term id and term length, which convert term offsets to positions.
 
-    SETUP      it carries initial term id and term length                    basis "SETUP"
+    SETUP      carries the initial term id and term length                    basis "SETUP"
     no SETUP   a full term ends at the term length, a power of two           basis "terms"
                a single term: positions do not depend on the term length     basis "one term"
 
-Without a SETUP, positions count from the start of the first term seen: distances are right,
-absolute positions are unknown, and the basis says so. Term ids wrap; they are compared by
-difference.
+Without a SETUP, positions count from the start of the first term seen. Distances are then correct,
+but absolute positions are unknown, which the basis indicates. Term ids wrap, so they are compared
+by difference.
 """
 
 from dataclasses import dataclass
@@ -21,28 +21,28 @@ FROM_SETUP, FROM_TERMS, FROM_ONE_TERM, UNKNOWN = "SETUP", "terms", "one term", "
 TERM_LENGTH_MIN = 1 << 16
 
 StreamKey = tuple[int, int]
-"""Session id, stream id."""
+"""Session id and stream id, which identify a stream."""
 
 
 @dataclass(frozen=True)
 class Geometry:
-    """Geometry of one stream."""
+    """The geometry of one stream, and how it was determined."""
 
     initial_term_id: int
     term_length: int
     basis: str
     mtu: int | None
     problem: str = ""
-    "Why positions may be wrong; empty if they are right."
+    "Why positions may be wrong, or an empty string if they are right."
 
 
 def wrapped(difference: int) -> int:
-    """Return a difference of term ids as a signed 32-bit number."""
+    """Wrap a difference of term ids to a signed 32-bit number."""
     return (difference + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def learn_geometry(totals: pa.Table) -> dict[StreamKey, Geometry]:
-    """Return the geometry of each stream, from all vantage points together."""
+    """Determine the geometry of each stream from the frames at all vantage points."""
     from_sender = pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD", "HEARTBEAT", "SETUP"]))
     rows: dict[StreamKey, list[dict[str, Any]]] = {}
     for row in totals.filter(from_sender).to_pylist():
@@ -61,7 +61,7 @@ def _geometry(rows: list[dict[str, Any]]) -> Geometry:
         }
         problem = "its SETUP frames contradict each other" if len(geometries) > 1 else ""
         if any(row["end_offset"] > last["term_length"] for row in rows):
-            problem = "frames lie beyond the term length of its SETUP"
+            problem = "frames exceed the term length in its SETUP"
         return Geometry(last["most_initial"], last["term_length"], FROM_SETUP, last["mtu"], problem)
     first = min(rows, key=lambda row: row["first_ns"])["term_id"]
     terms = sorted({wrapped(row["term_id"] - first) for row in rows})
@@ -80,7 +80,7 @@ def _geometry(rows: list[dict[str, Any]]) -> Geometry:
 def positions_in(
     geometry: Geometry, terms: NDArray[Any], offsets: NDArray[Any]
 ) -> NDArray[np.int64]:
-    """Return the positions of frames of one stream; both arrays have the same length."""
+    """Return the positions of a stream's frames. Both arrays have the same length."""
     difference = terms.astype(np.int64) - geometry.initial_term_id
     difference = ((difference + (1 << 31)) & 0xFFFFFFFF) - (1 << 31)
     found: NDArray[np.int64] = difference * geometry.term_length + offsets
@@ -91,10 +91,10 @@ def positions(
     sessions: NDArray[Any], streams: NDArray[Any], terms: NDArray[Any], offsets: NDArray[Any],
     known: dict[StreamKey, Geometry],
 ) -> NDArray[np.int64]:  # fmt: skip
-    """Return the position of each frame's first byte; -1 if the stream has no geometry.
+    """Return the position of each frame's first byte, or -1 if the stream's geometry is unknown.
 
-    All arrays have the same length. For a NAK it is the first missing byte, for a status message
-    the consumption position.
+    All arrays have the same length. The position of a NAK is that of the first missing byte, and
+    the position of a status message is the consumption position.
     """
     found = np.full(len(sessions), -1, dtype=np.int64)
     pairs = np.unique(np.stack([sessions, streams]), axis=1)
@@ -108,7 +108,7 @@ def positions(
 
 
 def with_position(frames: pa.RecordBatch, known: dict[StreamKey, Geometry]) -> pa.RecordBatch:
-    """Return the frames with a column `position`; null if a frame has none or it is unknown."""
+    """Add a column `position` to frames, null if a frame has no position or it is unknown."""
     has = pc.is_valid(frames["term_id"])
     sessions, streams, terms, offsets = (
         pc.fill_null(frames[name], 0).to_numpy(zero_copy_only=False)

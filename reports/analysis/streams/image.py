@@ -1,10 +1,10 @@
-"""The image of a stream, rebuilt from the wire: its messages in order, with their checksums.
+"""The image of a stream, rebuilt from captured frames: its messages in order, and their checksums.
 
-    new frames, in capture order --> wait for missing frames before them --> `image_kernel`
+    new frames, in capture order --> wait for preceding missing frames --> `image_kernel`
 
-A range that is never captured is skipped once the stream has advanced by a term: no receiver waits
-longer. A capture may begin in the middle of a message; data before the first complete message is
-not counted as a message. Memory is bounded by the frames of one term.
+A range that is never captured is skipped once the stream has advanced by a term, because no
+receiver waits longer. A capture may begin in the middle of a message: data before the first
+complete message does not count as a message. Memory is bounded by the frames of one term.
 """
 
 from typing import Any
@@ -34,7 +34,7 @@ IMAGES = pa.schema(
     ]
 )
 """`crc32`: zlib's CRC-32 over the bytes of all messages in order; null unless checksums are enabled
-and all payloads were captured. `broken_messages`: messages with a part that was never captured."""
+and all payloads were captured. `broken_messages`: messages of which a part was never captured."""
 MESSAGES = pa.schema(
     [
         *KEY,
@@ -44,11 +44,11 @@ MESSAGES = pa.schema(
         ("time_ns", pa.int64()),
     ]
 )
-"""`position`: start of the message; `time_ns`: when everything up to its end had been captured."""
+"""`position`: start of the message; `time_ns`: when all bytes up to its end had been captured."""
 
 
 class ImageWalk:
-    """Rebuilder of the image of one flow."""
+    """A walk that rebuilds the image of one flow."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._reach = geometry.term_length
@@ -57,7 +57,7 @@ class ImageWalk:
         self._high = 0
 
     def feed(self, parts: Any) -> Any:
-        """Add new frames as PART[n], in any order; return the messages that are now complete."""
+        """Add new frames as PART[n], in any order, and return the messages that this completes."""
         if not len(parts):
             return np.zeros(0, dtype=kernel.MESSAGE)
         self._high = max(self._high, int(parts["end"].max()))
@@ -65,7 +65,7 @@ class ImageWalk:
         return self._assemble(self._high - self._reach)
 
     def finish(self) -> Any:
-        """Skip every remaining gap, and return the messages after it."""
+        """Skip the remaining gaps, and return the messages after them."""
         return self._assemble(self._high)
 
     def _assemble(self, until: int) -> Any:
@@ -79,7 +79,7 @@ class ImageWalk:
         return messages[: int(self._image[0]["messages"]) - before]
 
     def row(self) -> dict[str, Any]:
-        """Return the columns of IMAGES after the key; call `finish` first."""
+        """Return a row of IMAGES without key columns. Call `finish` first."""
         image = self._image[0]
         has_crc = bool(image["has_crc"]) and bool(image["messages"])
         names = ("messages", "message_bytes", "broken_messages", "holes", "hole_bytes")
@@ -91,7 +91,7 @@ class ImageWalk:
 
 
 def parts_of(frames: Any, events: Events, outcomes: Any, flow: int) -> Any:
-    """Return the new frames of a flow as PART[n]."""
+    """Return the newly captured frames of a flow as PART[n]."""
     chosen = np.flatnonzero(
         (events.kinds == repair.FRAME)
         & (events.flow_of == flow)

@@ -1,9 +1,9 @@
-"""Samples of a stream's positions over time: enough for a chart, however long the capture.
+"""Samples of a stream's positions over time: enough for a chart, regardless of the capture length.
 
     events     1 2 3 4 5 6 7 8 9 ...
-    samples    x   x   x   x   x      every second, every fourth, ... : a few thousand
+    samples    x   x   x   x   x      every second, every fourth, ... event: a few thousand
 
-Which events are sampled depends only on their number, not on how they are batched.
+Which events are sampled depends only on their count, not on the batches.
 """
 
 from collections.abc import Iterator
@@ -28,8 +28,8 @@ POSITIONS = pa.schema(
     ]
 )
 """`high_position` and `rebuilt_position`: rcv-hwm and rcv-pos of a receiver at this point;
-`consumed_position` and `limit`: from the last status message, null before the first. Every n-th
-event is sampled, and the last."""
+`consumed_position` and `limit`: from the last status message, null before the first one. Every n-th
+event is sampled, and the last event."""
 
 _SAMPLE = np.dtype([(name, "<i8") for name in ("time", "high", "rebuilt", "consumed", "limit")])
 _UNKNOWN = np.iinfo(np.int64).min
@@ -46,7 +46,7 @@ class PositionSamples:
         self._status = (_UNKNOWN, _UNKNOWN)
 
     def feed(self, events: Events, outcomes: Any, flow: int) -> None:
-        """Process events and their outcomes."""
+        """Take samples from a flow's events and their outcomes."""
         mine = np.flatnonzero(events.flow_of == flow)
         if not len(mine):
             return
@@ -75,7 +75,7 @@ class PositionSamples:
             self._kept, self._numbers = self._kept[keep], self._numbers[keep]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Yield the columns of POSITIONS after the key."""
+        """Yield the rows of POSITIONS without key columns."""
         samples = self._kept
         if self._count and self._numbers[-1] != self._count - 1:
             samples = np.concatenate([samples, self._last])

@@ -1,8 +1,8 @@
-"""Gaps, their repair, and frame outcomes of one stream at one vantage point.
+"""Gaps, their repair, and frame outcomes of a stream at one vantage point.
 
     events of the stream, in capture order --> `repair_kernel` --> flows, gaps, outcomes
 
-With a single vantage point, outcomes are inferred; the flow is marked so.
+With a single vantage point, outcomes are inferred, and the flow is marked accordingly.
 """
 
 from collections.abc import Iterator
@@ -49,11 +49,11 @@ FLOWS = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""Bytes are stream bytes, with headers and padding. `messages`: complete messages.
-`rebuilt_position`: up to where everything was received or skipped. `spurious_naks`: NAKs for bytes
-that had been captured before the first NAK. Ratio and extents of reordering follow RFC 4737,
-without retransmits. `loss_amplification`: retransmitted bytes per missing byte, over the gaps that
-were seen or requested here; null without any."""
+"""Bytes are stream bytes, including headers and padding. `messages`: complete messages.
+`rebuilt_position`: end of the bytes that were all received or skipped. `spurious_naks`: NAKs for
+bytes that had been captured before the first NAK. Reordering ratio and extents follow RFC 4737 and
+exclude retransmits. `loss_amplification`: retransmitted bytes per missing byte, over all gaps that
+were seen or requested here; null if there are none."""
 GAPS = pa.schema(
     [
         *KEY,
@@ -80,13 +80,14 @@ that filled it. `over_filled_bytes`: bytes that arrived after the gap had been f
 GAP_CAUSES = ("before capture", "behind capture")
 GAP_OUTCOMES = ("repaired", "reordered", "passed", "open")
 """Outcomes of a gap: filled, at least partly by retransmits; filled by late originals alone;
-skipped by the receiver, as an unreliable one does; incomplete at the end of the capture."""
+skipped by the receiver, which an unreliable subscription does; incomplete at the end of the
+capture."""
 
 _PIECES_MAX = 1 << 16
 
 
 class RepairWalk:
-    """Tracks gaps of one stream at one vantage point; `feed` events in capture order, then read."""
+    """Tracks the gaps of a stream at one vantage point. `feed` it with events in capture order."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._geometry = geometry
@@ -97,7 +98,7 @@ class RepairWalk:
         self._control = np.zeros(gap_kernel.CONTROL_LENGTH, dtype=np.int64)
 
     def feed(self, events: Events, flow_count: int) -> Any:
-        """Process events; return EVENT_OUTCOME[n], one per event."""
+        """Process events and return their outcomes as EVENT_OUTCOME[n]."""
         count = len(events.rows)
         outcomes = np.zeros(count, dtype=EVENT_OUTCOME)
         orders, is_believed = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
@@ -133,7 +134,7 @@ class RepairWalk:
         return outcomes
 
     def flow(self, index: int) -> dict[str, Any]:
-        """Return the columns of FLOWS after the key, for one destination."""
+        """Return a row of FLOWS without key columns, for one destination."""
         flow = self._flows[index]
         gaps = self._gaps_of(index)
         row: dict[str, Any] = {}
@@ -159,7 +160,7 @@ class RepairWalk:
         row["is_inferred"] = True
         row["problem"] = self._geometry.problem
         if self._control[gap_kernel.PIECES_OVERFLOWED]:
-            row["problem"] = "too many gaps were open at once; some are not tracked"
+            row["problem"] = "too many gaps were open at once, so some were not tracked"
         return row
 
     def _gaps_of(self, flow: int) -> Any:
@@ -167,12 +168,13 @@ class RepairWalk:
         return gaps[gaps["flow"] == flow]
 
     def gaps(self, flow: int) -> Iterator[dict[str, Any]]:
-        """Return the columns of GAPS after the key, for one destination, in detection order."""
+        """Return the rows of GAPS for one destination, without key columns, in order of
+        detection."""
         return (gap_row(gap) for gap in self._gaps_of(flow))
 
 
 def gap_row(gap: Any) -> dict[str, Any]:
-    """Return the columns of GAPS for a gap record of the kernel."""
+    """Convert a gap record of the kernel to a row of GAPS."""
     length = int(gap["end"] - gap["start"])
     first_nak_ns, filled_ns = int(gap["first_nak_ns"]), int(gap["filled_ns"])
     is_whole = bool(gap["is_whole"])

@@ -1,16 +1,15 @@
 """Sending order of packets, from the identification field of their IPv4 headers.
 
-    identification   7 8 9 . 11 12 10 13 14 14 15      one higher for each packet
-    order            7 8 9   11 12 10 13 14 14 15      continued beyond 16 bits
+    identification   7 8 9 . 11 12 10 13 14 14 15      one more for each packet
+    order            7 8 9   11 12 10 13 14 14 15      extended beyond 16 bits
                                    ^        ^
                                    late     a copy of the packet before it
 
-A retransmit has a new identification; a late packet or a copy has its original one. Linux counts
-this way for connected sockets, which drivers use except for multi-destination-cast; other systems
-may not, and then only positions are available. Therefore the identifications of a flow are used
-only after, and only while, they behave like a counter: they grow in small steps and do not stay
-constant while the stream advances.
-Source: RFC 6864, Linux's `ip_select_ident`.
+A retransmit has a new identification, but a late packet or a copy has the original one. Linux
+counts this way for connected sockets, which drivers use except for multi-destination-cast. Other
+systems may not, and then only positions are available. Therefore a flow's identifications are used
+only while they behave like a counter: they must grow in small steps, and not stay constant while
+the stream advances. Source: RFC 6864, Linux's `ip_select_ident`.
 """
 
 from typing import Any
@@ -21,7 +20,7 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 
 UNKNOWN = 0
-"""Order of a packet without a usable identification; all others are larger."""
+"""The order of a packet without a usable identification. All other orders are larger."""
 
 SENDER = np.dtype(
     [
@@ -31,38 +30,38 @@ SENDER = np.dtype(
         ("packet_order", "<i8"),  # its order
         ("high", "<i8"),  # the highest position
         ("is_known", "<i8"),  # whether the fields above are set
-        ("steps", "<i8"),  # packets with a slightly higher identification
-        ("odd", "<i8"),  # packets that contradict a counter
+        ("steps", "<i8"),  # number of packets whose identification was slightly higher
+        ("odd", "<i8"),  # number of packets that contradict a counter
     ]
 )
 STEP_MAX = 1_024
-"""Largest difference between successive packets of a counting sender; other packets of its socket
-and lost ones lie between them."""
+"""Largest difference between consecutive packets of a sender that counts. Other packets of its
+socket, and lost packets, account for the difference."""
 LATE_MAX = 1 << 14
-"""How many packets late a packet may be: half of the range that 16 bits can represent."""
+"""Maximum lateness in packets: half of the range that 16 bits can represent."""
 OVERTAKEN_MAX = 64
-"""How many packets may arrive before new bytes that were sent earlier; more means a new counter."""
+"""Maximum number of packets that may overtake new bytes. If there are more, the counter is new."""
 DATAGRAM_MAX = 1 << 16
-"""Upper bound for the stream bytes of one datagram."""
+"""Maximum number of stream bytes in a datagram."""
 STEPS_MIN = 16
-"""Steps required before identifications are used."""
+"""Number of steps required before identifications are used."""
 ODD_SHARE = 8
-"""One packet in so many may contradict a counter."""
+"""At most one in this many packets may contradict a counter."""
 WEIGHED_MAX = 512
-"""Packets weighed; beyond this number, earlier ones count half."""
+"""Number of weighed packets above which earlier packets count half."""
 _NUMBERS = 1 << 16
 
 
 @allocating_kernel
 def _step(sender: Any, identification: int) -> int:
-    """Return the signed distance of an identification from the highest, modulo 16 bits."""
+    """Return the signed distance of an identification from the highest one, modulo 2^16."""
     half = _NUMBERS >> 1
     return int((identification - sender["order"] + half) % _NUMBERS - half)
 
 
 @allocating_kernel
 def _weigh(sender: Any, identification: int, start: int) -> int:
-    """Return the order of a packet, and record whether it fits a counter."""
+    """Return the sending order of a packet, and record whether it behaves like a counter."""
     step = _step(sender, identification)
     order = sender["order"] + step
     if step > 0:
@@ -76,7 +75,7 @@ def _weigh(sender: Any, identification: int, start: int) -> int:
         if abs(start - sender["start"]) >= DATAGRAM_MAX:
             sender["odd"] += 1
     elif step < -LATE_MAX or (start > sender["high"] and step < -OVERTAKEN_MAX):
-        # A new counter: a restarted sender, or one that does not count at all.
+        # A new counter: the sender was restarted or does not count at all.
         sender["odd"] += 1
         order += _NUMBERS
         sender["order"], sender["start"] = order, start

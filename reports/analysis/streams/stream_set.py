@@ -1,10 +1,10 @@
-"""The walks of all streams: one `StreamWalk` per vantage point, session and stream.
+"""The set of walks: one `StreamWalk` for each vantage point, session and stream.
 
     frames in capture order  -->  walk of (vantage point, session, stream)  -->  flows, gaps, ...
-                             -->  walk of another ...
+                             -->  another walk
 
-The local engine delivers frames of all streams interleaved; Spark delivers them sorted, one stream
-after the other. Only unfinished walks are held.
+The local engine delivers the frames of all streams interleaved. Spark delivers them sorted, one
+stream after the other. Only unfinished walks are kept.
 """
 
 from collections.abc import Iterable, Iterator
@@ -31,7 +31,7 @@ FRAME_COLUMNS = (*KEY_NAMES, *StreamWalk.COLUMNS)
 
 
 class StreamSet:
-    """Walks by key; streams without a geometry are ignored."""
+    """One walk per vantage point and stream. Streams with unknown geometry are ignored."""
 
     def __init__(
         self, known: dict[StreamKey, Geometry], settings: WalkSettings | None = None
@@ -40,21 +40,21 @@ class StreamSet:
         self._walks: dict[WalkKey, StreamWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> None:
-        """Process frames with at least FRAME_COLUMNS, of any streams, in capture order."""
+        """Process frames of any streams in capture order. The frames need FRAME_COLUMNS."""
         for _ in self.follow(frames):
             pass
 
     def follow(
         self, frames: pa.RecordBatch
     ) -> Iterator[tuple[WalkKey, StreamWalk, Any, WalkedFrames]]:
-        """Process frames; yield key, walk, frames and outcomes of each stream."""
+        """Process frames and yield key, walk, frames and outcomes of each stream."""
         for key, rows in by_stream(frames):
             yield from self.follow_stream(key, rows)
 
     def follow_stream(
         self, key: WalkKey, rows: pa.RecordBatch
     ) -> Iterator[tuple[WalkKey, StreamWalk, Any, WalkedFrames]]:
-        """Process frames of a single stream, like `follow`."""
+        """Process frames like `follow`, but of a single stream."""
         walk = self._walk(key)
         if walk is not None:
             yield key, walk, rows, walk.feed(rows)
@@ -68,7 +68,7 @@ class StreamSet:
         return self._walks[key]
 
     def finish_all_but(self, keep: WalkKey | None) -> list[dict[str, Any]]:
-        """End all walks but one; return their rows of NESTED_FLOWS."""
+        """End all walks except one and return their rows of NESTED_FLOWS."""
         rows = []
         for key in sorted(each for each in self._walks if each != keep):
             rows += self._walks.pop(key).rows()
@@ -76,7 +76,7 @@ class StreamSet:
 
 
 def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]]:
-    """Split frames by vantage point and stream, in order; frames without a session are dropped."""
+    """Split frames by vantage point and stream, in order. Frames without a session are dropped."""
     chosen = with_session(frames)
     if not chosen.num_rows:
         return
@@ -85,7 +85,7 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
     streams = chosen.column("stream_id").to_numpy().astype(np.int64)
     pairs = sessions << 32 | (streams & 0xFFFFFFFF)
     if (pairs == pairs[0]).all() and (points == points[0]).all():
-        # The usual case; sorting would take as long as processing the frames.
+        # This is the usual case, in which sorting would take as long as processing the frames.
         yield _walk_key(names[points[0]].as_py(), int(pairs[0])), chosen
         return
     codes, which = np.unique(pairs, return_inverse=True)
@@ -97,13 +97,14 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
 
 
 def _walk_key(point: str, stream: int) -> WalkKey:
-    """Return a walk key; `stream` has the session id above the 32 bits of the stream id."""
+    """Return a walk key. `stream` has the session id in its upper and the stream id in its lower
+    half."""
     stream_id = stream & 0xFFFFFFFF
     return point, stream >> 32, stream_id - (1 << 32) if stream_id >= 1 << 31 else stream_id
 
 
 def tables_of(rows: Iterable[dict[str, Any]]) -> dict[str, pa.Table]:
-    """Return FLOWS and NESTED_TABLES from rows of NESTED_FLOWS, in a fixed order."""
+    """Convert rows of NESTED_FLOWS to the tables FLOWS and NESTED_TABLES, in a fixed order."""
     keys = [name for name, _ in KEY]
     ordered = sorted(rows, key=lambda each: tuple(each[name] for name in keys))
     found: dict[str, list[dict[str, Any]]] = {name: [] for name in NESTED_TABLES}

@@ -1,8 +1,8 @@
-"""The analysis of one stream at one vantage point, in a single pass over its frames.
+"""The analysis of a stream at one vantage point, in a single pass over its frames.
 
     frames --> events --> repair --> outcome of each --> flow control, image, positions, outcomes
 
-The result is one row of FLOWS per destination, with its rows of the other tables nested in it.
+The result is a row of FLOWS per destination, with the flow's rows of the other tables nested in it.
 """
 
 from dataclasses import dataclass
@@ -27,43 +27,43 @@ NESTED_TABLES = {
     "images": IMAGES,
     "message_rows": MESSAGES,
 }
-"""Tables whose rows are nested in the row of their flow."""
+"""The tables whose rows are nested in the row of their flow."""
 
 
 def without_key(schema: pa.Schema) -> pa.DataType:
-    """Return the columns after the key as a list of structs."""
+    """Return the Arrow type of a table's nested rows: a list of structs without the key columns."""
     return pa.list_(pa.struct([schema.field(name) for name in schema.names[len(KEY) :]]))
 
 
 NESTED_FLOWS = pa.schema(
     [*FLOWS, *(pa.field(name, without_key(schema)) for name, schema in NESTED_TABLES.items())]
 )
-"""Flows with the rows of all other tables nested in them, as Spark's workers return them."""
+"""Flows with the rows of all other tables nested in them, as returned by Spark workers."""
 
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """Optional results of a walk."""
+    """Settings that request optional results of a walk."""
 
     keeps_messages: bool = False
-    "One row per message."
+    "Whether to return a row per message."
 
 
 @dataclass(frozen=True)
 class WalkedFrames:
-    """The events of a batch of frames, and the outcome of each as EVENT_OUTCOME[n]."""
+    """The events of a batch of frames, and their outcomes as EVENT_OUTCOME[n]."""
 
     events: Events
     outcomes: Any
 
 
 class StreamWalk:
-    """Walk over one stream at one vantage point; `feed` frames in capture order, then read."""
+    """A walk over a stream at one vantage point. Call `feed` in capture order, then read `rows`."""
 
     COLUMNS = (
         *StreamEvents.COLUMNS, "payload_crc32", "echo_timestamp_ns", "reception_delta_ns",
     )  # fmt: skip
-    "Columns of the frame table that are needed besides the key."
+    "Columns of the frame table that the walk needs besides the key."
 
     def __init__(self, key: WalkKey, geometry: Geometry, settings: WalkSettings) -> None:
         self._key, self._geometry, self._settings = key, geometry, settings
@@ -75,7 +75,7 @@ class StreamWalk:
         self._messages: list[list[Any]] = []
 
     def feed(self, frames: pa.RecordBatch | pa.Table) -> WalkedFrames:
-        """Process frames of this stream."""
+        """Process frames of this stream, and return their events and outcomes."""
         events = self.events.of(frames)
         count = len(self.events.destinations)
         outcomes = self._repair.feed(events, count)
@@ -95,7 +95,7 @@ class StreamWalk:
             self._messages[flow].append(messages)
 
     def rows(self) -> list[dict[str, Any]]:
-        """Return rows of NESTED_FLOWS; the stream must be complete."""
+        """Return the stream's rows of NESTED_FLOWS, after its last frame."""
         return [self._row(index) for index in range(len(self.events.destinations))]
 
     def _row(self, index: int) -> dict[str, Any]:

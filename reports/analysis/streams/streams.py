@@ -1,9 +1,9 @@
-"""The table `streams`: what each publication sent, where it was seen, for how long and how fast.
+"""The table `streams`: what each publication sent, and where, for how long and at what rate.
 
     totals --> one row per (vantage point, session, stream)
 
-Counts are frames on the wire at that vantage point: a retransmit counts again, and a
-multi-destination publication counts once per destination. `repair` distinguishes them.
+All frames on the wire at the vantage point are counted: a retransmit counts again, and a
+multi-destination publication counts once per destination. `repair` distinguishes these cases.
 """
 
 from typing import Any
@@ -49,14 +49,14 @@ STREAMS = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""`first_ns` to `last_ns`: first to last frame of the sender; rates are null if they are equal."""
+"""`first_ns`, `last_ns`: times of the sender's first and last frame. Rates are null if equal."""
 
 _FROM_SENDER = ("DATA", "PAD", "HEARTBEAT", "SETUP")
 _EOS, _REVOKED = 0x20, 0x10
 
 
 def streams_of(totals: pa.Table, known: dict[StreamKey, Geometry]) -> pa.Table:
-    """Return one row per vantage point and stream, in the order of their first frames."""
+    """Return one row per vantage point and stream, ordered by first frame."""
     groups: dict[tuple[str, int, int], list[dict[str, Any]]] = {}
     for row in totals.to_pylist():
         groups.setdefault((row["vantage_point"], row["session_id"], row["stream_id"]), []).append(
@@ -130,7 +130,7 @@ def _position(row: dict[str, Any], geometry: Geometry, offset: str) -> int:
 
 
 def _sizes(filled: list[dict[str, Any]]) -> list[dict[str, int]]:
-    """Count DATA frames by the smallest power of two that is not less than their frame_length."""
+    """Count DATA frames by size class: frame_length rounded up to a power of two."""
     counted: dict[int, int] = {}
     for row in filled:
         if row["frame_type"] == "DATA":

@@ -1,4 +1,4 @@
-"""The requests to an archive: functions of a control session that run without blocking.
+"""Non-blocking functions that send requests to an archive over a control session.
 
     recording      start, extend and stop recordings; add recorded publications
     replay         start and stop replays, bounded or not, with a subscription if needed
@@ -6,6 +6,7 @@
     segments       truncate, purge, detach, delete, attach and migrate; change the channel
     replication    replicate from another archive
 
-All raise ArchiveError with the archive's code, ArchiveTimeoutError, and ArchiveClosedError.
+All functions raise ArchiveError with the archive's error code, ArchiveTimeoutError, and
+ArchiveClosedError.
 Source: archive-protocol 3.
 """

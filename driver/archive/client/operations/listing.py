@@ -1,7 +1,7 @@
-"""Lists descriptors of recordings and subscriptions, and requests positions.
+"""Lists recordings and recording subscriptions, and requests recording positions.
 
-Descriptors are passed to a handler as they arrive. A session has one listing at a time: the archive
-rejects a second one with ACTIVE_LISTING. Source: archive-protocol 3.4, 3.5.
+Descriptors are passed to a handler as they arrive. A session can have one listing at a time: the
+archive rejects a second listing with ACTIVE_LISTING. Source: archive-protocol 3.4, 3.5.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,7 @@ SubscriptionHandler = Callable[[RecordingSubscriptionDescriptor], object]
 def list_recordings(
     session: ControlSession, from_recording_id: int, count: int, handler: DescriptorHandler
 ) -> Turns[int]:
-    """List recordings from an id on; `count` is at least 1. Returns the number of descriptors."""
+    """List up to `count` recordings, at least 1, starting at an id. Returns the number listed."""
     return (
         yield from _list(
             session, handler, count, ListRecordingsRequest,
@@ -54,7 +54,7 @@ def list_recordings_for_uri(
     stream_id: int,
     handler: DescriptorHandler,
 ) -> Turns[int]:
-    """List the recordings of a stream whose original channel contains a text."""
+    """List recordings with a given stream id whose original channel contains a string."""
     return (
         yield from _list(
             session, handler, count, ListRecordingsForUriRequest,
@@ -67,7 +67,7 @@ def list_recordings_for_uri(
 def list_recording(
     session: ControlSession, recording_id: int, handler: DescriptorHandler
 ) -> Turns[int]:
-    """List one recording. Returns 1, or 0 if it is unknown."""
+    """List one recording. Returns 1, or 0 if the recording is unknown."""
     return (yield from _list(session, handler, 1, ListRecordingRequest, recording_id=recording_id))
 
 
@@ -79,9 +79,9 @@ def list_recording_subscriptions(
     stream_id: int | None,
     handler: SubscriptionHandler,
 ) -> Turns[int]:
-    """List the subscriptions being recorded, from an index on.
+    """List the archive's recording subscriptions, starting at an index.
 
-    A `stream_id` of None lists those of all streams.
+    With a `stream_id` of None, the subscriptions of all streams are listed.
     """
     return (
         yield from _list(
@@ -101,7 +101,7 @@ def _list(
     **fields: object,
 ) -> Turns[int]:
     if count < 1:
-        raise ValueError(f"count is {count}: expected at least 1")
+        raise ValueError(f"count={count}: expected at least 1")
     correlation_id = yield from session.begin(kind, fields)
     delivered = 0
     try:
@@ -129,7 +129,7 @@ def find_last_matching_recording(
     stream_id: int,
     session_id: int,
 ) -> Turns[int]:
-    """Return the id of the last recording of a session, or -1."""
+    """Return the id of the last recording that matches a session, stream and channel, or -1."""
     response = yield from session.request(
         FindLastMatchingRecordingRequest,
         min_recording_id=min_recording_id, session_id=session_id, stream_id=stream_id,
@@ -151,21 +151,23 @@ def start_position(session: ControlSession, recording_id: int) -> Turns[int]:
 
 
 def stop_position(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Return the stop position of a recording; -1 while it is active."""
+    """Return the stop position of a recording, or -1 while the recording is active."""
     return (yield from _position(session, StopPositionRequest, recording_id))
 
 
 def recording_position(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Return the recorded position of a recording; -1 if it is not active."""
+    """Return the recorded position of a recording, or -1 if the recording is not active."""
     return (yield from _position(session, RecordingPositionRequest, recording_id))
 
 
 def max_recorded_position(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Return the recorded position of an active recording, or the stop position of another."""
+    """Return the recorded position of an active recording, or the stop position of a
+    stopped one.
+    """
     return (yield from _position(session, MaxRecordedPositionRequest, recording_id))
 
 
 def archive_id(session: ControlSession) -> Turns[int]:
-    """Request the archive's id."""
+    """Request and return the id of the archive."""
     response = yield from session.request(ArchiveIdRequest)
     return response.relevant_id

@@ -1,6 +1,6 @@
-"""Starts, extends and stops recordings.
+"""Functions that start, extend and stop recordings.
 
-The archive responds as soon as it has subscribed; the start and stop of recordings is signalled.
+The archive responds as soon as it has subscribed. It sends signals when recordings start and stop.
 """
 
 from collections.abc import Callable
@@ -31,9 +31,9 @@ def start_recording(
     *,
     auto_stop: bool = False,
 ) -> Turns[int]:
-    """Record each image of a stream. Returns the id of the archive's subscription.
+    """Record every image of a stream. Returns the id of the archive's subscription.
 
-    `auto_stop` ends the subscription with its first image.
+    With `auto_stop`, the subscription ends when its first image ends.
     """
     response = yield from session.request(
         StartRecordingRequest2,
@@ -54,8 +54,8 @@ def extend_recording(
 ) -> Turns[int]:
     """Extend a stopped recording. Returns the id of the archive's subscription.
 
-    The publication must begin at its stop position, with the same initial term id, term length and
-    MTU.
+    The publication must begin at the recording's stop position, with the same initial term id, term
+    length and MTU.
     """
     response = yield from session.request(
         ExtendRecordingRequest2,
@@ -66,33 +66,33 @@ def extend_recording(
 
 
 def stop_recording(session: ControlSession, channel: str, stream_id: int) -> Turns[None]:
-    """Stop recording a channel and stream. Raises UNKNOWN_SUBSCRIPTION if it is not recorded."""
+    """Stop recording a channel and stream. Raises UNKNOWN_SUBSCRIPTION if they are not recorded."""
     yield from session.request(StopRecordingRequest, stream_id=stream_id, channel=channel)
 
 
 def try_stop_recording(session: ControlSession, channel: str, stream_id: int) -> Turns[bool]:
-    """Stop recording a channel and stream. Returns whether it was recorded."""
+    """Stop recording a channel and stream. Returns whether they were being recorded."""
     return (yield from unless_unknown(stop_recording(session, channel, stream_id)))
 
 
 def stop_recording_subscription(session: ControlSession, subscription_id: int) -> Turns[None]:
-    """Stop a subscription that a start or an extension returned. Raises UNKNOWN_SUBSCRIPTION."""
+    """Stop recording a subscription. Raises UNKNOWN_SUBSCRIPTION if its id is unknown."""
     yield from session.request(StopRecordingSubscriptionRequest, subscription_id=subscription_id)
 
 
 def try_stop_recording_subscription(session: ControlSession, subscription_id: int) -> Turns[bool]:
-    """Stop a subscription that a start or an extension returned. Returns whether it existed."""
+    """Stop recording a subscription. Returns whether the subscription existed."""
     return (yield from unless_unknown(stop_recording_subscription(session, subscription_id)))
 
 
 def stop_recording_by_identity(session: ControlSession, recording_id: int) -> Turns[bool]:
-    """Stop one recording. Returns whether it was active."""
+    """Stop one recording, given its recording id. Returns whether the recording was active."""
     response = yield from session.request(StopRecordingByIdentityRequest, recording_id=recording_id)
     return response.relevant_id != 0
 
 
 def stop_recording_publication(session: ControlSession, publication: Publication) -> Turns[None]:
-    """Stop recording a publication of `add_recorded_publication`."""
+    """Stop recording a publication that was added with `add_recorded_publication`."""
     yield from stop_recording(session, recorded_channel(publication), publication.stream_id)
 
 
@@ -101,7 +101,7 @@ def add_recorded_publication(
 ) -> Turns[Publication]:
     """Add a publication that is recorded from its start.
 
-    Raises ArchiveError if it existed before.
+    Raises ArchiveError if the publication already existed.
     """
     aeron = session.aeron
     registration_id = aeron.async_add_publication(channel, stream_id)
@@ -118,7 +118,7 @@ def add_recorded_exclusive_publication(
 
 
 def recorded_channel(publication: Publication) -> str:
-    """Return the channel on which an archive receives only this publication."""
+    """Return a subscription channel on which the archive receives only this publication."""
     channel = uri.parse(publication.channel)
     return str(channel.with_param(uri_param.SESSION_ID, publication.session_id))
 
@@ -134,8 +134,8 @@ def _record(
     try:
         if not publication.is_original:
             raise ArchiveError(
-                f"publication already added for {publication.channel} stream "
-                f"{publication.stream_id}: expected a new one, to record it from its start"
+                f"cannot record from the start: the publication on {publication.channel} stream "
+                f"{publication.stream_id} already exists"
             )
         yield from start_recording(
             session, recorded_channel(publication), publication.stream_id, SourceLocation.LOCAL
@@ -149,7 +149,7 @@ def _record(
 def unless_unknown(
     stopping: Turns[None], code: ErrorCode = ErrorCode.UNKNOWN_SUBSCRIPTION
 ) -> Turns[bool]:
-    """Return whether a stop request found what it should stop."""
+    """Run a stop request. Returns False if the archive reports that its target is unknown."""
     try:
         yield from stopping
     except ArchiveError as error:

@@ -1,9 +1,10 @@
-"""Replays a recording to a new subscription, or to any channel.
+"""Functions that replay a recording to a new subscription or to any channel.
 
     replay_session_id   high 32 bits: a count of the archive   low 32 bits: the image's session id
 
-Over a channel with `control-mode=response` the archive sends to a subscription that the request
-must identify: with a token, on a second request publication that names the subscription.
+On a channel with `control-mode=response`, the archive sends to a subscription that the request must
+identify. The request is sent with a token, on a second request publication whose channel contains
+the registration id of the subscription.
 Source: archive-protocol 3.6 to 3.9.
 """
 
@@ -32,27 +33,29 @@ REQUEST_TERM_LENGTH = 64 * 1024
 
 @dataclass(frozen=True, kw_only=True)
 class ReplayParams:
-    """The range of a replay, and how it is read."""
+    """The range of a replay, and how the archive reads it."""
 
     position: int = NULL_VALUE
-    """Where to begin; -1: at the start of the recording."""
+    """The position at which the replay begins, or -1 for the start of the recording."""
     length: int = NULL_VALUE
-    """The number of bytes; REPLAY_ALL_AND_FOLLOW (-1): until the recording ends;
-    REPLAY_ALL_AND_STOP (-2): up to its current position.
+    """The length in bytes, REPLAY_ALL_AND_FOLLOW (-1) to replay until the recording ends, or
+    REPLAY_ALL_AND_STOP (-2) to replay up to its current position.
     """
     file_io_max_length: int = NULL_VALUE
-    """The longest block that the archive reads at once; -1: the archive's default."""
+    """The maximum length of a block that the archive reads at once, or -1 for the archive's
+    default.
+    """
     bounding_limit_counter_id: int = NULL_VALUE
-    """A counter of the archive's driver that limits the replay; -1: none."""
+    """The id of a counter, in the archive's driver, that limits the replay, or -1 for no limit."""
     subscription_registration_id: int = NULL_VALUE
-    """For a response channel: the registration id of the subscription that receives the replay."""
+    """For a response channel, the registration id of the subscription that receives the replay."""
 
 
 EVERYTHING = ReplayParams()
 
 
 def session_id_of(replay_session_id: int) -> int:
-    """Return the session id of a replay's image."""
+    """Return the session id of a replay's image, given the replay session id."""
     low = replay_session_id & 0xFFFF_FFFF
     return low - (1 << 32) if low > I32_MAX else low
 
@@ -66,8 +69,8 @@ def start_replay(
 ) -> Turns[int]:
     """Replay a recording to a channel. Returns the replay session id.
 
-    The archive responds before a subscriber is needed; later errors are unclaimed. For a response
-    channel the correlation id is returned instead, as by Aeron's client.
+    The archive responds before a subscriber is needed. Later errors are unclaimed. For a response
+    channel, the function returns the correlation id instead, as Aeron's client does.
     """
     if control_channels.is_response_channel(channel):
         return (
@@ -87,7 +90,7 @@ def replay(
     stream_id: int,
     params: ReplayParams = EVERYTHING,
 ) -> Turns[Subscription]:
-    """Replay a recording. Returns the subscription that receives only this replay."""
+    """Replay a recording. Returns a subscription that receives only this replay."""
     if control_channels.is_response_channel(channel):
         subscription = yield from add_subscription(session, channel, stream_id)
         own_id = subscription.registration_id
@@ -105,17 +108,17 @@ def replay(
 
 
 def stop_replay(session: ControlSession, replay_session_id: int) -> Turns[None]:
-    """Stop a replay at once; an unknown replay has already ended."""
+    """Stop a replay immediately. It is not an error if the replay has already ended."""
     yield from session.request(StopReplayRequest, replay_session_id=replay_session_id)
 
 
 def stop_all_replays(session: ControlSession, recording_id: int = NULL_VALUE) -> Turns[None]:
-    """Stop all replays of a recording at once; of all recordings with -1."""
+    """Stop all replays of a recording immediately. With id -1, stop all replays of the archive."""
     yield from session.request(StopAllReplaysRequest, recording_id=recording_id)
 
 
 def request_replay_token(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Request a token for one replay over a response channel; it expires after some seconds."""
+    """Request a token, valid for some seconds, for one replay over a response channel."""
     response = yield from session.request(ReplayTokenRequest, recording_id=recording_id)
     return response.relevant_id
 
@@ -123,7 +126,7 @@ def request_replay_token(session: ControlSession, recording_id: int) -> Turns[in
 def _request(
     recording_id: int, channel: str, stream_id: int, params: ReplayParams, token: int = NULL_VALUE
 ) -> tuple[type[Request], dict[str, object]]:
-    """Return the class of the request, and its fields."""
+    """Return the class of the replay request, and its fields."""
     fields: dict[str, object] = {
         "recording_id": recording_id,
         "position": params.position,
@@ -139,7 +142,7 @@ def _request(
 
 
 def add_subscription(session: ControlSession, channel: str, stream_id: int) -> Turns[Subscription]:
-    """Add a subscription and wait for it."""
+    """Add a subscription and wait until it is ready."""
     aeron = session.aeron
     registration_id = aeron.async_add_subscription(channel, stream_id)
     try:
@@ -182,7 +185,7 @@ def replay_with_token(
     stream_id: int,
     params: ReplayParams,
 ) -> Turns[ControlResponse]:
-    """Replay a recording to the subscription that is bound to a request publication."""
+    """Replay a recording to the subscription that a request publication is bound to."""
     kind, fields = _request(recording_id, channel, stream_id, params, token)
     correlation_id = yield from session.begin(kind, fields, publication)
     try:
@@ -195,7 +198,7 @@ def replay_with_token(
 def request_publication(
     session: ControlSession, subscription_registration_id: int
 ) -> Turns[ExclusivePublication]:
-    """Add a second request publication, bound to the subscription of a replay."""
+    """Add a second request publication, bound to the subscription that will receive a replay."""
     aeron, context = session.aeron, session.context
     channel = uri.parse(context.control_request_channel).without(uri_param.SESSION_ID)
     channel = channel.with_param(uri_param.TERM_LENGTH, REQUEST_TERM_LENGTH)
@@ -207,7 +210,7 @@ def request_publication(
         publication = yield from until(lambda: aeron.get_exclusive_publication(registration_id))
         while not publication.is_connected or publication.position_limit <= 0:
             if session.clock.now_ns() > deadline_ns:
-                raise ArchiveTimeoutError(f"timeout connecting to the archive on {text}")
+                raise ArchiveTimeoutError(f"cannot connect to the archive on {text} in time")
             yield
     except BaseException:
         aeron.abandon(registration_id)

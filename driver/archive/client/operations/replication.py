@@ -1,7 +1,7 @@
-"""Replicates a recording from another archive.
+"""Functions that replicate a recording from another archive.
 
-The response is a replication id; later signals and errors of the replication carry it as
-correlation id. Source: archive-protocol 3.13, 7.
+The response contains a replication id, which later signals and errors of the replication have as
+their correlation id. Source: archive-protocol 3.13, 7.
 """
 
 from dataclasses import dataclass
@@ -15,23 +15,25 @@ from windtunnel.driver.archive.protocol.replication import ReplicateRequest2, St
 
 @dataclass(frozen=True, kw_only=True)
 class ReplicationParams:
-    """The destination, the end and the channels of a replication."""
+    """The destination recording, the stop position and the channels of a replication."""
 
     dst_recording_id: int = NULL_VALUE
-    """The recording to extend; -1: a new one."""
+    """The id of the recording to extend, or -1 for a new recording."""
     stop_position: int = NULL_VALUE
-    """Where to stop; -1: at the source's end."""
+    """The position at which the replication stops, or -1 for the end of the source recording."""
     live_destination: str = ""
-    """The destination of the live stream, to merge with it; empty: do not merge."""
+    """The destination of the live stream with which the replication merges, or empty to
+    not merge.
+    """
     channel_tag_id: int = NULL_VALUE
     subscription_tag_id: int = NULL_VALUE
     replication_channel: str = ""
-    """The channel of the replay from the source; empty: the archive's setting."""
+    """The channel on which the source is replayed, or empty for the archive's setting."""
     src_response_channel: str = ""
-    """The channel of responses from the source; empty: the archive's setting."""
+    """The channel for responses from the source archive, or empty for the archive's setting."""
     file_io_max_length: int = NULL_VALUE
     replication_session_id: int = NULL_VALUE
-    """The session id of the replay and of the copy; -1: that of the source recording."""
+    """The session id of the replay and of the copy, or -1 for that of the source recording."""
     encoded_credentials: bytes = b""
 
 
@@ -45,15 +47,15 @@ def replicate(
     src_control_stream_id: int,
     params: ReplicationParams = DEFAULT,
 ) -> Turns[int]:
-    """Replicate a recording, and merge with its live stream if requested.
+    """Replicate a recording from another archive, and optionally merge with its live stream.
 
     Returns the replication id.
     """
     if params.live_destination and params.replication_session_id != NULL_VALUE:
         raise ValueError(
-            f"live destination {params.live_destination} with replication session id "
-            f"{params.replication_session_id}: expected only one of them, because the live "
-            "stream has a session id"
+            f"live destination {params.live_destination} cannot be combined with replication "
+            f"session id {params.replication_session_id}, because the live stream has a "
+            "session id: remove one of them"
         )
     response = yield from session.request(
         ReplicateRequest2,
@@ -72,11 +74,11 @@ def replicate(
 
 
 def stop_replication(session: ControlSession, replication_id: int) -> Turns[None]:
-    """Stop a replication. Raises UNKNOWN_REPLICATION."""
+    """Stop a replication. Raises UNKNOWN_REPLICATION if the id is unknown."""
     yield from session.request(StopReplicationRequest, replication_id=replication_id)
 
 
 def try_stop_replication(session: ControlSession, replication_id: int) -> Turns[bool]:
-    """Stop a replication. Returns whether it existed."""
+    """Stop a replication. Returns whether the replication existed."""
     request = stop_replication(session, replication_id)
     return (yield from unless_unknown(request, ErrorCode.UNKNOWN_REPLICATION))

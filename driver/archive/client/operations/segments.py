@@ -1,7 +1,7 @@
-"""Truncates and purges recordings, manages their segment files, and changes their channel.
+"""Functions that truncate and purge recordings, manage segment files, and change channels.
 
-If files are to be deleted, the response is the number of files, and a DELETE signal follows when
-they are deleted. Source: archive-protocol 3.10 to 3.12, 3.14.
+When a request deletes files, the response contains the number of files, and a DELETE signal follows
+when they are deleted. Source: archive-protocol 3.10 to 3.12, 3.14.
 """
 
 from windtunnel.driver.archive.client.control_session import ControlSession
@@ -28,13 +28,13 @@ def _request_count(session: ControlSession, kind: type[Request], **fields: objec
 def segment_base_position(
     start_position: int, position: int, term_length: int, segment_length: int
 ) -> int:
-    """Return the base of the segment file that contains a position."""
+    """Return the base position of the segment file that contains a position."""
     term_base = start_position - start_position % term_length
     return term_base + (position - term_base) // segment_length * segment_length
 
 
 def truncate_recording(session: ControlSession, recording_id: int, position: int) -> Turns[int]:
-    """Truncate a recording at a position. Returns the number of files to be deleted."""
+    """Truncate a recording at a position. Returns the number of files that will be deleted."""
     return (
         yield from _request_count(
             session, TruncateRecordingRequest, recording_id=recording_id, position=position
@@ -43,21 +43,23 @@ def truncate_recording(session: ControlSession, recording_id: int, position: int
 
 
 def purge_recording(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Delete a stopped recording. Returns the number of files to be deleted."""
+    """Delete a stopped recording. Returns the number of files that will be deleted."""
     return (yield from _request_count(session, PurgeRecordingRequest, recording_id=recording_id))
 
 
 def detach_segments(
     session: ControlSession, recording_id: int, new_start_position: int
 ) -> Turns[None]:
-    """Move the start position of a recording on to a later segment; keep the files."""
+    """Move a recording's start position forward to a later segment, and keep the earlier files."""
     yield from session.request(
         DetachSegmentsRequest, recording_id=recording_id, new_start_position=new_start_position
     )
 
 
 def delete_detached_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Delete the files before a recording's start. Returns the number of files to be deleted."""
+    """Delete the files before a recording's start. Returns the number of files that will be
+    deleted.
+    """
     return (
         yield from _request_count(session, DeleteDetachedSegmentsRequest, recording_id=recording_id)
     )
@@ -66,7 +68,9 @@ def delete_detached_segments(session: ControlSession, recording_id: int) -> Turn
 def purge_segments(
     session: ControlSession, recording_id: int, new_start_position: int
 ) -> Turns[int]:
-    """Detach and delete segments. Returns the number of files to be deleted."""
+    """Move a recording's start position forward and delete earlier files. Returns the
+    file count.
+    """
     return (
         yield from _request_count(
             session, PurgeSegmentsRequest,
@@ -76,14 +80,14 @@ def purge_segments(
 
 
 def attach_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Move the start position of a recording back over existing files. Returns their number."""
+    """Move a recording's start position back over existing files. Returns the number of files."""
     return (yield from _request_count(session, AttachSegmentsRequest, recording_id=recording_id))
 
 
 def migrate_segments(
     session: ControlSession, src_recording_id: int, dst_recording_id: int
 ) -> Turns[int]:
-    """Move all files of a recording to an adjacent one. Returns the number of files moved."""
+    """Move all files of a recording to an adjacent recording. Returns the number of files moved."""
     return (
         yield from _request_count(
             session, MigrateSegmentsRequest,
@@ -93,9 +97,9 @@ def migrate_segments(
 
 
 def update_channel(session: ControlSession, recording_id: int, channel: str) -> Turns[None]:
-    """Change the channel of a recording.
+    """Change the channel of a recording in the archive's catalog.
 
-    Raises InvalidChannelError for an invalid channel: the archive would not respond
+    Raises InvalidChannelError for an invalid channel, to which the archive would not respond.
     """
     uri.parse(channel)
     yield from session.request(UpdateChannelRequest, recording_id=recording_id, channel=channel)

@@ -1,1 +1,1 @@
-"""The conductor's channel endpoints of sender and receiver, and their sockets."""
+"""The conductor's part of the send and receive channel endpoints, which includes their sockets."""

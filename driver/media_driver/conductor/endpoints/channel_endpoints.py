@@ -1,8 +1,8 @@
-"""Reference-counted channel endpoints: streams with the same canonical form share a socket.
+"""Reference-counted channel endpoints. Channels with the same canonical form share a socket.
 
-An agent polls the socket, so it is closed only after that agent has acknowledged the removal. A
+An agent polls the socket, so it is closed only after the agent has acknowledged the removal. A
 status counter shows clients the state of their channel. `send_channel_endpoints` and
-`receive_channel_endpoints` extend this module for one direction each. Source: spec 9.3, 9.4 and
+`receive_channel_endpoints` extend this module for the two directions. Source: spec 9.3, 9.4 and
 8.3, Aeron 1.53.
 """
 
@@ -41,16 +41,16 @@ class ChannelEndpoint:
     address_counter_id: int
     users: int = 0
     interests: Counter[tuple[int, int | None]] = field(default_factory=Counter)
-    """Receive channels: number of subscriptions per (stream id, session id or None for all)."""
+    """Number of subscriptions per stream id and session id (None for all), on receive channels."""
 
 
 class ChannelEndpoints(ABC):
-    """The open channels of one direction, by slot."""
+    """The open channels of the sender or of the receiver, by slot."""
 
     STATUS_TYPE: int
     NAME: str
     COMPARES_DEFAULTS: bool
-    """Whether an unset buffer length must match the driver's default."""
+    """Whether a channel without a buffer length must match the driver's default length."""
 
     def __init__(self, resources: DriverResources, state: Any, proxy: AgentProxy) -> None:
         self._resources = resources
@@ -67,14 +67,16 @@ class ChannelEndpoints(ABC):
     def _open_sockets(
         self, channel: UdpChannel
     ) -> tuple[PublicationSockets | OpenSocket, int, int, str, bool]:
-        """Return sockets, data fd, control fd, local address, and whether they are connected."""
+        """Open a channel's sockets.
+
+        Returns: (sockets, data fd, control fd, local address, whether they are connected)"""
 
     @abstractmethod
     def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
-        """Fill the agent's record of a channel before the hand-over."""
+        """Fill the agent's record of a channel before the agent receives it."""
 
     def find(self, channel: UdpChannel) -> ChannelEndpoint | None:
-        """Return the open endpoint that a channel would share: by tag, else by canonical form."""
+        """Return the open endpoint that a channel shares by its tag or canonical form, or None."""
         tagged = (item for item in self._open.values() if channel.matches_tag(item.channel))
         same = (item for item in self._open.values() if _is_same(channel, item.channel))
         found = next(tagged, None) or next(same, None)
@@ -83,7 +85,7 @@ class ChannelEndpoints(ABC):
         return found
 
     def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
-        """Raise ConfigurationError unless an open socket has the requested buffer lengths."""
+        """Raise ConfigurationError if an open socket does not have the requested buffer lengths."""
         context = self._resources.context
         for key, requested, found, default in (
             (
@@ -105,11 +107,11 @@ class ChannelEndpoints(ABC):
             if requested and requested != found:
                 raise ConfigurationError(
                     f"{key}={requested} of '{channel.uri}' does not match the open channel "
-                    f"'{existing.uri}', which has {found or 'the default of the system'}"
+                    f"'{existing.uri}', which has {found or 'the system default'}"
                 )
 
     def get_or_open(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
-        """Return the endpoint of a channel, opening it if necessary, and add a reference."""
+        """Return the endpoint of a channel, opened if necessary, and count a reference to it."""
         if any(_is_same(channel, item.channel) for item in self._closing.values()):
             raise CommandPendingError(f"{channel.canonical_form} is still being closed")
         endpoint = self.find(channel)
@@ -121,7 +123,7 @@ class ChannelEndpoints(ABC):
         return endpoint
 
     def _refuse_unknown_tag(self, channel: UdpChannel) -> None:
-        """Refuse a channel with a tag but no address if no open channel has this tag."""
+        """Raise InvalidChannelError if a channel has only a tag that no open channel has."""
         has_address = channel.has_endpoint or channel.has_control
         has_address = has_address or channel.control_mode is not ControlMode.NONE
         if channel.channel_tag is not None and not has_address:
@@ -131,7 +133,7 @@ class ChannelEndpoints(ABC):
             )
 
     def _open_endpoint(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
-        # On a failure, release what was allocated before.
+        # On a failure, release the previous allocations.
         with ExitStack() as undo:
             endpoint = self._allocate_endpoint(undo, channel, registration_id)
             self._fill_slot(endpoint)
@@ -162,7 +164,7 @@ class ChannelEndpoints(ABC):
         )
 
     def release(self, endpoint: ChannelEndpoint) -> None:
-        """Drop a reference; the last one closes the channel once its agent has released it."""
+        """Drop a reference. The last one closes the endpoint once its agent has released it."""
         endpoint.users -= 1
         if endpoint.users > 0:
             return
@@ -181,17 +183,17 @@ class ChannelEndpoints(ABC):
         self._slots.release(slot)
 
     def by_slot(self, slot: int) -> ChannelEndpoint | None:
-        """Return the open endpoint in a slot, or None if it is closing."""
+        """Return the open endpoint in a slot, or None if it is being closed."""
         return self._open.get(slot)
 
     def close(self) -> None:
-        """Close every socket. Call only after the agents have stopped."""
+        """Close all sockets. Call this only after the agents have stopped."""
         for endpoint in (*self._open.values(), *self._closing.values()):
             endpoint.sockets.close()
 
 
 def _is_same(channel: UdpChannel, other: UdpChannel) -> bool:
-    """Return whether two channels match in canonical form, and in tag if both have one."""
+    """Return whether two channels have equal canonical forms, and equal tags if both have tags."""
     if channel.canonical_form != other.canonical_form:
         return False
     return None in (channel.channel_tag, other.channel_tag) or (

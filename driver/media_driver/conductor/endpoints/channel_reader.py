@@ -1,4 +1,4 @@
-"""Parses the channel of a command and resolves its addresses.
+"""Parses a command's channel and resolves the addresses in it.
 
 Source: spec 9, Aeron 1.53.
 """
@@ -10,14 +10,14 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 
 
 class ChannelReader:
-    """Parses and resolves channels; gives channels with wildcard addresses a unique id."""
+    """Parses and resolves channels, with a unique id for each channel with a wildcard address."""
 
     def __init__(self, resources: DriverResources) -> None:
         self._resources = resources
         self._count = 0
 
     def parse(self, text: str) -> ChannelUri:
-        """Parse a channel. Raises InvalidChannelError."""
+        """Parse a channel URI. Raises InvalidChannelError."""
         return uri.parse(text)
 
     def resolve(self, parsed: ChannelUri) -> UdpChannel:

@@ -1,8 +1,8 @@
-"""The channel endpoints of subscriptions: their sockets, destinations and stream interests.
+"""The channel endpoints of subscriptions, with their sockets, destinations and streams.
 
-A plain channel has one socket. A channel with control-mode=manual has none; each of its
-destinations has a socket, in a slot that serves the slot of the channel. Source: spec 3.1, 3.7 and
-9.3, Aeron 1.53 (the C driver where the two differ).
+A plain channel has one socket. A channel with control-mode=manual has no socket, but each of its
+destinations has one, in a slot that serves the channel's slot. Source: spec 3.1, 3.7 and 9.3, Aeron
+1.53 (the C driver where the two differ).
 """
 
 from collections.abc import Callable, Iterator
@@ -34,16 +34,16 @@ _STAMPS = (uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET, uri_param.MEDIA_RECEIVE_T
 
 
 class NoSocket:
-    """Stands for the socket of a multi-destination channel, which has none of its own."""
+    """Placeholder for the socket of a multi-destination channel, which has no socket."""
 
     fd = -1
     local = SocketAddress("0.0.0.0", 0)
 
     def reconnect(self, peer: SocketAddress) -> None:
-        """Do nothing."""
+        """Do nothing, because there is no socket."""
 
     def close(self) -> None:
-        """Do nothing; there is no socket."""
+        """Do nothing, because there is no socket to close."""
 
 
 @dataclass(eq=False)
@@ -52,14 +52,14 @@ class ReceiveDestination:
 
     slot: int
     connection: int
-    """Connection index within the channel's images."""
+    """Index of the destination's connection within each image of the channel."""
     channel: UdpChannel
     socket: OpenSocket
     address_counter_id: int
 
 
 class ReceiveChannelEndpoints(ChannelEndpoints):
-    """The open channels of subscriptions."""
+    """The open channels that subscriptions use."""
 
     STATUS_TYPE = stream_counters.RECEIVE_CHANNEL_STATUS
     NAME = "rcv"
@@ -68,12 +68,14 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def __init__(self, resources: DriverResources) -> None:
         super().__init__(resources, resources.receiver, resources.receiver_proxy)
         self._destinations: dict[int, list[ReceiveDestination]] = {}
-        """Destinations by the slot of their channel."""
+        """The destinations of each multi-destination channel, by the channel's slot."""
         self._closing_destinations: dict[int, ReceiveDestination] = {}
         self.on_control_opened: Callable[[int, UdpChannel], None] = lambda slot, channel: None
-        """Called with the slot of each opened socket that has an explicit control address."""
+        """Function called with the slot of each opened socket that has an explicit control
+        address."""
         self.on_control_closed: Callable[[int], None] = lambda slot: None
-        """Called with the slot of each closed socket, with or without such an address."""
+        """Function called with the slot of each closed socket, with or without a control
+        address."""
 
     def _open_sockets(
         self, channel: UdpChannel
@@ -91,7 +93,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         status_id = self._resources.counters.channel_status(
             self.STATUS_TYPE, str(channel.uri), registration_id
         )
-        # As in Aeron, the label ends in a space without an address.
+        # As in Aeron, the label of a channel without an address ends with a space.
         self._resources.counters.append_label(status_id, " ")
         none = counters.NULL_COUNTER_ID
         return ChannelEndpoint(slot, channel, NoSocket(), -1, -1, False, status_id, none)
@@ -139,7 +141,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_destination(
         self, endpoint: ChannelEndpoint, channel: UdpChannel, registration_id: int
     ) -> None:
-        """Add a destination to a channel. Raises CommandError if all are in use."""
+        """Add a destination to a channel. Raises CommandError if it has too many destinations."""
         existing = self._destinations.setdefault(endpoint.slot, [])
         taken = {item.connection for item in existing}
         connection = next(i for i in range(CONNECTIONS_MAX + 1) if i not in taken)
@@ -148,7 +150,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
                 f"all {CONNECTIONS_MAX} destinations of a subscription are in use",
                 ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
             )
-        # A destination uses the buffer lengths of its channel; it may not set its own.
+        # A destination uses the buffer lengths of its channel and must not set different ones.
         channel = replace(
             channel,
             socket_rcvbuf_length=endpoint.channel.socket_rcvbuf_length,
@@ -171,7 +173,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         self._proxy.offer(receiver_state.ADD_ENDPOINT, slot)
 
     def remove_destination(self, endpoint: ChannelEndpoint, channel: UdpChannel) -> None:
-        """Remove the last added destination with the same canonical form, if there is one."""
+        """Remove the most recently added destination with the same canonical form, if any."""
         for item in reversed(self._destinations.get(endpoint.slot, [])):
             if item.channel.canonical_form == channel.canonical_form:
                 self._destinations[endpoint.slot].remove(item)
@@ -184,32 +186,32 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         self._proxy.offer(receiver_state.REMOVE_ENDPOINT, item.slot)
 
     def destinations(self, endpoint: ChannelEndpoint) -> Iterator[ReceiveDestination]:
-        """Yield the destinations of a multi-destination channel."""
+        """Yield all destinations of a multi-destination channel."""
         yield from self._destinations.get(endpoint.slot, ())
 
     def has_transport(self, endpoint: ChannelEndpoint | None, slot: int) -> bool:
-        """Return whether a slot belongs to the channel or to one of its destinations."""
+        """Return whether a slot belongs to a channel or to one of its destinations."""
         if endpoint is None or slot == endpoint.slot:
             return endpoint is not None
         return any(item.slot == slot for item in self.destinations(endpoint))
 
     def last_activity_ns(self, slot: int) -> int:
-        """Return the time of the last valid frame on a socket."""
+        """Return the time of the last valid frame on a socket in monotonic nanoseconds."""
         return int(receive_endpoint.last_activity_acquire(self._state.endpoint_words, slot))
 
     def change_control(self, slot: int, address: SocketAddress) -> None:
-        """Change the control address of a socket after re-resolution."""
+        """Set the control address of a socket after its name was re-resolved."""
         name = np.zeros(28, dtype=np.uint8)
         length = write_name(name, address)
         words = (int(word) for word in name.view(np.int32))
         self._proxy.offer(receiver_state.CHANGE_CONTROL_ADDRESS, slot, length, *words)
         endpoint = self._open.get(slot)
         if endpoint is not None:
-            # Later channels that share this one by tag must match the new address.
+            # Later channels that share this channel by its tag must match the new address.
             endpoint.channel = replace(endpoint.channel, local_control=address, local_data=address)
 
     def release(self, endpoint: ChannelEndpoint) -> None:
-        """Drop a reference; the last one closes the channel and all its destinations."""
+        """Drop a reference to a channel. The last one closes it and all its destinations."""
         if endpoint.users == 1:
             self.on_control_closed(endpoint.slot)
             for item in self._destinations.pop(endpoint.slot, []):
@@ -230,15 +232,15 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
             super().on_released(slot)
 
     def close(self) -> None:
-        """Close every socket. Call only after the receiver has stopped."""
+        """Close all sockets. Call this only after the receiver has stopped."""
         for items in (*self._destinations.values(), [*self._closing_destinations.values()]):
             for item in items:
                 item.socket.close()
         super().close()
 
     def check_interest_capacity(self) -> None:
-        """Refuse a subscription if the receiver's interest tables are full."""
-        # The tables keep one entry free, see `stream_map`.
+        """Raise CommandError if the receiver has no space for another stream subscription."""
+        # The tables keep one entry free (see `stream_map`).
         capacity = min(self._state.interests.size, self._state.session_interests.size) - 1
         if sum(len(endpoint.interests) for endpoint in self) >= capacity:
             raise CommandError(
@@ -249,7 +251,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Add the interest of a subscription in a stream, or in one session of it."""
+        """Record a new subscription to a stream or session. The first one informs the receiver."""
         endpoint.interests[stream_id, session_id] += 1
         if endpoint.interests[stream_id, session_id] == 1:
             self._send_interest(receiver_state.ADD_INTEREST, endpoint, stream_id, session_id)
@@ -257,7 +259,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def remove_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Remove the interest of a subscription."""
+        """Remove a subscription to a stream or session. The last one informs the receiver."""
         endpoint.interests[stream_id, session_id] -= 1
         if endpoint.interests[stream_id, session_id] == 0:
             del endpoint.interests[stream_id, session_id]

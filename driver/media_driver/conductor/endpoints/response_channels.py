@@ -1,12 +1,12 @@
-"""Response channels: the conductor's part in linking a request stream to its response stream.
+"""Response channels: how the conductor links a request stream to its response stream.
 
     requester                                        server
     subscription R, control-mode=response            image of the request, correlation id I
     publication, response-correlation-id=R  SETUP->  publication, control-mode=response,
                                                                   response-correlation-id=I
-    R gets the session id  <--RSP_SETUP with the session id of that publication, until connected
+    R gets the session id  <--RSP_SETUP with this publication's session id, until connected
 
-Over IPC no frames are sent: the session id is set as soon as the response publication is added.
+Over IPC, no frames are sent. The session id is set as soon as the response publication is added.
 Source: spec 4.10, Aeron 1.53.
 """
 
@@ -37,7 +37,7 @@ HAS_SESSION = 1
 
 
 class ResponseChannels:
-    """Matches request and response streams."""
+    """Links request streams to their response streams."""
 
     def __init__(
         self,
@@ -54,7 +54,7 @@ class ResponseChannels:
         self._ipc = ipc
 
     def check(self, channel: UdpChannel, parameters: PublicationParameters) -> None:
-        """Refuse a publication whose image or response subscription does not exist."""
+        """Raise an error if a publication's image or response subscription does not exist."""
         correlation_id = parameters.response_correlation_id
         if channel.control_mode is ControlMode.RESPONSE:
             if correlation_id == NULL_CORRELATION_ID:
@@ -85,7 +85,7 @@ class ResponseChannels:
     def on_network_publication(
         self, channel: UdpChannel, parameters: PublicationParameters, session_id: int
     ) -> None:
-        """Start sending the session id of a new response publication to the requester."""
+        """Start sending a new response publication's session id to the requester."""
         correlation_id = parameters.response_correlation_id
         is_response = channel.control_mode is ControlMode.RESPONSE
         if is_response and correlation_id != RESPONSE_PROTOTYPE:
@@ -98,7 +98,7 @@ class ResponseChannels:
         )
 
     def on_ipc_publication(self, publication: IpcPublication) -> None:
-        """Set the session id of a new IPC response publication in the requester's subscription."""
+        """Set a new IPC response publication's session id in the requester's subscription."""
         correlation_id = publication.parameters.response_correlation_id
         for request in self._ipc.publications:
             if request.registration_id != correlation_id:
@@ -109,7 +109,7 @@ class ResponseChannels:
                 subscription.session_id = publication.session_id
 
     def on_response_setup(self, record: np.ndarray) -> None:
-        """Set the session id of the response stream in the response subscription."""
+        """Set the received session id of a response stream in the response subscription."""
         correlation_id, session_id = int(record[2]), int(record[3])
         subscription = self._links.subscriptions.get(correlation_id)
         if subscription is None or subscription.endpoint is None:
@@ -120,7 +120,7 @@ class ResponseChannels:
             subscription.session_id, subscription.is_response = session_id, False
             self._endpoints.add_interest(endpoint, stream_id, session_id)
             if had_all_sessions:
-                # A plain subscription was used for responses: drop its interest in all sessions.
+                # A plain subscription is used for responses: drop its interest in all sessions.
                 self._endpoints.remove_interest(endpoint, stream_id, None)
         else:
             self._resources.receiver_proxy.offer(
@@ -128,7 +128,7 @@ class ResponseChannels:
             )
 
     def on_response_connected(self, record: np.ndarray) -> None:
-        """Stop sending the session id of a response publication that has a receiver."""
+        """Stop sending a response publication's session id when the publication has a receiver."""
         correlation_id = int(record[2])
         for image in self._images.images:
             if image.registration_id == correlation_id:

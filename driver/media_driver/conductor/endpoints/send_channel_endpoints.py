@@ -1,9 +1,9 @@
-"""The channel endpoints of publications: their sockets, destinations and re-resolution.
+"""The channel endpoints of publications, with their sockets, destinations and re-resolution.
 
-A multi-destination channel has a counter of its destinations. Manual destinations are stored here
-with their names, since the sender has addresses only. A name is re-resolved on inactivity: the
-conductor detects that for a plain channel, the sender for a manual destination. Source: spec 4.9,
-8.3 and 9.3, Aeron 1.53.
+A multi-destination channel has a counter with the number of its destinations. Manual destinations
+are stored here with their names, since the sender has only addresses. A name is re-resolved on
+inactivity, which the conductor detects for a plain channel, and the sender for a manual
+destination. Source: spec 4.9, 8.3 and 9.3, Aeron 1.53.
 """
 
 import os
@@ -43,15 +43,15 @@ class SendDestination:
 
     registration_id: int
     endpoint_text: str
-    """`host:port` as in the command."""
+    """The destination's `host:port`, as in the command."""
     address: SocketAddress | None
-    """None until the name is resolved."""
+    """The destination's address, or None until the name is resolved."""
     watched: WatchedName | None = None
 
 
 @dataclass(eq=False)
 class _SendChannel:
-    """Destinations and re-resolution of a send channel."""
+    """The destinations and the watched name of a send channel."""
 
     destinations_id: int | None = None
     destinations: list[SendDestination] = field(default_factory=list)
@@ -59,7 +59,7 @@ class _SendChannel:
 
 
 class SendChannelEndpoints(ChannelEndpoints):
-    """The open channels of publications; without `reresolution` names are not re-resolved."""
+    """The open channels of publications, whose names are re-resolved if `reresolution` is set."""
 
     STATUS_TYPE = stream_counters.SEND_CHANNEL_STATUS
     NAME = "snd"
@@ -149,11 +149,11 @@ class SendChannelEndpoints(ChannelEndpoints):
         super()._refuse_conflict(channel, existing)
 
     def destinations(self, slot: int) -> list[SendDestination]:
-        """Return the destinations of an open channel in MANUAL mode, oldest first."""
+        """Return the destinations of an open channel with control-mode=manual, oldest first."""
         return list(self._channels[slot].destinations)
 
     def add_destination(self, slot: int, destination: SendDestination) -> None:
-        """Add a destination in the sender."""
+        """Add a destination to a channel and to the sender."""
         registration_id = destination.registration_id
         if self._reresolution is not None:
 
@@ -172,7 +172,7 @@ class SendChannelEndpoints(ChannelEndpoints):
         self._offer(sender_state.ADD_DESTINATION, slot, registration_id, destination.address)
 
     def remove_destination(self, slot: int, address: SocketAddress | None) -> None:
-        """Remove the last added destination with an address from the sender."""
+        """Remove the last destination with an address from a channel and from the sender."""
         for item in reversed(self._channels[slot].destinations):
             if item.address == address:
                 self._drop(slot, item)
@@ -180,7 +180,7 @@ class SendChannelEndpoints(ChannelEndpoints):
         self._offer(sender_state.REMOVE_DESTINATION, slot, 0, address)
 
     def remove_destination_by_id(self, slot: int, registration_id: int) -> None:
-        """Remove the destination with a registration id from the sender."""
+        """Remove a destination from a channel and from the sender by its registration id."""
         for item in self.destinations(slot):
             if item.registration_id == registration_id:
                 self._drop(slot, item)
@@ -195,7 +195,7 @@ class SendChannelEndpoints(ChannelEndpoints):
             self._reresolution.unwatch(watched)
 
     def on_silent_destination(self, record: np.ndarray) -> None:
-        """Re-resolve an inactive destination (event RESOLVE_DESTINATION)."""
+        """Re-resolve the name of an inactive destination (event RESOLVE_DESTINATION)."""
         slot, registration_id = int(record[1]), int(record[2])
         send_channel = self._channels.get(slot)
         for item in send_channel.destinations if send_channel is not None else ():
@@ -204,7 +204,7 @@ class SendChannelEndpoints(ChannelEndpoints):
                 self._reresolution.request_lookup(item.watched)
 
     def on_gso_refused(self, record: np.ndarray) -> None:
-        """Record that the route of a channel refuses GSO (event GSO_REFUSED)."""
+        """Record an error because a channel's route refuses GSO packets (event GSO_REFUSED)."""
         endpoint = self.by_slot(int(record[1]))
         if endpoint is not None:
             self._resources.record_error(
@@ -236,7 +236,7 @@ class SendChannelEndpoints(ChannelEndpoints):
 
 
 def name_words(address: SocketAddress | None) -> tuple[int, list[int]]:
-    """Encode an address for a command: the length of its name, and the words that hold it."""
+    """Encode a socket address for a command. Returns its length and its words."""
     words = np.zeros(sender_state.NAME_WORDS, dtype=np.int64)
     length = write_name(words.view(np.uint8)[:NAME_LENGTH_MAX], address)
     return length, [int(word) for word in words]

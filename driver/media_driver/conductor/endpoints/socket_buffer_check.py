@@ -1,7 +1,8 @@
-"""Checks the actual socket buffer lengths against the settings.
+"""Compares the actual socket buffer lengths with the settings.
 
 The MTU must fit into the send buffer and the initial window into the receive buffer. The system may
-grant less than requested, so a temporary socket is probed. Source: spec 10.1, Aeron 1.53.
+grant less than requested, so a temporary socket is opened for the comparison. Source: spec 10.1,
+Aeron 1.53.
 """
 
 import socket
@@ -14,7 +15,7 @@ from windtunnel.driver.media_driver.context import SETTINGS, Context
 
 @dataclass(frozen=True, slots=True)
 class BufferLengths:
-    """Buffer lengths of a new socket of this driver, in bytes."""
+    """Buffer lengths in bytes of a new socket that has this driver's options."""
 
     sndbuf_length: int
     rcvbuf_length: int
@@ -38,7 +39,7 @@ def probe_buffers(context: Context) -> BufferLengths:
 def check_socket_buffers(
     context: Context, actual: BufferLengths, warn: Callable[[str], None]
 ) -> None:
-    """Warn if the system granted less than requested. Raises ConfigurationError if too little."""
+    """Warn if socket buffers are shorter than requested. Raises ConfigurationError if too short."""
     faults = []
     for name, need, length in (
         ("socket_sndbuf_length", "mtu_length", actual.sndbuf_length),

@@ -1,1 +1,1 @@
-"""Subscriptions and images: created on SETUP, linked to subscriptions, drained and removed."""
+"""Subscriptions, and the images that are created on SETUP and linked to them."""

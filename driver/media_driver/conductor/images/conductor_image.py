@@ -1,14 +1,14 @@
-"""The conductor's view of an image: its log, counters, subscribers and state.
+"""The conductor's data about an image: its log, counters, subscribers and state.
 
     ACTIVE --no subscribers, liveness timeout, or end of stream--> DRAINING
     DRAINING --consumed, and 5 status message intervals--> LINGER
     LINGER --no subscribers, or liveness timeout--> freed
 
-A revoked stream makes the first two transitions at once. In LINGER the receiver has removed the
-image and clients were notified that it is unavailable, but its log and positions remain for
-subscribers that still read. The fields that change with every packet are in its PUBLICATION_IMAGE
-record, which the agents share. Source: spec 3.9 and 3.10, Aeron 1.53 (the C driver where the two
-differ).
+A revoked stream makes the first two transitions immediately. In LINGER, the receiver has removed
+the image and clients were notified that it is unavailable, but its log and positions remain for
+subscribers that are still reading. The fields that change with every packet are in the
+PUBLICATION_IMAGE record, which the agents share. Source: spec 3.9 and 3.10, Aeron 1.53 (the C
+driver where the two differ).
 """
 
 import enum
@@ -25,7 +25,7 @@ from windtunnel.driver.media_driver.conductor.images.untethered import Untethere
 
 
 class State(enum.Enum):
-    """State of an image."""
+    """The state of an image."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -34,7 +34,7 @@ class State(enum.Enum):
 
 @dataclass(eq=False)
 class PublicationImage:
-    """An image; `registration_id` is its correlation id."""
+    """An image of a UDP stream. Its `registration_id` is its correlation id."""
 
     registration_id: int
     session_id: int
@@ -45,52 +45,52 @@ class PublicationImage:
     endpoint: ChannelEndpoint
     source_identity: str
     channel_text: str
-    """The channel on which it is received."""
+    """The channel on which the image is received."""
     counter_ids: list[int]
     values: np.ndarray
     positions: np.ndarray
     untethered_timeouts: UntetheredTimeouts
     requests_response: bool
-    """Whether its publisher requested a response channel."""
+    """Whether the image's publisher requested a response channel."""
     state: State = State.ACTIVE
     state_since_ns: int = 0
     is_released: bool = False
-    """Whether the receiver has released it."""
+    """Whether the receiver has released the image."""
     is_rejected: bool = False
 
     @property
     def log_path(self) -> Path:
-        """The log buffer file that clients map."""
+        """Path of the log buffer file that clients map."""
         return self.log.path
 
     def rcv_position(self) -> int:
-        """Return the position up to which the stream is contiguous."""
+        """Return the position up to which the image has no gaps."""
         return int(counters.get(self.values, int(self.record["rcv_pos_id"])))
 
     def hwm_position(self) -> int:
-        """Return the highest position received."""
+        """Return the highest received position of the image."""
         return int(counters.get_acquire(self.values, int(self.record["hwm_id"])))
 
     def readers(self) -> tuple[int, int]:
-        """Return the lowest subscriber position and the number of subscribers."""
+        """Return the lowest position of the image's subscribers, and their number."""
         lowest, _, count = subscriber_positions.bounds(
             self.positions, int(self.record["first_subscriber"]), self.values
         )
         return int(lowest), int(count)
 
     def is_drained(self) -> bool:
-        """Return whether every subscriber has consumed the contiguous part."""
+        """Return whether every subscriber has consumed the image up to its first gap."""
         return self.readers()[0] >= self.rcv_position()
 
     def join_position(self) -> int:
-        """Return the start position of a new subscriber: never ahead of an existing one."""
+        """Return a new subscriber's start position, which is never ahead of other subscribers."""
         lowest, count = self.readers()
         return min(self.rcv_position(), lowest) if count else self.rcv_position()
 
     def accepts_readers(self) -> bool:
-        """Return whether a new subscription may join.
+        """Return whether a new subscription may join the image.
 
-        An image without subscribers is about to drain; a new subscription gets a new image.
+        An image without subscribers is about to drain, so a new subscription gets a new image.
         """
         if self.readers()[1] == 0:
             return False

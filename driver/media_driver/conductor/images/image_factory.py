@@ -1,6 +1,6 @@
-"""Creates images: allocates the log, counters and record for a SETUP and its subscriptions.
+"""Creates the image for a SETUP, with its log, its counters and its record.
 
-Each allocation is registered in an ExitStack, so that a failure releases all of them. Source:
+Each allocation is registered in an ExitStack, which releases all of them on a failure. Source:
 spec 3.2, Aeron 1.53 (the C driver where the two differ).
 """
 
@@ -31,7 +31,7 @@ from windtunnel.driver.wire import frame_type
 
 
 class ImageFactory:
-    """Creates images and allocates their slots."""
+    """Creates images and allocates their slots, logs and counters."""
 
     def __init__(self, resources: DriverResources) -> None:
         self._resources = resources
@@ -45,7 +45,7 @@ class ImageFactory:
         subscriptions: list[Subscription],
         now_ns: int,
     ) -> PublicationImage:
-        """Create an image that is not yet linked to subscriptions nor handed to the agents."""
+        """Create an image that is not yet linked to subscriptions or passed to the agents."""
         resources = self._resources
         oldest = min(subscriptions, key=lambda item: item.registration_id)
         parameters = oldest.parameters
@@ -132,7 +132,7 @@ class ImageFactory:
                 page_size=context.file_page_size,
                 receiver_window_length=parameters.initial_window_length,
                 socket_sndbuf_length=endpoint.channel.socket_sndbuf_length or 0,
-                # As the C driver, leave the system's maximum unset.
+                # As in the C driver, leave the system's maximum unset.
                 os_default_socket_sndbuf_length=buffers.sndbuf_length,
                 socket_rcvbuf_length=endpoint.channel.socket_rcvbuf_length or 0,
                 os_default_socket_rcvbuf_length=buffers.rcvbuf_length,
@@ -160,7 +160,7 @@ class ImageFactory:
         endpoint: ChannelEndpoint,
         now_ns: int,
     ) -> list[int]:
-        """Set the initial window. Returns the ids of the strategy's counters."""
+        """Set an image's initial window. Returns the ids of the congestion control counters."""
         window, ids = int(record["window_max"]), []
         if parameters.congestion_control == subscription_parameters.CUBIC:
             context = self._resources.context

@@ -1,4 +1,4 @@
-"""Fills the record of a new image before it is handed to the agents.
+"""Fills the record of a new image before the agents receive it.
 
 Source: spec 3.2, Aeron 1.53 (the C driver where the two differ).
 """
@@ -23,11 +23,11 @@ from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 
 _DELAY_NS_MAX = I64_MAX // 2
-"""Effectively infinite, without overflow when a time is added."""
+"""Maximum delay, which cannot cause an overflow when a time is added."""
 
 
 def start_position(event: np.ndarray, log: LogBuffer) -> int:
-    """Return the stream position of the SETUP in a CREATE_IMAGE event."""
+    """Return the position in the SETUP frame of a CREATE_IMAGE event."""
     term_id, offset = int(event[dispatcher.ACTIVE_TERM_ID]), int(event[dispatcher.TERM_OFFSET])
     return int(position.of(term_id, offset, log.bits, log.initial_term_id))
 
@@ -41,7 +41,7 @@ def fill_image_record(
     start: int,
     now_ns: int,
 ) -> None:
-    """Set the fields that depend on the log and the subscription, and zero all others."""
+    """Set the image fields that depend on the log and the subscription, and zero the others."""
     channel_stamp = parameters.channel_receive_timestamp_offset
     media_stamp = parameters.media_receive_timestamp_offset
     window = congestion_control.initial_window(parameters.initial_window_length, log.term_length)
@@ -86,7 +86,7 @@ def fill_feedback(
     *,
     is_group: bool,
 ) -> None:
-    """Set the NAK delays."""
+    """Set the NAK delays of an image."""
     if not parameters.is_reliable:
         nak_delay.fill_static(record, 0, 0)
     elif is_group:
@@ -100,7 +100,7 @@ def fill_feedback(
 
 
 def fill_connection(receiver: ReceiverState, slot: int, event: np.ndarray, now_ns: int) -> None:
-    """Set the connection through which the SETUP was received, so that feedback can be sent."""
+    """Set an image's first connection, for feedback to the source of the SETUP."""
     transport = int(event[dispatcher.TRANSPORT])
     first = slot * publication_image.CONNECTIONS_MAX
     receiver.connections[first : first + publication_image.CONNECTIONS_MAX] = np.zeros(
@@ -125,6 +125,6 @@ def _source_name(event: np.ndarray) -> np.ndarray:
 
 
 def source_text(event: np.ndarray) -> str:
-    """Return the source identity of the image: the source address of the SETUP."""
+    """Return the source identity of an image, which is the source address of its SETUP."""
     address = read_name(_source_name(event), int(event[dispatcher.SOURCE_LENGTH]))
     return "unknown" if address is None else address.text

@@ -1,4 +1,4 @@
-"""Executes REJECT_IMAGE commands: a client rejects an image and gives the publisher a reason.
+"""Executes REJECT_IMAGE commands, with which a client rejects an image and gives a reason.
 
 The position in the command is ignored. Source: spec 3.12 and 7.3, Aeron 1.53.
 """
@@ -14,11 +14,11 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 from windtunnel.driver.wire import error
 
 RejectFunction = Callable[[int, str], bool]
-"""Rejects the image with a correlation id for a reason; returns False if there is none."""
+"""Function that rejects the image with a correlation id, or returns False if there is no image."""
 
 
 class ImageRejection:
-    """Rejects images; searches network images before IPC publications."""
+    """Rejects images. Searches network images first, then IPC publications."""
 
     def __init__(
         self, resources: DriverResources, network: RejectFunction, ipc: RejectFunction
@@ -27,7 +27,7 @@ class ImageRejection:
         self._rejections = (network, ipc)
 
     def reject(self, command: RejectImage) -> None:
-        """Execute a command and respond to the client."""
+        """Execute a REJECT_IMAGE command and respond to the client."""
         if len(command.reason.encode()) > error.TEXT_LENGTH_MAX:
             raise CommandError(
                 f"Invalidation reason must be {error.TEXT_LENGTH_MAX} bytes or less",

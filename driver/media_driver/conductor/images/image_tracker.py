@@ -1,9 +1,9 @@
-"""The conductor's work on an image: advances rcv-pos, detects gaps, publishes status messages.
+"""The conductor's duty cycle for an image: rcv-pos, gap detection and status messages.
 
-A status message acknowledges the position of the slowest subscriber, not rcv-pos, so that a slow
-subscriber applies back pressure to the sender. A new position is published only after it has moved
-by a quarter of the window; the receiver repeats the last status message periodically.
-Source: spec 3.4 and 3.5, Aeron 1.53.
+A status message acknowledges the position of the slowest subscriber, not rcv-pos. A slow subscriber
+therefore applies back pressure to the sender. A new position is published only after it has moved
+by a quarter of the window. The receiver repeats the last status message periodically. Source: spec
+3.4 and 3.5, Aeron 1.53.
 """
 
 from windtunnel.driver.base.atomics import bytes_at
@@ -23,7 +23,7 @@ from windtunnel.driver.media_driver.image import (
 def track_rebuild(state, slot, now_ns, now_ms):
     """Run the conductor's duty cycle for one image.
 
-    Units:   now_ns is monotonic, now_ms epoch
+    Units:   now_ns is monotonic, now_ms is since the epoch
     Returns: the work count
     """
     image = state.images[slot]
@@ -37,7 +37,7 @@ def track_rebuild(state, slot, now_ns, now_ms):
     )
     if readers == 0:
         return 0
-    # The high-water mark first: what it covers is in the log already.
+    # Read the high-water mark first, because everything up to it is already in the log.
     hwm = counters.get_acquire(values, image.hwm_id)
     rebuild = max(counters.get(values, image.rcv_pos_id), highest)
     log = bytes_at(image.log_address, image.log_length)
@@ -65,7 +65,7 @@ def track_rebuild(state, slot, now_ns, now_ms):
 
 @kernel
 def _report_loss(state, slot, now_ms):
-    """Add the gap to the loss report; Python creates the entry on an image's first loss."""
+    """Add the active gap to the loss report. The Python part creates an image's first entry."""
     image = state.images[slot]
     lost_bytes = loss_detector.count_new_loss(image)
     if lost_bytes == 0:

@@ -1,9 +1,8 @@
-"""The images of UDP streams: created on SETUP, drained, and freed after they linger.
+"""The images of UDP streams, which are created on SETUP, drained, and freed after a linger time.
 
-While an image drains, its status messages have the EOS flag, so that the sender can finish early.
-The receiver releases an image when it enters LINGER; log and counters are freed when it has no
-subscribers any more. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where the two
-differ).
+While an image drains, its status messages have the EOS flag, which lets the sender finish early.
+The receiver releases an image when it enters LINGER. Its log and counters are freed when it has no
+subscribers left. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where the two differ).
 """
 
 import traceback
@@ -33,11 +32,12 @@ from windtunnel.driver.media_driver.image import loss_report, publication_image
 from windtunnel.driver.media_driver.receiver import dispatcher, receiver_state
 
 EOS_STATUS_INTERVALS = 5
-"""Status messages with EOS before an image is removed. Source: Aeron 1.53, not configurable."""
+"""Number of status message intervals with EOS until an image is removed. Source: Aeron 1.53, not
+configurable."""
 
 
 class PublicationImages:
-    """All images of UDP streams."""
+    """All images of UDP streams in this driver."""
 
     def __init__(
         self,
@@ -52,7 +52,7 @@ class PublicationImages:
         self.images: list[PublicationImage] = []
 
     def on_create(self, event: np.ndarray, now_ns: int) -> None:
-        """Create an image for a SETUP of a session with subscriptions (event CREATE_IMAGE)."""
+        """Create an image for a received SETUP if it has subscriptions (event CREATE_IMAGE)."""
         endpoint = self._endpoints.by_slot(int(event[dispatcher.ENDPOINT]))
         stream_id, session_id = int(event[dispatcher.STREAM_ID]), int(event[dispatcher.SESSION_ID])
         subscriptions = [
@@ -61,13 +61,13 @@ class PublicationImages:
             if endpoint is not None and item.endpoint is endpoint
             if item.stream_id == stream_id and item.accepts_session(session_id)
         ]
-        # The destination that received it may have been removed meanwhile.
+        # The destination that received the SETUP may already be removed.
         is_open = self._endpoints.has_transport(endpoint, int(event[dispatcher.TRANSPORT]))
         if endpoint is None or not subscriptions or not is_open:
             self._fail(event)
             return
         try:
-            # On a failure, release what was allocated before.
+            # On a failure, release the previous allocations.
             with ExitStack() as undo:
                 image = self._factory.make(undo, event, endpoint, subscriptions, now_ns)
                 undo.callback(self._links.unlink_stream, image)
@@ -75,7 +75,7 @@ class PublicationImages:
                     self._links.link(subscription, image)
                 undo.pop_all()
         except Exception as error:
-            # Other exceptions are bugs: record the stack trace and continue.
+            # Other exceptions are bugs. Record the stack trace and continue.
             is_expected = isinstance(error, DriverError | OSError)
             text = str(error) if is_expected else traceback.format_exc()
             self._resources.record_error(
@@ -104,13 +104,13 @@ class PublicationImages:
         )
 
     def on_session_limit(self, event: np.ndarray) -> None:
-        """Record an error: a stream has reached its session limit."""
+        """Record an error because a stream has reached its session limit."""
         self._resources.record_error(
             ErrorCode.GENERIC_ERROR, f"exceeded session limit, stream-id={int(event[2])}"
         )
 
     def report_new_losses(self, now_ms: int) -> None:
-        """Create the entry in the loss report of every image with its first loss."""
+        """Create a loss report entry for every image that has its first loss."""
         self._resources.conductor.agent[0]["has_new_loss"] = 0
         for image in self.images:
             lost_bytes = int(image.record["unreported_loss_bytes"])
@@ -126,7 +126,7 @@ class PublicationImages:
                 image.record["unreported_loss_bytes"] = 0
 
     def on_timer(self, now_ns: int) -> None:
-        """Advance the state of every image that ended, timed out or has no subscribers."""
+        """Advance the state of all images that have ended, timed out or lost all subscribers."""
         for image in list(self.images):
             if image.state is State.ACTIVE:
                 self._drain_if_over(image, now_ns)
@@ -165,7 +165,7 @@ class PublicationImages:
         image.record["is_rebuilding"] = 0
         conductor = self._resources.conductor
         remove_slot(conductor.active_images, conductor.agent[0], "image_count", image.slot)
-        # Without rejoin the session enters cool-down; with rejoin it may return at once.
+        # Without rejoin, the session enters cool-down. With rejoin, it may return immediately.
         is_rejoining = True
         for link in self._links.readers_of(image):
             is_rejoining = link.subscription.parameters.is_rejoin
@@ -175,7 +175,7 @@ class PublicationImages:
         )
 
     def on_released(self, slot: int) -> None:
-        """Release the socket of an image that the receiver has released."""
+        """Release an image's reference to its channel after the receiver has released the image."""
         image = next(item for item in self.images if item.slot == slot)
         image.is_released = True
         self._endpoints.release(image.endpoint)
@@ -193,9 +193,9 @@ class PublicationImages:
         self._factory.slots.release(image.slot)
 
     def reject(self, image_correlation_id: int, reason: str) -> bool:
-        """Reject an image for a reason; later reasons are ignored.
+        """Reject an image for a reason. Later reasons are ignored.
 
-        Returns: False if there is no such image
+        Returns: False if no image has this correlation id
         """
         for image in self.images:
             if image.registration_id == image_correlation_id:
@@ -213,13 +213,13 @@ class PublicationImages:
         self._resources.receiver_proxy.offer(receiver_state.REJECT_IMAGE, image.slot, len(text))
 
     def close(self) -> None:
-        """Delete all logs. Call only after the receiver has stopped."""
+        """Delete the logs of all images. Call this only after the receiver has stopped."""
         for image in self.images:
             delete_log(self._resources, image.log)
         self.images.clear()
 
     def join(self, subscription: Subscription) -> None:
-        """Link a new subscription to the existing images of its channel."""
+        """Link a new subscription to the existing images on its channel."""
         for image in self.images:
             same = image.endpoint is subscription.endpoint
             same = same and image.stream_id == subscription.stream_id

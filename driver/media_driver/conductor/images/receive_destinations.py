@@ -1,7 +1,7 @@
 """Executes commands that add or remove destinations of a multi-destination subscription.
 
 A UDP destination gets its own socket. A local destination (IPC or spy) is delegated. A destination
-is removed by its channel as given when it was added; removing an unknown one succeeds. Source:
+is removed by the channel with which it was added. Removing an unknown destination succeeds. Source:
 spec 3.7, 7.3 and 9.2, Aeron 1.53.
 """
 
@@ -21,21 +21,21 @@ from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoint
 from windtunnel.driver.media_driver.conductor.images.subscriptions import SubscriptionLinks
 
 _NO_UNIQUE_ID = 0
-"""A destination has the same canonical form each time it is parsed."""
+"""Constant id, with which a destination has the same canonical form each time it is parsed."""
 
 
 class LocalDestinations(Protocol):
-    """Links a subscription to local publications and responds to the client."""
+    """The interface that links a subscription to local publications and responds to the client."""
 
     def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:
-        """Add a local destination to a subscription."""
+        """Add a local destination (IPC or spy) to a subscription."""
 
     def remove_local_destination(self, command: RemoveReceiveDestination) -> None:
-        """Remove a local destination from a subscription."""
+        """Remove a local destination (IPC or spy) from a subscription."""
 
 
 class ReceiveDestinations:
-    """Handlers of the commands."""
+    """Handlers of the commands about subscription destinations."""
 
     def __init__(
         self,

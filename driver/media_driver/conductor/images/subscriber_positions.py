@@ -1,8 +1,8 @@
-"""Subscriber positions of a log: linked lists of sub-pos counters in one pool.
+"""The subscriber positions of each log, which are linked lists of sub-pos counters in one pool.
 
-An image, a network publication with spies and an IPC publication each own one list, by the index of
-its first entry. Only the conductor accesses them. RESTING and CLOSED entries do not count for flow
-control.
+An image, a network publication with spies and an IPC publication each have one list, of which they
+store the index of the first entry. Only the conductor accesses the lists. RESTING and CLOSED
+entries do not count for flow control.
 """
 
 import numpy as np
@@ -30,16 +30,17 @@ SUBSCRIBER_POSITION = np.dtype(
 
 
 def make_positions(capacity: int) -> np.recarray:
-    """Make a pool of zeroed entries, SUBSCRIBER_POSITION[capacity]."""
+    """Make a pool of zeroed subscriber positions: SUBSCRIBER_POSITION[capacity]."""
     return np.zeros(capacity, dtype=SUBSCRIBER_POSITION).view(np.recarray)
 
 
 @kernel
 def bounds(positions, first, values):
-    """Return the lowest and highest position of a list.
+    """Return the lowest and highest position in a list, and the number of positions.
 
     Memory:  sub-pos is acquired, since its owner publishes it after reading
-    Returns: (lowest, highest, count) of ACTIVE and LINGER entries; (I64_MAX, 0, 0) if none
+    Returns: (lowest, highest, count) of the ACTIVE and LINGER entries, or (I64_MAX, 0, 0) if the
+             list has no such entries
     """
     lowest, highest, readers = I64_MAX, 0, 0
     index = first
@@ -55,14 +56,14 @@ def bounds(positions, first, values):
 
 
 class PositionPool:
-    """Allocates entries of the pool and maintains the lists; an owner's record heads its list."""
+    """Allocates entries of the pool and maintains the lists, whose heads are in owners' records."""
 
     def __init__(self, positions: np.ndarray) -> None:
         self._positions = positions
         self._free = list(range(positions.size - 1, -1, -1))
 
     def add(self, owner: np.record, counter_id: int, now_ns: int = 0) -> int:
-        """Add an entry to the front of an owner's list. Returns its index in the pool."""
+        """Add an entry at the front of an owner's list. Returns the entry's index in the pool."""
         if not self._free:
             raise StorageError(f"all {self._positions.size} subscriber positions are in use")
         index = self._free.pop()
@@ -71,7 +72,7 @@ class PositionPool:
         return index
 
     def remove(self, owner: np.record, index: int) -> None:
-        """Remove an entry from an owner's list and free it."""
+        """Remove an entry from an owner's list and return it to the pool."""
         entry = self._positions[index]
         current = owner["first_subscriber"]
         if current == index:
@@ -84,6 +85,6 @@ class PositionPool:
         self._free.append(index)
 
     def bounds(self, owner: np.record, values: np.ndarray) -> tuple[int, int, int]:
-        """Return the lowest and highest position of an owner's list, and the number of entries."""
+        """Return the lowest and highest position in an owner's list, and the position count."""
         lowest, highest, count = bounds(self._positions, int(owner["first_subscriber"]), values)
         return int(lowest), int(highest), int(count)

@@ -1,7 +1,7 @@
 """Executes commands that add or remove subscriptions and their local destinations.
 
-Removing a subscription does not notify the client about its images; removing a local destination
-does. Source: spec 3.7, 4.11 and 7.3, Aeron 1.53.
+Removing a subscription does not notify the client about its images, but removing a local
+destination does. Source: spec 3.7, 4.11 and 7.3, Aeron 1.53.
 """
 
 from windtunnel.driver.base.errors import DriverError
@@ -46,7 +46,7 @@ from windtunnel.driver.media_driver.conductor.publications.publication_commands 
 
 
 class SubscriptionCommands:
-    """Handlers of the commands."""
+    """Handlers of the commands about subscriptions and their local destinations."""
 
     def __init__(
         self,
@@ -85,7 +85,7 @@ class SubscriptionCommands:
         )
 
     def add(self, command: AddSubscription) -> None:
-        """Add a subscription and link it to existing streams."""
+        """Add a subscription and link it to the existing streams that match it."""
         parsed = self._channels.parse(command.channel)
         parameters = subscription_parameters.parse(parsed, self._defaults)
         subscription = Subscription(
@@ -140,7 +140,7 @@ class SubscriptionCommands:
         self._resources.clients.transmit(SubscriptionReady(subscription.registration_id, status_id))
 
     def remove(self, command: RemoveSubscription) -> None:
-        """Remove a subscription."""
+        """Remove a subscription and all its links."""
         subscription = self._find(command.registration_id, command.client_id)
         self._drop(subscription)
         self._resources.clients.operation_succeeded(command.correlation_id)
@@ -179,7 +179,7 @@ class SubscriptionCommands:
                 self._network.refresh_spies(stream)
 
     def add_local_destination(self, command: AddReceiveDestination, parsed: ChannelUri) -> None:
-        """Add a local destination to a multi-destination subscription."""
+        """Add a local destination (IPC or spy) to a multi-destination subscription."""
         owner = self._find(command.registration_id, command.client_id)
         parameters: SubscriptionParameters = subscription_parameters.parse(parsed, self._defaults)
         destination = Subscription(
@@ -201,7 +201,7 @@ class SubscriptionCommands:
             self._ipc.join(destination)
 
     def remove_local_destination(self, command: RemoveReceiveDestination) -> None:
-        """Remove a local destination from a subscription."""
+        """Remove a local destination (IPC or spy) from a subscription."""
         owner = self._find(command.registration_id, command.client_id)
         for destination in owner.local_destinations:
             if destination.channel_text == command.channel:

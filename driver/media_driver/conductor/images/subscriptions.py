@@ -1,10 +1,10 @@
 """Subscriptions and their links to the streams that they read.
 
-A link is a sub-pos counter in the position list of a stream. When a link is created, the client is
-notified of an available image; when the stream ends first, of an unavailable image. Removing a
-subscription sends no such notification. A multi-destination subscription may have local
-destinations, which read IPC publications or spy on network publications for it.
-Source: spec 3.7, 3.10, 7.3 and 8.2, Aeron 1.53.
+A link is a sub-pos counter in a stream's position list. When a link is created, the client is
+notified of an available image. When the stream ends, the client is notified of an unavailable
+image. Removing a subscription sends no notification. A multi-destination subscription may have
+local destinations, with which it reads IPC publications or spies on network publications. Source:
+spec 3.7, 3.10, 7.3 and 8.2, Aeron 1.53.
 """
 
 from collections.abc import Iterator
@@ -26,22 +26,22 @@ from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import
 
 
 class Readable(Protocol):
-    """A stream that subscriptions can read: an image, or a local publication."""
+    """A stream that subscriptions can read: an image or a local publication."""
 
     registration_id: int
-    """The id of the stream's log for clients."""
+    """The id by which clients identify the stream's log."""
     session_id: int
     stream_id: int
     source_identity: str
     record: np.record
-    """Its `first_subscriber` is the head of the position list."""
+    """The stream's record, whose `first_subscriber` is the first entry of the position list."""
 
     @property
     def log_path(self) -> Path:
-        """The file that clients map."""
+        """Path of the log buffer file that clients map."""
 
     def join_position(self) -> int:
-        """Return the start position of a new subscriber."""
+        """Return the position at which a new subscriber starts to read."""
 
 
 @dataclass(eq=False)
@@ -53,12 +53,12 @@ class Link:
     counter_id: int
     pool_index: int
     is_closed: bool = False
-    """An untethered subscriber fell behind and may not rejoin: it has no position any more."""
+    """Whether the link's position was removed because an untethered subscriber cannot rejoin."""
 
 
 @dataclass(eq=False)
 class Subscription:
-    """A subscription of a client, or a local destination of one."""
+    """A client's subscription, or a local destination of a subscription."""
 
     registration_id: int
     client_id: int
@@ -67,18 +67,20 @@ class Subscription:
     channel_text: str
     parameters: SubscriptionParameters
     endpoint: ChannelEndpoint | None = None
-    """None for IPC and spies."""
+    """The channel endpoint, or None for IPC and spies."""
     spied_channel: UdpChannel | None = None
-    """The channel of a spy."""
+    """The channel that the subscription spies on, or None if it is not a spy."""
     session_id: int | None = None
-    """The only session accepted, or None for all; set late for a response subscription."""
+    """The only accepted session, or None for all sessions. A response subscription sets it
+    later."""
     is_response: bool = False
-    """A response subscription without a session id yet, which accepts no session."""
+    """Whether this is a response subscription, which accepts no session until `session_id` is
+    set."""
     links: list[Link] = field(default_factory=list)
     local_destinations: list["Subscription"] = field(default_factory=list)
 
     def accepts_session(self, session_id: int) -> bool:
-        """Return whether the subscription accepts a session."""
+        """Return whether the subscription accepts the session with an id."""
         if self.session_id is None:
             return not self.is_response
         return self.session_id == session_id
@@ -89,12 +91,12 @@ class Subscription:
 
 
 class SubscriptionLinks:
-    """Creates and removes links and their positions."""
+    """Creates and removes the links between subscriptions and streams, and their positions."""
 
     def __init__(self, resources: DriverResources) -> None:
         self._resources = resources
         self.subscriptions: dict[int, Subscription] = {}
-        """Subscriptions of clients by registration id."""
+        """The clients' subscriptions by registration id."""
 
     def all(self) -> Iterator[Subscription]:
         """Yield every subscription and every local destination."""
@@ -103,7 +105,7 @@ class SubscriptionLinks:
             yield from subscription.local_destinations
 
     def readers_of(self, stream: Readable) -> list[Link]:
-        """Return the links to a stream that have a position."""
+        """Return the links to a stream that still have a subscriber position."""
         return [
             link
             for subscription in self.all()
@@ -136,7 +138,7 @@ class SubscriptionLinks:
         self.notify_available(link)
 
     def try_link(self, subscription: Subscription, stream: Readable) -> bool:
-        """Link as `link` does, but record a failure in the error log. Returns whether it linked."""
+        """Call `link`, and record a failure in the error log. Returns whether it succeeded."""
         try:
             self.link(subscription, stream)
         except DriverError as error:
@@ -145,7 +147,7 @@ class SubscriptionLinks:
         return True
 
     def notify_available(self, link: Link) -> None:
-        """Notify the client of an available image."""
+        """Notify a link's client that an image is available."""
         stream = link.stream
         self._resources.clients.transmit(
             AvailableImage(
@@ -160,7 +162,7 @@ class SubscriptionLinks:
         )
 
     def notify_unavailable(self, link: Link) -> None:
-        """Notify the client of an unavailable image."""
+        """Notify a link's client that an image is unavailable."""
         self._resources.clients.transmit(
             UnavailableImage(
                 link.stream.registration_id,
@@ -171,20 +173,20 @@ class SubscriptionLinks:
         )
 
     def unlink_stream(self, stream: Readable) -> None:
-        """Remove all links to a stream and notify the clients."""
+        """Remove all links to a stream and notify their clients."""
         for subscription in self.all():
             for link in [item for item in subscription.links if item.stream is stream]:
                 self._drop(link)
                 self.notify_unavailable(link)
 
     def drop_links(self, stream: Readable) -> None:
-        """Remove all links to a stream without a notification."""
+        """Remove all links to a stream without notifying the clients."""
         for subscription in self.all():
             for link in [item for item in subscription.links if item.stream is stream]:
                 self._drop(link)
 
     def unlink_subscription(self, subscription: Subscription) -> list[Readable]:
-        """Remove a subscription and all its links. Returns the streams that it was linked to."""
+        """Remove a subscription and all its links. Returns the streams to which it was linked."""
         streams = []
         for reader in (subscription, *subscription.local_destinations):
             streams += self.unlink_reader(reader)
@@ -192,14 +194,14 @@ class SubscriptionLinks:
         return streams
 
     def unlink_reader(self, reader: Subscription) -> list[Readable]:
-        """Remove the links of a subscription or local destination. Returns its streams."""
+        """Remove the links of a subscription or a local destination. Returns the linked streams."""
         streams = [link.stream for link in reader.links]
         for link in list(reader.links):
             self._drop(link)
         return streams
 
     def close_position(self, link: Link) -> None:
-        """Remove the position of a link; the link remains, so that it is not created again."""
+        """Remove a link's position, but keep the link to prevent it from being created again."""
         self._resources.positions.remove(link.stream.record, link.pool_index)
         self._resources.counters.free(link.counter_id)
         link.is_closed = True

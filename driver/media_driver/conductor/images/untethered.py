@@ -1,11 +1,11 @@
-"""Drops untethered subscribers that hold back a stream for too long.
+"""Drops untethered subscribers that slow down a stream for too long.
 
-    ACTIVE --beyond the window limit for the limit timeout--> LINGER --linger timeout--> RESTING
+    ACTIVE --behind the window limit for the limit timeout--> LINGER --linger timeout--> RESTING
       ^                            (client: image unavailable)         |  or, without rejoin, closed
       +--- resting timeout: rejoins (client: image available) ---------+
 
-A subscriber in LINGER still holds back the stream; one in RESTING does not. Source: spec 3.11,
-Aeron 1.53 (the C driver where the two differ).
+A subscriber in LINGER still counts for flow control, but not a subscriber in RESTING. Source: spec
+3.11, Aeron 1.53 (the C driver where the two differ).
 """
 
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from windtunnel.driver.media_driver.conductor.images.subscriptions import Link, 
 
 @dataclass(frozen=True)
 class UntetheredTimeouts:
-    """Timeouts of a stream for untethered subscribers."""
+    """A stream's timeouts for untethered subscribers, in nanoseconds."""
 
     window_limit_ns: int
     linger_ns: int
@@ -26,7 +26,7 @@ class UntetheredTimeouts:
 
 
 class UntetheredReaders:
-    """Checks the untethered subscribers of a stream; called by the timer."""
+    """Checks the untethered subscribers of a stream when the timer expires."""
 
     def __init__(self, resources: DriverResources, links: SubscriptionLinks) -> None:
         self._resources = resources
@@ -35,7 +35,7 @@ class UntetheredReaders:
     def check(
         self, readers: list[Link], limit_position: int, timeouts: UntetheredTimeouts, now_ns: int
     ) -> None:
-        """Update the state of each link; those not beyond `limit_position` hold back the stream."""
+        """Update the state of each link. Readers at or before `limit_position` slow the stream."""
         for link in readers:
             entry = self._resources.conductor.subscribers[link.pool_index]
             quiet_ns = now_ns - int(entry["state_since_ns"])

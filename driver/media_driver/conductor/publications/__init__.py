@@ -1,1 +1,1 @@
-"""Network and IPC publications: added for clients, drained and removed."""
+"""Network and IPC publications, which are added for clients, drained and removed."""

@@ -3,9 +3,9 @@
     ACTIVE --last holder removed--> DRAINING --consumed--> LINGER --no holders--> freed
        |  ^                                                  ^
        |  +-- after the cool-down: subscribers linked again  |
-       +-- rejected: subscribers unlinked                    +-- revoked: at once
+       +-- rejected: subscribers unlinked                    +-- revoked
 
-If one subscriber rejects the stream, all are unlinked, and none is linked again before the
+If a subscriber rejects the stream, all subscribers are unlinked. They are linked again when the
 cool-down has ended. Source: spec 3.12, 4.6 and 4.8, Aeron 1.53 (the C driver where the two differ).
 """
 
@@ -54,20 +54,20 @@ NULL_VALUE = -1
 
 @dataclass(eq=False, kw_only=True)
 class IpcPublication(LocalPublication):
-    """A publication that is read through shared memory only."""
+    """A publication that subscribers read through shared memory."""
 
     stall_detector: StallDetector
     positions: np.ndarray
     cool_down_until_ns: int | None = None
-    """None unless a subscriber has rejected the publication."""
+    """End of the cool-down after a subscriber rejected the publication, or None."""
 
     @property
     def consumer_position(self) -> int:
-        """The position of its fastest subscriber."""
+        """The position of the publication's fastest subscriber."""
         return int(self.record["consumer_position"])
 
     def join_position(self) -> int:
-        """Return the start position of a new subscriber: that of the slowest existing one."""
+        """Return a new subscriber's start position, which is the slowest subscriber's position."""
         lowest, _, _ = subscriber_positions.bounds(
             self.positions, int(self.record["first_subscriber"]), self.values
         )
@@ -75,7 +75,7 @@ class IpcPublication(LocalPublication):
 
 
 class IpcPublications:
-    """All IPC publications."""
+    """All IPC publications in this driver."""
 
     def __init__(
         self,
@@ -92,7 +92,7 @@ class IpcPublications:
         self.publications: list[IpcPublication] = []
 
     def add(self, request: PublicationRequest) -> IpcPublication:
-        """Create a publication, or share the existing concurrent one of the stream."""
+        """Create an IPC publication, or share the existing concurrent publication of the stream."""
         parameters = request.parameters
         shared = None if request.is_exclusive else self._find_shared(request)
         if shared is not None:
@@ -103,7 +103,7 @@ class IpcPublications:
         if parameters.session_id in in_use:
             raise InvalidChannelError(
                 f"session-id={parameters.session_id}: a publication of stream "
-                f"{request.stream_id} has it already"
+                f"{request.stream_id} already has this session id"
             )
         session_id = parameters.session_id
         if session_id is None:
@@ -135,7 +135,7 @@ class IpcPublications:
             request.parameters,
             initial_position=start.configured_initial_position(request.parameters),
         )
-        # On a failure, release what was allocated before.
+        # On a failure, release the previous allocations.
         with ExitStack() as undo:
             log = create_log(
                 resources,
@@ -186,12 +186,12 @@ class IpcPublications:
         )
 
     def join(self, subscription: Subscription) -> None:
-        """Link a new subscription to the existing publications of its stream."""
+        """Link a new subscription to the existing IPC publications of its stream."""
         for publication in self.publications:
             self._link(subscription, publication)
 
     def announce(self, publication: IpcPublication) -> None:
-        """Link a publication to the existing subscriptions of its stream."""
+        """Link an IPC publication to the existing subscriptions of its stream."""
         for subscription in list(self._links.all()):
             self._link(subscription, publication)
 
@@ -223,13 +223,13 @@ class IpcPublications:
         return count == 0 or lowest >= publication.producer_position()
 
     def on_reader_gone(self, publication: IpcPublication) -> None:
-        """Update the connection status after a subscription was unlinked."""
+        """Update a publication's connection status after a subscription was unlinked."""
         _, _, count = self._resources.positions.bounds(publication.record, self._resources.values)
         if count == 0:
             publication.set_connected(False)
 
     def release(self, publication: IpcPublication) -> None:
-        """End a publication after its last holder was removed; it drains unless it is revoked."""
+        """End an IPC publication that has no more holders. It drains unless it is revoked."""
         produced = publication.producer_position()
         limit = int(counters.get(self._resources.values, publication.pub_lmt_id))
         counters.set_release(self._resources.values, publication.pub_lmt_id, min(limit, produced))
@@ -244,10 +244,10 @@ class IpcPublications:
         remove_slot(slots, agent, "limit_count", publication.limit_slot)
 
     def reject(self, registration_id: int, reason: str) -> bool:
-        """Reject a publication: notify its publishers and unlink all subscribers.
+        """Reject a publication by notifying its publishers and unlinking all subscribers.
 
         No subscriber is linked again before the cool-down has ended. Returns False if there is no
-        such publication.
+        publication with this id.
         """
         for publication in self.publications:
             if publication.registration_id == registration_id:
@@ -275,7 +275,7 @@ class IpcPublications:
         return True
 
     def on_timer(self, now_ns: int) -> None:
-        """Update the state of every publication."""
+        """Update the state of every IPC publication."""
         for publication in list(self.publications):
             if publication.state is State.LINGER and not publication.holders:
                 self._free(publication)
@@ -334,7 +334,7 @@ class IpcPublications:
         self._limit_slots.release(publication.limit_slot)
 
     def close(self) -> None:
-        """Delete all logs."""
+        """Delete the logs of all IPC publications."""
         for publication in self.publications:
             delete_log(self._resources, publication.log)
         self.publications.clear()

@@ -1,7 +1,7 @@
-"""Network publications: created for clients, handed to the sender, drained and removed.
+"""Network publications, which the sender transmits until they are drained and removed.
 
     ACTIVE --last holder removed--> DRAINING --sent, consumed by spies--> LINGER --timeout--> DONE
-       +-- revoked: at once --------------------------------------------->+
+       +-- revoked ------------------------------------------------------>+
 
 The records of a publication are freed only after the sender has acknowledged its removal. Source:
 spec 4.8, 4.11, 7.3 and 8.2, Aeron 1.53.
@@ -54,7 +54,7 @@ from windtunnel.driver.media_driver.sender import sender_state
 
 @dataclass(eq=False, kw_only=True)
 class NetworkPublication(LocalPublication):
-    """A publication that the sender transmits over UDP."""
+    """A network publication, which the sender transmits over UDP."""
 
     endpoint: ChannelEndpoint
     slot: int
@@ -62,16 +62,16 @@ class NetworkPublication(LocalPublication):
     is_end_of_stream: bool = False
 
     def sender_position(self) -> int:
-        """Return the position up to which the sender has sent."""
+        """Return the position up to which the sender has sent the stream."""
         return int(counters.get_acquire(self.values, self.counter_ids[2]))
 
     def join_position(self) -> int:
-        """Return the start position of a spy: the sender position."""
+        """Return the start position of a spy, which is the sender position."""
         return self.sender_position()
 
 
 class NetworkPublications:
-    """All network publications."""
+    """All network publications in this driver."""
 
     def __init__(
         self,
@@ -91,7 +91,7 @@ class NetworkPublications:
         self.publications: list[NetworkPublication] = []
 
     def add(self, request: PublicationRequest, channel: UdpChannel) -> NetworkPublication:
-        """Create a publication, or share the existing concurrent one of the channel and stream."""
+        """Create a network publication, or share the stream's existing concurrent publication."""
         existing = self._endpoints.find(channel)
         shared = None if request.is_exclusive else self._find_shared(request, existing)
         if shared is not None:
@@ -138,7 +138,7 @@ class NetworkPublications:
         if requested in in_use:
             raise InvalidChannelError(
                 f"session-id={requested}: a publication of stream {request.stream_id} on "
-                f"'{request.channel_text}' has it already"
+                f"'{request.channel_text}' already has this session id"
             )
         return requested
 
@@ -147,13 +147,13 @@ class NetworkPublications:
     ) -> NetworkPublication:
         resources, parameters = self._resources, request.parameters
         if parameters.is_response and parameters.response_correlation_id == RESPONSE_PROTOTYPE:
-            # A prototype keeps the channel open; no data is published on it.
+            # A prototype keeps the channel open. No data is published on it.
             parameters = replace(parameters, term_length=TERM_LENGTH_MIN)
         start = stream_start(resources, parameters)
         parameters = replace(
             parameters, initial_position=start.configured_initial_position(parameters)
         )
-        # On a failure, release what was allocated before.
+        # On a failure, release the previous allocations.
         with ExitStack() as undo:
             log = create_log(
                 resources,
@@ -211,13 +211,13 @@ class NetworkPublications:
         )
 
     def join(self, spy: Subscription) -> None:
-        """Link a new spy to the existing publications that match it."""
+        """Link a new spy to the existing network publications that match it."""
         for publication in self.publications:
             if self._accepts_spies(publication):
                 self._link(spy, publication)
 
     def announce(self, publication: NetworkPublication) -> None:
-        """Link a publication to the existing spies that match it."""
+        """Link a network publication to the existing spies that match it."""
         for subscription in list(self._links.all()):
             self._link(subscription, publication)
 
@@ -250,7 +250,7 @@ class NetworkPublications:
         return is_simulated or bool(sending.has_required_receivers_acquire(words, publication.slot))
 
     def release(self, publication: NetworkPublication, now_ns: int) -> None:
-        """End a publication after its last holder was removed; it drains unless it is revoked."""
+        """End a network publication that has no more holders. It drains unless it is revoked."""
         produced = publication.publish_position()
         counters.set_release(self._resources.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
@@ -267,7 +267,7 @@ class NetworkPublications:
         remove_slot(slots, agent, "limit_count", publication.limit_slot)
 
     def on_timer(self, now_ns: int) -> None:
-        """Update the state of every publication, and retry failed deletions of any logs."""
+        """Update the state of every network publication, and retry failed log deletions."""
         retry_deletions(self._resources)
         for publication in list(self.publications):
             if publication.state is State.ACTIVE and publication.is_revoked:
@@ -324,7 +324,8 @@ class NetworkPublications:
         counters.increment(self._resources.values, system_counters.PUBLICATIONS_REVOKED)
         self._links.unlink_stream(publication)
         self.refresh_spies(publication)
-        # After `refresh_spies`, which may set it; the sender does the same once it is informed.
+        # Do this after `refresh_spies`, which may set it. The sender does the same once it is
+        # informed.
         publication.set_connected(False)
         self._remove_limit(publication)
         publication.state = State.LINGER
@@ -338,7 +339,7 @@ class NetworkPublications:
             self._resources.sender_proxy.offer(sender_state.REMOVE_PUBLICATION, publication.slot)
 
     def _end(self, publication: NetworkPublication) -> None:
-        """Have the sender set the EOS flag in its heartbeats. Idempotent."""
+        """Command the sender to set the EOS flag in a publication's heartbeats. Idempotent."""
         if not publication.is_end_of_stream:
             publication.is_end_of_stream = True
             self._resources.sender_proxy.offer(
@@ -346,7 +347,7 @@ class NetworkPublications:
             )
 
     def registration_id_of(self, slot: int) -> int | None:
-        """Return the registration id of the publication in a slot of the sender, or None."""
+        """Return the registration id of the publication in a sender slot, or None."""
         return next((item.registration_id for item in self.publications if item.slot == slot), None)
 
     def on_released(self, slot: int) -> None:
@@ -361,14 +362,14 @@ class NetworkPublications:
         self._endpoints.release(publication.endpoint)
 
     def close(self) -> None:
-        """Delete all logs. Call only after the sender has stopped."""
+        """Delete the logs of all publications. Call this only after the sender has stopped."""
         for publication in self.publications:
             delete_log(self._resources, publication.log)
         self.publications.clear()
 
 
 def _is_spied_by(publication: NetworkPublication, spy: Subscription) -> bool:
-    """Return whether a spy matches by channel tag, or by canonical form and session."""
+    """Return whether a spy matches a publication by tag, or by canonical form and session."""
     spied = spy.spied_channel
     if spied is None or spy.stream_id != publication.stream_id:
         return False

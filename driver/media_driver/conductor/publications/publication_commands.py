@@ -1,4 +1,4 @@
-"""Executes commands that add or remove publications or request a session id.
+"""Executes the commands that add or remove publications or request a session id.
 
 Responses are transmitted in Aeron's order: the heartbeat counter of a new client, the publication,
 then the images of existing subscriptions. Source: spec 7.3, Aeron 1.53.
@@ -40,11 +40,11 @@ from windtunnel.driver.media_driver.conductor.publications.publication_request i
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
 
 NO_CHANNEL_STATUS = -1
-"""Status counter id of a channel without a socket."""
+"""Status counter id of IPC channels and spies, which have no status counter."""
 
 
 class PublicationCommands:
-    """Handlers of the commands; tracks which client holds which publication."""
+    """Handlers of the commands about publications, which record the holders of each publication."""
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class PublicationCommands:
         self._responses = responses
         self._defaults = publication_defaults(resources.context, resources.system_buffers)
         self._holders: dict[int, tuple[int, LocalPublication]] = {}
-        """Maps the registration id of an add command to its client and the publication."""
+        """Maps the registration id of an add command to its client and its publication."""
 
     def add(self, command: AddPublication | AddExclusivePublication) -> None:
-        """Add a publication, or share an existing one."""
+        """Add a publication, or share an existing publication."""
         parsed = self._channels.parse(command.channel)
         admission.refuse_spy(parsed)
         is_exclusive = isinstance(command, AddExclusivePublication)
@@ -129,7 +129,7 @@ class PublicationCommands:
         return None
 
     def remove(self, command: RemovePublication) -> None:
-        """Remove a publication, and revoke its stream if requested."""
+        """Remove a client's publication, and revoke its stream if the command requests it."""
         client_id, publication = self._holders.get(command.registration_id, (None, None))
         if publication is None or client_id != command.client_id:
             raise CommandError(
@@ -158,12 +158,12 @@ class PublicationCommands:
             self._release(holder)
 
     def held_by(self, registration_id: int) -> LocalPublication | None:
-        """Return the publication that was added with a registration id, or None."""
+        """Return the publication that the command with a registration id added, or None."""
         _, publication = self._holders.get(registration_id, (None, None))
         return publication
 
     def next_session_id(self, command: GetNextAvailableSessionId) -> None:
-        """Respond with the next available session id."""
+        """Respond to the client with the next available session id."""
         publications: list[LocalPublication] = [
             *self._ipc.publications,
             *self._network.publications,

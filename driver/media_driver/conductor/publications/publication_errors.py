@@ -1,4 +1,4 @@
-"""Forwards error frames of receivers to clients and to the error log.
+"""Forwards error frames from receivers to clients and to the error log.
 
 The sender has validated the frame and found its publication. Source: spec 1.7, 3.12 and 7.2,
 Aeron 1.53.
@@ -20,7 +20,10 @@ _UNKNOWN_SOURCE = SocketAddress("0.0.0.0", 0)
 
 
 class PublicationErrors:
-    """Handles the sender's error events; `registration_id_of` maps a sender slot to its id."""
+    """Handles the sender's events about error frames from receivers.
+
+    `registration_id_of` maps a sender slot to the publication's registration id.
+    """
 
     def __init__(
         self, resources: DriverResources, registration_id_of: Callable[[int], int | None]
@@ -29,7 +32,7 @@ class PublicationErrors:
         self._registration_id_of = registration_id_of
 
     def on_event(self, record: np.ndarray) -> None:
-        """Forward the frame of a PUBLICATION_ERROR event, and free its slot."""
+        """Forward the error frame of a PUBLICATION_ERROR event, and free the frame's slot."""
         publication_slot, destination_id, slot, name_length = (int(word) for word in record[1:5])
         ring = self._resources.sender.error_frames
         start = int(error_frames.slot_at(slot))
@@ -40,7 +43,7 @@ class PublicationErrors:
         report_error(self._resources, response)
 
     def on_group_tag_malformed(self, record: np.ndarray) -> None:
-        """Record a GROUP_TAG_MALFORMED event in the error log."""
+        """Record an error for a malformed group tag (event GROUP_TAG_MALFORMED)."""
         self._resources.record_error(
             ErrorCode.GENERIC_ERROR,
             "expected a group tag of 0 or 8 bytes in a status message for tagged flow control",

@@ -1,10 +1,10 @@
-"""Updates pub-pos and pub-lmt of every publication in each duty cycle of the conductor.
+"""Updates pub-pos and pub-lmt of every publication in each conductor duty cycle.
 
     clean ... (dirty) ... slowest consumer ........ pub-lmt = slowest consumer + window
        |////////|              |                       |
 
-The limit advances only after the range one term behind the slowest consumer was cleaned, so that
-publishers never write over old frames. Source: spec 4.6, Aeron 1.53.
+The limit advances only after the range one term behind the slowest consumer was cleaned. Publishers
+therefore never write over old frames. Source: spec 4.6, Aeron 1.53.
 """
 
 import numpy as np
@@ -37,20 +37,20 @@ PUBLICATION_LIMIT = np.dtype(
         ("first_subscriber", "i8"),  # spies, or IPC subscribers
         ("spies_simulate_connection", "i8"),
         ("clean_position", "i8"),
-        ("trip_limit", "i8"),  # IPC: the limit is updated only beyond this position
+        ("trip_limit", "i8"),  # IPC: the limit is updated only after this position
         ("consumer_position", "i8"),  # IPC: position of the fastest subscriber
     ]
 )
 
 
 def make_limits(capacity: int) -> np.recarray:
-    """Make zeroed records, PUBLICATION_LIMIT[capacity]."""
+    """Make zeroed publication limit records: PUBLICATION_LIMIT[capacity]."""
     return np.zeros(capacity, dtype=PUBLICATION_LIMIT).view(np.recarray)
 
 
 @kernel
 def update(state, index):
-    """Update the positions of one publication. Returns the work count."""
+    """Update pub-pos and pub-lmt of one publication. Returns the work count."""
     limit = state.limits[index]
     log = bytes_at(limit.log_address, limit.log_length)
     produced = descriptor.claimed_position(

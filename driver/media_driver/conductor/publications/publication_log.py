@@ -1,4 +1,4 @@
-"""Common part of network and IPC publications: the log buffer, identity and holders.
+"""The common part of network and IPC publications: log buffer, identity and holders.
 
     ACTIVE --last holder removed--> DRAINING --consumed--> LINGER --timeout--> DONE
 
@@ -34,7 +34,7 @@ from windtunnel.driver.media_driver.context import Context
 
 
 class State(enum.Enum):
-    """State of a publication."""
+    """The state of a publication."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -44,7 +44,7 @@ class State(enum.Enum):
 
 @dataclass(eq=False)
 class LocalPublication:
-    """Common base of network and IPC publications."""
+    """The common base class of network and IPC publications."""
 
     registration_id: int
     client_id: int
@@ -56,11 +56,11 @@ class LocalPublication:
     log: LogBuffer
     limit_slot: int
     record: np.record
-    """Its PUBLICATION_LIMIT record, which also heads the list of its local subscribers."""
+    """The PUBLICATION_LIMIT record, which includes the head of the local subscriber list."""
     state: State = State.ACTIVE
     state_since_ns: int = 0
     holders: set[int] = field(default_factory=set)
-    """Registration ids of the add commands; a shared publication has several."""
+    """Registration ids of the add commands, of which a shared publication has several."""
     counter_ids: list[int] = field(default_factory=list)
     values: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     """The counter values of cnc.dat."""
@@ -68,12 +68,12 @@ class LocalPublication:
 
     @property
     def pub_pos_id(self) -> int:
-        """Counter id of pub-pos."""
+        """Id of the pub-pos counter."""
         return self.counter_ids[0]
 
     @property
     def pub_lmt_id(self) -> int:
-        """Counter id of pub-lmt."""
+        """Id of the pub-lmt counter."""
         return self.counter_ids[1]
 
     @property
@@ -83,7 +83,7 @@ class LocalPublication:
 
     @property
     def untethered_timeouts(self) -> UntetheredTimeouts:
-        """Timeouts for untethered subscribers."""
+        """The publication's timeouts for untethered subscribers."""
         return UntetheredTimeouts(
             self.parameters.untethered_window_limit_timeout_ns,
             self.parameters.untethered_linger_timeout_ns,
@@ -92,38 +92,38 @@ class LocalPublication:
 
     @property
     def log_path(self) -> Path:
-        """The log buffer file that clients map."""
+        """Path of the log buffer file that clients map."""
         return self.log.path
 
     def producer_position(self) -> int:
-        """Return the position up to which publishers have claimed."""
+        """Return the position up to which publishers have claimed the log."""
         log = self.log
         return int(
             descriptor.claimed_position(log.log, log.meta_at, log.term_length, log.initial_term_id)
         )
 
     def publish_position(self) -> int:
-        """Update pub-pos, as the limit kernel does while ACTIVE. Returns the position."""
+        """Set pub-pos to the producer position. Returns that position."""
         produced = self.producer_position()
         counters.set_release(self.values, self.pub_pos_id, produced)
         return produced
 
     def set_end_of_stream(self, end_position: int) -> None:
-        """Publish the end-of-stream position in the log metadata."""
+        """Write the end-of-stream position to the log metadata."""
         descriptor.put_end_of_stream_position_release(self.log.log, self.log.meta_at, end_position)
 
     def set_connected(self, is_connected: bool) -> None:
-        """Publish the connection status in the log metadata."""
+        """Write the connection status to the log metadata."""
         if bool(descriptor.is_connected_acquire(self.log.log, self.log.meta_at)) != is_connected:
             descriptor.put_is_connected_release(self.log.log, self.log.meta_at, int(is_connected))
 
     def revoke(self) -> None:
-        """Mark the publication as revoked in the log metadata; the timer acts on it."""
+        """Mark the publication as revoked in the log metadata. The timer then ends it."""
         descriptor.put_is_publication_revoked_release(self.log.log, self.log.meta_at)
 
 
 def publication_defaults(context: Context, buffers: SystemBuffers) -> PublicationDefaults:
-    """Return the driver's defaults for parameters that a channel does not set."""
+    """Return the driver's defaults for publication parameters that a channel does not set."""
     return PublicationDefaults(
         term_length=context.term_buffer_length,
         ipc_term_length=context.ipc_term_buffer_length,
@@ -145,7 +145,7 @@ def publication_defaults(context: Context, buffers: SystemBuffers) -> Publicatio
 
 @dataclass(frozen=True)
 class StreamStart:
-    """Start position of a new stream."""
+    """The start position of a new stream."""
 
     initial_term_id: int
     term_id: int
@@ -155,15 +155,15 @@ class StreamStart:
     def configured_initial_position(self, parameters: PublicationParameters) -> InitialPosition:
         """Return the initial position that a channel must specify to share the stream.
 
-        That is the first channel's, unchanged. The end of a term and the start of the next are the
-        same position, but for Aeron different parameters.
+        This is the unchanged initial position of the first channel. The end of a term and the start
+        of the next term are the same position, but Aeron treats them as different parameters.
         """
         own = InitialPosition(self.initial_term_id, self.term_id, self.term_offset)
         return parameters.initial_position or own
 
 
 def stream_start(resources: DriverResources, parameters: PublicationParameters) -> StreamStart:
-    """Return the start position that a channel specifies, or one with a random initial term id.
+    """Return the start position in a channel, or a start position with a random initial term id.
 
     The end of a term is normalised to the start of the next term.
     """
@@ -190,7 +190,7 @@ def create_log(
     *,
     is_exclusive: bool,
 ) -> LogBuffer:
-    """Create the log of a new publication; `channel` is None for IPC."""
+    """Create the log of a new publication, where `channel` is None for IPC."""
     context, buffers = resources.context, resources.system_buffers
     kind = descriptor.EXCLUSIVE_PUBLICATION if is_exclusive else descriptor.CONCURRENT_PUBLICATION
     explicit_resend = parameters.max_resend if "max-resend" in parameters.explicit else 0
@@ -211,7 +211,7 @@ def create_log(
             start_term_offset=start.term_offset,
             publication_window_length=parameters.window_length,
             socket_sndbuf_length=(channel and channel.socket_sndbuf_length) or 0,
-            # As the C driver, leave the system's maximum unset.
+            # As in the C driver, leave the system's maximum unset.
             os_default_socket_sndbuf_length=buffers.sndbuf_length,
             socket_rcvbuf_length=(channel and channel.socket_rcvbuf_length) or 0,
             os_default_socket_rcvbuf_length=buffers.rcvbuf_length,
@@ -236,12 +236,12 @@ def create_log(
 
 
 def retire_log(resources: DriverResources, log: LogBuffer) -> None:
-    """Leave a log that the driver no longer uses to `free_retired_logs`."""
+    """Add a log that the driver no longer uses to the retired logs, for later deletion."""
     resources.retired_logs.append(log)
 
 
 def free_retired_logs(resources: DriverResources, limit: int | None) -> int:
-    """Delete the oldest retired logs, at most `limit` of them or all. Returns how many."""
+    """Delete the oldest retired logs, up to `limit` if it is set. Returns the number deleted."""
     retired = len(resources.retired_logs)
     count = retired if limit is None else min(limit, retired)
     for _ in range(count):
@@ -250,9 +250,10 @@ def free_retired_logs(resources: DriverResources, limit: int | None) -> int:
 
 
 def delete_log(resources: DriverResources, log: LogBuffer) -> None:
-    """Delete a log that the driver no longer uses; clients may still have it mapped.
+    """Delete a log that the driver no longer uses, although clients may still have it mapped.
 
-    A failure is recorded and left to `retry_deletions`, so that the caller can finish its cleanup.
+    A failure is recorded, and `retry_deletions` tries again. The caller can thus finish its
+    cleanup.
     """
     length, path = log.length, log.path
     log.close()
@@ -264,7 +265,7 @@ def delete_log(resources: DriverResources, log: LogBuffer) -> None:
 
 
 def retry_deletions(resources: DriverResources) -> None:
-    """Retry the deletions that failed before."""
+    """Try again to delete the log files whose deletion failed."""
     resources.unremoved_logs[:] = [
         path for path in resources.unremoved_logs if _try_unlink(resources, path) is not None
     ]

@@ -1,6 +1,7 @@
-"""The request of a client to add a publication, with the channel parsed and validated.
+"""A client's request to add a publication, with its parsed and validated channel.
 
-Created by `publication_commands`, executed by `network_publications` or `ipc_publications`.
+`publication_commands` creates the request. `network_publications` or `ipc_publications` executes
+it.
 """
 
 from dataclasses import dataclass
@@ -20,7 +21,7 @@ class PublicationRequest:
     is_exclusive: bool
 
     def identity(self, session_id: int) -> tuple[int, int, int, int, str]:
-        """Return the identity of its counters, see StreamCounters.stream."""
+        """Return the arguments that identify the publication in StreamCounters.stream."""
         return (
             self.registration_id,
             self.client_id,

@@ -1,8 +1,8 @@
 """Executes commands that add or remove destinations of publications with control-mode=manual.
 
-A command succeeds once it is queued for the sender. A name that cannot be resolved is added without
-an address and re-resolved later. Removing an unknown destination succeeds. Source: spec 4.9 and
-7.3, Aeron 1.53.
+A command succeeds once it is queued for the sender. A destination whose name cannot be resolved is
+added without an address, and its name is re-resolved later. Removing an unknown destination
+succeeds. Source: spec 4.9 and 7.3, Aeron 1.53.
 """
 
 from collections.abc import Callable
@@ -37,7 +37,10 @@ class HasEndpoint(Protocol):
 
 
 class SendDestinations:
-    """Handlers of the commands; `find_publication` maps a registration id to its publication."""
+    """Handlers of the commands about the destinations of publications.
+
+    `find_publication` maps a registration id to its publication.
+    """
 
     def __init__(
         self,
@@ -50,7 +53,7 @@ class SendDestinations:
         self._find_publication = find_publication
 
     def add(self, command: AddDestination) -> None:
-        """Add a destination to a publication's channel."""
+        """Add a destination to the channel of a publication."""
         slot = self._find_slot(command.registration_id)
         endpoint_text = _check(command.channel)
         if len(self._endpoints.destinations(slot)) >= destination_tracker.DESTINATIONS_MAX:
@@ -65,13 +68,13 @@ class SendDestinations:
         self._resources.clients.operation_succeeded(command.correlation_id)
 
     def remove(self, command: RemoveDestination) -> None:
-        """Remove the last added destination with the address of the command's channel."""
+        """Remove the most recently added destination with the address in the command's channel."""
         slot = self._find_slot(command.registration_id)
         self._endpoints.remove_destination(slot, self._resolve(_check(command.channel)))
         self._resources.clients.operation_succeeded(command.correlation_id)
 
     def remove_by_id(self, command: RemoveDestinationById) -> None:
-        """Remove the destination with a registration id."""
+        """Remove a destination by its registration id."""
         slot = self._find_slot(command.registration_id)
         self._endpoints.remove_destination_by_id(slot, command.destination_registration_id)
         self._resources.clients.operation_succeeded(command.correlation_id)
@@ -86,7 +89,7 @@ class SendDestinations:
         if endpoint.channel.control_mode is not ControlMode.MANUAL:
             raise ConfigurationError(
                 f"channel '{endpoint.channel.uri}' of publication {registration_id}: expected "
-                f"{uri_param.CONTROL_MODE}={ControlMode.MANUAL.value} to control its destinations"
+                f"{uri_param.CONTROL_MODE}={ControlMode.MANUAL.value} to control destinations"
             )
         return endpoint.slot
 
@@ -100,7 +103,7 @@ class SendDestinations:
 
 
 def _check(channel_text: str) -> str:
-    """Validate the channel of a destination. Returns its endpoint parameter."""
+    """Validate a destination's channel. Returns its endpoint parameter."""
     parsed: ChannelUri = uri.parse(channel_text)
     admission.check_send_destination(parsed)
     endpoint_text = parsed.get(uri_param.ENDPOINT)

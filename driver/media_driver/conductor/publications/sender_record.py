@@ -1,7 +1,8 @@
-"""Fills the sender's records of a new publication before the hand-over.
+"""Fills the sender's records of a new publication before the sender receives them.
 
-Flow control is a property of the channel: if publications share it, the `fc=` of the first applies.
-It is ignored on a channel without group semantics. Source: spec 4.1 to 4.10, Aeron 1.53.
+Flow control is a property of the channel: if publications share a channel, the `fc=` parameter of
+the first publication applies. It is ignored on a channel without group semantics. Source: spec 4.1
+to 4.10, Aeron 1.53.
 """
 
 from windtunnel.driver.base.arith import I64_MAX
@@ -45,11 +46,11 @@ def fill_sender_record(
     start: StreamStart,
     counter_ids: list[int],
 ) -> None:
-    """Fill `resources.sender.publications[slot]`.
+    """Fill the record `publications[slot]` of the sender for a new publication.
 
     `identity` is registration, session and stream id. The counters are pub-pos, pub-lmt, snd-pos,
-    snd-lmt, snd-bpe and snd-naks-received; fc-receivers is allocated and appended for flow control
-    that counts its receivers.
+    snd-lmt, snd-bpe and snd-naks-received. The counter fc-receivers is allocated and appended for
+    flow control that counts its receivers.
     """
     context, channel = resources.context, endpoint.channel
     registration_id, session_id, stream_id = identity
@@ -162,7 +163,7 @@ def _setup_flags(channel: UdpChannel, parameters: PublicationParameters) -> int:
 
 
 def _messages_per_send_max(context: Context) -> int:
-    """Return the configured limit; if not set, with GSO that of a whole packet."""
+    """Return the configured datagrams per send, or the default with or without UDP offload."""
     if context.messages_per_send_max is not None:
         return context.messages_per_send_max
     return MESSAGES_PER_SEND_MAX if context.udp_offload else MESSAGES_PER_SEND_WITHOUT_GSO

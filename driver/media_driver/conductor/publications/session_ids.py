@@ -1,6 +1,6 @@
-"""Assigns session ids to publications without one: sequential from a random start.
+"""Assigns sequential session ids, from a random start, to publications that specify none.
 
-Skips the reserved range and ids that a publication of the stream uses.
+The sequence skips the reserved range and the ids that a publication of the stream uses.
 Source: spec 7.5, Aeron 1.53.
 """
 
@@ -18,7 +18,7 @@ class SessionIds:
         self._reserved = range(reserved_low, reserved_high + 1)
 
     def next(self, in_use: Container[int]) -> int:
-        """Return the next id that is neither reserved nor in use."""
+        """Return the next session id that is neither reserved nor in use."""
         while True:
             candidate = self._next
             if candidate in self._reserved:

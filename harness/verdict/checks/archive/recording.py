@@ -2,7 +2,7 @@
 
     published   | frame | frame | frame | frame | frame | frame |
     recording   | frame | frame | frame X                           the archive was killed
-    recording                         | frame | frame | frame |     the next, from its join position
+    recording                         | frame | frame | frame |     the next one, from its join
 
 A recording is one contiguous range of its stream: complete frames from its start position to its
 stop position, each as published, followed by zeros. A stream has one recording, from beginning to
@@ -41,13 +41,13 @@ NONE_WRONG = -1
 
 @dataclass(frozen=True)
 class _Violation:
-    """The first violation found, and its place."""
+    """The first violation that was found, and its place."""
 
     text: str
     position: int | None = None
     file: Path | None = None
     conclusive: bool = True
-    "Whether the bytes prove it; an overloaded host may excuse data that is merely missing so far."
+    "Whether the bytes prove the violation. An overloaded host may excuse missing data."
 
 
 @dataclass(frozen=True)
@@ -59,7 +59,7 @@ class _RecordingEvidence:
     publisher: PublisherFacts
     recorder: RecorderFacts
     recordings: tuple[Recording, ...]
-    "In the archive's catalog, in the order of their ids."
+    "The stream's recordings in the archive's catalog, in the order of their ids."
     kills: int
     "How often the scenario's host events kill the archive."
     is_full: bool
@@ -100,7 +100,7 @@ def _collect(evidence: Evidence, flow: TrafficCase, host: str) -> _RecordingEvid
 
 
 def _is_full(case: Case, host: str, kept: SavedArchive) -> bool:
-    """Whether the archive's disk is full; unknown (False) for the machine's own disk."""
+    """Return whether the archive's disk is full, or False (unknown) for the machine's own disk."""
     disk_bytes = next((each.disk_bytes for each in case.archives if each.host == host), None)
     if disk_bytes is None:
         return False
@@ -109,7 +109,7 @@ def _is_full(case: Case, host: str, kept: SavedArchive) -> bool:
 
 
 def archive_kills(case: Case, host: str) -> int:
-    """Return how often host events of the case kill the archive of a host."""
+    """Return how often the case's host events kill the archive on a host."""
     return sum(each.kills_archive and each.host == host for each in case.events)
 
 
@@ -129,7 +129,7 @@ def _judge(
         return failed(EQUAL, violation.text, about, evidence=tuple(where), **more)
     recorded = sum(each.stop_position - each.start_position for each in data.recordings)
     count = len(data.recordings)
-    text = f"{recorded} bytes of stream in {count} recordings, identical to the published stream"
+    text = f"{recorded} bytes in {count} recordings, identical to the published stream"
     if data.recordings[-1].stop_position < data.publisher.end_position:
         text += ", until the disk was full"
     facts = {"recordings": count, "bytes_of_stream": recorded}
@@ -143,7 +143,7 @@ def _wrong_catalog(data: _RecordingEvidence) -> _Violation | None:
     count, most = len(data.recordings), 1 + data.kills
     if not 1 <= count <= most:
         text = f"the catalog has {count} recordings of the stream: expected "
-        text += "1" if most == 1 else f"1 to {most}, as the archive was killed {data.kills} times"
+        text += "1" if most == 1 else f"1 to {most}, at most one for each start of the archive"
         return _Violation(text, conclusive=count > most)
     publisher = data.publisher
     expected = {
@@ -205,7 +205,7 @@ def _unreported_stop(data: _RecordingEvidence) -> _Violation | None:
 
 
 def _wrong_recording(data: _RecordingEvidence, recording: Recording) -> _Violation | None:
-    """Return the first frame of a recording that differs from the published one."""
+    """Return the first violation in a recording's boundaries, segment files or frames."""
     name, rows = f"recording {recording.recording_id}", data.planned.log.frames
     bounds = np.append(rows["position"], data.planned.log.end_position)
     for what, position in (
@@ -213,7 +213,8 @@ def _wrong_recording(data: _RecordingEvidence, recording: Recording) -> _Violati
         ("stops", recording.stop_position),
     ):
         if position not in bounds:
-            return _Violation(f"{name} {what} at {position}, which is no frame boundary", position)
+            text = f"{name} {what} at {position}, which is not a frame boundary"
+            return _Violation(text, position)
     files = data.kept.files.get(recording.recording_id, {})
     missing = recording.missing_base(files)
     if missing is not None:
@@ -239,7 +240,7 @@ def _wrong_file(
     path: Path,
     identity: NDArray[np.int64],
 ) -> _Violation | None:
-    """Return the first wrong byte of a segment file."""
+    """Return a violation if a segment file has a wrong length or a wrong byte."""
     rows = data.planned.log.frames
     first, last = recording.data_start(base), recording.data_end(base)
     own = rows[(rows["position"] >= first) & (rows["position"] < last)]
@@ -251,13 +252,13 @@ def _wrong_file(
     if frame != NONE_WRONG:
         position = int(own["position"][frame])
         found = bytes(buf[position - base :][:32]).hex(" ", -4)
-        text = f"at position {position} of {path.name} byte {byte} of the frame differs from the "
-        text += f"published frame; its header is {found}"
+        text = f"byte {byte} of the frame at position {position} in {path.name} differs from the "
+        text += f"published frame; the recorded header is {found}"
         return _Violation(text, position, path)
     nonzero = np.flatnonzero(buf[last - base :])
     if len(nonzero):
         position = last + int(nonzero[0])
-        text = f"{path.name}: byte {position - base}, behind the stop position {last}, is not zero"
+        text = f"{path.name}: byte {position - base}, after the stop position {last}, is not zero"
         return _Violation(text, position, path)
     return None
 
@@ -272,7 +273,7 @@ def _wrong_sequence(data: _RecordingEvidence) -> _Violation | None:
     for before, after in pairwise(data.recordings):
         if after.start_position < before.stop_position:
             text = f"recording {after.recording_id} begins at {after.start_position}, but the "
-            text += f"previous one already covers everything up to {before.stop_position}"
+            text += f"previous recording already covers everything up to {before.stop_position}"
             return _Violation(text, after.start_position)
     if last.stop_position != end and not (data.is_full and last.stop_position < end):
         text = f"recording {last.recording_id} stops at {last.stop_position}, expected {end}"
@@ -282,10 +283,11 @@ def _wrong_sequence(data: _RecordingEvidence) -> _Violation | None:
 
 
 def _stopped_early(data: _RecordingEvidence, recording: Recording) -> bool:
-    """Whether a recording stopped although both its image and its archive continued to run.
+    """Return whether a recording stopped although both its image and its archive continued to run.
 
-    The subscriber on the same driver read the same image beyond the stop; the archive reported the
-    stop, ended normally, and was not killed. A slow host does not explain that.
+    This is so if the subscriber on the same driver read the same image further than the stop, and
+    the archive reported the stop, ended normally, and was not killed. A slow host does not explain
+    that.
     """
     reader, stop = data.reader, recording.stop_position
     stops = [each.stop_position for each in data.recorder.own_recordings]

@@ -4,11 +4,11 @@
     replayed   |------------------------------------| EOS heartbeats
                                      |-- a second --|  more data than a window: acknowledged
 
-An overloaded host may end a replay early: an archive ends a replay without status messages after
-five seconds, and a driver times out an archive that got no processor time. Both are ruled out if
-the archive ran to its end, and if in the last second of the replay more new data was sent than the
-receiver's window, plus the data still to be sent when the replay was closed, allow without a new
-status message. A revoked replay does not count: its archive could not continue.
+An overloaded host may end a replay early: an archive ends a replay after five seconds without a
+status message, and a driver times out an archive that gets no processor time. Neither is the cause
+if the archive ended normally, and the replay's last second has more new data than can be sent
+without a new status message. That is a receiver window, plus the data still to be sent when the
+replay is closed. A revoked replay does not count, since its archive could not continue.
 """
 
 from windtunnel.harness.dissect.frames.layout import FLAG_REVOKED
@@ -19,13 +19,13 @@ from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import Wire
 
 ACKNOWLEDGED_NS = 1_000_000_000
-"""A fifth of a publication's connection timeout; the other four fifths allow for a driver that got
+"""A fifth of a publication's connection timeout. The other four fifths allow for a driver that gets
 no processor time between two readings of its clock. Source: Aeron's
 `AERON_PUBLICATION_CONNECTION_TIMEOUT`."""
 
 
 def was_truncated(evidence: Evidence, traffic: TrafficCase) -> bool:
-    """Whether a traffic is a replay that its archive ended early without any overload."""
+    """Return whether a stream is a replay that its archive ended early without being overloaded."""
     if not traffic.replays:
         return False
     host = traffic.from_host
@@ -43,7 +43,7 @@ def was_truncated(evidence: Evidence, traffic: TrafficCase) -> bool:
 
 
 def _archive_ended_orderly(evidence: Evidence, case: Case, host: str) -> bool:
-    """Whether the archive of a host without host events ended normally on a shutdown request."""
+    """Return whether a host's archive ended normally on request, undisturbed by host events."""
     manifest = evidence.manifest
     if isinstance(manifest, Missing) or any(each.host == host for each in case.events):
         return False
@@ -54,7 +54,7 @@ def _archive_ended_orderly(evidence: Evidence, case: Case, host: str) -> bool:
 
 
 def _ended_while_acknowledged(wire: Wire, stop_position: int) -> bool:
-    """Whether the stream ended before a position although status messages arrived until then."""
+    """Return whether a stream ended before a position although status messages still arrived."""
     eos, eos_positions = wire.end_of_stream_heartbeats(wire.heartbeats_sent)
     if not len(eos) or (eos["flags"] & FLAG_REVOKED).any() or eos_positions.max() >= stop_position:
         return False

@@ -1,1 +1,1 @@
-"""Checks of the driver's counters against captures and positions."""
+"""Checks that compare the driver's counters with captures and positions."""

@@ -1,11 +1,11 @@
-"""Check of the drivers' packet counters against the captures.
+"""Check that the drivers' packet counters agree with the captures.
 
     sent        a counter equals what left the host: both are final when the driver has ended
                 (a killed driver may not have counted the packets of its last system call)
     received    a counter is at most what arrived at the host, and at least what had arrived
                 before the driver shut down; datagrams dropped by a full socket may be missing
 
-All traffics of a case count together, since a driver's counters do.
+All streams of a case are counted together, as they are in a driver's counters.
 """
 
 from dataclasses import dataclass
@@ -60,7 +60,7 @@ class _Bound:
 
 
 def counters_agree_with_packets(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """Each driver's packet counters agree with its host's capture, sent and received."""
+    """Each driver's counters of sent and received packets agree with its host's capture."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
     dividing = {each.from_host for each in traffics if parse_channel(each.channel).control_mode}
     joining = {each.to_host for each in traffics if len(each.publishers) > 1}
@@ -103,7 +103,7 @@ def _host_agrees(evidence: Evidence, host: str) -> Finding:
         facts[name] = value
         if bound.least - _socket_allowance(evidence, host, bound) <= value <= bound.most:
             continue
-        text = f"counter {bound.counter_id} '{name}' is {value}, the capture shows {bound.what}"
+        text = f"counter {bound.counter_id} '{name}' is {value}, but the capture shows {bound.what}"
         # A slow host explains packets that arrived and were not counted, and no other mismatch.
         late = bound.counter_id in RECEIVED and value < bound.least
         kind = Kind.STATE if late else Kind.PROTOCOL
@@ -121,7 +121,7 @@ def _socket_allowance(evidence: Evidence, host: str, bound: _Bound) -> int:
 
 
 def was_killed(evidence: Evidence, host: str) -> bool:
-    """Whether a host's driver may have died within a duty cycle.
+    """Return whether a host's driver may have been killed within a duty cycle.
 
     A driver that shuts down normally has counted all that it sent. Only a signal that cannot be
     handled can come between a system call and the update of its counter.
@@ -138,7 +138,7 @@ def was_killed(evidence: Evidence, host: str) -> bool:
 
 
 def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
-    """Return the bounds of what left the host: exact, or less one system call if it was killed."""
+    """Return the valid ranges of send counters. A killed driver may not count its last call."""
     first = _first_sendings(sent)
     naks, messages = int((sent["frame_type"] == NAK).sum()), len(status_messages(sent))
     beats = int((sent["frame_type"] == HEARTBEAT).sum())
@@ -172,7 +172,7 @@ def _first_sendings(sent: Frames) -> int:
 def _received(
     evidence: Evidence, case: Case, host: str, sent: Frames, arrived: Frames
 ) -> list[_Bound] | Missing:
-    """Return the bounds of what arrived: certainly processed at least, captured at most."""
+    """Return the valid ranges of receive counters: from certainly processed to captured packets."""
     kinds = arrived["frame_type"]
     early = _while_sending(case, host, sent, arrived)
     found = []
@@ -204,7 +204,7 @@ def _received(
 
 
 def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDArray[np.bool_]:
-    """Mark the frames that arrived while the stream's sender was running, not at its shutdown."""
+    """Mark the frames that arrived well before their stream's sender shut down."""
     early = np.zeros(len(arrived), dtype=np.bool_)
     for traffic in case.traffic:
         if host in traffic.publishers:
@@ -215,7 +215,7 @@ def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDAr
 
 
 def _of_stream(traffic: TrafficCase, own: Frames, arrived: Frames) -> NDArray[np.bool_]:
-    """Mark the frames that belong to a stream of the host and are valid."""
+    """Mark the valid frames that belong to one of the host's sessions of a stream."""
     found = arrived["stream_id"] == traffic.stream_id
     found &= np.isin(arrived["session_id"], np.unique(own["session_id"]))
     refused = unsound(arrived, np.full(len(arrived), traffic.term_length))

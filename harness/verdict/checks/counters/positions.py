@@ -1,4 +1,4 @@
-"""Checks of position counters: monotonic, consistent with the capture, and final at the end."""
+"""Checks that position counters increase, agree with the capture, and reach the stream's end."""
 
 import numpy as np
 
@@ -47,7 +47,7 @@ def rcv_pos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
         if isinstance(series, Missing):
             return inconclusive(REACHES_END, series, traffic.id)
         if series.last not in allowed:
-            text = f"{series.name} at {host} ended at {series.last}, expected {end}"
+            text = f"{series.name} on {host} ended at {series.last}, expected {end}"
             where = _samples(evidence, host)
             return failed(REACHES_END, text, traffic.id, evidence=where, position=series.last)
     text = f"snd-pos, rcv-hwm, rcv-pos and sub-pos all ended at {end}"
@@ -62,7 +62,7 @@ def _forged_beyond(wire: Wire, end: int) -> list[int]:
 
 
 def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """rcv-pos and rcv-hwm never decrease, are multiples of 32, and never pass the data."""
+    """rcv-pos and rcv-hwm never decrease, are multiples of 32, and never exceed the data."""
     found = _receiver(evidence, traffic)
     if isinstance(found, Missing):
         return inconclusive(MONOTONIC, found, traffic.id)
@@ -82,7 +82,7 @@ def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
         backing = "frames had arrived"
     backed = known_at(times_ns, positions, position.read_before_ns, start)
     following = known_at(hwm.times_ns, hwm.values, position.read_before_ns, start)
-    for limit, reason in ((backed, backing), (following, "rcv-hwm was")):
+    for limit, reason in ((backed, backing), (following, "rcv-hwm had advanced")):
         ahead = np.flatnonzero(position.values > limit)
         if len(ahead):
             at = int(ahead[0])
@@ -92,7 +92,7 @@ def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
             return failed(MONOTONIC, text, traffic.id, evidence=where, position=value)
     text = (
         f"{len(position.values)} samples of rcv-pos and {len(hwm.values)} of rcv-hwm never "
-        f"decrease and never pass the data"
+        f"decrease and never exceed the data"
     )
     return passed(MONOTONIC, text, traffic.id, evidence=where)
 
@@ -109,7 +109,7 @@ def _irregularities(series: Series) -> list[tuple[int, str]]:
 
 
 def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """rcv-hwm never exceeds the highest position that had arrived, and ends at it."""
+    """rcv-hwm never exceeds the highest position that has arrived, and finally equals it."""
     found = _receiver(evidence, traffic)
     if isinstance(found, Missing):
         return inconclusive(HWM, found, traffic.id)
@@ -132,7 +132,7 @@ def rcv_hwm_from_wire(evidence: Evidence, traffic: TrafficCase) -> Finding:
         text = f"rcv-hwm ended at {hwm.last}, expected the highest arrived position {top}"
         more = {"evidence": where, "position": hwm.last, "kind": Kind.LIVENESS}
         return failed(HWM, text, traffic.id, **more)
-    text = f"rcv-hwm ended at {top}, the highest arrived position, and never passed it"
+    text = f"rcv-hwm ended at {top}, the highest arrived position, and never exceeded it"
     return passed(HWM, text, traffic.id, evidence=where)
 
 
@@ -156,7 +156,7 @@ def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> lis
 def _receiver(
     evidence: Evidence, traffic: TrafficCase
 ) -> tuple[Wire, Planned, Series, Series] | Missing:
-    """Return the wire, the plan, and the receiver's rcv-hwm and rcv-pos over time."""
+    """Return a stream's Wire and plan, and its receiver's rcv-hwm and rcv-pos over time."""
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
         return wire

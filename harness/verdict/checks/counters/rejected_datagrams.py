@@ -1,6 +1,6 @@
 """Checks that a receiver counts each datagram that it must reject, in the correct category.
 
-    invalid     not a valid frame, by its bytes and the term length of its stream
+    invalid     not a valid frame, given its bytes and its stream's term length
     over-run    ends more than half a term beyond the last acknowledged position
     under-run   begins before the last acknowledged position
 
@@ -44,16 +44,16 @@ _TERM_LENGTH_MIN, _TERM_LENGTH_MAX, _MTU_MAX = 1 << 16, 1 << 30, 65_504
 
 @dataclass(frozen=True)
 class _Datagrams:
-    """The datagrams that reached a host, by their first frame."""
+    """The datagrams that reached a host, with the first frame of each."""
 
     heads: Frames
     starts: NDArray[np.int64]
     "Index of the first frame of each datagram."
     spans: NDArray[np.int64]
-    "Length in the stream, in bytes, of each datagram's frames."
+    "Number of stream bytes that each datagram's frames occupy."
     is_invalid: NDArray[np.bool_]
     is_odd: NDArray[np.bool_]
-    "A frame's length is less than its header's, which not all drivers reject."
+    "Whether a frame is shorter than its header, which not all drivers reject."
 
 
 def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Datagrams:
@@ -90,7 +90,10 @@ def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Dat
 def _is_misplaced(
     heads: Frames, spans: NDArray[np.int64], terms: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Mark the frames whose position is not valid in the term; none where the length is 0."""
+    """Mark the frames with an invalid position for their term length, and the invalid SETUPs.
+
+    A term length of 0 stands for unknown, and makes no position invalid.
+    """
     kinds = heads["frame_type"]
     offsets = heads["term_offset"].astype(np.int64)
     outside = (offsets < 0) | (offsets >= terms) | (offsets % FRAME_ALIGNMENT != 0)
@@ -105,7 +108,7 @@ def _is_misplaced(
 
 
 def invalid_packets_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """Each driver counts exactly the invalid datagrams as invalid."""
+    """Each driver counts all invalid datagrams as invalid, and no others."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
     return [_invalid_at(evidence, host) for host in hosts]
 
@@ -142,15 +145,15 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
     if not least <= value <= most:
         text = (
             f"counter {counter_key.INVALID_PACKETS} 'Invalid packets' is {value}, "
-            f"expected {least} to {most} by the capture"
+            f"expected {least} to {most} according to the capture"
         )
         return failed(INVALID, text, host, evidence=where, facts=facts)
-    text = f"{value} invalid packets, expected {least} to {most} by the capture"
+    text = f"{value} invalid packets, expected {least} to {most} according to the capture"
     return passed(INVALID, text, host, evidence=where, facts=facts)
 
 
 def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]] | Missing:
-    """Return the streams that end or begin at a host, once for each pair of hosts."""
+    """Return the streams that a host sends or receives, once for each pair of hosts."""
     wires = []
     for traffic in (flow for each in case.traffic for flow in each.flows):
         if host in (traffic.from_host, traffic.to_host):
@@ -164,10 +167,10 @@ def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase,
 def _while_known(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, heads: Frames, host: str
 ) -> NDArray[np.bool_]:
-    """Mark the datagrams that arrived while a host certainly knew the stream.
+    """Mark the datagrams that arrived while the stream certainly existed for a host's driver.
 
-    That is from the first status message until the end of stream. A malformed frame may name no
-    stream; it belongs to each.
+    That is the time from the first status message to the end of stream. A malformed frame may not
+    identify its stream, and counts for every stream.
     """
     if host == traffic.from_host:
         acknowledged_ns, sent = (
@@ -196,7 +199,7 @@ def _end_ns(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
 
 
 def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """Frames beyond the window are counted as over-runs, acknowledged ones as under-runs."""
+    """Frames beyond the window are counted as over-runs, acknowledged frames as under-runs."""
     return [
         _over_under_runs_at(evidence, host) for host in sorted({each.to_host for each in traffics})
     ]
@@ -231,12 +234,12 @@ def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
             return inconclusive(OVER_UNDER_RUNS, value, host)
         name = counter_key.SYSTEM_NAMES[counter_id]
         facts[name] = value
-        texts.append(f"{value} {name}, expected {least} to {most} by the capture")
+        texts.append(f"{value} {name}, expected {least} to {most} according to the capture")
         if not least - dropped <= value <= most:
             text = f"counter {counter_id} '{name}' is {value}, "
-            text += f"expected {least} to {most} by the capture"
-            # A slow driver reads its socket after acknowledging more, which makes fewer over-runs
-            # and more under-runs.
+            text += f"expected {least} to {most} according to the capture"
+            # A slow driver acknowledges more before it reads its socket, so it counts fewer
+            # over-runs and more under-runs.
             slow = value > most if counter_id == counter_key.UNDER_RUNS else value < least
             kind = Kind.STATE if slow else Kind.PROTOCOL
             return failed(OVER_UNDER_RUNS, text, host, evidence=where, facts=facts, kind=kind)
@@ -246,7 +249,7 @@ def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
 def _bounds(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, arrived: Frames
 ) -> NDArray[np.int64]:
-    """Return the lower and upper bounds of over-runs, then of under-runs, of one stream."""
+    """Return the lower and upper bounds on a stream's over-runs, then those on its under-runs."""
     facts = wire.facts
     ours = arrived[np.isin(arrived["frame_type"], _POSITION_FRAMES)]
     ours = ours[(ours["session_id"] == facts.session_id) & (ours["stream_id"] == facts.stream_id)]

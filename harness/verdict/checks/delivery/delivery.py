@@ -1,8 +1,8 @@
 """Checks that subscribers received all messages, once, in order and intact.
 
-They compare the delivered bytes with the plan and use nothing else, so a violation is conclusive
-even if a gate failed. Messages that are missing at the end are not conclusive, as they may still be
-in flight, except in a replay that its archive has ended.
+They compare only the delivered bytes with the plan, so a violation is conclusive even if a gate
+failed. Messages that are missing at the end are not conclusive, as they may still be in flight,
+except in a replay that its archive has ended.
 """
 
 from dataclasses import replace
@@ -29,7 +29,7 @@ from windtunnel.harness.verdict.views.stretch import late_join
 ONCE = "delivered_once"
 INTACT = "delivered_intact"
 _LOOK_AHEAD = 4096
-"""How many messages before and after its place a misplaced message is searched for."""
+"""A misplaced message is searched for among this many messages before and after its place."""
 
 
 def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -56,7 +56,7 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if wrong >= 0:
         return _wrong_message(planned, delivered, int(wrong), int(byte), traffic.id, where)
     if len(lengths) > count:
-        text = f"expected {count} messages, {len(lengths)} arrived"
+        text = f"expected {count} messages, found {len(lengths)}"
         position = int(delivered.deliveries["position"][count])
         return failed(
             ONCE,
@@ -70,7 +70,8 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if count < planned.plan.count:
         missing = planned.plan.count - count
         position = _message_start(planned, count)
-        text = f"message {count} (position {position}) and {missing - 1} after it never arrived"
+        text = f"message {count} (position {position}) and the {missing - 1} messages after it "
+        text += "never arrived"
         conclusive = was_truncated(evidence, traffic)
         return failed(
             ONCE,
@@ -88,7 +89,7 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _undo_ordered_damage(
     evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
 ) -> Delivered:
-    """Return the delivered messages with the corruption undone that the scenario specifies."""
+    """Return the delivered messages without the corruption that the scenario specifies."""
     case, decisions = evidence.case, evidence.decisions
     if isinstance(case, Missing) or isinstance(decisions, Missing):
         return delivered
@@ -116,7 +117,7 @@ def _wrong_message(
     about: str,
     where: tuple[str, ...],
 ) -> Finding:
-    """Describe what was delivered in place of a message."""
+    """Return a finding about what was delivered in place of a message."""
     position = int(delivered.deliveries["position"][index])
     other = _matching_message(planned, delivered, index)
     place = f"message {index} (ending at position {position})"
@@ -126,8 +127,8 @@ def _wrong_message(
         if found != length:
             text += f": expected {length} bytes, found {found}"
     elif other > index:
-        last = f" to {other - 1}" if other - 1 > index else ""
-        text = f"message {index}{last} is missing: message {other} was delivered instead"
+        gap = f"messages {index} to {other - 1} are" if other - 1 > index else f"message {index} is"
+        text = f"{gap} missing: message {other} was delivered instead"
         text += f", ending at position {position}"
     else:
         text = f"{place} is wrong: message {other} was delivered again"
@@ -144,7 +145,7 @@ def _wrong_message(
 
 
 def _matching_message(planned: Planned, delivered: Delivered, index: int) -> int | None:
-    """Return the planned message that was delivered as the `index`-th; its successor must match."""
+    """Return the planned message that matches a delivery, or None. The next one must match, too."""
     plan = planned.plan
     first = max(0, index - _LOOK_AHEAD)
     last = min(plan.count, index + _LOOK_AHEAD)
@@ -168,7 +169,7 @@ def _is_message(planned: Planned, delivered: Delivered, index: int, other: int) 
 
 
 def _first_wrong_byte(planned: Planned, delivered: Delivered, index: int) -> int:
-    """Return the first wrong byte of a message whose length is wrong."""
+    """Return the offset of the first wrong byte in a message of the wrong length."""
     lengths = delivered.deliveries["length"].astype(np.int64)
     shared = int(min(lengths[index], planned.plan.lengths[index]))
     at, start = int(lengths[:index].sum()), int(planned.plan.starts[index])
@@ -177,7 +178,7 @@ def _first_wrong_byte(planned: Planned, delivered: Delivered, index: int) -> int
 
 
 def delivered_intact(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each delivered message is a planned one, and each message without a lost frame arrived."""
+    """Each delivered message is as planned, and each message that lost no frame was delivered."""
     planned, delivered = evidence.planned(traffic), evidence.delivered(traffic)
     if isinstance(planned, Missing):
         return inconclusive(INTACT, planned, traffic.id)
@@ -200,7 +201,7 @@ def _not_intact(
     delivered: Delivered,
     index: NDArray[np.int64],
 ) -> Finding | None:
-    """Return a finding for the first delivered message that differs from the plan."""
+    """Return a finding about the first delivered message that differs from the plan, or None."""
     deliveries, plan = delivered.deliveries, planned.plan
     positions = deliveries["position"].astype(np.int64)
     lengths = deliveries["length"].astype(np.int64)
@@ -219,9 +220,9 @@ def _not_intact(
     if wrong >= 0:
         text = f"{place} is message {message}, but differs from byte {int(byte)} on"
     elif at == firsts[0]:
-        text = f"{place} is not a message of the plan"
+        text = f"{place} is not a planned message"
     elif at == firsts[1]:
-        text = f"{place} follows one that ends at position {int(positions[at - 1])}"
+        text = f"{place} follows a message that ends at position {int(positions[at - 1])}"
     else:
         found, length = int(lengths[at]), int(plan.lengths[message])
         text = f"{place} is message {message}: expected {length} bytes, found {found}"
@@ -267,7 +268,7 @@ def _undelivered(
         position = int(starts[message])
         text = (
             f"message {message} (position {position}) lost no frame, but was not delivered; "
-            f"{int(undelivered.sum())} such messages"
+            f"{int(undelivered.sum())} messages in total"
         )
         return failed(
             INTACT,

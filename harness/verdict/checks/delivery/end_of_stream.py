@@ -1,6 +1,6 @@
-"""Check of the end of stream: signalled by heartbeats at the last position, seen by the subscriber.
+"""Check that heartbeats signal the end of stream at the last position, and the subscriber sees it.
 
-DATA ... DATA | heartbeat 0xC0 ... | heartbeat 0xE0 at the end, again and again
+DATA ... DATA | heartbeat 0xC0 ... | heartbeat 0xE0 at the end, repeatedly
                                      ^ publisher closed, all sent
 """
 
@@ -72,8 +72,8 @@ def eos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
     for text, path, position in _wrong_log_ends(evidence, traffic, wire, end):
         return failed(EOS, text, traffic.id, evidence=(path,), position=position, **more)
     text = (
-        f"{len(eos_sent)} EOS heartbeats sent at position {end}, {len(eos_arrived)} arrived, "
-        "and the subscriber stopped there"
+        f"{len(eos_sent)} EOS heartbeats were sent at position {end}, {len(eos_arrived)} of them "
+        "arrived, and the subscriber stopped there"
     )
     return passed(EOS, text, traffic.id, evidence=(near, far), **more)
 
@@ -81,11 +81,12 @@ def eos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _wrong_end(
     wire: Wire, eos_sent: Frames, eos_positions: NDArray[np.int64], end: int
 ) -> tuple[int, str] | None:
-    """Return the first EOS flag at a wrong position, too early, or on a data frame."""
+    """Return the first EOS flag that is at a wrong position, too early, or on a data frame."""
     flagged = np.flatnonzero(wire.sent.frames["flags"] & FLAG_END_OF_STREAM)
     if len(flagged):
         position = int(wire.sent.starts[flagged[0]])
-        return position, f"the data frame at position {position} has the EOS flag"
+        text = f"the data frame at position {position} has the EOS flag, which only heartbeats may "
+        return position, f"{text}have"
     elsewhere = np.flatnonzero(eos_positions != end)
     if len(elsewhere):
         position = int(eos_positions[elsewhere[0]])
@@ -99,7 +100,7 @@ def _wrong_end(
 def _wrong_log_ends(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, end: int
 ) -> list[tuple[str, str, int]]:
-    """Return the logs whose end-of-stream position is wrong: (text, path, position)."""
+    """Return the logs whose end-of-stream position is wrong, as (text, path, position)."""
     stream = wire.facts.session_id, wire.facts.stream_id
     found = []
     for host, folder in ((traffic.from_host, PUBLICATIONS), (traffic.to_host, IMAGES)):
@@ -108,6 +109,6 @@ def _wrong_log_ends(
             continue
         position = kept.log.metadata["end_of_stream_position"]
         if position != end:
-            text = f"the log in {folder} at {host} has end-of-stream position {position}"
+            text = f"the log in {folder} on {host} has end-of-stream position {position}"
             found.append((f"{text}, expected {end}", evidence.name_of(kept.path), position))
     return found

@@ -2,11 +2,11 @@
 
     counter 23      3
     read             | DATA | PAD | DATA | PAD | DATA | PAD |    3 PADs not sent by the publisher
-    image's log      | DATA | PAD 0 0 0 0 | DATA ...             zeros behind the header of the PAD
+    image's log      | DATA | PAD 0 0 0 0 | DATA ...             zeros after the PAD's header
 
 A frame in the log prevents padding over it, and padding prevents a later frame from being inserted
-at the same position. So behind the header of the padding there are no bytes of the frame that it
-replaces; other frames that it covers may have arrived since.
+at the same position. So no bytes of the frame that the padding replaces follow the padding's
+header. Other frames that it covers may have arrived since.
 """
 
 import numpy as np
@@ -35,7 +35,7 @@ EMPTY = "gap_fills_cover_nothing"
 
 
 def gap_fills_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A driver's counter of filled gaps equals their number in the logs of its images."""
+    """A driver's counter of filled gaps equals the number of filled gaps in its images' logs."""
     hosts = sorted({each.to_host for each in traffics})
     return [_check_host(evidence, host) for host in hosts]
 
@@ -58,7 +58,7 @@ def _check_host(evidence: Evidence, host: str) -> Finding:
             return inconclusive(COUNTED, found, host)
         planned, frames, subscriber = found
         where.append(evidence.name_of(evidence.folder.host(host).subscriber(traffic.id).frames))
-        # A late PAD of a reliable stream was retransmitted, and is the publisher's own.
+        # A late PAD of a reliable stream was retransmitted, so it is the publisher's.
         lost = None if traffic.reliable else link_losses(evidence, traffic)
         if isinstance(lost, Missing):
             return inconclusive(COUNTED, lost, host)
@@ -70,9 +70,10 @@ def _check_host(evidence: Evidence, host: str) -> Finding:
     seen = str(least)
     if most > least:
         facts["may_be_seen"], seen = most, f"{least} to {most}"
-    # A log that was not read to its end may hold more.
+    # A log that was not read to its end may contain more filled gaps.
     if value < least or (is_whole and value > most):
-        text = f"counter {counter_key.LOSS_GAP_FILLS} '{name}' is {value}, subscribers saw {seen}"
+        text = f"counter {counter_key.LOSS_GAP_FILLS} '{name}' is {value}, but subscribers saw "
+        text += f"{seen} filled gaps"
         return failed(COUNTED, text, host, evidence=tuple(where), facts=facts)
     text = f"counter '{name}' is {value}, subscribers saw {seen} filled gaps"
     return passed(COUNTED, text, host, evidence=tuple(where), facts=facts)
@@ -105,15 +106,16 @@ def gap_fills_cover_nothing(evidence: Evidence, traffic: TrafficCase) -> Finding
         if first >= 0:
             text = (
                 f"the gap at position {position} was filled although its frame had arrived: "
-                f"byte {first} of the frame is in the log behind the padding header"
+                f"byte {first} of the frame is in the log after the padding's header"
             )
             return failed(EMPTY, text, traffic.id, evidence=where, position=position)
-    text = f"{len(checked)} filled gaps in the last term length, none with bytes of a frame"
+    text = f"{len(checked)} filled gaps in the last term length, none with bytes of the frame that "
+    text += "it replaces"
     return passed(EMPTY, text, traffic.id, evidence=where, facts={"filled_gaps": len(checked)})
 
 
 def _first_byte(kept: SavedLog, position: int, length: int) -> int:
-    """Return the offset of the first nonzero byte behind a frame header, or -1."""
+    """Return the offset of the first nonzero byte after a frame's header, or -1."""
     term_length = kept.log.term_length
     at = position // term_length % TERM_COUNT * term_length + position % term_length
     written = np.flatnonzero(kept.buf[at + DATA_HEADER_LENGTH : at + length])

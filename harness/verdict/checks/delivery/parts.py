@@ -1,14 +1,14 @@
-"""Check of streams whose image was lost and replaced: each image delivers a range of the plan.
+"""Check of streams whose image is lost and replaced: each image delivers one range of the messages.
 
     plan      | m0 | m1 | m2 | m3 | m4 | m5 | m6 | m7 | m8 |
     part 1    | m0 | m1 | m2 | m3 X                             its image was lost
     part 2                        ^ joins here | m6 | m7 | m8 | end of stream
 
 After the loss of an image, Aeron guarantees that the next image joins at the sender's position, so
-data sent in between is lost. Still, an image delivers one contiguous range of the stream, complete,
-once and in order, from its join position to its last position; no data of a session is delivered
-twice; and the last image of each session reaches the end of stream. `verdict.views.sessions`
-determines the expected join positions and session ends.
+data sent in between is lost. Still, each image must deliver one contiguous range of the stream,
+complete, once and in order, from its join position to its last position. No data of a session may
+be delivered twice, and the last image of each session must reach the end of stream.
+`verdict.views.sessions` determines the expected join positions and session ends.
 """
 
 from itertools import pairwise
@@ -39,7 +39,7 @@ IN_PARTS = "delivered_in_parts"
 
 
 def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each image joined at the sender's position and delivered an exact range, the last to EOS."""
+    """Each image joined at the sender's position and delivered its range; the last reached EOS."""
     found = all_or_missing(
         evidence.planned(traffic),
         evidence.delivered(traffic),
@@ -61,7 +61,8 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
     unlisted = ~np.isin(delivered.deliveries["session_id"], sorted(sessions))
     if unlisted.any():
         session = int(delivered.deliveries["session_id"][unlisted][0])
-        text = f"a message of session {session} was delivered, but no image of it was listed"
+        text = f"a message of session {session} was delivered, but no image of that session is "
+        text += "listed"
         return failed(IN_PARTS, text, traffic.id, evidence=where, conclusive=True)
     for session in sorted(sessions):
         own = [each for each in parts if each.session_id == session]
@@ -77,13 +78,13 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
         position, text = incomplete
         return failed(IN_PARTS, text, traffic.id, evidence=where, position=position)
     delivered_bytes = sum(each.end_position - each.join_position for each in parts)
-    text = f"{len(parts)} images of {len(sessions)} sessions, each an exact range of the stream"
+    text = f"{len(parts)} images of {len(sessions)} sessions, each delivered exactly its range"
     facts = {"parts": len(parts), "sessions": len(sessions), "bytes_of_stream": delivered_bytes}
     return passed(IN_PARTS, text, traffic.id, evidence=where, facts=facts)
 
 
 def _unwritten(evidence: Evidence, traffic: TrafficCase) -> Missing | None:
-    """Return Missing if a subscriber could not write its files, such as on a full disk."""
+    """Return Missing if a subscriber could not write its files, for example on a full disk."""
     files, manifest = (
         evidence.folder.host(traffic.to_host).subscriber(traffic.id),
         evidence.manifest,
@@ -92,11 +93,11 @@ def _unwritten(evidence: Evidence, traffic: TrafficCase) -> Missing | None:
         return manifest
     if not workload_failed(manifest, traffic.to_host, files.document.stem):
         return None
-    return Missing(evidence.name_of(files.index), "its writer failed", damaged=True)
+    return Missing(evidence.name_of(files.index), "the subscriber failed to write it", damaged=True)
 
 
 def _overlap(parts: list[Part]) -> Violation | None:
-    """Return the first image that joined before the last position of its predecessor."""
+    """Return the first image that joined before its predecessor's last position."""
     for before, after in pairwise(parts):
         if after.join_position < before.end_position:
             return after.join_position, (
@@ -109,7 +110,7 @@ def _overlap(parts: list[Part]) -> Violation | None:
 def _inexact(
     planned: Planned, delivered: Delivered, session: int, parts: list[Part]
 ) -> Violation | None:
-    """Return the first message of a session that differs from the expected ones."""
+    """Return a session's first wrong, missing or extra message."""
     rows = delivered.deliveries
     chosen = rows["session_id"] == session
     lengths = rows["length"].astype(np.int64)
@@ -131,7 +132,7 @@ def _inexact(
         )
     if len(ends) != len(expected):
         position = int(expected_ends[count] if count < len(expected) else ends[count])
-        text = f"session {session}: expected {len(expected)} messages of its images, "
+        text = f"session {session}: expected {len(expected)} messages from its images, "
         text += f"found {len(ends)}"
         return position, text
     messages = np.concatenate(
@@ -145,7 +146,7 @@ def _inexact(
         return None
     position = int(ends[wrong])
     text = f"message {int(expected[wrong])} of session {session} differs from byte {int(byte)} on"
-    return position, f"{text}, ending at position {position}"
+    return position, f"{text}; the message ends at position {position}"
 
 
 def _pairs(starts: np.ndarray, lengths: np.ndarray) -> list[tuple[int, int]]:
@@ -170,7 +171,7 @@ def _expected_messages(planned: Planned, parts: list[Part]) -> np.ndarray:
 def _incomplete(
     evidence: Evidence, traffic: TrafficCase, parts: list[Part], publisher: PublisherFacts
 ) -> Violation | Missing | None:
-    """Return the first required data that no image delivered, at either end or in between."""
+    """Return a violation if the images do not cover all data that they must deliver."""
     own = {
         session: [each for each in parts if each.session_id == session]
         for session in sorted({each.session_id for each in parts})
@@ -181,7 +182,7 @@ def _incomplete(
     if without_eos is not None:
         return without_eos
     if publisher.session_id not in own:
-        return publisher.start_position, f"no image of session {publisher.session_id} was listed"
+        return publisher.start_position, f"no image of session {publisher.session_id} is listed"
     expectations = image_expectations(evidence, traffic)
     for session, images in own.items():
         violation = _wrong_end(images[-1], end_of(evidence, traffic, session, publisher))
@@ -200,13 +201,13 @@ def _without_end_of_stream(last: Part) -> Violation | None:
 
 
 def _wrong_end(last: Part, end: int | Missing) -> Violation | Missing | None:
-    """Return a violation if a session ended at different positions for its two sides."""
+    """Return a violation if a session ended at different positions for publisher and subscriber."""
     if isinstance(end, Missing):
         return end
     if last.end_position == end:
         return None
     return last.end_position, (
-        f"session {last.session_id}: the subscriber's image ended at {last.end_position}, the "
+        f"session {last.session_id}: the subscriber's image ended at {last.end_position}, but the "
         f"publication at {end}"
     )
 
@@ -214,7 +215,7 @@ def _wrong_end(last: Part, end: int | Missing) -> Violation | Missing | None:
 def _wrong_join(
     expectations: ImageExpectations | Missing, images: list[Part]
 ) -> Violation | Missing | None:
-    """Return a violation if an image was not needed or joined at a wrong position."""
+    """Return a violation if an image was not needed, or joined at a wrong position."""
     if isinstance(expectations, Missing):
         return expectations
     return expectations.unneeded_image(images) or expectations.wrong_join(images)

@@ -5,9 +5,9 @@
                                                  merged |-- window --|
 
 Another check verifies that the subscriber got every message, which the replay alone could achieve.
-This check requires the capture to show, on the port of the live stream, every position that the
-replay cannot have delivered. The replay runs up to one receiver window ahead of the subscriber, so
-loss on the link within one window of the merge may be filled by the replay.
+This check requires the capture to show, on the live stream's port, every position that the replay
+cannot have delivered. The replay runs up to one receiver window ahead of the subscriber, so it may
+fill losses on the link within one window of the merge.
 """
 
 import numpy as np
@@ -29,7 +29,7 @@ MERGED = archive_validation.MERGED
 
 
 def merged_into_live(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A merging subscriber left its replay before the end and got the rest over the link."""
+    """A merging subscriber left its replay before the stream ended, and got the rest live."""
     return [_merged(evidence, each) for each in traffics if each.merges is not None]
 
 
@@ -52,12 +52,12 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(MERGED, text, traffic.id, evidence=where, position=merged)
     alone = merged + wire.max_window_bytes()
     if alone >= end:
-        why = f"merged at {merged} of {end}, but the replay may have delivered all up to {alone}"
-        return inconclusive(MERGED, Missing("data sent over the link only", why), traffic.id)
+        why = f"merged at {merged} of {end}, but the replay may have delivered data up to {alone}"
+        return inconclusive(MERGED, Missing("data from the live stream only", why), traffic.id)
     reached = _reached(wire, traffic.merges.port, alone)
     if reached < end:
         text = f"merged at {merged}, but position {reached} of {end} never arrived over the link "
-        text += f"at port {traffic.merges.port}"
+        text += f"on port {traffic.merges.port}"
         return failed(MERGED, text, traffic.id, evidence=where, position=reached)
     text = f"merged at {merged}; positions {alone} to {end} all arrived over the link"
     facts = {"merged_position": merged, "live_bytes": end - alone}
@@ -65,7 +65,7 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _reached(wire: Wire, port: int, position: int) -> int:
-    """Return the end of the contiguous data that arrived at a port, from a position on."""
+    """Return how far contiguous data arrived at a port, starting from a position."""
     live = wire.arrived.frames["destination_port"] == port
     order = np.argsort(wire.arrived.starts[live], kind="stable")
     starts, ends = wire.arrived.starts[live][order], wire.arrived.ends[live][order]

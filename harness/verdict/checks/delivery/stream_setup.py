@@ -3,7 +3,7 @@
 SETUP   SETUP   SETUP   DATA DATA ....... heartbeat .. heartbeat .. DATA
 |<100ms>|       ^ SM             |<-- 100 ms -->|
 
-In a group each SETUP goes to all receivers, and any of them may answer or request one.
+In a group, each SETUP goes to all receivers, and any of them may answer it or request another one.
 """
 
 import numpy as np
@@ -32,11 +32,11 @@ from windtunnel.harness.verdict.core.wire import Wire
 SETUPS = "setups_until_answered"
 
 INTERVAL_NS = 100_000_000
-"""Interval of SETUPs without a status message in response."""
+"""Interval of SETUPs until a status message arrives."""
 
 
 def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """SETUPs leave every 100 ms until a status message arrives, then only when requested."""
+    """SETUPs are sent every 100 ms until a status message arrives, and then only on request."""
     found = all_or_missing(
         evidence.wire(traffic), evidence.case, evidence.capture(traffic.from_host)
     )
@@ -58,7 +58,7 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     early = setups_ns[setups_ns < first_answer_ns]
     lead_ns = _lead_ns(early)
     if lead_ns > INTERVAL_NS + PACE_SLACK_NS:
-        text = f"SETUPs were sent {lead_ns} ns ahead of their interval of {INTERVAL_NS} ns"
+        text = f"SETUPs were {lead_ns} ns early, expected an interval of {INTERVAL_NS} ns"
         return failed(SETUPS, text, traffic.id, evidence=where)
     waits = np.diff(np.append(early, first_answer_ns) if len(answers_ns) else early)
     if (waits > INTERVAL_NS + TOLERANCE_NS).any():
@@ -69,7 +69,7 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if len(late):
         text = (
             f"{len(late)} unrequested SETUPs were sent after the first status message, "
-            f"the first {int(late[0]) - first_answer_ns} ns after it"
+            f"the first of them {int(late[0]) - first_answer_ns} ns after it"
         )
         return failed(SETUPS, text, traffic.id, evidence=where)
     text = f"{len(setups_ns)} SETUPs, {len(early)} of them before the first status message"
@@ -77,10 +77,10 @@ def setups_until_answered(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _lead_ns(setups_ns: NDArray[np.int64]) -> int:
-    """Return how far SETUPs ran ahead of their interval, counted from any of them.
+    """Return the maximum time by which a SETUP was early, relative to any earlier SETUP.
 
-    A SETUP may leave long after its sender read its clock, and the next one on time for that
-    reading: a lead of one interval is legal, and the interval after that makes up for it.
+    A SETUP may leave long after its sender read the clock, while the next one is on time for that
+    reading. So a lead of one interval is legal, and the following interval makes up for it.
     """
     due_ns = setups_ns - INTERVAL_NS * np.arange(len(setups_ns))
     return int((np.maximum.accumulate(due_ns) - due_ns).max(initial=0))
@@ -89,7 +89,7 @@ def _lead_ns(setups_ns: NDArray[np.int64]) -> int:
 def _unrequested(
     wire: Wire, setups_ns: NDArray[np.int64], answers_ns: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the SETUPs sent after a status message and not requested since the previous one."""
+    """Return the times of SETUPs that followed a status message, but that no receiver requested."""
     frames = wire.feedback_arrived_from_all
     requests = frames[(frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) != 0)]
     requests_ns = np.sort(requests["time_ns"].astype(np.int64))

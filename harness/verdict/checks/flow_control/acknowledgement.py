@@ -29,7 +29,7 @@ STATIC = "static"
 
 
 def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A status message contains a position at which a frame ends and that had been consumed."""
+    """Each status message contains a consumed position at which a frame ends."""
     found = all_or_missing(
         evidence.wire(traffic), evidence.frames_seen(traffic), evidence.subscriber(traffic)
     )
@@ -53,8 +53,8 @@ def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Findin
     if len(ahead):
         position = int(at[ahead[0]])
         text = (
-            f"a status message has position {position}, but the subscriber had consumed up to "
-            f"{int(read[ahead[0]])} only; {len(ahead)} of {len(messages)} are ahead"
+            f"a status message has position {position}, but the subscriber had consumed only up to "
+            f"{int(read[ahead[0]])}; {len(ahead)} of {len(messages)} status messages are ahead"
         )
         return failed(CONSUMED, text, traffic.id, evidence=where, position=position)
     between = np.flatnonzero(~np.isin(at, np.append(ends, subscriber.join_position)))
@@ -67,13 +67,14 @@ def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Findin
 
 
 def status_messages_in_strides(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A status message advances its position only after over a quarter of the window was read."""
+    """Status messages advance only after more than a quarter of the window has been consumed."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(STEPS, wire, traffic.id)
     where = (evidence.name_of(evidence.folder.capture(traffic.to_host)),)
     if parse_channel(traffic.receive).parameters.get("cc", STATIC) != STATIC:
-        text = "not applicable: the receiver's congestion control may send more often"
+        text = "not applicable: the receiver's congestion control may send status messages more "
+        text += "often"
         return passed(STEPS, text, traffic.id, evidence=where)
     messages = status_messages(wire.feedback_sent)
     at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
@@ -89,8 +90,9 @@ def status_messages_in_strides(evidence: Evidence, traffic: TrafficCase) -> Find
             text = (
                 f"a status message has position {position}, {int(steps[first])} bytes after the "
                 f"previous one, expected more than {int(least[first])}; "
-                f"{len(wrong)} of {len(own)} are too close"
+                f"{len(wrong)} of {len(own)} status messages are too close"
             )
             return failed(STEPS, text, traffic.id, evidence=where, position=position)
-    text = f"{len(messages)} status messages, each at the previous position or a step further"
+    text = f"{len(messages)} status messages, each at the previous position or more than a quarter "
+    text += "window ahead"
     return passed(STEPS, text, traffic.id, evidence=where)

@@ -1,15 +1,15 @@
-"""Sender limits of a group of receivers, by Aeron's flow control strategies.
+"""Sender limits for a group of receivers under Aeron's flow control strategies.
 
     max      the highest limit of any receiver
     min      the lowest of the last limits of all receivers that have joined
-    tagged   the same among those whose status messages carry the group's tag
+    tagged   the same, but only for receivers whose status messages carry the group's tag
 
 A receiver joins with its first status message, unless that is a window behind the others, and
-leaves with an end-of-stream flag or by timeout. Before a group has its minimum size nothing may be
-sent. Where a driver may be stricter (it holds the limit while a receiver joins, and removes a
-receiver only when it has nothing to send) the bound here is the wider one, which no driver may
+leaves with an end-of-stream flag or by timeout. Nothing may be sent before a group has its minimum
+size. A driver may be stricter: it holds the limit while a receiver joins, and removes a receiver
+only when it has nothing to send. The limit computed here is the wider one, which no driver may
 exceed. So a receiver that may have joined counts for the minimum size, but only a receiver that
-certainly has joined limits the sender.
+has certainly joined limits the sender.
 Source: Aeron's min and tagged multicast flow control.
 """
 
@@ -51,7 +51,7 @@ class _Group:
     def on_status_message(
         self, time_ns: int, name: int, limit: int, window: int, is_done: bool
     ) -> None:
-        """Process a status message, after expiring the receivers that timed out before it."""
+        """Remove the receivers that timed out before a status message, then process the message."""
         self.expire_until(time_ns)
         least = min((each.limit for each in self._joined.values()), default=limit)
         if is_done:
@@ -65,7 +65,7 @@ class _Group:
         self._note(time_ns)
 
     def expire_until(self, time_ns: int) -> None:
-        """Remove the receivers that timed out, each at its time."""
+        """Remove the receivers that timed out before a time, in order of their timeouts."""
         over = {
             name: each.time_ns + self._control.timeout_ns for name, each in self._joined.items()
         }
@@ -92,7 +92,7 @@ def limiting_messages(wire: Wire, messages: Frames, control: FlowControl) -> Fra
 
 
 def _tag(wire: Wire, row: np.void) -> int | None:
-    """Return the group tag of a status message, or None."""
+    """Return the group tag of a status message, or None if it has none."""
     if int(row["frame_length"]) < TAGGED_LENGTH:
         return None
     return int(i64_le(wire.sender_buf, int(row["at"]) + SM_GROUP_TAG.offset))
@@ -101,9 +101,9 @@ def _tag(wire: Wire, row: np.void) -> int | None:
 def allowed(
     wire: Wire, messages: Frames, control: FlowControl, start: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the sender's limit over time: (times, positions), both increasing.
+    """Return the sender limit over time, as increasing times and positions.
 
-    `messages` are the status messages to take into account, in order of time; `start` is the
+    `messages` are the status messages to take into account, in order of time. `start` is the
     stream's first position.
     """
     times_ns = messages["time_ns"].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Check of heartbeats: a sender without data to send, or without window, sends its position.
+"""Check that a sender without data to send, or without window, sends its position in heartbeats.
 
     DATA DATA |<- 100 ms ->| heartbeat |<- 100 ms ->| heartbeat ... DATA
             ^ each heartbeat carries the end position of the data sent
@@ -28,14 +28,14 @@ from windtunnel.harness.verdict.views.pauses import pauses_of
 SILENCE = "heartbeats_in_silence"
 
 INTERVAL_NS = 100_000_000
-"""Time without data after which a heartbeat leaves, and between two of them."""
+"""Time without data after which a heartbeat is sent, and time between two heartbeats."""
 TOLERANCE_NS = 100_000_000
-"""Aeron's drivers count a duty cycle of more than this as exceeding its threshold: a healthy driver
-has polled its publications again within it."""
+"""Tolerance for late heartbeats. Aeron's drivers count a longer duty cycle as exceeding their
+threshold, so a healthy driver polls its publications again within this time."""
 
 
 def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """While no data is sent, a heartbeat with the last sent position leaves every 100 ms."""
+    """While no data is sent, a heartbeat with the last sent position is sent every 100 ms."""
     found = all_or_missing(
         evidence.wire(traffic),
         evidence.publisher(traffic),
@@ -65,8 +65,9 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if len(late):
         after_ms = int(marks[late[0]] - marks[0]) // 1_000_000
         text = (
-            f"no data and no heartbeat for {int(gaps[late[0]]) // 1_000_000} ms, from {after_ms} "
-            f"ms after the first frame; expected a heartbeat every {INTERVAL_NS // 1_000_000} ms"
+            f"no data and no heartbeat for {int(gaps[late[0]]) // 1_000_000} ms, beginning "
+            f"{after_ms} ms after the first frame; expected a heartbeat every "
+            f"{INTERVAL_NS // 1_000_000} ms"
         )
         return failed(SILENCE, text, traffic.id, evidence=where)
     data = np.sort(np.append(first_sent[first_sent < publisher.ended_ns], publisher.ended_ns))
@@ -74,7 +75,8 @@ def heartbeats_in_silence(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if not silences:
         text = f"data never paused for {INTERVAL_NS // 1_000_000} ms, so no heartbeat was due"
         return Finding(SILENCE, Outcome.INCONCLUSIVE, text, traffic.id, where)
-    text = f"{silences} pauses without data, {len(beats)} heartbeats, each with the sent position"
+    text = f"{silences} pauses without data, {len(beats)} heartbeats, each with the last sent "
+    text += "position"
     facts = {"silences": silences, "heartbeats": len(beats)}
     return passed(SILENCE, text, traffic.id, evidence=where, facts=facts)
 

@@ -36,11 +36,14 @@ from windtunnel.harness.verdict.views.series import Series, known_at, stream_ser
 SENDER = "snd_lmt_follows_status"
 PUBLISHER = "pub_lmt_follows_snd_pos"
 _FLOW_CONTROL = "fc"
-"""Channel parameter for flow control, which may lower the limit when a receiver joins."""
+"""Channel parameter for flow control, under which the limit may decrease when a receiver joins."""
 
 
 def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """snd-lmt never decreases, never passes the limit of status messages, and ends at it."""
+    """snd-lmt never decreases, never exceeds the limit of status messages, and finally reaches it.
+
+    If the channel sets a flow control strategy, snd-lmt may decrease.
+    """
     found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
     if isinstance(found, Missing):
         return inconclusive(SENDER, found, traffic.id)
@@ -66,11 +69,11 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
     if len(ahead):
         at = int(ahead[0])
         value = int(series.values[at])
-        text = f"snd-lmt was {value}, but status messages had allowed {int(allowed[at])} at most"
+        text = f"snd-lmt was {value}, but status messages had allowed at most {int(allowed[at])}"
         return failed(SENDER, text, traffic.id, evidence=where, position=value)
     least = _least(wire, start)
     if series.last < least and not takes_back:
-        text = f"snd-lmt ended at {series.last}, expected at least {least} by a status message"
+        text = f"snd-lmt ended at {series.last}, but a status message had allowed {least}"
         more = {"evidence": where, "position": series.last, "kind": Kind.STATE}
         return failed(SENDER, text, traffic.id, **more)
     text = f"{len(series.values)} samples of snd-lmt, each within the limit of {len(messages)} "
@@ -79,7 +82,7 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _least(wire: Wire, start: int) -> int:
-    """Return the limit of this receiver's genuine status messages before the sender shut down."""
+    """Return the highest limit in genuine status messages that were certainly processed."""
     messages = status_messages(wire.feedback_arrived)
     limits = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     limits = limits + messages["window_bytes"]
@@ -89,7 +92,7 @@ def _least(wire: Wire, start: int) -> int:
 
 
 def _contents(messages: NDArray[np.void]) -> NDArray[np.void]:
-    """Return the contents of each status message as one comparable value."""
+    """Return each status message's contents as one comparable value."""
     names = ["term_id", "term_offset", "window_bytes", "receiver_id"]
     plain = np.stack([messages[name].astype(np.int64) for name in names], axis=1)
     kind = np.dtype((np.void, plain.dtype.itemsize * len(names)))
@@ -97,7 +100,7 @@ def _contents(messages: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """pub-lmt equals a sender position, or one publication window more."""
+    """pub-lmt is always at a sender position, or one publication window ahead of one."""
     found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
     if isinstance(found, Missing):
         return inconclusive(PUBLISHER, found, traffic.id)
@@ -109,7 +112,7 @@ def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding
     window = parse_channel(traffic.channel).publication_window_bytes
     window = traffic.term_length // 2 if window is None else window
     start, ends = planned.log.start_position, [planned.log.end_position]
-    # A publisher that ends early leaves the limit at its own last position.
+    # A publisher that ends early leaves the limit at its last position.
     facts = evidence.publisher(traffic)
     if not isinstance(facts, Missing):
         ends.append(facts.end_position)
@@ -129,7 +132,7 @@ def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding
 def _misplaced(
     series: Series, sender_positions: NDArray[np.int64], window: int
 ) -> tuple[int, str] | None:
-    """Return the first sample that is neither a sender position nor a window ahead of one."""
+    """Return the first sample that is neither at nor one window ahead of a sender position."""
     wrong = np.flatnonzero(
         ~np.isin(series.values, np.concatenate([sender_positions, sender_positions + window]))
     )
@@ -137,7 +140,7 @@ def _misplaced(
         return None
     value = int(series.values[wrong[0]])
     return value, (
-        f"pub-lmt was {value}, but no datagram ends there or {window} bytes before; "
+        f"pub-lmt was {value}, but no datagram ends there or {window} bytes before it; "
         f"{len(wrong)} of {len(series.values)} samples are wrong"
     )
 
@@ -153,7 +156,10 @@ def _too_far_ahead(
         return None
     at = int(ahead[0])
     value = int(series.values[at])
-    return value, f"pub-lmt was {value}, but only {int(sent[at])} had been sent, window {window}"
+    return value, (
+        f"pub-lmt was {value}, but data had been sent only up to {int(sent[at])}, and the window "
+        f"is {window} bytes"
+    )
 
 
 def _where(evidence: Evidence, traffic: TrafficCase) -> tuple[str, ...]:

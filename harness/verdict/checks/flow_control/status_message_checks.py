@@ -39,16 +39,16 @@ ON_TIME = "status_messages_on_time"
 BACKED = "status_messages_backed"
 
 TIMEOUT_NS = 200_000_000
-"""A receiver's default time between two status messages."""
+"""Default time between a receiver's status messages."""
 TOLERANCE_NS = 100_000_000
-"""Aeron's drivers count a duty cycle of more than this as exceeding its threshold: a healthy driver
-has polled its images again within it."""
+"""Tolerance for late status messages. Aeron's drivers count a longer duty cycle as exceeding their
+threshold, so a healthy driver polls its images again within this time."""
 QUARTER = 4
-"""A status message is due when more than this fraction of the window (1/4) was consumed."""
+"""A status message is due when more than 1/QUARTER of the window was consumed."""
 
 
 def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """While an image is read, status messages leave every 200 ms and every quarter window."""
+    """While an image is read, status messages are sent every 200 ms and every quarter window."""
     found = all_or_missing(
         evidence.wire(traffic), evidence.subscriber(traffic), pauses_of(evidence, traffic.to_host)
     )
@@ -81,14 +81,14 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
 
 
 def _read_until_ns(wire: Wire, ended_ns: int) -> int:
-    """Return the time until which the image was certainly read: EOS, or the subscriber's end."""
+    """Return the time until which the image was certainly read: EOS or the subscriber's end."""
     beats = wire.heartbeats_arrived
     ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]
     return min(ended_ns, int(ends.min())) if len(ends) else ended_ns
 
 
 def _silence(sent_ns: NDArray[np.int64], until_ns: int, pauses: Pauses) -> str | None:
-    """Return a text about the first interval without status messages that is too long, if any."""
+    """Describe the first interval without status messages that is too long, or return None."""
     marks = sent_ns[sent_ns < until_ns]
     ends = np.append(marks[1:], until_ns)[: len(marks)]
     gaps = ends - marks - pauses.within_ns(marks, ends)
@@ -97,8 +97,8 @@ def _silence(sent_ns: NDArray[np.int64], until_ns: int, pauses: Pauses) -> str |
         return None
     after_ms = int(marks[late[0]] - marks[0]) // 1_000_000
     return (
-        f"no status message for {int(gaps[late[0]]) // 1_000_000} ms, from {after_ms} ms after the "
-        f"first one; expected one every {TIMEOUT_NS // 1_000_000} ms"
+        f"no status message for {int(gaps[late[0]]) // 1_000_000} ms, beginning {after_ms} ms "
+        f"after the first one; expected one every {TIMEOUT_NS // 1_000_000} ms"
     )
 
 
@@ -121,12 +121,13 @@ def _unacknowledged(
     position = int(consumed.values[at])
     return position, (
         f"{TOLERANCE_NS // 1_000_000} ms after the subscriber had consumed up to position "
-        f"{position}, the last status message plus a quarter window was only {int(covered[at])}"
+        f"{position}, the last status message plus a quarter window reached only "
+        f"{int(covered[at])}"
     )
 
 
 def _too_frequent(messages: Frames) -> str:
-    """Return a text about identical status messages sent faster than their interval, if any."""
+    """Describe identical status messages sent at too short an interval, or return ""."""
     last = _repeats(messages)
     times_ns = messages["time_ns"].astype(np.int64)
     for first, end in last:
@@ -140,7 +141,7 @@ def _too_frequent(messages: Frames) -> str:
 
 
 def _repeats(messages: Frames) -> list[tuple[int, int]]:
-    """Return the ranges of consecutive identical status messages."""
+    """Return the index ranges of at least three consecutive identical status messages."""
     names = ("term_id", "term_offset", "window_bytes", "flags", "receiver_id")
     key = np.stack([messages[name].astype(np.int64) for name in names])
     starts = np.flatnonzero(np.any(np.diff(key, axis=1, prepend=key[:, :1] - 1) != 0, axis=0))
@@ -153,8 +154,8 @@ def _not_consumed(
 ) -> NDArray[np.bool_]:
     """Mark the acknowledged positions that the slowest subscriber had not reached yet.
 
-    A sampler pass that begins later reads values at least as new. A pass in which this counter has
-    not changed writes no sample of it, but samples of others.
+    A sampler pass that begins after a status message was sent reads values at least as new as it. A
+    pass writes no sample of an unchanged counter, but the samples of others show when it ran.
     """
     passes = np.unique(samples["time_ns"].astype(np.int64))
     next_pass = np.searchsorted(passes, sent_ns, side="right")
@@ -166,7 +167,7 @@ def _not_consumed(
 
 
 def status_messages_backed(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Status messages never go back, never pass consumed data, and have a valid window."""
+    """Status messages never move back, never exceed consumed data, and have a valid window."""
     found = all_or_missing(
         evidence.wire(traffic), evidence.planned(traffic), evidence.host_counters(traffic.to_host)
     )
@@ -193,20 +194,20 @@ def status_messages_backed(evidence: Evidence, traffic: TrafficCase) -> Finding:
     widest = facts.term_length // 2
     window = messages["window_bytes"]
     for wrong, what in (
-        (at > backed, "before all data up to that position had arrived"),
+        (at > backed, "was sent before all data up to that position had arrived"),
         (
             _not_consumed(at, times_ns, consumed, counted.samples),
-            "before all subscribers had consumed up to that position",
+            "was sent before all subscribers had consumed data up to that position",
         ),
-        (decreased, "after a higher one from the same receiver"),
-        ((window <= 0) | (window > widest), f"but expected a window from 1 to {widest}"),
+        (decreased, "was sent after a status message with a higher position by the same receiver"),
+        ((window <= 0) | (window > widest), f"is invalid: expected a window from 1 to {widest}"),
     ):
         offenders = np.flatnonzero(wrong)
         if len(offenders):
             first = int(offenders[0])
             position = int(at[first])
             text = (
-                f"a status message has position {position} and window {int(window[first])} {what}"
+                f"a status message with position {position} and window {int(window[first])} {what}"
             )
             return failed(BACKED, text, traffic.id, evidence=where, position=position)
     text = f"{len(messages)} status messages, none ahead of received or consumed data"

@@ -28,7 +28,7 @@ WITHIN = "sends_within_window"
 
 
 def status_messages(frames: Frames) -> Frames:
-    """Return the status messages that carry a position, among SM and NAK frames."""
+    """Return the status messages among the given frames, excluding mere requests for a SETUP."""
     picked: Frames = frames[
         (frames["frame_type"] == SM) & ((frames["flags"] & SM_FLAG_SEND_SETUP) == 0)
     ]
@@ -38,9 +38,9 @@ def status_messages(frames: Frames) -> Frames:
 def beyond_image_window(
     traffic: TrafficCase, messages: Frames, frames: Frames
 ) -> NDArray[np.bool_]:
-    """Mark the frames of a stream too far ahead of the last status message for an image to accept.
+    """Mark a stream's frames that are too far ahead of the last status message to be accepted.
 
-    Behind a PAD, which needs window for its header only, a sender may be half a term ahead.
+    After a PAD, which needs window only for its header, a sender may be half a term ahead.
     `messages` are all frames that the receiver's host sent, in order of time.
     """
     beyond = np.zeros(len(frames), dtype=np.bool_)
@@ -61,7 +61,7 @@ def beyond_image_window(
 
 
 def sends_within_window(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """No new frame was sent beyond the limit of the status messages that had arrived."""
+    """No new frame was sent beyond the limit set by the status messages that had arrived."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(WITHIN, wire, traffic.id)
@@ -71,7 +71,7 @@ def sends_within_window(evidence: Evidence, traffic: TrafficCase) -> Finding:
     feedback = wire.feedback_arrived_from_all if channel.is_group else wire.feedback_arrived
     allowing = limiting_messages(wire, status_messages(feedback), control)
     if len(allowing) == 0:
-        gap = Missing(where[0], "has no status message that arrived at the publisher's host")
+        gap = Missing(where[0], "has no status message for the publisher")
         return inconclusive(WITHIN, gap, traffic.id)
     return _judge(wire, allowing, control, traffic, where)
 
@@ -97,16 +97,16 @@ def _judge(
         at = int(beyond[0])
         position, limit = int(starts[at]), int(allowed[at])
         early = int(frames["time_ns"][at]) < int(times_ns[0])
-        why = "before any status message had arrived" if early else f"the limit was {limit}"
+        why = "no status message had arrived yet" if early else f"the limit was {limit}"
         text = (
-            f"the frame at position {position} was sent up to {int(reached[at])}, {why}; "
+            f"the frame at position {position} was sent up to {int(reached[at])}, but {why}; "
             f"{len(beyond)} of {len(frames)} frames exceed the limit"
         )
         return failed(WITHIN, text, traffic.id, evidence=where, position=position)
     left = int((allowed - reached).min()) if len(reached) else 0
     facts = {"frames": len(frames), "status_messages": len(allowing), "least_room": left}
     text = (
-        f"{len(frames)} frames within the limits of {len(allowing)} status messages, "
-        f"the closest {left} bytes below its limit"
+        f"{len(frames)} frames within the limits of {len(allowing)} status messages; "
+        f"the closest frame ends {left} bytes below its limit"
     )
     return passed(WITHIN, text, traffic.id, evidence=where, facts=facts)

@@ -1,12 +1,12 @@
-"""Comparison of log buffers: the image's log against the publication's log, byte by byte.
+"""Comparison of an image's log buffer with its publication's log buffer, byte by byte.
 
     publication's log   |  term n-1   | - - term n - - |            both as they were at the end
     image's log         |  term n-1   | - - term n - - |
                            <----- the last term's length ----->     not cleaned in either
 
 A driver cleans the log one term length behind its slowest reader, so both logs always hold the last
-term length. A filled gap that begins before that range has its only header outside it, so the
-comparison starts after such a gap.
+term length. A filled gap that begins before this range has its only header outside it, so the
+comparison starts after that gap.
 """
 
 from dataclasses import dataclass, replace
@@ -37,12 +37,12 @@ from windtunnel.harness.verdict.views.stretch import expected_join_position
 
 EQUAL = "image_log_equals_publication"
 FILLS_MAX = 1 << 16
-"""Limit of recorded filled gaps: a term of minimum-length frames has fewer."""
+"""Limit on recorded filled gaps. Even a term full of minimum-length frames has fewer."""
 
 
 @dataclass(frozen=True)
 class _LogPair:
-    """The same range of positions of both logs."""
+    """The same range of positions in both logs."""
 
     publication: NDArray[np.uint8]
     image: NDArray[np.uint8]
@@ -80,7 +80,7 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
     join = expected_join_position(evidence, traffic, subscriber)
     pair = _pair(publication, image, wire, join, padding)
     if pair is None:
-        gap = Missing(where[0], "has no frame that was captured as sent and is not in a filled gap")
+        gap = Missing(where[0], "has no captured frame outside of filled gaps")
         return inconclusive(EQUAL, gap, traffic.id)
     return _compare(
         traffic, _undo_ordered_damage(evidence, traffic, pair), publication, image, where
@@ -88,7 +88,7 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
 
 
 def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPair) -> _LogPair:
-    """Return both logs with the payload corruption undone that the scenario specifies."""
+    """Return both logs without the payload corruption that the scenario specifies."""
     found = all_or_missing(evidence.case, evidence.decisions, evidence.planned(traffic))
     if isinstance(found, Missing):
         return pair
@@ -102,7 +102,7 @@ def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPai
 def _padding(
     evidence: Evidence, traffic: TrafficCase, wire: Wire
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]] | Missing:
-    """Return the start and end of each PAD that the subscriber saw; none for a reliable stream."""
+    """Return the start and end of each PAD that an unreliable stream's subscriber saw."""
     nothing = np.zeros(0, dtype=np.int64)
     if traffic.reliable:
         return nothing, nothing
@@ -122,7 +122,10 @@ def _pair(
     join: int,
     padding: tuple[NDArray[np.int64], NDArray[np.int64]],
 ) -> _LogPair | None:
-    """Return the range that both logs certainly hold; None if no frame is known to begin there."""
+    """Return the range that both logs certainly hold, or None if no frame is known to begin in it.
+
+    The range ends at the publication's last position.
+    """
     log = publication.log
     tail = log.tails()[log.active_term_index]
     end = tail.position
@@ -145,7 +148,7 @@ def _pair(
 
 
 def _stretch(kept: SavedLog, low: int, end: int) -> NDArray[np.uint8]:
-    """Return the bytes of a log between two positions at most two terms apart."""
+    """Return a log's bytes between two positions that are at most two terms apart."""
     length = kept.log.term_length
     parts = []
     while low < end:
@@ -176,7 +179,7 @@ def _compare(
     status, at, byte, frames, filled = (int(each) for each in result)
     position = pair.low + at
     written = f"the publication's log has {_frame_text(publication, position)}"
-    rebuilt = f"the image's {_frame_text(image, position)}"
+    rebuilt = f"the image's log has {_frame_text(image, position)}"
     facts = {"frames": frames, "filled_gaps": filled, "from": pair.first, "to": pair.end}
     more = {"evidence": where, "facts": facts}
     if status == log_walk.PUBLICATION_ENDS:
@@ -187,23 +190,23 @@ def _compare(
         text = f"the image's log ends at position {position}, expected {pair.end}: {written}"
         return failed(EQUAL, text, traffic.id, position=position, **more)
     if status == log_walk.DIFFERENT:
-        text = f"at position {position} byte {byte} of the frame differs: {written}, {rebuilt}"
+        text = f"byte {byte} of the frame at position {position} differs: {written}, {rebuilt}"
         return failed(EQUAL, text, traffic.id, position=position, conclusive=True, **more)
     if filled and traffic.reliable:
         position = pair.low + int(fills[0, 0])
         written = f"the publication's log has {_frame_text(publication, position)}"
-        rebuilt = f"the image's {_frame_text(image, position)}"
-        text = f"gap filled at position {position} of a reliable stream: {written}, {rebuilt}"
+        rebuilt = f"the image's log has {_frame_text(image, position)}"
+        text = f"a gap was filled at position {position} of a reliable stream: {written}, {rebuilt}"
         return failed(EQUAL, text, traffic.id, position=position, conclusive=True, **more)
     text = (
-        f"positions {pair.first} to {pair.end}: {frames} frames, "
-        f"{filled} gaps filled, otherwise identical in both logs"
+        f"positions {pair.first} to {pair.end}: both logs have the same {frames} frames, "
+        f"except for {filled} filled gaps"
     )
     return passed(EQUAL, text, traffic.id, **more)
 
 
 def _frame_text(kept: SavedLog, position: int) -> str:
-    """Describe the frame at a position of a log."""
+    """Describe the frame at a position in a log."""
     length = kept.log.term_length
     frame = read_frame(kept.log, position // length % TERM_COUNT, position % length)
     return "no data (end of file)" if frame is None else header_text(frame)

@@ -1,12 +1,12 @@
 """Checks of NAKs: only for complete gaps that the receiver can have detected, and not too often.
 
     arrived   |####|####|     |####|####|          a gap: everything before it has arrived, and the
-                        ^     ^                    first frame behind it begins where the gap ends
+                        ^     ^                    first frame after it begins where the gap ends
               NAK       [-----)
 
-The checks are causal, by the capture at the receiver's host: a driver knows only frames that have
-arrived, and processes them in order. It may have rejected a frame beyond its window, or in a
-datagram whose first frame it already had; such a frame counts as possibly received.
+The checks depend on the capture at the receiver's host: a driver can detect a gap only by frames
+that have arrived, and processes them in order. It may have rejected a frame beyond its window, or
+in a datagram whose first frame it already had. Such a frame counts as possibly received.
 """
 
 from dataclasses import dataclass
@@ -43,14 +43,14 @@ ONLY_GAPS = "naks_only_for_gaps"
 PACED = "naks_paced"
 
 STALE_NS = 100_000_000
-"""A NAK this long after its gap was filled is wrong: Aeron's drivers count a duty cycle of more
-than 100 ms as exceeding its threshold, so a healthy driver has scanned for gaps again within it."""
+"""A NAK that is sent longer than this after its gap was filled is wrong. Aeron's drivers count a
+longer duty cycle as exceeding their threshold, so a healthy driver scans for gaps more often."""
 
 NAK_DELAY_NS = 1_000
-"""A unicast receiver's default NAK delay; the retry delay is RETRY_RATIO times as long."""
+"""A unicast receiver's default NAK delay. The retry delay is RETRY_RATIO times as long."""
 RETRY_RATIO = 100
 PACE_SLACK_NS = 5_000_000
-"""The first of several NAKs may leave late by a scheduler time slice, and the last one may not."""
+"""Tolerance for the interval of NAKs: the first one may be late by a scheduler time slice."""
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
             text += f"; {len(at) - 1} more such NAKs"
         dropped = socket_drops(evidence, traffic.to_host)
         if dropped:
-            text += f"; but the host's sockets dropped {dropped} captured datagrams"
+            text += f"; however, the host's sockets dropped {dropped} captured datagrams"
             return Finding(ONLY_GAPS, Outcome.INCONCLUSIVE, text, traffic.id, where, facts=facts)
         return failed(ONLY_GAPS, text, traffic.id, evidence=where, position=position, facts=facts)
     text = f"{len(naks.starts)} NAKs, each for an existing gap"
@@ -102,7 +102,7 @@ def naks_only_for_gaps(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _violations(
     wire: Wire, naks: _Naks, start: int, closed_ns: NDArray[np.int64]
 ) -> list[tuple[NDArray[np.bool_], str]]:
-    """Return masks of violating NAKs, with descriptions, the most severe violation first."""
+    """Return (mask of NAKs, description) for each kind of violation, the most severe first."""
     term_length = wire.facts.term_length
     times_ns = naks.times_ns
     last = naks.ends - 1
@@ -119,20 +119,20 @@ def _violations(
         (whole < naks.starts, "skips an earlier gap"),
         (
             known_ns > times_ns,
-            "does not end at the start of an arrived frame or heartbeat position",
+            "does not end at an arrived frame's boundary or a heartbeat's position",
         ),
     ]
 
 
 def _seen_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return when a frame or heartbeat at or beyond each of these positions first arrived."""
+    """Return when each position, or a higher one, first arrived in a frame or heartbeat."""
     times_ns, tops = highest_by(wire)
     at = np.searchsorted(tops, ends, side="left")
     return np.append(times_ns, END_OF_TIME_NS)[at]
 
 
 def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return when a frame that begins or ends at each position, or a heartbeat, first arrived."""
+    """Return when a frame boundary or a heartbeat at each position first arrived."""
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     edges = np.concatenate([wire.arrived.starts, wire.arrived.ends, wire.heartbeat_positions])
     times_ns = np.concatenate([frame_ns, frame_ns, wire.heartbeat_times_ns])
@@ -142,7 +142,7 @@ def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
 def _first_ns(
     edges: NDArray[np.int64], times_ns: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return the first time of each of some positions among `edges`, or END_OF_TIME_NS."""
+    """Return when each position first occurs among `edges`, or END_OF_TIME_NS if never."""
     order = np.lexsort((times_ns, edges))
     known, first = np.unique(edges[order], return_index=True)
     at = np.searchsorted(known, ends)
@@ -154,7 +154,7 @@ def _first_ns(
 
 
 def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
-    """Return when a frame within each range was first received for certain, or END_OF_TIME_NS."""
+    """Return when a frame in each NAK's range was certainly received (END_OF_TIME_NS: never)."""
     accepted = certainly_accepted(wire, start)
     frame_starts = wire.arrived.starts[accepted]
     frame_ns = wire.arrived.frames["time_ns"][accepted].astype(np.int64)
@@ -171,7 +171,7 @@ def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
 
 
 def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
-    """Mark the arrived frames that a correct receiver inserts into its log, whatever its state.
+    """Mark the arrived frames that a correct receiver inserts into its log in any case.
 
     A receiver accepts a datagram by its first frame, and only if it ends within half a term of its
     last status message. If it already has the first frame, it ignores the rest of the datagram.
@@ -247,5 +247,5 @@ def _late_nak(wire: Wire, naks: _Naks, start: int, pauses: Pauses) -> tuple[int,
     position = int(naks.starts[late[0]])
     return position, (
         f"a NAK for position {position} was sent {int(stale_ns[late[0]]) // 1_000_000} ms after "
-        f"its gap was filled, limit {STALE_NS // 1_000_000} ms; {len(late)} were too late"
+        f"its gap was filled, limit {STALE_NS // 1_000_000} ms; {len(late)} NAKs were too late"
     )

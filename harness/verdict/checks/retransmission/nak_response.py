@@ -31,7 +31,7 @@ COUNTED = "retransmits_counted"
 WINDOW_MAX = 128 * 1024
 WINDOWS = 16
 GROUP_WINDOWS = 4
-"""Maximum number of windows in one response, each half a term at most."""
+"""Maximum number of windows in one response to a group. A window is at most half a term."""
 LINGER_NS = 10_000_000
 LINGER_SLACK_NS = 1_000_000
 """Tolerance for the timestamps of a capture."""
@@ -39,17 +39,17 @@ LINGER_SLACK_NS = 1_000_000
 
 @dataclass(frozen=True)
 class Retransmits:
-    """The responses to NAKs in order of time: start, end and time of each."""
+    """The responses to NAKs, in order of time."""
 
     starts: NDArray[np.int64]
     ends: NDArray[np.int64]
     times_ns: NDArray[np.int64]
     sent: NDArray[np.int64]
-    "The highest position sent by then."
+    "The highest position that had been sent before each response."
 
 
 def retransmits_of(wire: Wire) -> Retransmits:
-    """Return the responses to NAKs that a publisher's host sent."""
+    """Return the responses to NAKs that the publisher's host sent."""
     frames = wire.sent.frames
     heads = np.flatnonzero(np.diff(frames["datagram"], prepend=-1))
     if len(heads) == 0:
@@ -69,7 +69,7 @@ def retransmits_of(wire: Wire) -> Retransmits:
 
 
 def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The response to a NAK extends to the end of the NAK, as far as data had been sent."""
+    """The response to a NAK extends to the NAK's end, or to the end of the data sent so far."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(WHOLE, wire, traffic.id)
@@ -95,7 +95,7 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
-    """Return the bytes that a response certainly may have, by Aeron's defaults or the channel."""
+    """Return the maximum size of a response, in bytes, that every driver supports."""
     channel = parse_channel(traffic.channel)
     configured = channel.flow_control.answered_windows
     # For unicast some drivers use the channel's parameter, others the driver's setting only.
@@ -106,7 +106,7 @@ def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
 
 
 def _required_ends(wire: Wire, found: Retransmits, longest: int) -> NDArray[np.int64]:
-    """Return the minimum end of each response, by the shortest NAK for its position."""
+    """Return the minimum end of each response, according to the shortest NAK for its position."""
     naks = wire.naks(wire.feedback_arrived_from_all)
     starts = wire.nak_positions(naks)
     term_length = wire.facts.term_length
@@ -126,10 +126,11 @@ def _required_ends(wire: Wire, found: Retransmits, longest: int) -> NDArray[np.i
 
 
 def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A NAK for data retransmitted less than 10 ms ago is ignored.
+    """A NAK for data that was retransmitted less than 10 ms ago is ignored.
 
-    The linger time starts when the sender reads its clock, and a response may leave any time later.
-    So two responses may be arbitrarily close, but the third comes 10 ms after the first.
+    The linger time starts when the sender reads its clock, and the response may leave at any time
+    after that. So two responses may be arbitrarily close, but a third one must follow the first by
+    at least 10 ms.
     """
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
@@ -155,14 +156,14 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
             f"expected an interval of {LINGER_NS} ns"
         )
         return failed(SPACED, text, traffic.id, evidence=where, position=position)
-    text = f"{len(found.starts)} responses, none within the linger time of the one before"
+    text = f"{len(found.starts)} responses, none within the linger time of a previous one"
     return passed(SPACED, text, traffic.id, evidence=where)
 
 
 def _earliest_nak_ns(nak_times_ns: NDArray[np.int64], answered_ns: int) -> int:
-    """Return the earliest time of the NAK that a response answers.
+    """Return the time of the earliest NAK that a response may answer.
 
-    Later NAKs may have been read from the socket after it, and after the response.
+    Later NAKs may have been read from the socket only after the response was sent.
     """
     recent = nak_times_ns[(nak_times_ns <= answered_ns) & (nak_times_ns > answered_ns - LINGER_NS)]
     return int(recent.min(initial=answered_ns))
@@ -190,7 +191,8 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
             return inconclusive(COUNTED, wires, host)
         if any(len(np.unique(each.sent.frames["destination_port"])) > 1 for each in wires):
             text = (
-                f"{traffic.id} is sent to several ports of one host: copies look like retransmits"
+                f"{traffic.id} is sent to several ports of one host, so copies look like "
+                "retransmits"
             )
             return Finding(COUNTED, Outcome.INCONCLUSIVE, text, host, where)
         fewest, limit = _bounds(wires)
@@ -199,14 +201,14 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
     facts = {"counted": value, "least": least, "most": most}
     text = f"counter {counter_key.RETRANSMITS_SENT} '{name}' is {value}"
     if not least <= value <= most:
-        text += f", expected {least} to {most} responses by the capture"
+        text += f", expected {least} to {most} according to the capture"
         return failed(COUNTED, text, host, evidence=where, facts=facts)
-    text += f", expected {least} to {most} responses by the capture"
+    text += f", expected {least} to {most} according to the capture"
     return passed(COUNTED, text, host, evidence=where, facts=facts)
 
 
 def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | Missing:
-    """Return a stream's wire to each of its subscribers, if the host publishes it."""
+    """Return a stream's Wire for each subscriber, or [] if the host does not publish the stream."""
     wires = []
     for reader in traffic.subscribers if host in traffic.publishers else ():
         wire = evidence.wire(traffic.between(host, reader))
@@ -217,7 +219,7 @@ def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | 
 
 
 def _bounds(wires: list[Wire]) -> tuple[int, int]:
-    """Return the bounds of a stream's responses, each of which goes to all its subscribers."""
+    """Return the minimum and maximum number of responses, given the Wires of one stream."""
     if not wires:
         return 0, 0
     # Two contiguous responses look like one.

@@ -29,12 +29,12 @@ AGREE = "naks_and_retransmits_agree"
 IDENTICAL = "retransmits_identical"
 
 SHUTDOWN_NS = 200_000_000
-"""A sender polls its control sockets at least every 100 ms, and sends a heartbeat as often. What
-arrived twice that time before its stream's last packet has certainly been processed."""
+"""A sender has certainly processed what arrived this long before its stream's last packet. It polls
+its control sockets, and sends a heartbeat, at least every 100 ms."""
 
 
 def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """No NAK was sent for this stream, by the captures and by the counters."""
+    """No NAK was sent for this stream, according to the captures and the counters."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(NO_NAKS, wire, traffic.id)
@@ -45,7 +45,7 @@ def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
             where = (evidence.name_of(evidence.folder.capture(host)),)
             position = int(wire.nak_positions(naks)[0])
             text = (
-                f"{len(naks)} NAKs in the capture at {host}, expected none; the first is for "
+                f"{len(naks)} NAKs in the capture at {host}, expected none; the first one is for "
                 f"{int(naks['nak_length'][0])} bytes at position {position}"
             )
             return failed(
@@ -63,21 +63,21 @@ def no_naks(evidence: Evidence, traffic: TrafficCase) -> Finding:
         if value > (others if host == traffic.from_host else 0):
             where = (evidence.name_of(evidence.folder.host(host).counters),)
             name = counter_key.STREAM_NAMES[type_id]
-            shown = f"the captures show only {others} NAKs, all of other subscribers"
+            shown = f"the captures show only {others} NAKs, all from other subscribers"
             shown = shown if others else "no NAK is in any capture"
-            text = f"{name} at {host} is {value}, but {shown}"
+            text = f"{name} on {host} is {value}, but {shown}"
             return failed(NO_NAKS, text, traffic.id, evidence=where)
-    text = "no NAKs in the captures and in the counters"
+    text = "no NAKs in the captures or in the counters"
     if others:
         text = (
-            f"no NAKs of this subscriber in the captures, {others} of others; "
-            "no more in the counters"
+            f"no NAKs from this subscriber and {others} from others in the captures; "
+            "the counters show no more"
         )
     return passed(NO_NAKS, text, traffic.id)
 
 
 def naks_and_retransmits_agree(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """NAKs and retransmitted bytes agree in captures and counters, per stream and host."""
+    """Captures and counters agree on the NAKs and retransmitted bytes of each stream and host."""
     case = evidence.case
     assert not isinstance(case, Missing)
     joined = [each for each in case.traffic if len(each.publishers) > 1]
@@ -116,22 +116,22 @@ def _stream_agrees(evidence: Evidence, traffic: TrafficCase) -> Finding:
         drops = socket_drops(evidence, host) if verb == "reached" else 0
         if not least - drops <= value <= seen:
             name = counter_key.STREAM_NAMES[type_id]
-            text = f"{name} at {host} is {value}, but {seen} NAKs {verb} it in the capture"
+            text = f"{name} on {host} is {value}, but {seen} NAKs {verb} the host in the capture"
             if least < seen:
-                text += f"; {least} of them while the stream certainly existed"
+                text += f", {least} of them while the stream certainly existed"
             if drops:
-                text += f", and its sockets dropped only {drops} datagrams"
+                text += f"; the host's sockets dropped only {drops} datagrams"
             kind = _kind_of_mismatch(value, seen, is_received=verb == "reached")
             return failed(AGREE, text, traffic.id, evidence=_where(evidence, host), kind=kind)
     resent = resent_bytes(wire)
     dropped = losses_of(decisions, case, traffic, planned.log).dropped_count
     facts = {"naks_sent": left, "naks_received": reached, "resent_bytes": resent}
     if dropped and not (left and resent):
-        text = f"{dropped} frames were dropped, but there were {left} NAKs and {resent} bytes "
+        text = f"{dropped} frames were dropped, but {left} NAKs were sent and {resent} bytes were "
         text += "retransmitted"
         where = _where(evidence, traffic.to_host)
         return failed(AGREE, text, traffic.id, evidence=where, facts=facts)
-    text = f"{left} NAKs sent, {reached} received, {resent} bytes retransmitted; counters agree"
+    text = f"{left} NAKs sent, {reached} received, {resent} bytes retransmitted; the counters agree"
     return passed(AGREE, text, traffic.id, facts=facts)
 
 
@@ -165,7 +165,7 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
         least = processed - socket_drops(evidence, host) if is_received else seen
         if not least <= value <= seen:
             name = counter_key.SYSTEM_NAMES[counter_id]
-            text = f"counter {counter_id} '{name}' is {value}, the captures show {seen}"
+            text = f"counter {counter_id} '{name}' is {value}, but the captures show {seen}"
             kind = _kind_of_mismatch(value, seen, is_received=is_received)
             return [failed(AGREE, text, host, evidence=where, kind=kind)]
     text = ", ".join(f"{counter_key.SYSTEM_NAMES[each]} {sums[each]}" for each in sums)
@@ -173,12 +173,12 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
 
 
 def _kind_of_mismatch(value: int, seen: int, *, is_received: bool) -> Kind:
-    """Return STATE for uncounted arrivals, which a slow host explains, else PROTOCOL."""
+    """Return STATE for uncounted arrivals, which a slow host can explain, or else PROTOCOL."""
     return Kind.STATE if is_received and value < seen else Kind.PROTOCOL
 
 
 def retransmits_identical(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The retransmitted bytes of a position equal the bytes first sent."""
+    """The bytes retransmitted for a position equal the bytes that were first sent."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(IDENTICAL, wire, traffic.id)
@@ -198,7 +198,8 @@ def retransmits_identical(evidence: Evidence, traffic: TrafficCase) -> Finding:
         pair, byte = int(sized[0]), int(lengths[sized[0]])
     if pair >= 0:
         position = int(starts[again[pair]])
-        text = f"the retransmit of the frame at position {position} differs in byte {int(byte)}"
+        text = f"the retransmit of the frame at position {position} differs from the original in "
+        text += f"byte {int(byte)}"
         return failed(
             IDENTICAL, text, traffic.id, evidence=where, position=position, conclusive=True
         )
@@ -217,27 +218,27 @@ def processed_until_ns(wire: Wire) -> int:
 
 
 def _certainly_processed(wire: Wire, frames: Frames) -> int:
-    """Return how many NAKs among the sender's arrivals were certainly processed."""
+    """Return how many of the given NAKs the sender certainly processed."""
     return int((wire.naks(frames)["time_ns"] <= processed_until_ns(wire)).sum())
 
 
 def socket_drops(evidence: Evidence, host: str) -> int:
-    """Return how many datagrams the host's full sockets dropped; its driver never received them.
+    """Return how many datagrams a host's full sockets dropped before its driver could read them.
 
-    The capture sees packets before the socket does. More than 0 indicates an overloaded machine.
+    The capture contains these datagrams. More than 0 indicates an overloaded machine.
     """
     snmp = evidence.snmp(host)
     return 0 if isinstance(snmp, Missing) else snmp.grown("RcvbufErrors") or 0
 
 
 def resent_bytes(wire: Wire) -> int:
-    """Return the retransmitted bytes as the driver counts them: a PAD with its full length."""
+    """Return the number of retransmitted bytes. Like drivers, count a PAD with its full length."""
     spans = wire.sent.ends - wire.sent.starts
     return int(spans[wire.retransmitted()].sum())
 
 
 def stream_total(evidence: Evidence, host: str, type_id: int, wire: Wire) -> int | Missing:
-    """Return the final value of a stream's counter, summed over all its instances."""
+    """Return the final value of a stream's counter, summed over all counters of that type."""
     counted = evidence.host_counters(host)
     if isinstance(counted, Missing):
         return counted

@@ -44,7 +44,7 @@ def find_unrequested(
 
 
 def retransmits_only_if_asked(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each retransmit follows a NAK for its frame, at most one for each NAK."""
+    """Each retransmit follows a NAK for its frame, with at most one retransmit for each NAK."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(ONLY_REQUESTED, wire, traffic.id)

@@ -1,1 +1,1 @@
-"""The local engine: one process, no Spark."""
+"""The local analysis engine: one process, without Spark."""

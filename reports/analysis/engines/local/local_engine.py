@@ -1,4 +1,4 @@
-"""The local engine: reads captures with the same kernels on one core, without Spark."""
+"""The local analysis engine: reads captures on one core, with the same kernels as Spark workers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -17,11 +17,11 @@ from windtunnel.reports.analysis.reading.schema import (
 )
 
 KEPT_BYTES_MAX = 1 << 29
-"""Memory for columns kept from the first reading; a longer capture is read twice."""
+"""Memory limit for columns kept from the first reading. Longer captures are read twice."""
 
 
 class LocalFrames:
-    """All frames of some files, in file order; may be read repeatedly."""
+    """All frames of some files, in file order. They can be read repeatedly."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class LocalFrames:
     def batches(
         self, columns: Sequence[str] = READ_FRAMES.names, keep: Sequence[str] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield batches of these columns, in capture order; report the bytes read for each.
+        """Yield batches with these columns, in capture order, and report the bytes read for each.
 
         The columns in `keep` stay in memory for `merged`, if they fit.
         """
@@ -59,8 +59,8 @@ class LocalFrames:
     def merged(self, columns: Sequence[str], ahead_ns: dict[str, int]) -> Iterator[pa.RecordBatch]:
         """Yield batches of all vantage points merged by time, from kept columns if possible.
 
-        Batches are not split, and each point keeps its order. `ahead_ns` is how far each point's
-        clock is ahead.
+        Batches are not split, and each point keeps its order. `ahead_ns` states how far each
+        point's clock is ahead.
         """
         rows: list[pa.RecordBatch] = []
         streams = {}
@@ -91,7 +91,7 @@ class LocalFrames:
     def _read(
         self, files: list[CaptureFile], rows: list[pa.RecordBatch], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.RecordBatch, int]]:
-        """Yield vantage point, batch and bytes read; append rows of CAPTURES to `rows`."""
+        """Yield vantage point, batch and bytes read, and append rows of CAPTURES to `rows`."""
         for part in plan(files, self._settings):
             reader = PartReader(part, self._settings)
             reported = 0
@@ -109,7 +109,7 @@ class LocalFrames:
 
 
 def _earliest(waiting: dict[str, tuple[pa.RecordBatch, int]], ahead_ns: dict[str, int]) -> str:
-    """Return the point whose batch begins first, by corrected clocks."""
+    """Return the point whose batch begins first according to the corrected clocks."""
     if len(waiting) == 1:
         return next(iter(waiting))
 
@@ -125,7 +125,7 @@ def local_frames(
     settings: ReadSettings,
     on_progress: Callable[[int], None] = lambda _: None,
 ) -> LocalFrames:
-    """Return the frames of files, with one reader per file unless `settings.parts` is set."""
+    """Return the frames of some files, with one reader per file unless `settings.parts` is set."""
     whole = replace(settings, may_split=settings.parts > 0 and settings.may_split)
     return LocalFrames(files, whole, on_progress)
 

@@ -1,1 +1,1 @@
-"""The Spark engine: session, DataFrames and SQL views."""
+"""The Spark analysis engine: session, DataFrames and SQL views."""

@@ -1,11 +1,11 @@
-"""The analysis on Spark, as steps from DataFrame to DataFrame.
+"""The capture analysis on Spark, as a sequence of DataFrame transformations.
 
     first reading   survey         one row per part              --> captures, totals: merged here
     second reading  frame batches  thousands of frames  --by stream, in capture order--> flows
                                    per row              --by stream, by time-----------> links
 
-A worker holds the state of a stream, never its frames. Spark sorts on disk when memory is short, so
-a stream may have any length; it is fast because it sorts frame batches, not frames.
+A worker keeps the state of a stream, never its frames. Spark sorts on disk when memory is short, so
+a stream may have any length. Sorting is fast because Spark sorts frame batches, not frames.
 """
 
 import json
@@ -42,9 +42,9 @@ from windtunnel.reports.analysis.streams.stream_walk import NESTED_FLOWS, WalkKe
 from windtunnel.reports.analysis.streams.streams import streams_of
 
 ARROW_BATCH_ROWS = 32
-"""Frame batches that are passed to a worker together, at 2 MB each."""
+"""Number of frame batches, of 2 MB each, that are passed to a worker together."""
 ARROW_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
-"""Spark's setting for it; the session's own value is restored after the analysis."""
+"""The Spark setting for this number. Its previous value is restored after the analysis."""
 
 _Batches = Iterator[pa.RecordBatch]
 
@@ -52,7 +52,7 @@ _Batches = Iterator[pa.RecordBatch]
 def read_captures(
     spark: SparkSession, paths: list[str], settings: ReadSettings, table: str = "frames"
 ) -> DataFrame:
-    """Return a table of the data source `aeron.pcap` for these captures."""
+    """Return a table of these captures, read through the data source `aeron.pcap`."""
     options = {
         "paths": json.dumps(paths),
         "ports": ",".join(str(each) for each in settings.ports),
@@ -69,7 +69,7 @@ def read_captures(
 def flows(
     batches: DataFrame, known: dict[StreamKey, Geometry], settings: WalkSettings
 ) -> DataFrame:
-    """Return NESTED_FLOWS; each stream is processed by one worker, in capture order."""
+    """Return NESTED_FLOWS. Each stream is processed by one worker, in capture order."""
 
     def follow(rows: _Batches) -> _Batches:
         walks = StreamSet(known, settings)
@@ -85,7 +85,7 @@ def flows(
 def single_point_outcomes(
     batches: DataFrame, known: dict[StreamKey, Geometry], points: dict[StreamKey, list[str]]
 ) -> DataFrame:
-    """Return FRAME_OUTCOMES of streams with one vantage point."""
+    """Return FRAME_OUTCOMES of the streams that were captured at one vantage point."""
     unjoined = {key: geometry for key, geometry in known.items() if key not in points}
 
     def follow(rows: _Batches) -> _Batches:
@@ -106,7 +106,7 @@ def links(
     offsets: dict[str, int],
     outcomes: bool,
 ) -> DataFrame:
-    """Return LINKS, or FRAME_OUTCOMES, of streams with several points.
+    """Return LINKS or FRAME_OUTCOMES of the streams that were captured at several vantage points.
 
     Each stream is joined by one worker, in time order.
     """
@@ -121,7 +121,7 @@ def links(
         link_rows, remaining = joins.finish_all_but(None)
         yield from remaining if outcomes else _table_rows(link_rows, LINKS)
 
-    # Sorted by corrected time, so that a worker does not wait long for the other points.
+    # Sorted by corrected time, which keeps a worker from waiting long for the other points.
     ahead = create_map(*[lit(each) for pair in sorted(offsets.items()) for each in pair])
     by_time = batches.withColumn("at_ns", batches["time_ns"] - ahead[batches["vantage_point"]])
     keys, order = KEY_NAMES[1:], ("at_ns", KEY_NAMES[0], *BATCH_ORDER)
@@ -146,7 +146,7 @@ def _table_rows(rows: list[dict[str, Any]], schema: pa.Schema) -> _Batches:
 
 @contextmanager
 def _small_arrow_batches(spark: SparkSession) -> Iterator[None]:
-    """Limit the rows per Arrow batch: with Spark's default, frame batches would be gigabytes."""
+    """Limit the rows per Arrow batch. With Spark's default, these batches would have gigabytes."""
     before = spark.conf.get(ARROW_BATCH_SETTING) or "10000"
     spark.conf.set(ARROW_BATCH_SETTING, str(ARROW_BATCH_ROWS))
     try:
@@ -161,9 +161,9 @@ def analyze_on_spark(
     settings: ReadSettings,
     options: AnalysisOptions | None = None,
 ) -> Tables:
-    """Return the tables of captures; files that cannot be split are read whole.
+    """Analyse captures on Spark and return the tables. Files that cannot be split are read whole.
 
-    Raises EngineError when the job fails.
+    Raises EngineError if the Spark job fails.
     """
     try:
         return _analyze(spark, paths, settings, options or AnalysisOptions())

@@ -1,7 +1,7 @@
-"""The Spark session, and checks of what it requires.
+"""The Spark session, and checks of its prerequisites.
 
-On one machine the session is small; elsewhere the user's cluster configuration applies. Only the
-settings that the analysis needs are set, and none that a given master or `spark-submit` has set.
+On one machine the session is small; on a cluster the user's configuration applies. Only settings
+that the analysis needs are changed, and none that a given master or `spark-submit` has set.
 """
 
 import os
@@ -17,45 +17,45 @@ if TYPE_CHECKING:
 
 JAVA_RELEASE_MIN = 17
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Environment variable that spark-submit sets; it has chosen a master already."""
+"""Environment variable set by spark-submit, which has already chosen a master."""
 
 WORKER_WAIT_S = 120.0
-"""How long a cluster may take to provide a worker; Spark itself would wait forever."""
+"""Time limit for a cluster to provide a worker. Spark itself would wait forever."""
 _POLL_S = 0.2
 
 
 class EngineError(RuntimeError):
-    """Spark cannot run on this machine; the text says what is missing and how to get it."""
+    """Spark cannot run on this machine. The message says what is missing and how to install it."""
 
 
 def check_java() -> str:
-    """Return the Java that Spark will start. Raises EngineError if it is missing or too old."""
+    """Return the path of Spark's Java. Raises EngineError if Java is missing or too old."""
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     where = f"JAVA_HOME={home}" if home else "on the PATH"
     if not found or not os.access(found, os.X_OK):
         raise EngineError(
-            f"Spark needs Java {JAVA_RELEASE_MIN} or newer, and none was found ({where}); install "
-            "it (Debian: default-jre-headless), or use the local engine, which needs no Java"
+            f"Spark needs Java {JAVA_RELEASE_MIN} or newer, and none was found ({where}): install "
+            f"it (Debian: default-jre-headless), or use the local engine, which needs no Java"
         )
     release = Path(found).resolve().parent.parent / "release"
     version = _java_release(release.read_text("utf-8", "replace")) if release.is_file() else 0
     if 0 < version < JAVA_RELEASE_MIN:
         raise EngineError(
-            f"Spark needs Java {JAVA_RELEASE_MIN} or newer; {found} is Java {version}"
+            f"Spark needs Java {JAVA_RELEASE_MIN} or newer, but {found} is Java {version}"
         )
     return found
 
 
 def first_line(error: Exception) -> str:
-    """Return the first line of a Spark error that is not a stack trace."""
+    """Return the first line of a Spark error message that is not part of a stack trace."""
     lines = [line.strip() for line in str(error).splitlines() if line.strip()]
     shown = [line for line in lines if not line.startswith("An error occurred while")]
     return (shown or lines or [type(error).__name__])[0].removeprefix(": ")
 
 
 def _java_release(text: str) -> int:
-    """Return the major version in a JRE's `release` file; 0 if there is none."""
+    """Return the major version from a JRE's `release` file, or 0 if it contains none."""
     found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', text)
     return int(found[1]) if found else 0
 
@@ -73,7 +73,7 @@ def start_session(
         from pyspark.sql import SparkSession
     except ImportError as error:
         raise EngineError(
-            f"Spark is not installed ({error}); install windtunnel[spark], or use the local engine"
+            f"Spark is not installed ({error}): install windtunnel[spark], or use the local engine"
         ) from error
     from windtunnel.reports.analysis.sources.pcap_source import AeronPcap
     from windtunnel.reports.analysis.sources.recording_source import AeronRecording
@@ -89,7 +89,7 @@ def start_session(
     builder = builder.config("spark.ui.showConsoleProgress", "false")
     builder = builder.config("spark.sql.session.timeZone", "UTC")
     if (master or "").startswith("local"):
-        # Spark's default of 200 suits a cluster; here each partition costs a worker its imports.
+        # Spark's default of 200 suits a cluster. Here, each partition costs a worker its imports.
         builder = builder.config("spark.sql.shuffle.partitions", str(2 * (os.cpu_count() or 1)))
     for name, value in (settings or {}).items():
         builder = builder.config(name, value)
@@ -104,7 +104,7 @@ def start_session(
 
 
 def _await_worker(session: "SparkSession") -> None:
-    """Wait until a cluster provides the first worker. Raises EngineError."""
+    """Wait until a cluster provides its first worker. Raises EngineError after WORKER_WAIT_S."""
     context = session.sparkContext
     allocates_later = context.getConf().get("spark.dynamicAllocation.enabled", "false") == "true"
     if str(context.master).startswith("local") or allocates_later:
@@ -116,7 +116,7 @@ def _await_worker(session: "SparkSession") -> None:
         if time.monotonic() >= deadline_s:
             session.stop()
             raise EngineError(
-                f"{context.master} provided no worker within {WORKER_WAIT_S:g} s; check that a "
+                f"{context.master} provided no worker within {WORKER_WAIT_S:g} s: check that a "
                 "worker is registered, and that it has the requested cores and memory "
                 "(spark.executor.cores, spark.executor.memory)"
             )

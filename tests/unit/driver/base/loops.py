@@ -18,7 +18,9 @@ def double_first_byte(address, length):
 
 @kernel
 def meet(buf, at, parties):
-    """Wait until all parties are here: a loop may be over before the next thread has started."""
+    """Wait until all threads are here. Otherwise a loop may end before the next thread
+    has started.
+    """
     atomics.add_i64(buf, at, 1)
     while atomics.get_i64_acquire(buf, at) < parties:
         pass
@@ -43,7 +45,7 @@ def increment_by_compare_and_set(buf, at, count, parties):
 
 @kernel
 def produce(buf, rounds):
-    """Fill a message, then release its number; the consumer answers with the same number."""
+    """Fill a message, then release its number. The consumer responds with the same number."""
     for number in range(1, rounds + 1):
         for word in range(4):
             atomics.put_i64(buf, 128 + 8 * word, number * (word + 1))

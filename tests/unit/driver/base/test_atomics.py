@@ -171,7 +171,7 @@ def test_bytes_at_an_address_are_the_array_itself() -> None:
 
 
 def raced(work: Callable[[np.ndarray, int, int, int], None], count: int) -> int:
-    """What two threads bring a counter to, each adding `count`."""
+    """Return the final value of a counter to which two threads each add `count`."""
     buf = np.zeros(64, dtype=np.uint8)
     work(buf, 8, 0, 1)
     buf[:] = 0

@@ -1,4 +1,4 @@
-"""Mapped files: shared between mappings, refused with a reason, released safely."""
+"""Mapped files: shared between mappings, rejected with a reason, and released safely."""
 
 import os
 import sys

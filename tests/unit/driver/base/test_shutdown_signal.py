@@ -1,4 +1,4 @@
-"""A shutdown request that may arrive at any moment, also while a thread waits for it."""
+"""A shutdown request that may arrive at any moment, including while a thread waits for it."""
 
 import subprocess
 import sys

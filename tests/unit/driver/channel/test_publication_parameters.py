@@ -109,8 +109,8 @@ def test_initial_position(start):
         ((0, 0, 65537), "term-offset=65537: expected at most 65536"),
         ((0, 0, 33), "term-offset=33: expected a multiple of 32"),
         ((0, 0, -32), "term-offset=-32: expected at least 0"),
-        ((8, 7, 0), "term-id=7: expected none before init-term-id=8"),
-        ((-2147483648, 2147483647, 0), "expected none before init-term-id=-2147483648"),
+        ((8, 7, 0), "term-id=7: expected init-term-id=8 or a later term id"),
+        ((-2147483648, 2147483647, 0), "expected init-term-id=-2147483648 or a later"),
         ((2147483648, 0, 0), "init-term-id=2147483648: expected at most"),
     ],
 )
@@ -124,7 +124,7 @@ def test_no_initial_position(start, reason):
 def test_an_initial_position_is_given_whole(missing):
     params = dict.fromkeys(["init-term-id", "term-id", "term-offset"], "0")
     del params[missing]
-    with pytest.raises(ConfigurationError, match=f"expected also {missing}$"):
+    with pytest.raises(ConfigurationError, match=f"also requires {missing}$"):
         parse("|".join(f"{key}={value}" for key, value in params.items()))
 
 
@@ -136,7 +136,7 @@ def test_a_datagram_fits_the_send_buffer(excess):
         (f"mtu={4096 + excess}", dataclasses.replace(DEFAULTS, system_sndbuf_length=4096)),
     ):
         if excess:
-            with pytest.raises(ConfigurationError, match="send buffer of 4096 bytes"):
+            with pytest.raises(ConfigurationError, match="expected at most 4096 bytes, the size"):
                 parse(params, defaults)
         else:
             assert parse(params, defaults).mtu_length == 4096
@@ -157,9 +157,9 @@ def test_a_tag_copies_session_and_lengths():
     assert (found.session_id, found.mtu_length, found.term_length) == (-9, 4096, 1 << 17)
     assert parse("session-id=tag:5|mtu=4k|term-length=128k", find_tagged=tagged).mtu_length == 4096
     for params, reason in (
-        ("session-id=tag:6", "no publication carries that tag"),
+        ("session-id=tag:6", "no publication has that tag"),
         ("session-id=tag:", "expected an integer"),
-        ("session-id=tag:5|mtu=8k", "^mtu=8k: the publication named by session-id=tag:5 has 4k"),
+        ("session-id=tag:5|mtu=8k", "^mtu=8k: the publication selected by session-id=tag:5 has 4k"),
         ("session-id=tag:5|term-length=64k", "^term-length=64k: .* has 128k"),
     ):
         with pytest.raises(ConfigurationError, match=reason):

@@ -71,7 +71,9 @@ async def test_waiting_ends_when_the_publication_is_closed(stream):
 
 async def test_a_message_that_can_never_be_written_is_an_error(stream):
     longest = TERM_LENGTH // 8
-    with pytest.raises(ClientError, match=f"message of {longest + 1} bytes, limit {longest}"):
+    with pytest.raises(
+        ClientError, match=f"message of {longest + 1} bytes, expected at most {longest}"
+    ):
         await AsyncPublication(stream.publication).offer(bytes(longest + 1))
 
 

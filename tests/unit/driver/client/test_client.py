@@ -167,7 +167,7 @@ def test_a_client_that_the_driver_timed_out_is_closed(world):
     client.add_publication(CHANNEL, STREAM)
     world.driver.run_for(12 * SECOND, 500 * MS)
     client.invoke()
-    assert client.failure == "the driver timed this client out"
+    assert client.failure == "the driver timed out this client"
 
 
 def test_a_client_that_exceeds_its_service_interval_closes_itself(world):

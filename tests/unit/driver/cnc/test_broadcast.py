@@ -1,4 +1,4 @@
-"""Broadcast: each receiver that keeps up gets every message; a slower one gets LAPPED."""
+"""Broadcast: each receiver that keeps up gets every message. A slower receiver gets LAPPED."""
 
 import threading
 

@@ -80,8 +80,8 @@ def test_the_first_page_is_what_aeron_writes(tmp_path: Path) -> None:
     ("heartbeat_ms", "age_ms", "reason"),
     [
         (NOW_MS, 10_000, None),
-        (NOW_MS, 10_001, "10001 ms old, limit 10000 ms"),
-        (0, 0, "has not begun its heartbeat"),
+        (NOW_MS, 10_001, "10001 ms old, the limit is 10000 ms"),
+        (0, 0, "has not written a heartbeat yet"),
         (-1, 0, "has been shut down"),
     ],
 )
@@ -133,7 +133,7 @@ def test_waits_for_a_file_that_is_still_too_short(tmp_path: Path, length: int) -
     with pytest.raises(cnc_file.DriverNotReadyError, match="does not exist"):
         cnc_file.attach(tmp_path, NOW_MS)
     (tmp_path / "cnc.dat").write_bytes(bytes(length))
-    with pytest.raises(cnc_file.DriverNotReadyError, match=f"has {length} bytes"):
+    with pytest.raises(cnc_file.DriverNotReadyError, match=f"found {length}"):
         cnc_file.attach(tmp_path, NOW_MS)
 
 

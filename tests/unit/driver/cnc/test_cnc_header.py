@@ -1,4 +1,4 @@
-"""The header of the file: the documented example byte for byte, and both sides of each limit."""
+"""The header of `cnc.dat`: the documented example byte for byte, and both sides of each limit."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ EXAMPLE = bytes.fromhex(
     "00 00 10 00 00 00 10 00  00 e4 0b 54 02 00 00 00"
     "c1 46 51 d4 8b 01 00 00  99 ec 04 00 00 00 00 00"
 )
-"""The first 48 bytes of a file as Aeron's documentation prints them, of an older driver."""
+"""The first 48 bytes of an older driver's file, as printed in Aeron's documentation."""
 
 EXAMPLE_HEADER = CncHeader(
     to_driver_buffer_length=0x100300,
@@ -102,7 +102,7 @@ def test_counters_have_room_for_at_least_8192(values: int, accepted: bool) -> No
 
 
 def test_metadata_fits_values() -> None:
-    with pytest.raises(ConfigurationError, match=r"not 4 x 1048576"):
+    with pytest.raises(ConfigurationError, match=r"expected 4 x 1048576"):
         CncHeader(counters_values_buffer_length=1 << 20).conclude()
 
 

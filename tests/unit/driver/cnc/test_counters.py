@@ -138,7 +138,7 @@ def test_raises_when_no_counter_is_free() -> None:
     area = Sections()
     for _ in range(CAPACITY):
         area.manager.allocate(TYPE, b"", "")
-    with pytest.raises(StorageError, match="all 6 of counters_values_buffer_length=768"):
+    with pytest.raises(StorageError, match=r"all 6 are in use.*counters_values_buffer_length=768"):
         area.manager.allocate(TYPE, b"", "")
     assert area.ids() == list(range(CAPACITY))
 

@@ -1,4 +1,4 @@
-"""Files of the C and Java drivers: read like Aeron does, and reproduced byte for byte."""
+"""Files of the C and Java drivers, read in the same way as Aeron, and reproduced byte for byte."""
 
 import re
 from collections.abc import Callable
@@ -21,7 +21,7 @@ STREAM_SETS = ["one-message", "clean", "loss-unreliable", "java-cubic-loss"]
 ALL_SETS = [*STREAM_SETS, "commands"]
 
 TICKING = {0, 1, 7, 8, 9, 10, 26, 28, 30}
-"""System counters that had moved on when AeronStat looked, a moment after the copy was made."""
+"""System counters that had changed when AeronStat read them, a moment after the copy was made."""
 ROUND_TRIP_TIME_LABEL = "rcv-cc-cubic-rtt"
 
 
@@ -43,7 +43,7 @@ def open_golden(tmp_path_factory: pytest.TempPathFactory) -> OpenGolden:
 
 
 def aeron_stat(name: str) -> dict[int, tuple[int, str]]:
-    """Map from counter id to value and label, as Aeron's own tool printed them."""
+    """Return a map from counter id to value and label, as printed by Aeron's tool."""
     text = (GOLDEN / f"cnc-{name}" / "aeron-stat.txt").read_text()
     lines = re.findall(r"^ *(\d+): +(-?[\d,]+) - (.*)$", text, re.MULTILINE)
     return {int(line[0]): (int(line[1].replace(",", "")), line[2]) for line in lines}

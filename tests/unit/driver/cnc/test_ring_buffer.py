@@ -19,7 +19,7 @@ CAPACITY = 256
 LONGEST = CAPACITY // 8
 TYPE = 7
 PATIENCE = 100_000_000
-"""Yields after which a producer or consumer believes that nothing will happen any more."""
+"""The number of yields after which a producer or consumer gives up."""
 
 
 def make_ring(capacity: int = CAPACITY) -> np.ndarray:
@@ -321,7 +321,7 @@ def test_survives_any_bytes(content: bytes, trailer: bytes) -> None:
 
 @kernel
 def write_many(ring, producer, source, count):
-    """Write numbered messages; stop if the buffer stays full. Returns the number written."""
+    """Write numbered messages. Stops if the buffer stays full. Returns the number written."""
     for number in range(count):
         put_i64(source, 0, producer)
         put_i64(source, 8, number)

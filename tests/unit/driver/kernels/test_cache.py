@@ -1,4 +1,6 @@
-"""Compiled kernels are stored once, never stale, and refused if other users can write them."""
+"""Compiled kernels are stored once, are never stale, and are rejected if other users can write
+them.
+"""
 
 import os
 import shutil

@@ -150,7 +150,7 @@ def test_a_port_in_use_is_said_clearly_and_nothing_is_kept():
         with pytest.raises(SocketError) as failure:
             sockets(receiver_ports=ports).open_subscription(channel_of(f"endpoint={first.local}"))
         assert str(failure.value) == (
-            f"cannot bind {first.local}, the port is in use: (98) Address already in use: "
+            f"cannot bind {first.local}: the port is in use: (98) Address already in use: "
             f"channel 'aeron:udp?endpoint={first.local}'"
         )
         assert failure.value.code == errno.EADDRINUSE
@@ -228,7 +228,7 @@ def test_simulated_hosts_refuse_what_real_ones_refuse():
     first = one.open_subscription(channel_of("endpoint=10.0.0.1:40123"))
     for params, reason in (
         ("endpoint=10.0.0.1:40123", "the port is in use"),
-        ("endpoint=10.0.0.2:40123", "the simulated host is 10.0.0.1"),
+        ("endpoint=10.0.0.2:40123", "expected the simulated host's address 10.0.0.1"),
     ):
         with pytest.raises(DriverError, match=reason):
             one.open_subscription(channel_of(params))

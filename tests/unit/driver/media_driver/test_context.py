@@ -102,7 +102,7 @@ def test_bounds_are_where_they_are(name, good, bad):
     ],
 )
 def test_a_setting_that_needs_another_says_which(values, missing):
-    with pytest.raises(ConfigurationError, match=f"needs .*{missing}"):
+    with pytest.raises(ConfigurationError, match=f"requires .*{missing}"):
         Context(**values).conclude()
 
 
@@ -185,7 +185,7 @@ def test_all_failures_are_told_together_with_name_value_and_bounds():
     assert "AERON_RELIABLE_STREAM=maybe: expected true or false" in text
     assert "AERON_MAX_RESEND is 500, but must be from 1 to 256" in text
     assert (
-        "AERON_TERM_BUFFER_LENGHT is not a setting of Aeron; did you mean AERON_TERM_BUFFER_LENGTH?"
+        "AERON_TERM_BUFFER_LENGHT is not an Aeron setting; did you mean AERON_TERM_BUFFER_LENGTH?"
         in text
     )
     assert "AERON_DRIVER_CPUSET_AFFINITY is true" in text

@@ -1,4 +1,4 @@
-"""Property files are read like the C driver does."""
+"""Property files are read in the same way as by the C driver."""
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -55,7 +55,7 @@ def test_a_file_that_ends_in_a_continued_line_is_refused(tmp_path):
 def test_invalid_files_are_refused(tmp_path):
     with pytest.raises(ConfigurationError, match="No such file"):
         list(read_file(str(tmp_path / "none")))
-    with pytest.raises(ConfigurationError, match="not by HTTP"):
+    with pytest.raises(ConfigurationError, match="not over HTTP"):
         list(read_file("http://somewhere/driver.properties"))
     with pytest.raises(ConfigurationError, match="Is a directory"):
         list(read_file(str(tmp_path)))

@@ -1,4 +1,4 @@
-"""Settings of a process: precedence and origin."""
+"""The settings of a process: precedence and origin."""
 
 import pytest
 

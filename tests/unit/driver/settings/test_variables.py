@@ -1,4 +1,4 @@
-"""Settings of a context from the environment."""
+"""The settings of a context from the environment."""
 
 import pytest
 

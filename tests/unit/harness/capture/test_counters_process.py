@@ -150,7 +150,7 @@ def test_leaves_no_documents_when_there_was_no_driver(process):
     process.wait_for(process.is_waiting)
     assert process.end() == 0
     assert not process.files.counters.exists()
-    assert "before there was a driver" in process.log.read_text()
+    assert "before a driver started" in process.log.read_text()
 
 
 def test_reports_what_is_wrong_with_a_file_that_no_driver_wrote(process):

@@ -89,7 +89,7 @@ def test_a_host_keeps_so_many_bytes_and_no_more(directory, files, monkeypatch):
         make_log(directory, f"images/{number}.logbuffer")
     first, second = hold(directory, files)
     assert (first.left_out, files.log_buffer("images", 1).exists()) == ("", True)
-    assert "the logs of the host have more than" in second.left_out
+    assert "the host's logs exceed the limit of" in second.left_out
     assert not files.log_buffer("images", 2).exists()
 
 

@@ -295,7 +295,7 @@ def test_a_log_that_shrinks_while_it_is_shown_is_2(log, capsys, monkeypatch):
 
     monkeypatch.setattr(log_source, "read_log_buffer", then_shrink)
     code, out, err = run(capsys, "logbuffer", log, "--json")
-    assert (code, "truncated while it was read" in err) == (exit_code.INCONCLUSIVE, True)
+    assert (code, "truncated while it was being read" in err) == (exit_code.INCONCLUSIVE, True)
     assert {each["ended_because"] for each in json.loads(out)["terms"]} == {log_buffer.CUT_SHORT}
 
 

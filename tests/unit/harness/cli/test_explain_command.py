@@ -71,7 +71,7 @@ def test_an_unknown_check_is_refused_before_anything_starts(
         ("quite_different", "found 'quite_different': see `windtunnel list --checks`"),
         (
             "naks_paced: {traffic: ome}",
-            "22:18: expect[0].naks_paced.traffic: expected the id of a traffic, found 'ome': "
+            "22:18: expect[0].naks_paced.traffic: expected the id of a stream, found 'ome': "
             "did you mean one?",
         ),
         (

@@ -1,4 +1,4 @@
-"""How a run that was made as a process of its own is read."""
+"""Results of runs that were executed as child processes."""
 
 import json
 import threading
@@ -15,7 +15,7 @@ RUN = {
 
 
 class Child:
-    """Stands for the process; leaves what it was told to leave."""
+    """Replacement for the child process, which writes the given files."""
 
     def __init__(self, leave, ends=True):
         self._leave, self._ends = leave, ends

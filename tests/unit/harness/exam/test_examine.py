@@ -21,7 +21,7 @@ def mutant(name, *scenarios, because="", killed_by=()):
 
 
 class Runs:
-    """Outcomes by (scenario, mutant), one after the other if it is a list; all else passes."""
+    """Outcomes by (scenario, mutant), a list for consecutive runs. All other runs pass."""
 
     def __init__(self, outcomes, during=lambda name: None):
         self.outcomes = outcomes
@@ -44,7 +44,7 @@ class Runs:
 
 
 class Told:
-    """Who was told what: names alone."""
+    """A listener that records the names in each call."""
 
     def __init__(self):
         self.reported = []

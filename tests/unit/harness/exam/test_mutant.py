@@ -1,4 +1,4 @@
-"""A mutant is refused unless it is one edit, of text that is there once, to something else."""
+"""A mutant is invalid unless it changes the code, and its text occurs exactly once in the file."""
 
 from pathlib import Path
 

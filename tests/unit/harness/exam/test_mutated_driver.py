@@ -1,4 +1,4 @@
-"""The copy is today's driver with all edits, one at work, and takes over what was compiled."""
+"""The copy is the current driver with all mutants, one of them active, and reuses compilations."""
 
 import os
 import subprocess
@@ -26,7 +26,7 @@ OTHER = MUTANT.model_copy(update={"name": "two-more", "replace": f"{RETURN} + 2"
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """What was compiled: fidelities and folders; nothing is."""
+    """The fidelities and folders for which a compilation was requested. None is executed."""
     found = []
     monkeypatch.setattr(
         mutated_driver, "_compile", lambda fidelity, environment, home: found.append(fidelity)

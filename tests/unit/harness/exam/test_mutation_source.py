@@ -1,4 +1,4 @@
-"""A text with all its versions in it behaves as each of them, as a number says."""
+"""A source text with all versions behaves like the version that a number selects."""
 
 import ast
 import types
@@ -48,7 +48,7 @@ def edited(*pairs: tuple[str, str]) -> dict[int, str]:
 
 
 def module(text: str, number: int) -> types.ModuleType:
-    """The text as a module in which a number is at work."""
+    """Return the text as a module in which a number is active."""
     created = types.ModuleType("made")
     created.__dict__["kernel"] = lambda function: function
     switch = types.SimpleNamespace(NUMBER=number, number=lambda: number)

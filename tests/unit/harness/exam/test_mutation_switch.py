@@ -1,4 +1,4 @@
-"""The number of the defect at work is the process's own, also for a kernel that was kept."""
+"""Each process has its own number of the active mutant, even in a kernel from the cache."""
 
 import os
 import subprocess

@@ -144,7 +144,7 @@ def test_files_that_are_none_are_refused(tmp_path):
         request_termination(tmp_path, b"")
     with pytest.raises(NothingThereError, match="not initialized"):
         request_termination(write(tmp_path, small_cnc(version=0)), b"")
-    with pytest.raises(CncFileError, match="truncated within its command ring"):
+    with pytest.raises(CncFileError, match="the file ends inside its command ring"):
         request_termination(write(tmp_path, small_cnc()[:1000]), b"")
     odd = small_cnc()
     struct.pack_into("<i", odd, 4, RING - 8)

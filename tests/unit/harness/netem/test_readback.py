@@ -120,9 +120,9 @@ def test_counts_are_read():
     [
         (NONE, "found noqueue"),
         ("[]", "found none"),
-        ("", "cannot be parsed"),
-        ("[1]", "cannot be parsed"),
-        ('[{"kind":"netem","root":true}]', "cannot be parsed"),
+        ("", "cannot parse the output of tc"),
+        ("[1]", "cannot parse the output of tc"),
+        ('[{"kind":"netem","root":true}]', "cannot parse the output of tc"),
     ],
 )
 def test_anything_else_is_refused(text, why):

@@ -1,4 +1,4 @@
-"""Outcomes of frames, from synthetic captures of one stream at one place, and at two."""
+"""Outcomes of frames, from one and from two synthetic captures of a stream."""
 
 import numpy as np
 import pytest
@@ -20,11 +20,11 @@ from windtunnel.harness.replay.sightings import FEEDBACK, TRANSMISSION, Stream
 US, MS = 1_000, 1_000_000
 LENGTH = 64
 NEAR = [(at * 100 * US, at * LENGTH) for at in range(20)]
-"""Twenty frames, one each 100 us."""
+"""Twenty frames, one every 100 us."""
 
 
 def stream(passages, feedback=()):
-    """Sightings: (time, position) of frames, (time, kind, position, length) of feedback."""
+    """Return a stream with frames (time, position) and feedback (time, kind, position, length)."""
     frames = np.zeros(len(passages), dtype=TRANSMISSION)
     for row, (time_ns, position) in zip(frames, sorted(passages), strict=True):
         row["time_ns"], row["position"], row["length"] = time_ns + 1, position, LENGTH

@@ -1,4 +1,4 @@
-"""Shrinking with a synthetic world in place of runs: which candidates fail is known here."""
+"""Shrinking with a function in place of runs, which determines the candidates that fail."""
 
 from contextlib import suppress
 from pathlib import Path
@@ -145,7 +145,7 @@ def test_a_decision_beyond_the_end_of_a_shortened_stream_is_no_rule():
     made, _, told = shrunk(fails)
     assert not made.is_sure
     assert made.best.scenario.traffic[0].content.total_bytes == BYTES_MIN
-    assert "these decisions are no valid rules: " in told[-1]
+    assert "these decisions cannot be written as rules: " in told[-1]
     assert "expected a position that the stream reaches" in told[-1]
 
 

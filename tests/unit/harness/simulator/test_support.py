@@ -27,7 +27,7 @@ def test_several_hosts_with_the_relays_impairments_are_supported():
 @pytest.mark.parametrize(
     ("given", "why"),
     [
-        ({"address": "fd00::1"}, "only IPv4; host a has fd00::1"),
+        ({"address": "fd00::1"}, "only IPv4: host a has fd00::1"),
         ({"backend": "netem"}, "cannot apply the impairments of a->c with netem"),
         ({"receive": "aeron:udp?media-rcv-ts-offset=reserved"}, "support media-rcv-ts-offset"),
         ({"channels": (("a", "x|channel-snd-ts-offset=8"),)}, "channel-snd-ts-offset"),

@@ -32,8 +32,8 @@ def test_the_longest_datagram_of_aeron_fits():
     ("hosts", "between", "words"),
     [
         (["a", "a"], ("a", "a"), "expected unique host names"),
-        (["a", "b"], ("a", "a"), "expected two or more of the hosts"),
-        (["a", "b"], ("a", "c"), "expected two or more of the hosts"),
+        (["a", "b"], ("a", "a"), "expected at least two different hosts"),
+        (["a", "b"], ("a", "c"), "expected at least two different hosts"),
         ([f"h{n}" for n in range(17)], ("h0", "h1"), "found 17"),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_program_that_fails_is_quoted(programs, capfd):
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
     reported = capfd.readouterr().err
     assert f"{engine.DISK}: no such disk" in reported
-    assert reported.startswith("windtunnel: no container engine inside: ")
+    assert reported.startswith("windtunnel: no container engine inside the kernel: ")
 
 
 def test_an_engine_that_ends_at_once_is_quoted(programs, capfd):
@@ -95,21 +95,21 @@ def test_an_engine_that_never_answers_is_given_up(programs, capfd, monkeypatch):
     monkeypatch.setattr(engine, "START_S", 0.3)
     programs("docker", "#!/bin/sh\nexit 1\n")
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
-    assert "dockerd did not answer within 0.3 s" in capfd.readouterr().err
+    assert "dockerd did not respond within 0.3 s" in capfd.readouterr().err
 
 
 def test_containerd_comes_first_and_is_given_time(programs, capfd, monkeypatch, tmp_path):
     monkeypatch.setattr(engine, "START_S", 0.3)
     engine.CONTAINERD_SOCKET.unlink()
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
-    assert "containerd did not answer within 0.3 s" in capfd.readouterr().err
+    assert "containerd did not respond within 0.3 s" in capfd.readouterr().err
     assert "dockerd" not in (tmp_path / "said").read_text()
 
 
 def test_a_missing_program_is_named(programs, capfd, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
-    assert "mke2fs cannot be started: No such file" in capfd.readouterr().err
+    assert "cannot start mke2fs: No such file" in capfd.readouterr().err
 
 
 def test_containerd_that_dies_later_is_quoted_beside_dockerd(programs, capfd):
@@ -139,6 +139,6 @@ def test_a_missing_docker_is_named_and_nothing_is_left_running(
     monkeypatch.setenv("PATH", str(tmp_path / "bin"))
     programs("dockerd", OBEYS + 'echo $$ >"$SAID.pid"; exec /bin/sleep 60\n')
     assert engine.main(ARGUMENTS) == engine.CANNOT_START
-    assert "docker cannot be started: No such file" in capfd.readouterr().err
+    assert "cannot start docker: No such file" in capfd.readouterr().err
     pid = tmp_path / "said.pid"
     assert not pid.exists() or not Path(f"/proc/{pid.read_text().strip()}").exists()

@@ -1,4 +1,4 @@
-"""Synthetic log buffer files: three terms as a ring, and the metadata that the judge reads."""
+"""Synthetic log buffer files: three terms in a ring, and the metadata that the judge reads."""
 
 import struct
 

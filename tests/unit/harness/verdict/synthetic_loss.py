@@ -1,4 +1,4 @@
-"""Changes of a synthetic run: frames that arrive late or never, a subscriber that joins late."""
+"""Changes to a synthetic run: frames that arrive late or never, a subscriber that joins late."""
 
 from dataclasses import replace
 

@@ -51,11 +51,11 @@ class SyntheticRecordings:
         run.case = run.case.model_copy(update={"traffic": (traffic,), "archives": (archive,)})
         self.stretches = [(0, run.log.end_position)]
         self.told: list[Recorded] | None = None
-        "What the archive said; None for what is true."
+        "What the archive reported, or None for a correct report."
         self.error: str | None = None
-        "What the one who asked it complained of."
+        "The error that the archive's client reported."
         self.changes: dict[str, int] = {}
-        "Fields of the catalog's entries that are wrong."
+        "Wrong fields in the catalog's entries."
 
     @property
     def frame_starts(self) -> list[int]:

@@ -172,7 +172,7 @@ class SyntheticRun:
     frames: list[tuple[int, bytes, int]] = field(default_factory=list)
     "Position, header and payload checksum, in order of reading."
     seen_ns: list[int] = field(default_factory=list)
-    "When each of them was read, as far as this is long."
+    "When each frame was read. It may be shorter than `frames`."
     values: dict[str, int] = field(default_factory=dict)
     "Final values of counters by name; system counters by `<host>/<id>`."
     samples: dict[str, list[tuple[int, str, int]]] = field(
@@ -183,7 +183,7 @@ class SyntheticRun:
     pressure: dict[str, list[list[int]]] = field(default_factory=dict)
     "Rows by host, as in the artifact."
     logs: dict[str, np.ndarray] = field(default_factory=dict)
-    "The publication's at a, the image's at b."
+    "The publication's log at a, the image's log at b."
     now_ns: int = START_NS
 
     @property
@@ -328,7 +328,7 @@ class SyntheticRun:
         folder.scenario.write_text("made by hand\n")
         folder.payload.write_bytes(self.payload.tobytes())
         Ledger(self.links).write(folder.ledger)
-        # `session` and `order` are no affair of the judge; `detail` may be left out.
+        # The judge does not use `session` and `order`; `detail` may be omitted.
         rows = [(*each[:2], 0, *each[2:], 0, 0)[: len(DECISION)] for each in self.decisions]
         write_records(folder.decisions, np.array(rows, dtype=DECISION))
         for host in ("a", "b"):

@@ -1,4 +1,4 @@
-"""Each value of each document of a run folder replaced: `judge` and `report` end in order.
+"""`judge` and `report` end normally if any value in any document of a run folder is replaced.
 
     refused at reading     a DocumentError that names the file
     accepted               the judge evaluates it: no gate or check raises an exception
@@ -189,7 +189,7 @@ def _refusal(read: Callable[[Path], object], file: Path, what: str) -> str:
 
 
 def _accepted(run: RunDir, tmp_path: Path) -> list[tuple[str, Path, str]]:
-    """Return what was changed, the file, and its text, for each changed document that is read."""
+    """Return (change, file, text) for each changed document that is accepted."""
     accepted = []
     for name, read in READERS.items():
         file = _documents(run)[name]
@@ -202,7 +202,7 @@ def _accepted(run: RunDir, tmp_path: Path) -> list[tuple[str, Path, str]]:
 
 
 def _in_turn(run: RunDir, tmp_path: Path, most: int) -> Iterator[str]:
-    """Write a sample of the accepted documents in place of their files, one after the other."""
+    """Replace files by a sample of the accepted documents, one after the other."""
     accepted = _accepted(run, tmp_path)
     for what, file, text in random.Random(1).sample(accepted, min(most, len(accepted))):
         before = file.read_bytes()

@@ -282,11 +282,11 @@ def test_a_check_that_binds_the_subject_fails_it(tmp_path, applies):
 def test_outside_of_its_subjects_a_violation_is_a_difference_and_no_failure(tmp_path):
     verdict = pace_of(tmp_path, ["ours"], "aeron-c", "1.53.0-SNAPSHOT")
     assert verdict.outcome is Outcome.PASS
-    assert "1 noted as differences" in verdict.reason
+    assert "known differences: 1" in verdict.reason
     document = verdict.as_document()["checks"][-1]
     assert document["difference"] is True
     assert (
-        "known difference, this check does not apply to aeron-c 1.53.0-SNAPSHOT:"
+        "known difference (this check does not apply to aeron-c 1.53.0-SNAPSHOT):"
         in document["text"]
     )
     assert "ends beyond the highest arrived position" in document["text"]
@@ -295,4 +295,4 @@ def test_outside_of_its_subjects_a_violation_is_a_difference_and_no_failure(tmp_
 def test_a_version_that_is_unknown_leaves_a_violation_open(tmp_path):
     verdict = pace_of(tmp_path, ["aeron-c>=1.50"], "aeron-c", "")
     assert verdict.outcome is Outcome.INCONCLUSIVE
-    assert "cannot compare version" in verdict.reason
+    assert "cannot determine whether this check applies to version" in verdict.reason

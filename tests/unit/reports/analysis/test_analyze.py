@@ -235,7 +235,6 @@ def test_summary_lines_of_a_golden_capture():
         "position 1,286,176; lost 74,848 bytes in 57 gaps; 57 repaired in "
     )
     assert line.endswith(
-        "; 76,256 bytes retransmitted; 2 stalls without window, up to 12.2 ms, 1 of them behind a "
-        "gap"
+        "; 76,256 bytes retransmitted; 2 flow control stalls, up to 12.2 ms, 1 of them behind a gap"
     )
     assert total == "1,474 frames in 1,379 packets"

@@ -18,7 +18,7 @@ ARCHIVE_ID = 4_711
 
 
 def ok(request, relevant_id=0, **fields):
-    """Return the response OK to a request."""
+    """Return an OK response to a request."""
     return ControlResponse(
         **{
             "control_session_id": SESSION_ID, "correlation_id": request.correlation_id,
@@ -35,7 +35,7 @@ def error(request, code, **fields):
 
 
 class ScriptedArchive:
-    """Receives requests and answers each with the result of the `script` for its class."""
+    """Receives requests. Responds to each with the result of the `script` for its class."""
 
     def __init__(self, aeron):
         self._aeron = aeron
@@ -56,7 +56,7 @@ class ScriptedArchive:
         return [each for each in self.requests if isinstance(each, kind)]
 
     def step(self):
-        """Receive and answer requests."""
+        """Receive requests and send the scripted responses."""
         heard = len(self.requests)
         self.subscription.poll(self._assembler)
         for request in self.requests[heard:]:
@@ -85,7 +85,7 @@ class Stage:
         self._is_stepping = False
 
     def turn(self, _):
-        """Called while a client waits: advance everything by a millisecond."""
+        """Advance everything by a millisecond. Called while a client waits."""
         self.world.both(1)
         if not self._is_stepping:
             self._is_stepping = True

@@ -17,7 +17,7 @@ from windtunnel.driver.archive.protocol.requests import (
 
 @asynccontextmanager
 async def connected(on_stage, **settings):
-    """An awaited client, while time goes on for all."""
+    """An asyncio client that is connected to the scripted archive."""
 
     async def go_on():
         while True:

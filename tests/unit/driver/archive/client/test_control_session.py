@@ -23,7 +23,7 @@ from windtunnel.driver.archive.protocol.responses import (
 from windtunnel.driver.logbuffer import publication_result as result
 
 FAR = 1_000_000
-"""Correlation ids that no request of a test has."""
+"""A correlation id that no request of a test has."""
 
 
 def signal(request, kind=RecordingSignal.START):

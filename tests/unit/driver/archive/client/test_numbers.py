@@ -1,4 +1,4 @@
-"""Session ids from replay ids, segment bases, keys of counters."""
+"""Session ids from replay ids, base positions of segments, and counter keys."""
 
 import struct
 

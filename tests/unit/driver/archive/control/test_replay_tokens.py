@@ -1,4 +1,4 @@
-"""Tokens of replays: their session, their recording, their lifetime."""
+"""Replay tokens: their session, their recording, and their lifetime."""
 
 import itertools
 from types import SimpleNamespace

@@ -79,4 +79,4 @@ def test_what_is_too_long_is_told_and_dropped(sender, publication, errors):
     publication.refusals = [result.ERROR]
     assert sender.send(ping(1))
     assert not sender.has_waiting
-    assert errors == ["response of 16 bytes exceeds the maximum message length of 100"]
+    assert errors == ["cannot send a response of 16 bytes: the maximum message length is 100"]

@@ -24,7 +24,7 @@ def values_of(kind):
 
 
 def messages(kind):
-    """A strategy for messages of one kind."""
+    """Return a strategy for messages of one class."""
     return st.builds(kind, **values_of(kind))
 
 

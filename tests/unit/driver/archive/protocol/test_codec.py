@@ -166,7 +166,9 @@ def test_a_value_that_no_enumeration_has_is_refused_and_the_null_is_not():
     content = bytearray(encode(start))
     assert decode(content) == start
     struct.pack_into("<i", content, HEADER.size + 20, 2)
-    with pytest.raises(MalformedMessage, match="source_location: 2 is not a SourceLocation"):
+    with pytest.raises(
+        MalformedMessage, match="source_location: expected a SourceLocation, found 2"
+    ):
         decode(content)
 
 

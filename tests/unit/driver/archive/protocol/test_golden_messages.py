@@ -1,4 +1,6 @@
-"""Our message declarations against Aeron's schema, encoder output, and a captured conversation."""
+"""Message declarations compared with Aeron's schema, encoder output, and a captured
+conversation.
+"""
 
 import re
 from collections import Counter
@@ -18,7 +20,9 @@ GOLDEN_SET = GOLDEN / "archive-messages"
 
 
 def _schema():
-    """Return {name: (template id, block length, [(field, place, type, since)])} of Aeron."""
+    """Return {name: (template id, block length, [(field, place, type, since)])} of
+    Aeron's schema.
+    """
     found, name = {}, ""
     for line in (GOLDEN_SET / "schema.txt").read_text().splitlines():
         words = line.split()

@@ -17,7 +17,7 @@ SEGMENT = 2 * TERM
 
 
 class Counted:
-    """A counter that keeps the values set."""
+    """A counter that keeps all values that were set."""
 
     def __init__(self):
         self.values = []
@@ -44,7 +44,7 @@ def session(stream, folder, options=None, io_max_length=FILE_IO_MAX_LENGTH, **ch
 
 
 def record(recording):
-    """Record everything published; returns the number of blocks."""
+    """Record everything that was published. Returns the number of blocks."""
     blocks = 0
     while recording.do_work():
         blocks += 1
@@ -59,7 +59,7 @@ def recorded_bytes(folder, until, recording_id=0):
 
 
 def published_bytes(stream, until):
-    """Return the stream's log; it must not have reached its fourth term."""
+    """Return the bytes of the stream's log, which must be within its first three terms."""
     assert until <= 3 * TERM
     return stream.mapped.log[:until].tobytes()
 

@@ -1,4 +1,4 @@
-"""Recordings through a whole driver and client: over IPC, and of a UDP receiver's image."""
+"""Recordings through a driver and client, over IPC and of a UDP receiver's image."""
 
 import pytest
 
@@ -30,7 +30,7 @@ def _described(image, subscription):
 
 
 def _offered(session, publication, content):
-    """Offer a message and record; returns whether it was accepted."""
+    """Offer a message and record. Returns whether the message was accepted."""
     is_taken = publication.offer(content) > 0
     session.do_work()
     return is_taken

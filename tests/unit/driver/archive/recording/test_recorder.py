@@ -49,7 +49,7 @@ def test_a_session_is_stopped_in_the_recorders_own_turn():
 
 
 class Broken(Session):
-    """A session whose stop raises an error."""
+    """A session whose `stop` raises an error."""
 
     def stop(self):
         self.is_done = True

@@ -47,7 +47,7 @@ def folder(tmp_path):
 
 
 def _fill(stream, upto):
-    """Publish until the stream reaches exactly this position."""
+    """Publish until the stream reaches exactly the given position."""
     while (room := upto - stream.publication.position) > 0:
         length = min(room, 1408) - 32
         stream.write(bytes([room % 251]) * length)

@@ -1,4 +1,4 @@
-"""Which files a segment writer creates, and which it opens."""
+"""The files that a segment writer creates, and the files that it opens."""
 
 import pytest
 

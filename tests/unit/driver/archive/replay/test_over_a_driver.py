@@ -1,4 +1,4 @@
-"""Replays through a whole driver and client: of a golden, of our own and of a growing recording."""
+"""Replays through a driver and client: of a golden, a new, and a growing recording."""
 
 import pytest
 

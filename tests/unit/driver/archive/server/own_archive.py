@@ -47,7 +47,7 @@ class Talker(Recorder):
     ):  # fmt: skip
         self.own, self.client = own, own.made.connect()
         self.said = []
-        """All that came from the archive, but pings."""
+        """All messages received from the archive except pings."""
         self.pings = 0
         self.session_id = NULL_VALUE
         self._assembler = FragmentAssembler(self._on_message)
@@ -81,7 +81,7 @@ class Talker(Recorder):
         return AuthConnectRequest(**(made | changed))
 
     def connect(self, **changed):
-        """Open a session; returns the response."""
+        """Open a session. Returns the response."""
         request = self.connect_request(**changed)
         self.post(encode(request))
         answer = self.own.until(lambda: self.answer(request.correlation_id))
@@ -89,7 +89,9 @@ class Talker(Recorder):
         return answer
 
     def send(self, kind, **values):
-        """Send a request with defaults for fields not given; returns its correlation id."""
+        """Send a request, with defaults for fields that are not given. Returns its
+        correlation id.
+        """
         correlation_id = self.client.next_correlation_id()
         given = {
             "control_session_id": self.session_id, "correlation_id": correlation_id, **values
@@ -113,7 +115,9 @@ class Talker(Recorder):
         return next(iter(self.answers(correlation_id)), None)
 
     def about(self, correlation_id):
-        """Return all messages with that id, summarized: ("OK", 5), ("START", 0, 64)..."""
+        """Return all messages with this correlation id, summarized: ("OK", 5), ("START",
+        0, 64)...
+        """
         return [short(each) for each in self.said if each.correlation_id == correlation_id]
 
     def signals(self):
@@ -162,7 +166,7 @@ class Own:
         self.directory = self.settings.dir
         self.others = []
         self.has_defect = False
-        """Whether the archive may have met an error that nobody foresaw."""
+        """Whether the archive may have logged an unexpected error."""
         self.start()
 
     def start(self):
@@ -178,7 +182,7 @@ class Own:
         self.talkers.clear()
 
     def beside(self, name, **changed):
-        """Start another archive at the same driver, with another control stream."""
+        """Start another archive that uses the same driver, with another control stream."""
         other = replace(self.settings, dir=self.folder / name, **changed).conclude()
         self.others.append(
             Archive(other, self.clock, self.made.connect(), IdGenerator(random.Random(6)))
@@ -200,7 +204,7 @@ class Own:
         return run_until(self.step, condition, turns)
 
     def talk(self, **changed):
-        """Return a client with a session; of another archive by its stream."""
+        """Return a client with a session. Another archive is identified by its control stream."""
         talker = Talker(self, **changed)
         talker.connect()
         return talker

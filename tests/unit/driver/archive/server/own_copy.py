@@ -1,4 +1,4 @@
-"""Two archives at one driver, one of which replicates the other's recordings.
+"""Two archives that use one driver. One of them replicates the other's recordings.
 
 source's talker --> source archive --replay--> archive <-- talker (replicate)
 """
@@ -13,7 +13,7 @@ SOURCE_ID = 78
 SOURCE_STREAM = 110
 SOURCE_RESPONSES = 120
 LINGERED = 10_000_000_000
-"""Until a closed publication's session may be another's at the same driver."""
+"""The time after which another publication of the driver may use a closed publication's session."""
 UDP = "aeron:udp?endpoint=10.0.0.1:20700"
 
 
@@ -41,7 +41,7 @@ def replicate(talker, source_id=0, **changed):
 
 
 def told(talker, replication_id):
-    """Return the messages of a replication, without the subscription's id."""
+    """Return the messages of a replication, without the subscription id."""
     return [
         ("OK",) if each[0] == "OK" else each for each in talker.about(replication_id)
     ]  # fmt: skip

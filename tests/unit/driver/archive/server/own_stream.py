@@ -17,7 +17,7 @@ STREAM = 1001
 IPC = "aeron:ipc?term-length=64k"
 PAYLOAD = 1000
 FRAME = 1056
-"""What a message of 1000 bytes takes."""
+"""The length that a message of 1000 bytes occupies."""
 REPLAY_STREAM = 5
 
 
@@ -45,17 +45,17 @@ class Live:
 
 
 class Recorder:
-    """Recordings and replays of a client; `own`, `client` and `ask` are the client's."""
+    """Records and replays streams for a client, with the client's `own`, `client` and `ask`."""
 
     def start(self, channel=IPC, stream=STREAM, *, auto_stop=False, location=SourceLocation.LOCAL):
-        """Start to record; returns the response."""
+        """Start a recording. Returns the response."""
         return self.ask(
             StartRecordingRequest2, stream_id=stream, source_location=location,
             auto_stop=BooleanType(auto_stop), channel=channel,
         )  # fmt: skip
 
     def extend(self, recording_id, channel, stream=STREAM, *, auto_stop=False):
-        """Extend a recording; returns the response."""
+        """Extend a recording. Returns the response."""
         return self.ask(
             ExtendRecordingRequest2, recording_id=recording_id, stream_id=stream,
             source_location=SourceLocation.LOCAL, auto_stop=BooleanType(auto_stop),
@@ -63,13 +63,13 @@ class Recorder:
         )  # fmt: skip
 
     def publish(self, publication, count, first=0):
-        """Offer messages; returns the position of the stream."""
+        """Offer messages. Returns the position of the stream."""
         for number in range(first, first + count):
             self.own.until(lambda number=number: publication.offer(message(number)) > 0)
         return publication.position
 
     def recorded(self, recording_id, position, archive_id=77):
-        """Wait until a recording has reached that position."""
+        """Wait until a recording has reached a position."""
         key, tail = recording_id.to_bytes(8, "little"), f"archiveId={archive_id}"
 
         def is_there():
@@ -108,7 +108,7 @@ class Recorder:
         return live
 
     def ask_replay(self, recording_id, kind=ReplayRequest, **changed):
-        """Request a replay; returns the response."""
+        """Request a replay. Returns the response."""
         return self.ask(kind, **replay_values(recording_id, **changed))
 
 
@@ -144,7 +144,7 @@ class Reader:
         return self.own.until(polled)
 
     def until_end(self):
-        """Read the whole replay; returns its messages."""
+        """Read the whole replay. Returns its messages."""
         (image,) = self.own.until(lambda: self.subscription.images)
         self.until(lambda: image.is_end_of_stream or image.is_closed)
         return self.seen

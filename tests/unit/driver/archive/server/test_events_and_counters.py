@@ -1,4 +1,4 @@
-"""Recording events, counters and errors; and which recordings an archive serves."""
+"""Recording events, counters and errors, and the recordings that an archive serves."""
 
 import pytest
 

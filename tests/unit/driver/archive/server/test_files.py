@@ -1,4 +1,6 @@
-"""Truncate, purge, detach, attach, delete, migrate. Cases T1 to T10 and G1 to G15."""
+"""Truncation, purging, detaching, attaching, deletion and migration. Cases T1 to T10 and
+G1 to G15.
+"""
 
 import shutil
 from dataclasses import replace
@@ -68,7 +70,7 @@ def names(*bases, recording_id=0):
 
 
 THREE = 3 * SEGMENT - 10_240
-"""Where a recording of three files stops."""
+"""The stop position of a recording with three files."""
 
 
 @pytest.mark.parametrize(
@@ -168,7 +170,7 @@ def test_a_recording_is_purged_when_nobody_reads_it(made, tmp_path, monkeypatch)
 
 @pytest.mark.parametrize(
     ("position", "bound"),
-    [(TERM, "base"), (0, "lower"), (3 * SEGMENT, "upper"), (-SEGMENT, "lower")],
+    [(TERM, "base"), (0, "below"), (3 * SEGMENT, "above"), (-SEGMENT, "below")],
 )
 def test_a_start_that_is_no_files_is_refused(made, tmp_path, monkeypatch, position, bound):
     made.add(0, THREE)

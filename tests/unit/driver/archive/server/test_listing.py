@@ -25,7 +25,7 @@ UNKNOWN = "RECORDING_UNKNOWN"
 
 
 def filled(folder, count):
-    """Return a catalog with that many stopped recordings; every other has an alias."""
+    """Return a catalog with `count` stopped recordings, every second one with an alias."""
     directory = folder / "archive"
     directory.mkdir()
     with CatalogWriter.create(directory) as catalog:

@@ -1,4 +1,4 @@
-"""Interleavings of agents in threads of their own: one may run many duty cycles during another's.
+"""Interleavings of agents in separate threads, where one may run many duty cycles during another's.
 
     conductor   reads requests, runs replications | finishes recordings, replays
     recorder                             many turns

@@ -286,7 +286,7 @@ def test_requests_go_before_an_image_that_came_with_them(own, talker):
     assert talker.ask(TruncateRecordingRequest, recording_id=0, position=0) == Ok(3)
     own.until(lambda: len(talker.about(answer.correlation_id)) == 2)
     assert talker.about(answer.correlation_id)[1] == ("ERROR", 0)
-    assert "outstanding delete" in talker.answers(answer.correlation_id)[1].error_message
+    assert "are being deleted" in talker.answers(answer.correlation_id)[1].error_message
 
 
 def test_an_extended_recording_is_one_stream(own, talker):

@@ -1,4 +1,4 @@
-"""Replication between two archives at one driver. Cases C1 to C13."""
+"""Replication between two archives that use one driver. Cases C1 to C13."""
 
 import pytest
 

@@ -27,7 +27,7 @@ SEGMENT = own_recording.SEGMENT
 
 @contextmanager
 def killed_archive(tmp_path, monkeypatch, count):
-    """Return what an archive leaves that is killed while recording: (own, its folder)."""
+    """Return the state after an archive was killed while recording: (own, its folder)."""
     with own_archive(tmp_path, monkeypatch) as own:
         talker = own.talk()
         talker.live_recording(count)
@@ -106,7 +106,7 @@ def test_two_archives_do_not_share_a_directory_nor_an_id(own):
     own.run_for(2 * LIVENESS_NS, 500_000_000)
     with pytest.raises(ActiveArchiveError):
         own.beside("archive", archive_id=9)
-    with pytest.raises(ConfigurationError, match="AERON_ARCHIVE_ID is 77"):
+    with pytest.raises(ConfigurationError, match="AERON_ARCHIVE_ID=77"):
         own.beside("other")
     assert own.talk().ask(ArchiveIdRequest) == Ok(77)
 
@@ -119,7 +119,7 @@ def test_what_is_deleted_on_start_is_the_archives_own(own):
     own.start()
     assert [each.name for each in own.directory.glob("*.rec")] == []
     assert (own.directory / "precious.txt").read_text() == "mine"
-    with pytest.raises(ActiveArchiveError, match="cannot delete its files"):
+    with pytest.raises(ActiveArchiveError, match="cannot delete the files"):
         own.start()
 
 

@@ -14,7 +14,7 @@ RESPONSE = "aeron:udp?control-mode=response|control=10.0.0.1:20702"
 
 
 def refusing(monkeypatch, client, what, code, times, is_meant=lambda channel: True):
-    """Let the driver reject what `client` adds that many times; returns the attempts."""
+    """Let the driver reject what `client` adds a number of times. Returns the attempts."""
     ask, look = getattr(client, f"async_add_{what}"), getattr(client, f"get_{what}")
     asked = []
 

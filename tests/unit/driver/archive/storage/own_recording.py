@@ -1,4 +1,4 @@
-"""Recordings made by a test, written by the definition of the format alone."""
+"""Recordings that a test writes according to the definition of the format."""
 
 import struct
 import zlib
@@ -31,7 +31,9 @@ def term_id(position):
 
 
 def frame(position, payload, *, is_pad=False, checksummed=False):
-    """Return one frame up to the next one; of a padding frame the rest is zero."""
+    """Return the bytes of one frame up to the next frame. A padding frame contains zeros after its
+    header.
+    """
     body = b"" if is_pad else payload.ljust((len(payload) + 31) // 32 * 32, b"\0")
     session = struct.unpack("<i", struct.pack("<I", zlib.crc32(body)))[0]
     head = FRAME.pack(
@@ -46,7 +48,7 @@ def payload(index, length):
 
 
 def stream(lengths, start=0, *, checksummed=False):
-    """Return messages of these lengths from `start` on, with padding where one does not fit.
+    """Return messages of these lengths, starting at `start`, with padding where one does not fit.
 
     Returns: (position, bytes) of each frame
     """

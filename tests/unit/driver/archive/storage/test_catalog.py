@@ -1,4 +1,4 @@
-"""The catalog: Aeron's, our own, interrupted writes, and damage."""
+"""The catalog: Aeron's, this project's, interrupted writes, and damage."""
 
 import os
 import random

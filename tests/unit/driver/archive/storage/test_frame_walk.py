@@ -1,4 +1,4 @@
-"""Walking frames: valid files, and every kind of invalid frame."""
+"""Iteration over frames: valid files, and every kind of invalid frame."""
 
 import struct
 

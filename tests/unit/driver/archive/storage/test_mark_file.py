@@ -57,7 +57,7 @@ def test_an_archive_that_lives_keeps_others_out_and_one_that_ended_does_not(tmp_
     assert (shown.version, shown.activity_timestamp) == (196864, clock.epoch_ms)
     assert (shown.pid, shown.control_channel) == (77, HEADER.control_channel)
     assert first.path.stat().st_size == 1_056_768
-    with pytest.raises(ActiveArchiveError, match="another archive has locked it"):
+    with pytest.raises(ActiveArchiveError, match="another archive has locked the directory"):
         MarkFile(tmp_path, HEADER, clock)
     first.close()
     assert mark_file.read_header(first.path).activity_timestamp == -1
@@ -137,7 +137,7 @@ def test_a_header_that_does_not_fit_is_refused(tmp_path):
 
 @pytest.fixture
 def full_disk(monkeypatch):
-    """A disk on which no file gets another block; returns a function to set the free space."""
+    """A disk with no free blocks. Returns a function that sets the free space."""
     free = [0]
     real_allocate, real_write = os.posix_fallocate, Path.write_text
 

@@ -19,7 +19,7 @@ def _ends(frames, start=0):
 
 
 def _cut(path, length, *, to_zeros=False):
-    """Lose everything after `length`; the file may keep its size."""
+    """Lose everything after `length`. The file may keep its size."""
     size = path.stat().st_size
     with open(path, "r+b") as file:
         file.truncate(length)

@@ -1,4 +1,4 @@
-"""Fixtures of the command-line tests: a function to run a command, and an archive."""
+"""Fixtures for the command-line tests: a function to run a command, and an archive."""
 
 import pytest
 

@@ -18,7 +18,7 @@ class Outcome(NamedTuple):
 
 
 def put_mark_file(folder, activity_ms, **values):
-    """Write a mark file as an archive would have left it."""
+    """Write a mark file in the same way as an archive."""
     header = MarkFileHeader(**values)
     content = bytearray(header.encode().ljust(8192 + header.error_buffer_length, b"\0"))
     content[16:24] = activity_ms.to_bytes(8, "little", signed=True)

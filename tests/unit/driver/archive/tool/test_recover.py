@@ -1,4 +1,4 @@
-"""recover: every way to lose a catalog, and the result."""
+"""The recover command: every way to lose a catalog, and the result."""
 
 import os
 import shutil
@@ -65,7 +65,7 @@ def test_a_missing_catalog_is_rebuilt_from_the_frames(tool, golden):
     outcome = tool("recover")
     assert (outcome.code, outcome.err) == (0, "")
     assert "damage: " in outcome.out
-    assert "expected archive.catalog beside 14 segment files of 3 recordings" in outcome.out
+    assert "expected archive.catalog next to 14 segment files of 3 recordings" in outcome.out
     assert "recording 1: rebuilt, stream 2002" in outcome.out
     assert (
         "unknown: source, and channel, entered as aeron:udp?alias=recovered-channel-unknown"
@@ -324,7 +324,7 @@ def test_an_archive_that_is_active_is_not_touched(tool, golden):
     outcome = tool("recover")
     os.close(lock)
     assert outcome.code == 2
-    assert "another archive has locked it" in outcome.err
+    assert "another archive has locked the directory" in outcome.err
     assert not (golden / FILE_NAME).exists()
 
 

@@ -1,4 +1,6 @@
-"""verify, checksum and delete-orphans, with the golden archive and with every kind of fault."""
+"""The verify, checksum and delete-orphans commands, with the golden archive and every kind of
+fault.
+"""
 
 import io
 import os
@@ -78,7 +80,7 @@ def test_a_recording_without_files_gets_no_checksums(tool, golden):
     outcome = tool("checksum", "CRC-32")
     assert outcome.code == 2
     assert outcome.err == "recording 0: expected segment files, found none\n"
-    assert outcome.out.count("CRC-32 written") == 2
+    assert outcome.out.count("CRC-32 checksums written") == 2
 
 
 def test_only_the_last_file_is_looked_at_unless_all_are_asked_for(tool, golden):
@@ -216,7 +218,7 @@ def test_a_missing_catalog_beside_recordings_is_damage(tool, golden, verb):
     (golden / FILE_NAME).unlink()
     outcome = tool(*verb.split())
     assert outcome.code == 2
-    assert "expected archive.catalog beside 14 segment files of 3 recordings" in outcome.err
+    assert "expected archive.catalog next to 14 segment files of 3 recordings" in outcome.err
     assert f"`windtunnel archive recover --dir {golden}`" in outcome.err
 
 

@@ -24,7 +24,7 @@ CHANNELS = (
 
 @pytest.fixture
 def run(monkeypatch, tmp_path, capsys):
-    """Run the command; the process keeps its signal handlers."""
+    """Run the command. The process keeps its signal handlers."""
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("AERON_DIR", str(tmp_path / "aeron"))
     monkeypatch.setenv("AERON_DRIVER_TIMEOUT", "1")

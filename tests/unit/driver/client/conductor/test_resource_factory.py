@@ -45,9 +45,9 @@ def test_a_resource_is_available_after_the_drivers_duty_cycle(both_ends):
 def test_an_unknown_id_is_an_error(both_ends):
     client = both_ends.connect()
     counter = client.add_counter(1001)
-    with pytest.raises(ClientError, match="of a publication of this client, found 12345"):
+    with pytest.raises(ClientError, match="registration id 12345: this client has no publication"):
         client.get_publication(12345)
-    with pytest.raises(ClientError, match="of a subscription of this client"):
+    with pytest.raises(ClientError, match="this client has no subscription"):
         client.get_subscription(counter.registration_id)
     assert client.get_counter(counter.registration_id) is counter
 
@@ -60,7 +60,9 @@ def test_an_error_response_is_raised_once(both_ends):
         client.get_publication(asked)
     assert refusal.value.code == ErrorCode.INVALID_CHANNEL
     assert refusal.value.correlation_id == asked
-    with pytest.raises(ClientError, match=f"of a publication of this client, found {asked}"):
+    with pytest.raises(
+        ClientError, match=f"registration id {asked}: this client has no publication"
+    ):
         client.get_publication(asked)
 
 

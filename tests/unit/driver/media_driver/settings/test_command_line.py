@@ -39,11 +39,11 @@ def test_a_directory_may_stand_behind_an_equals_sign():
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--dir"], "--dir needs a value"),
-        (["-D"], "-D needs a value"),
+        (["--dir"], "--dir requires a value"),
+        (["-D"], "-D requires a value"),
         (["-Dname"], "expected name=value"),
         (["--verbose"], "unknown option --verbose"),
-        (["https://x/y"], "not by HTTP"),
+        (["https://x/y"], "not over HTTP"),
     ],
 )
 def test_a_command_line_that_cannot_be_followed_is_refused(arguments, message):

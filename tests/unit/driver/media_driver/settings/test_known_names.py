@@ -32,11 +32,11 @@ def test_no_setting_is_our_own_invention():
 )
 def test_a_slip_of_the_pen_is_told_what_was_meant(variable, meant):
     (fault,) = unknown_faults([variable, "HOME", "XAERON_DIRS"], OWN)
-    assert fault == f"{variable} is not a setting of Aeron; did you mean {meant}?"
+    assert fault == f"{variable} is not an Aeron setting; did you mean {meant}?"
 
 
 def test_what_is_like_nothing_gets_no_advice():
-    assert unknown_faults(["AERON_QQQQQQQQ"], OWN) == ["AERON_QQQQQQQQ is not a setting of Aeron"]
+    assert unknown_faults(["AERON_QQQQQQQQ"], OWN) == ["AERON_QQQQQQQQ is not an Aeron setting"]
 
 
 def test_in_the_environment_only_a_slip_of_the_pen_is_a_fault():

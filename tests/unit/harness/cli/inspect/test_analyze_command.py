@@ -58,7 +58,7 @@ def test_a_torn_last_packet_is_left_out(run, capture):
     assert code == 2
     assert "999 messages in 999 frames" in out
     assert "PARTIAL" in out
-    assert "ends inside a packet; its last 304 bytes were ignored" in out
+    assert "ends inside a packet, so the last 304 bytes were ignored" in out
 
 
 def test_a_snap_length_that_cuts_frames_is_told(run, capture):

@@ -5,8 +5,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from windtunnel.harness.artifact.middlebox.decision import DECISION, DROP, HOLD, NO_POSITION
+
 from windtunnel.harness.artifact.documents import write_document
+from windtunnel.harness.artifact.middlebox.decision import DECISION, DROP, HOLD, NO_POSITION
 from windtunnel.harness.artifact.middlebox.frame_class import DATA, SM
 from windtunnel.harness.artifact.records import write_records
 from windtunnel.harness.artifact.run_dir import RunDir

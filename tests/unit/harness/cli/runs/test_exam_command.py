@@ -93,7 +93,7 @@ def test_a_signal_gives_its_own_exit_code(exams, tmp_path, capsys):
     assert order(tmp_path) == exit_code.INTERRUPTED
     output = capsys.readouterr()
     assert "interrupted" in output.err
-    assert "not all were run" in output.out
+    assert "not all mutants were run" in output.out
 
 
 def test_json_is_the_whole_exam(exams, tmp_path, capsys):

@@ -22,7 +22,9 @@ def test_a_folder_without_a_run_is_refused_and_not_touched(
     assert main(["judge", str(tmp_path)]) == exit_code.INCONCLUSIVE
     output = capsys.readouterr()
     assert output.out == ""
-    assert output.err.startswith(f"windtunnel: {tmp_path}: expected a run folder, with run.json")
+    assert output.err.startswith(
+        f"windtunnel: {tmp_path}: expected a run folder, which contains run.json"
+    )
     assert sorted(each.name for each in tmp_path.iterdir()) == sorted(others)
 
 

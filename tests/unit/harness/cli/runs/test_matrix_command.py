@@ -5,16 +5,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.unit.reports.made_matrix import make_matrix
 from windtunnel.harness.artifact.run.matrix import Matrix
 from windtunnel.harness.artifact.run_dir import MatrixDir
 from windtunnel.harness.cli import exit_code, scenarios
 from windtunnel.harness.cli.render.matrix_display import MatrixDisplay
 from windtunnel.harness.cli.root import main
-from windtunnel.harness.orchestrate.suite import matrix, pool
 from windtunnel.harness.orchestrate.event import RunEvent
+from windtunnel.harness.orchestrate.suite import matrix, pool
 from windtunnel.harness.orchestrate.suite.matrix import MatrixResult
-
-from tests.unit.reports.made_matrix import make_matrix
 
 BAD = {("matrix/loss", "pyaeron", "ours"): ("PASS", "FAIL")}
 

@@ -6,16 +6,16 @@ from typing import Any
 
 import click
 import pytest
+
+from tests.unit.reports.made_suite import Weather, make_suite
 from windtunnel.harness.artifact.run.suite import ScenarioResult
 from windtunnel.harness.cli import exit_code
 from windtunnel.harness.cli.root import main
 from windtunnel.harness.cli.runs.run import suite_lines
-from windtunnel.harness.orchestrate.suite import runner
 from windtunnel.harness.orchestrate.event import RunEvent
 from windtunnel.harness.orchestrate.lab import LabError
+from windtunnel.harness.orchestrate.suite import runner
 from windtunnel.harness.orchestrate.suite.runner import RunSummary, SuiteResult
-
-from tests.unit.reports.made_suite import Weather, make_suite
 
 NAME = "loss/reliable-2pct"
 
@@ -119,7 +119,7 @@ def test_known_failures_are_read_before_anything_starts(
     calls.clear()
     file.write_text(KNOWN.replace("naks_paced", "no_such_check"))
     assert main(["run", NAME, "--fidelity", "netns", "--known", str(file)]) == exit_code.USAGE
-    assert f"{file}:3:36: known[0].check: expected the name of" in capsys.readouterr().err
+    assert f"{file}:3:36: known[0].check: expected a check's name" in capsys.readouterr().err
     assert not calls
 
 

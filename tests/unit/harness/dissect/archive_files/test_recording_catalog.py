@@ -80,14 +80,14 @@ def test_a_catalog_of_ours_is_read_likewise(tmp_path):
 @pytest.mark.parametrize(
     ("at", "value", "fault"),
     [
-        (TERM_LENGTH_AT, 65_535, "term length is 65535"),
-        (SEGMENT_LENGTH_AT, 3 << 16, "segment length is 196608"),
-        (SEGMENT_LENGTH_AT, -131_072, "segment length is -131072"),
-        (MTU_AT, 32, "mtu is 32"),
-        (4, 9, "state is 9"),
+        (TERM_LENGTH_AT, 65_535, "term length 65535 is invalid"),
+        (SEGMENT_LENGTH_AT, 3 << 16, "segment length 196608 is invalid"),
+        (SEGMENT_LENGTH_AT, -131_072, "segment length -131072 is invalid"),
+        (MTU_AT, 32, "mtu 32 is invalid"),
+        (4, 9, "state 9 is invalid"),
         (112, 1 << 30, "exceed the entry"),
         (48, 0, "recording 0 comes after recording 0"),
-        (72, 33, "start position is 33"),
+        (72, 33, "start position 33 is invalid"),
     ],
 )
 def test_an_entry_that_cannot_be_is_told_and_those_behind_it_are_read(tmp_path, at, value, fault):

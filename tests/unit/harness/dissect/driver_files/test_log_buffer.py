@@ -143,7 +143,7 @@ def test_a_file_that_shrinks_ends_the_walk():
 
 
 def test_metadata_that_vanishes_is_told():
-    with pytest.raises(LogBufferError, match="while it was read"):
+    with pytest.raises(LogBufferError, match="while it was being read"):
         read_log_buffer(lambda at, length: b"", LENGTH)
 
 

@@ -79,6 +79,6 @@ def test_the_relay_waits_as_long_as_the_case_says(monkeypatch):
     clock.turns_left = 43
     assert process._turn_until_stopped(np.zeros(0), np.zeros(0), clock, clock, 22 * S) == ""
     clock.turns_left = 50
-    assert "time to drain was over" in process._turn_until_stopped(
+    assert "drain timeout expired" in process._turn_until_stopped(
         np.zeros(0), np.zeros(0), clock, clock, 22 * S
     )

@@ -131,7 +131,7 @@ def test_a_control_folder_that_is_there_already_is_not_used(tmp_path, play, monk
     play([])
     planted = tmp_path / ".lab" / "0123abcd.control"
     planted.mkdir(parents=True)
-    with pytest.raises(LabError, match=r"0123abcd\.control: expected an unused name"):
+    with pytest.raises(LabError, match=r"0123abcd\.control: a file or directory with this name"):
         containers_of_lab.start()
     assert list(planted.iterdir()) == []
 

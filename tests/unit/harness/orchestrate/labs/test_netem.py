@@ -91,7 +91,7 @@ def test_any_other_refusal_is_a_failure(tmp_path):
 
 
 def test_an_answer_that_is_none_is_a_failure(tmp_path):
-    with pytest.raises(LabError, match="cannot be parsed"):
+    with pytest.raises(LabError, match="cannot parse the output of tc"):
         created(tmp_path, FakeLab((0, ""))).apply()
 
 

@@ -67,7 +67,7 @@ def test_a_kernel_that_forbids_user_namespaces_is_quoted(powerless, started, mon
 
 def test_missing_programs_are_named_with_the_command_that_installs_them(monkeypatch):
     monkeypatch.setattr(labs.shutil, "which", lambda name: None if name == "tcpdump" else name)
-    with pytest.raises(LabError, match=r"needs tcpdump; .* apt-get install tcpdump$"):
+    with pytest.raises(LabError, match=r"needs tcpdump: .* apt-get install tcpdump$"):
         labs.require("netns")
 
 

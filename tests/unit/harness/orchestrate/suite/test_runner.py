@@ -131,7 +131,7 @@ def test_inside_compose_a_scenario_with_other_hosts_is_refused_before_anything_s
 ):
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
     bench.scenario.write_text(THREE_HOSTS.replace("[netns]", "[netns, compose]"))
-    with pytest.raises(LabError, match=r"scenario small: .*expected no other hosts, found c"):
+    with pytest.raises(LabError, match=r"scenario small: .*but the scenario has c"):
         bench.run(fidelity="compose")
     assert not (bench.folder / "runs").exists()
     assert bench.labs == bench.events == []
@@ -282,7 +282,7 @@ def test_a_process_that_does_not_end_when_asked_is_killed_and_mentioned(bench, m
     stubborn = "trap '' TERM; echo ready; while :; do sleep 0.02; done"
     result = bench.run(programs={"relay": stubborn})
     # Another may have been late, too, where this machine stood still.
-    text = "mid/relay did not end within 0.3 s of being asked"
+    text = "mid/relay did not end within 0.3 s of being asked to"
     assert text in bench.manifest(result).errors
 
 
@@ -450,7 +450,7 @@ def test_the_end_of_a_suite_reports_of_each_scenario_and_of_what_is_known(bench)
     assert document.scenarios == result.scenarios
     (scenario,) = result.scenarios
     assert (scenario.runs, scenario.failures, scenario.limit) == (3, 0, None)
-    assert scenario.text == "0 of 3 runs failed, rate 0.00% to 70.76% (95%)"
+    assert scenario.text == "0 of 3 runs failed, failure rate 0.00% to 70.76% (95% confidence)"
     assert document.remarks == result.remarks
     assert "has expired" in result.remarks[-1]
     assert result.exit_code == 0

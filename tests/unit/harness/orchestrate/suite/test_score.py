@@ -75,12 +75,13 @@ def test_a_known_failure_is_reported_and_does_not_count(scenario, tmp_path):
     folder = run_folder(tmp_path, ("naks_paced", "timing"))
     outcome, reason = score.add(scenario, folder, "FAIL", "too fast")
     assert outcome == "KNOWN"
-    assert reason.startswith("known, naks_paced: Jane, https://example.org/1, until 2027-12-31: ")
+    entry = "naks_paced (Jane, https://example.org/1, until 2027-12-31)"
+    assert reason.startswith(f"known failure: {entry}: ")
     assert reason.endswith("too fast")
     assert score.exit_code() == 0
     (result,) = score.scenarios()
     assert (result.known, result.runs, result.outcome) == (1, 0, "PASS")
-    assert "1 more failed as known" in result.text
+    assert "1 more had known failures" in result.text
     assert score.remarks() == []
 
 
@@ -89,7 +90,7 @@ def test_an_expired_entry_fails_the_run_and_reports_so(scenario, tmp_path):
     folder = run_folder(tmp_path, ("naks_paced", "timing"))
     outcome, reason = score.add(scenario, folder, "FAIL", "too fast")
     assert outcome == "FAIL"
-    assert reason.startswith("known failure has expired, naks_paced")
+    assert reason.startswith("known failure has expired: naks_paced")
     assert score.exit_code() == 1
     assert "has expired" in score.remarks()[0]
 
@@ -98,7 +99,7 @@ def test_an_entry_that_is_cured_is_reported_and_the_suite_passes(scenario, tmp_p
     score = Score(KnownFailureList([known("naks_paced")], DAY))
     assert score.add(scenario, run_folder(tmp_path), "PASS", "all holds") == ("PASS", "all holds")
     assert score.exit_code() == 0
-    assert "passed, but is listed as a known failure" in score.remarks()[0]
+    assert "passed for ours, but is listed as a known failure" in score.remarks()[0]
 
 
 def test_a_run_that_only_looked_in_vain_is_never_known(scenario, tmp_path):

@@ -114,7 +114,7 @@ def test_explains_in_words():
     assert "traffic   one: a to b, reliable" in text
     assert "0 lose: 2% of DATA on a->b dropped" in text
     assert "1 late: 1% of SM, DATA on a->b, b->a delayed for 5ms" in text
-    assert "selected by order of appearance" in text
+    assert "selected by order of arrival" in text
 
 
 def test_the_schema_describes_every_field():
@@ -161,9 +161,9 @@ def test_the_case_of_every_scenario_is_read_as_it_was(tmp_path):
         (("faults", 0, "links"), ["x->y"], "faults[0].links: expected one of a->b, b->a, found"),
         (("faults", 0, "ordinals"), [9], "faults[0].ordinals: expected 0 to 0, found 9"),
         (("hosts", 0, "address"), "example.org", "hosts[0].address: expected an IPv4 address"),
-        (("expect", 0, "arguments"), {"to": None}, "expect[0].arguments: value error, expected"),
+        (("expect", 0, "arguments"), {"to": None}, "expect[0].arguments: value error, argument"),
         (("seed",), -1, "seed: expected 0 to"),
-        (("seed",), 1 << 70, "expected integers of 64 bits"),
+        (("seed",), 1 << 70, "expected 64-bit integers"),
     ],
 )
 def test_values_that_no_scenario_resolves_to_are_refused(tmp_path, path, value, text):

@@ -68,17 +68,17 @@ def test_nothing_is_recorded_by_default():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"archives": "[]"}, "expected an archive on host 'b'"),
-        ({"recorded": ""}, "expected traffic with `recorded: b`, found none"),
+        ({"archives": "[]"}, "host 'b' has no archive"),
+        ({"recorded": ""}, "no traffic has `recorded: b`"),
         ({"archives": "[{host: c}]", "recorded": "c"}, "found 'c'"),
-        ({"archives": "[{host: b}, {host: b}]"}, "expected one archive on host b, found another"),
+        ({"archives": "[{host: b}, {host: b}]"}, "host b has two archives"),
         ({"archives": "[{host: b, segment: 96KiB}]"}, "expected a power of two, found 98304B"),
         ({"archives": "[{host: b, segment: 32KiB}]"}, "greater than or equal to 65536"),
         ({"archives": "[{host: b, segment: 2GiB}]"}, "less than or equal to 1073741824"),
         ({"receive": "|reliable=false"}, "expected a reliable stream"),
         (
             {"recorded": "", "archives": "[]", "expect": "recording_equals_published"},
-            "expected traffic with `recorded`, found none",
+            "needs traffic with `recorded`",
         ),
         ({"more": EVENTS % ("driver", KILL)}, "archive would lose its driver"),
         ({"more": EVENTS % ("archive", "kill: {restart_after: 9999ms}")}, "expected at least 10s"),
@@ -94,14 +94,14 @@ def test_files_must_hold_a_term():
     )
     with pytest.raises(
         ScenarioError,
-        match="expected segments of at least a term of 1048576B on host b, found 65536B",
+        match="expected segments of at least the term length, 1048576B, on host b, found 65536B",
     ):
         parse_scenario(text, "made.yaml")
 
 
 def test_a_stream_that_may_be_cut_is_not_recorded():
     text = text_of().replace("    recorded: b\n", "    recorded: b\n    rejoins: true\n")
-    with pytest.raises(ScenarioError, match="expected no `rejoins`"):
+    with pytest.raises(ScenarioError, match="cannot be combined with `rejoins`"):
         parse_scenario(text, "made.yaml")
 
 
@@ -172,15 +172,15 @@ def test_a_replay_is_the_stream_that_was_recorded():
             "replays: again",
             "expected one of the recorded streams one, found 'again'",
         ),
-        ("publication: exclusive", "publication: concurrent", "a replay is exclusive"),
-        ("to: a", "to: a\n    rejoins: true", "expected no `rejoins`"),
+        ("publication: exclusive", "publication: concurrent", "like every replay"),
+        ("to: a", "to: a\n    rejoins: true", "remove this key: a replay does not"),
         ("to: a", "to: a\n    content: {bytes: 2MiB}", "a replay has the content of one"),
         (
             '24326"',
             '24326|term-length=64k"',
-            "expected no term-length: a replay has that of the recording",
+            "remove term-length: a replay has the recording's values",
         ),
-        ('24326"', '24326|mtu=1408|session-id=7"', "expected no mtu, session-id"),
+        ('24326"', '24326|mtu=1408|session-id=7"', "remove mtu, session-id"),
     ],
 )
 def test_what_cannot_be_replayed_is_refused(old, new, said):
@@ -191,7 +191,7 @@ def test_what_cannot_be_replayed_is_refused(old, new, said):
 
 def test_a_replay_comes_from_where_it_is_recorded():
     text = replayed("from: b", "from: a").replace("${a}:24326", "${b}:24326")
-    with pytest.raises(ScenarioError, match="expected host b, on which one is recorded"):
+    with pytest.raises(ScenarioError, match="expected host b, where one is recorded"):
         parse_scenario(text.replace("from: a\n    to: a", "from: a\n    to: b"), "made.yaml")
 
 
@@ -202,7 +202,7 @@ def test_an_archive_that_replays_is_not_killed():
 
 def test_published_bytes_of_an_event_are_those_of_publishers():
     event = "events:\n  - {id: it, whom: {host: b}, when: {published: 1MiB}, act: {pause: 1ms}}\n"
-    with pytest.raises(ScenarioError, match="expected less than the whole content, 1MiB"):
+    with pytest.raises(ScenarioError, match="expected less than the total content of 1MiB"):
         parse_scenario(replayed(more=event), "made.yaml")
 
 
@@ -236,7 +236,7 @@ def test_a_merge_is_what_the_case_has():
     assert case.traffic[0].merges == MergeCase(after_bytes=512 << 10, live=live, port=24326)
     assert case.traffic[0].all_ports == (24324, 24325, 24326)
     assert (
-        "the subscriber starts after 512KiB have been recorded, replays them, then joins"
+        "the subscriber starts after 512KiB has been recorded, replays it, then joins"
         in explain(case)
     )
     assert Case.model_validate_json(case.to_json()) == case
@@ -245,14 +245,14 @@ def test_a_merge_is_what_the_case_has():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("after: 512KiB", "after: 1MiB", "expected less than the content, 1MiB"),
-        ("${self}:24326", "${self}:24325", "expected a separate port, found 24325"),
+        ("after: 512KiB", "after: 1MiB", "expected less than the content of 1MiB"),
+        ("${self}:24326", "${self}:24325", "uses port 24325: choose another port"),
         ("${self}:24326", "${a}:24326", "expected endpoint=${self}:PORT, found ${a}"),
         ("${self}:24326", "${c}:24326", "found 'c'"),
         ('24326|control=${a}:24324"', '24326"', "expected control=HOST:PORT"),
         ("control-mode=dynamic|", "", "expected control-mode=dynamic"),
         ("    recorded: b\n", "    recorded: a\n", "recording of its own host"),
-        ("    recorded: b\n", "    recorded: b\n    partial: [b]\n", "none of replays, consume"),
+        ("    recorded: b\n", "    recorded: b\n    partial: [b]\n", "with replays, consume"),
     ],
 )
 def test_what_cannot_merge_is_refused(old, new, said):
@@ -263,7 +263,7 @@ def test_what_cannot_merge_is_refused(old, new, said):
 
 def test_a_check_of_merges_needs_one():
     text = text_of(expect="merged_into_live")
-    with pytest.raises(ScenarioError, match="expected traffic with `merges`"):
+    with pytest.raises(ScenarioError, match="needs traffic with `merges`"):
         parse_scenario(text, "made.yaml")
 
 
@@ -293,10 +293,10 @@ def test_a_copy_is_what_the_case_has():
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ("replicated: a", "replicated: c", "expected an archive on host 'c'"),
-        ("replicated: a", "replicated: b", "expected another host than b"),
+        ("replicated: a", "replicated: c", "host 'c' has no archive"),
+        ("replicated: a", "replicated: b", "host b records the stream itself"),
         ("    recorded: b\n", "", "there is nothing to replicate"),
-        (", {host: a}", "", "expected an archive on host 'a'"),
+        (", {host: a}", "", "host 'a' has no archive"),
     ],
 )
 def test_what_cannot_be_copied_is_refused(old, new, said):
@@ -327,14 +327,14 @@ def test_an_archive_may_have_a_small_disk():
         ({"archives": "[{host: b, disk: 4MiB}]"}, "equal to 8388608, found '4MiB'"),
         (
             {"archives": "[{host: b, segment: 8MiB, disk: 16MiB}]"},
-            "expected room for two files of 8388608B",
+            "expected room for two 8388608B segment files",
         ),
         (
             {
                 "archives": "[{host: b, segment: 1MiB, disk: 16MiB}]",
                 "more": EVENTS % ("archive", KILL),
             },
-            "expected no event for an archive with a disk",
+            "no event may affect an archive with a disk",
         ),
     ],
 )

@@ -124,7 +124,7 @@ def test_knows_whether_a_publication_tells_that_it_has_ended(text, output):
     ],
 )
 def test_refuses_a_parameter_that_aeron_does_not_have(name, nearest):
-    with pytest.raises(ValueError, match="expected a parameter of a channel") as raised:
+    with pytest.raises(ValueError, match="expected a channel parameter") as raised:
         check_parameters(channel(f"{name}=1m"))
     assert nearest in str(raised.value)
 

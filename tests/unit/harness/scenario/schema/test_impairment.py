@@ -103,7 +103,7 @@ def test_a_case_with_weather_reads_back(tmp_path):
         (
             "{both: {loss: 1%}, a->b: {loss: 1%}}",
             "weather.both",
-            "expected no other key with `both`",
+            "`both` cannot be combined",
         ),
         ("{a->b: {}}", "weather.a->b", "at least one of"),
         ("{a->b: {loss: 0%}}", "a->b.loss", "above 0%"),

@@ -88,8 +88,8 @@ def test_nobody_rests_behind_the_last_byte(pace, total, least_ms):
         ("{rests: {every: 1MiB, for: 1s}}", "expected less than the content"),
         ("{rests: {every: 1KiB, for: 0ms}}", "greater than 0"),
         ("{rests: {every: 1KiB}}", "this key is missing"),
-        ("{rests: {every: 1KiB, for: 20ms}}", "budget.wall, 20s, found at least 20460ms"),
-        ("{rate: 50KiB/s}", "budget.wall, 20s, found at least 20480ms"),
+        ("{rests: {every: 1KiB, for: 20ms}}", "budget.wall (20s), found at least 20460ms"),
+        ("{rate: 50KiB/s}", "budget.wall (20s), found at least 20480ms"),
     ],
 )
 def test_a_pace_that_cannot_be_kept_is_refused(consume, expected):

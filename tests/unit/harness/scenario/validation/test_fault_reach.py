@@ -84,12 +84,12 @@ FORGED = ruled(data("position: {from: 20MiB, length: 1B}", "NAK", "b->a")).repla
             ruled(f"{PLAIN}, when: {{reached: {{stream: 1001, position: 20MiB}}}}"),
             "when.reached.position: expected a position that the stream reaches",
         ),
-        (ruled(f"{PLAIN}, when: {{after: 20s}}"), "when.after: expected less than budget.wall, 20"),
+        (ruled(f"{PLAIN}, when: {{after: 20s}}"), "when.after: expected less than budget.wall (20"),
         (
             ruled(f"{PLAIN}, attempt: {{from: 2}}", UNRELIABLE),
-            "attempt: expected a reliable stream: an unreliable one retransmits nothing",
+            "attempt: expected a reliable stream: an unreliable stream retransmits nothing",
         ),
-        (ruled(data("session: 2")), "what.session: expected at most 1, the sessions of the stream"),
+        (ruled(data("session: 2")), "what.session: expected at most 1 (the stream's sessions)"),
         (ruled(data("session: 3"), REJOINS) + KILL, "what.session: expected at most 2"),
         (
             ruled(data("stream: 1002"), LARGE).replace("faults:\n", SECOND),
@@ -159,6 +159,6 @@ def test_impairments_of_a_link_without_streams_are_refused() -> None:
         "  links:\n    - {between: [a, b]}\n    - {between: [a, c], weather: {a->c: {loss: 1%}}}\n",
     )
     (error,) = faults_of(text)
-    assert error.startswith("made.yaml:10:25: network.links[1].weather: expected a stream between")
+    assert error.startswith("made.yaml:10:25: network.links[1].weather: there is no stream between")
     group = text.replace("endpoint=${b}:24325", "endpoint=224.20.30.39:24325|interface=${self}")
     assert parse_scenario(group, "made.yaml")

@@ -82,7 +82,9 @@ def test_term_that_ends_without_a_pad_is_no_excuse():
 def test_stuck_says_how_far_a_stream_has_come():
     audit, _ = stalled()
     traffic = TrafficCase.model_construct(id="s0")
-    assert f"s0 is at {(FRAMES_OF_TERM - 23) * MTU} of" in describe_stuck(audit.streams[0], traffic)
+    assert f"s0 is stuck at position {(FRAMES_OF_TERM - 23) * MTU} of" in describe_stuck(
+        audit.streams[0], traffic
+    )
     audit.streams[0]["position"] = audit.streams[0]["end_position"]
     assert describe_stuck(audit.streams[0], traffic) == ""
 

@@ -1,4 +1,4 @@
-"""Exits of processes: servers end orderly on a shutdown request, all others in time."""
+"""Exits of processes: servers end normally on a shutdown request, all others in time."""
 
 import pytest
 
@@ -131,7 +131,7 @@ def test_a_process_that_ignores_a_shutdown_request_fails_and_excuses_nothing(run
 def test_a_workload_that_failed_with_a_harness_error_says_nothing_about_the_subject(
     run, code, asked
 ):
-    # The disk was full: it could not write what it was given, and the publisher waited in vain.
+    # The disk was full, so the workload could not write its data, and the publisher timed out.
     reader, publisher = run.manifest.processes[SUBSCRIBER], run.manifest.processes[PUBLISHER]
     reader.exit_code, reader.asked, reader.last_log_line = code, asked, f"subscriber: {DISK}"
     publisher.exit_code = 124

@@ -113,11 +113,11 @@ def test_a_clock_that_was_set_back_shuts(run, fall_ns, shut):
     findings = captures_complete(Evidence(path))
     assert [each.outcome for each in findings] == [PASS, INCONCLUSIVE if shut else PASS]
     if shut:
-        assert "1000001 ns backward step of the clock" in findings[1].text
+        assert "1000001 ns by which the clock was set back" in findings[1].text
 
 
 def test_a_packet_that_waited_behind_others_is_no_clock_set_back(run):
-    # What arrives is stamped before it waits for its turn, what leaves as it leaves.
+    # Incoming packets are timestamped before they are queued, outgoing packets as they leave.
     path = run.write()
     set_back(run.folder.capture("b"), 7_000_000, same_direction=False)
     assert [each.outcome for each in captures_complete(Evidence(path))] == [PASS, PASS]
@@ -181,7 +181,7 @@ def test_a_datagram_that_only_one_side_knows_shuts(run, host, way):
     assert (finding.outcome, finding.about) == (INCONCLUSIVE, A_TO_B)
     count = run.links[A_TO_B].datagrams_in if way == "in" else run.links[A_TO_B].datagrams_out
     assert finding.text == (
-        f"datagrams {way}: {count} in the ledger, {count - 1} in the capture at {host}"
+        f"datagrams {way}: the ledger has {count}, but the capture at {host} has {count - 1}"
     )
 
 
@@ -196,14 +196,14 @@ def test_a_frame_that_changed_its_kind_on_the_way_shuts(run):
 
 def test_a_ledger_without_a_link_shuts(run):
     del run.links[B_TO_A]
-    assert "has no link b->a" in shut(look(ledger_balanced, run)).text
+    assert "has no entry for b->a" in shut(look(ledger_balanced, run)).text
 
 
 def test_full_sockets_of_a_reliable_stream_are_only_reported(run):
     run.rcvbuf_errors["b"] = 4
     findings = look(sockets_dropped_nothing, run)
     assert [finding.outcome for finding in findings] == [PASS, PASS]
-    assert "4 datagrams dropped by full socket buffers: reported only" in findings[1].text
+    assert "4 datagrams dropped by full socket buffers; this is no failure" in findings[1].text
 
 
 def test_full_sockets_of_an_unreliable_stream_shut(tmp_path):
@@ -240,12 +240,12 @@ def test_a_rule_that_never_hit_shuts(run):
     run.decisions.clear()
     finding = shut(look(faults_happened, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, True)
-    assert "0 matched, expected 16 to" in finding.text
+    assert "0 frames matched, expected 16 to" in finding.text
 
 
 def test_a_rule_that_hit_too_often_shuts(run):
     run.decisions *= 3
-    assert "90 matched" in shut(look(faults_happened, run)).text
+    assert "90 frames matched" in shut(look(faults_happened, run)).text
 
 
 def test_a_rule_with_too_few_frames_shuts_but_excuses_nothing(run):
@@ -253,7 +253,7 @@ def test_a_rule_with_too_few_frames_shuts_but_excuses_nothing(run):
     run.case = run.case.model_copy(update={"faults": (fault,)})
     finding = shut(look(faults_happened, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, False)
-    assert "of 30 frames: sample too small, at least 66 needed" in finding.text
+    assert "of 30 frames: sample too small, at least 66 frames are needed" in finding.text
 
 
 def test_a_decision_of_another_action_than_ordered_shuts(run):

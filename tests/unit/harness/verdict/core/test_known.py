@@ -31,7 +31,7 @@ def test_a_run_whose_violations_are_all_known_is_known():
     book = KnownFailureList([entry(), entry("eos_reaches_end")], DAY)
     known, said = book.match(run("naks_paced", "eos_reaches_end"))
     assert known
-    assert "naks_paced: Jane, https://example.org/1, until 2027-01-02" in said
+    assert "naks_paced (Jane, https://example.org/1, until 2027-01-02)" in said
     assert book.no_longer_failing() == book.expired() == []
 
 
@@ -74,7 +74,7 @@ def test_an_entry_that_nothing_violated_is_reported():
     book.match(run())
     book.match(run("naks_paced"))
     (line,) = book.no_longer_failing()
-    assert line.startswith("loss/x eos_reaches_end of ours passed, but is listed as a known")
+    assert line.startswith("loss/x: eos_reaches_end passed for ours, but is listed as a known")
     assert line.endswith("remove the entry")
 
 

@@ -1,4 +1,4 @@
-"""Intervals of a Markov chain, against a table of all states and counts, step by step."""
+"""Intervals of a Markov chain, compared with a table of all states and counts for each step."""
 
 import numpy as np
 import pytest

@@ -56,13 +56,13 @@ def test_against_a_limit_of_five_per_cent_the_interval_decides(samples, outcome)
 def test_what_was_counted_is_reported_with_its_interval():
     rate = judge_rate(runs(9, 1, 0, INCONCLUSIVE), None)
     assert (rate.failures, rate.runs) == (1, 10)
-    assert rate.text == "1 of 10 runs failed, rate 0.25% to 44.50% (95%)"
+    assert rate.text == "1 of 10 runs failed, failure rate 0.25% to 44.50% (95% confidence)"
     few = judge_rate(runs(10), 0.05)
     assert few.text.endswith(
         "; sample too small to compare with the limit of 5.00%: "
         "72 runs without a failure are needed"
     )
-    assert "in a check with zero tolerance" in judge_rate(runs(99, 0, 1), 0.5).text
+    assert "violated a check with zero tolerance" in judge_rate(runs(99, 0, 1), 0.5).text
     assert judge_rate(runs(72), 0.05).text.endswith("; below the limit of 5.00%")
     assert judge_rate(runs(0, 9), 0.05).text.endswith("; above the limit of 5.00%")
 

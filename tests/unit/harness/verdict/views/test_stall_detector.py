@@ -173,7 +173,7 @@ def test_only_a_moment_that_could_have_kept_it_still_excuses_the_run(run, presse
     verdict = judge(run.write())
     assert verdict.outcome is outcome, verdict.reason
     if outcome is Outcome.FAIL:
-        assert "no position had moved for 30.0 s, while no host was overloaded" in verdict.reason
+        assert "no position moved for 30.0 s although no host was overloaded" in verdict.reason
     else:
         assert "gate host_was_not_overloaded failed" in verdict.reason
 

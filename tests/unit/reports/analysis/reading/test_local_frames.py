@@ -151,7 +151,7 @@ def test_reads_compressed_files_and_what_is_left_of_broken_ones(kind, tmp_path):
     reading = local_frames(find_captures([str(path)]), ReadSettings())
     told = len(reading.table())
     assert told < 3_000
-    assert "cannot be read behind byte" in reading.captures["problem"][0].as_py()
+    assert "cannot be read after byte" in reading.captures["problem"][0].as_py()
 
 
 def _zstd(plain: bytes) -> bytes:

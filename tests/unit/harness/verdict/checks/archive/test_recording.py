@@ -81,7 +81,7 @@ def test_a_byte_behind_the_stop_fails_it(made):
     end = made.run.log.end_position
     finding = judged(made, (0, end + 5))
     assert finding.outcome is Outcome.FAIL
-    assert f"behind the stop position {end}" in finding.text
+    assert f"after the stop position {end}" in finding.text
 
 
 @pytest.mark.parametrize(
@@ -158,7 +158,7 @@ def test_a_recording_that_begins_late_fails_it(made):
 def test_a_stop_within_a_frame_fails_it(made):
     made.stretches = [(0, made.frame_starts[-1] + 32)]
     assert "stops at" in judged(made).text
-    assert "which is no frame boundary" in judged(made).text
+    assert "which is not a frame boundary" in judged(made).text
 
 
 def test_a_file_that_is_missing_or_too_short_fails_it(made):
@@ -196,7 +196,7 @@ def test_a_kill_of_another_hosts_archive_excuses_nothing(made):
 def test_what_was_recorded_twice_fails_it(made):
     starts = made.frame_starts
     made.stretches = [(0, starts[40]), (starts[39], made.run.log.end_position)]
-    assert "the previous one already covers everything up to" in judged(killed(made)).text
+    assert "the previous recording already covers everything up to" in judged(killed(made)).text
 
 
 def test_a_copy_is_judged_by_the_files_of_its_own_host(made):
@@ -307,4 +307,4 @@ def test_what_a_full_disk_holds_behind_the_stop_fails_it(made):
     made.stretches = [(0, stop)]
     finding = judged(on_disk(made, DISK_RESERVE_BYTES + 1), (0, stop + 7))
     assert finding.outcome is Outcome.FAIL
-    assert "behind the stop position" in finding.text
+    assert "after the stop position" in finding.text

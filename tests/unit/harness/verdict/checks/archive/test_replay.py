@@ -48,7 +48,7 @@ class CutShort:
         self.told(heartbeat(self.early, 0xE0))
 
     def told(self, end):
-        """Set the EOS flag on another heartbeat, or on none."""
+        """Set the EOS flag on another heartbeat or on no heartbeat."""
         self._change(lambda sent: end if sent == self.end else sent)
         self.end = end
 

@@ -49,7 +49,7 @@ def test_a_sent_count_off_by_one_is_reported(run, name, lie):
     run.values[name] += lie
     finding = by_host(run)[name[0]]
     assert finding.outcome is FAIL
-    assert f"is {run.values[name]}, the capture shows {run.values[name] - lie} " in finding.text
+    assert f"is {run.values[name]}, but the capture shows {run.values[name] - lie} " in finding.text
 
 
 @pytest.mark.parametrize(("exit_code", "outcome"), [(-9, PASS), (-15, FAIL), (0, FAIL)])

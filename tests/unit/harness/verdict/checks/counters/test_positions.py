@@ -65,7 +65,7 @@ def test_a_position_that_does_not_end_at_the_end_is_reported(run, name, lie):
     change(run, name, -1, value)
     finding = look(rcv_pos_reaches_end, run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, value)
-    assert f"{name} at {host_of(name)} ended at {value}" in finding.text
+    assert f"{name} on {host_of(name)} ended at {value}" in finding.text
 
 
 def forge(run, begins_bytes_before_end, ends_bytes_after_end):
@@ -179,7 +179,7 @@ def test_rcv_pos_ahead_of_rcv_hwm_is_reported(run):
         rows[index] = (rows[index][0], "rcv-hwm", stuck)
     finding = look(rcv_pos_monotonic, run)
     assert finding.outcome is Outcome.FAIL
-    assert "when rcv-hwm was only up to" in finding.text
+    assert "when rcv-hwm had advanced only up to" in finding.text
 
 
 def test_a_value_read_late_in_a_pass_is_not_blamed(run):

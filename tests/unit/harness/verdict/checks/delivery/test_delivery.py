@@ -98,7 +98,7 @@ def test_messages_that_are_merely_late_fail_but_are_excused_by_a_failed_gate(rel
     frames = reliable.log.frames
     first = frames[frames["message"] == finding.message][0]
     assert finding.position == first["position"]
-    assert "and 4 after it never arrived" in finding.text
+    assert "and the 4 messages after it never arrived" in finding.text
 
 
 def test_no_delivery_at_all_fails(reliable):
@@ -153,7 +153,7 @@ def test_a_message_that_is_delivered_again_is_reported(unreliable, earlier):
     unreliable.messages.insert(31, unreliable.messages[30 - earlier])
     finding = intact(unreliable)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
-    assert f"follows one that ends at position {unreliable.messages[30][0]}" in finding.text
+    assert f"follows a message that ends at position {unreliable.messages[30][0]}" in finding.text
 
 
 def test_a_message_of_the_wrong_length_is_reported(unreliable):
@@ -169,7 +169,7 @@ def test_a_message_that_lost_no_frame_must_be_delivered(unreliable):
     finding = intact(unreliable)
     assert finding.outcome is Outcome.FAIL
     assert finding.message == unreliable.log.message_ends.tolist().index(position)
-    assert "lost no frame, but was not delivered; 1 such messages" in finding.text
+    assert "lost no frame, but was not delivered; 1 messages in total" in finding.text
 
 
 def test_a_message_that_an_impairment_took_need_not_be_delivered(unreliable):

@@ -116,7 +116,7 @@ def test_a_log_with_another_end_is_reported(run, host, folder):
     run.logs[host][-4096 + 128] ^= 32
     finding = look(run)
     assert finding.outcome is Outcome.FAIL
-    assert f"the log in {folder} at {host} has end-of-stream position" in finding.text
+    assert f"the log in {folder} on {host} has end-of-stream position" in finding.text
 
 
 def test_without_logs_the_wire_is_enough_and_without_the_wire_nothing_is(run):

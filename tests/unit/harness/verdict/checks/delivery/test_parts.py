@@ -193,7 +193,7 @@ def test_a_message_that_was_delivered_twice_is_reported(story, count):
 def test_one_message_too_few_at_the_end_is_reported(story, count):
     story.part(0, count, eos=True)
     del story.rows[-1], story.bytes[-1]
-    fail(story.judge(), f"expected {count} messages of its images", conclusive=True)
+    fail(story.judge(), f"expected {count} messages from its images", conclusive=True)
 
 
 def test_an_image_that_goes_back_is_reported(story, count):
@@ -215,7 +215,7 @@ def test_a_wrong_byte_is_reported(story, count):
 def test_a_message_without_an_image_is_reported(story, count):
     fail(
         story.part(0, count, eos=True).bring(3, session=5).judge(),
-        "no image of it was listed",
+        "no image of that session is listed",
         conclusive=True,
     )
 
@@ -244,7 +244,7 @@ def test_a_killed_publishers_session_that_is_cut_short_is_reported(story, count,
     story.killed_session(sent, written)
     story.part(0, 10, session=OTHER, eos=True).part(0, count, eos=True)
     text = f"session {OTHER}: the subscriber's image ended at {story.ends[9]}, "
-    text += f"the publication at {story.ends[11]}"
+    text += f"but the publication at {story.ends[11]}"
     fail(story.judge(), text, conclusive=False)
 
 

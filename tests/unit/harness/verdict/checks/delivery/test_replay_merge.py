@@ -101,7 +101,7 @@ def test_a_frame_beyond_the_window_that_the_link_never_brought_is_reported(merge
 def test_a_merge_within_a_window_of_the_end_is_inconclusive(merged):
     finding = merged.live_from(0).judge(merged.run.log.end_position - WINDOW)
     assert finding.outcome is Outcome.INCONCLUSIVE
-    assert "the replay may have delivered all up to" in finding.text
+    assert "the replay may have delivered data up to" in finding.text
 
 
 def test_missing_readers_document_is_inconclusive(merged):

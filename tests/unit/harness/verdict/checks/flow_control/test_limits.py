@@ -71,7 +71,7 @@ def test_a_sender_limit_that_stays_behind_is_reported(run):
     count = sum(each[1] == "snd-lmt" for each in run.samples["a"])
     for at in range(count - 3):
         change(run, "snd-lmt", at, 0)
-    # Long after the last status message, so that it has surely been heard.
+    # Long after the last status message, so it has certainly been processed.
     run.packets["a"][-1].time_ns += 10**9
     finding = sender(run)
     assert finding.outcome is Outcome.FAIL
@@ -134,7 +134,7 @@ def test_without_a_strategy_the_limit_of_a_group_follows_the_widest_window(run, 
     join(run, monkeypatch, first="c")
     withhold(run, slow, after=3)
     assert {each.outcome for each in of_group(run).values()} == {Outcome.PASS}
-    # Beyond the widest it may not go.
+    # It must not exceed the highest limit.
     change(run, "snd-lmt", -1, lambda before: before + 32)
     assert {each.outcome for each in of_group(run).values()} == {Outcome.FAIL}
 
@@ -146,7 +146,7 @@ def test_with_a_strategy_the_limit_of_a_group_keeps_to_it(run, monkeypatch):
     withhold(run, "b", after=3)
     asked = of_group(run, "|fc=min,g:/2")
     assert {each.outcome for each in asked.values()} == {Outcome.FAIL}
-    # One that never came does not bind.
+    # A status message that never arrived does not set a limit.
     withhold(run, "b", after=0)
     asked = of_group(run, "|fc=min")
     assert {each.outcome for each in asked.values()} == {Outcome.PASS}

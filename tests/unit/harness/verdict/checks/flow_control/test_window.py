@@ -60,7 +60,7 @@ def test_a_frame_may_reach_the_limit_and_no_further(run, missing, outcome):
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
         assert (finding.position, finding.conclusive) == (offset, False)
-        assert f"was sent up to {end}, the limit was {end - missing}" in finding.text
+        assert f"was sent up to {end}, but the limit was {end - missing}" in finding.text
         assert finding.evidence == ("captures/a.pcap",)
 
 
@@ -69,7 +69,7 @@ def test_data_before_any_status_message_is_reported(run):
     first.time_ns = messages(run)[1].time_ns - 1
     finding = look(run)
     assert (finding.outcome, finding.position) == (Outcome.FAIL, 0)
-    assert "before any status message had arrived" in finding.text
+    assert "no status message had arrived yet" in finding.text
 
 
 def test_a_status_message_that_requests_a_setup_allows_nothing(run):

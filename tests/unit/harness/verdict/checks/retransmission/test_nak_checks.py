@@ -60,7 +60,7 @@ def test_naks_for_gaps_are_a_pass(run):
     ("more", "what"),
     [
         (32, "covers frames that had already arrived"),
-        (-32, "does not end at the start of an arrived frame"),
+        (-32, "does not end at an arrived frame's boundary"),
         (1 << 14, "ends beyond the highest arrived position"),
         (1, "is not a frame-aligned range within one term"),
         (1 << 17, "is not a frame-aligned range within one term"),

@@ -101,7 +101,7 @@ def test_an_answer_need_not_bring_what_was_not_sent_yet(run):
     sent = max(position(each) for each in fresh if each.time_ns < again.time_ns)
     behind = frame_after(run, again)
     assert position(behind) <= sent
-    # Asked for up to far beyond, but what lies directly behind had not been sent before.
+    # The NAK extends much further, but the next frame had not been sent by then.
     run.packets["a"] = [
         each for each in run.packets["a"]
         if each.source == "b" or position(each) <= position(again) or each.kind == "SETUP"

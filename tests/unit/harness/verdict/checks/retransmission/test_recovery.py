@@ -52,7 +52,7 @@ def test_a_nak_on_the_wire_of_an_unreliable_stream_is_reported_and_conclusive(un
     finding = silent(unreliable)
     assert (finding.outcome, finding.conclusive, finding.position) == (Outcome.FAIL, True, 65600)
     assert (
-        "1 NAKs in the capture at b, expected none; the first is for 96 bytes at position 65600"
+        "1 NAKs in the capture at b, expected none; the first one is for 96 bytes at position 65600"
         in finding.text
     )
 
@@ -69,7 +69,7 @@ def test_a_nak_in_a_counter_alone_is_reported(unreliable, name, host):
     unreliable.values[name] = 2
     finding = silent(unreliable)
     assert finding.outcome is Outcome.FAIL
-    assert f"{name} at {host} is 2, but no NAK is in any capture" in finding.text
+    assert f"{name} on {host} is 2, but no NAK is in any capture" in finding.text
 
 
 @pytest.mark.parametrize("name", ["rcv-naks-sent", "snd-naks-received"])
@@ -167,7 +167,7 @@ def test_a_host_that_counts_naks_without_any_is_reported(reliable):
     reliable.values["a/5"] = 1
     failing = [each for each in agree(reliable) if each.outcome is Outcome.FAIL]
     assert [(each.about, each.text) for each in failing] == [
-        ("a", "counter 5 'NAKs sent' is 1, the captures show 0")
+        ("a", "counter 5 'NAKs sent' is 1, but the captures show 0")
     ]
 
 
@@ -176,7 +176,7 @@ def test_drops_that_nobody_requested_again_are_a_failure(tmp_path):
     run.decide(9, 1)
     finding = agree(run)[0]
     assert finding.outcome is Outcome.FAIL
-    assert "1 frames were dropped, but there were 0 NAKs and 0 bytes retransmitted" in finding.text
+    assert "but 0 NAKs were sent and 0 bytes were retransmitted" in finding.text
 
 
 def test_a_quiet_link_without_drops_agrees(tmp_path):
@@ -220,7 +220,7 @@ def test_a_retransmit_with_another_byte_is_reported(reliable, byte):
     finding = identical(reliable)
     assert (finding.outcome, finding.conclusive) == (Outcome.FAIL, True)
     assert finding.position == reliable.decisions[0][12]
-    assert f"differs in byte {byte % len(changed)}" in finding.text
+    assert f"differs from the original in byte {byte % len(changed)}" in finding.text
 
 
 def test_a_retransmit_of_another_length_is_reported(reliable):
@@ -246,14 +246,15 @@ def test_naks_of_other_readers_are_told_from_none(tmp_path, monkeypatch, first):
     finding = no_naks(evidence, at_c)
     assert (finding.outcome, finding.text) == (
         Outcome.PASS,
-        "no NAKs of this subscriber in the captures, 30 of others; no more in the counters",
+        "no NAKs from this subscriber and 30 from others in the captures; "
+        "the counters show no more",
     )
     run.values["snd-naks-received"] += 1
     finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 0})), at_c)
     assert (finding.outcome, finding.text) == (
         Outcome.FAIL,
-        "snd-naks-received at a is 31, but the captures show only 30 NAKs, "
-        "all of other subscribers",
+        "snd-naks-received on a is 31, but the captures show only 30 NAKs, "
+        "all from other subscribers",
     )
     finding = no_naks(Evidence(write(run, of_streams={"rcv-naks-sent": 2})), at_c)
-    assert finding.text.startswith("rcv-naks-sent at c is 2, but the captures show only 30")
+    assert finding.text.startswith("rcv-naks-sent on c is 2, but the captures show only 30")
