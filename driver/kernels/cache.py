@@ -10,12 +10,14 @@ key and misses a change in a callee that another file defines.
 Compiled kernels are code. A cache directory that other users can write to is an error.
 
 Root: `WINDTUNNEL_KERNEL_CACHE`, else `$XDG_CACHE_HOME/windtunnel/kernels`, else
-`~/.cache/windtunnel/kernels`.
+`~/.cache/windtunnel/kernels`. Kernels that the root does not have are loaded from the installed
+package `windtunnel_kernels`, which has the same layout and is never written.
 """
 
 import atexit
 import fcntl
 import hashlib
+import importlib.util
 import os
 import pickle
 import secrets
@@ -30,10 +32,17 @@ from typing import Any, ClassVar
 
 import llvmlite
 import numba
-from numba.core.caching import CompileResultCacheImpl, FunctionCache, _CacheLocator
+from numba.core.caching import (
+    CompileResultCacheImpl,
+    FunctionCache,
+    IndexDataCacheFile,
+    _CacheLocator,
+)
 
-from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, Sources
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, Sources, cache_root
 
+PREBUILT = "windtunnel_kernels"
+"""Name of the package of compiled kernels."""
 LOCK_FILE = "lock"
 """The lock file in each directory of compiled kernels. A process locks it while it saves to the
 directory.
@@ -57,13 +66,13 @@ class KernelCacheError(OSError):
     """Other users can write to the cache directory."""
 
 
-def cache_root() -> Path:
-    """Return the root directory of the cache of compiled kernels."""
-    chosen = os.environ.get(CACHE_VARIABLE)
-    if chosen:
-        return Path(chosen)
-    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-    return Path(home) / "windtunnel" / "kernels"
+@cache
+def prebuilt_root() -> Path | None:
+    """Return the directory of the package of compiled kernels, or None if it is not installed."""
+    found = importlib.util.find_spec(PREBUILT)
+    if found is None or not found.submodule_search_locations:
+        return None
+    return Path(next(iter(found.submodule_search_locations)))
 
 
 @cache
@@ -174,6 +183,10 @@ class KernelCache(FunctionCache):
         super().__init__(function)
         recompile_damaged(self._cache_file)
         save_one_at_a_time(self._cache_file)
+        prebuilt = prebuilt_root()
+        if prebuilt is not None:
+            require_trusted(prebuilt)
+            load_prebuilt(self._cache_file, prebuilt / Path(self._cache_path).name)
 
 
 def recompile_damaged(file: Any) -> None:
@@ -197,6 +210,20 @@ def recompile_damaged(file: Any) -> None:
             return {}
 
     file.load, file._load_index = load_or_none, load_index_or_empty
+
+
+def load_prebuilt(file: Any, directory: Path) -> None:
+    """Make numba load a kernel from a second directory if the first one does not have it."""
+    load = file.load
+    prefix = Path(file._index_path).name.removesuffix(".nbi")
+    second = IndexDataCacheFile(str(directory), prefix, file._source_stamp)
+    recompile_damaged(second)
+
+    def load_either(key: Any) -> Any:
+        found = load(key)
+        return second.load(key) if found is None else found
+
+    file.load = load_either
 
 
 def save_one_at_a_time(file: Any) -> None:

@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numba
+from llvmlite import binding as llvm
+from numba.core.caching import FunctionCache
 
+from windtunnel.driver.kernels import processor
 from windtunnel.driver.kernels.cache import KernelCache
+from windtunnel.driver.kernels.dispatcher import KernelDispatcher
 from windtunnel.driver.kernels.sources import SOURCE_ROOT
 
 _SETTINGS: Any = numba.config
+processor.select(_SETTINGS, llvm.get_host_cpu_features())
 
 JIT_DISABLED = bool(_SETTINGS.DISABLE_JIT)
 """True if `NUMBA_DISABLE_JIT=1` is set. Kernels then run as plain Python."""
@@ -44,13 +49,17 @@ def allocating_kernel(function: _FUNCTION) -> _FUNCTION:
 def _compiled(function: _FUNCTION, options: dict[str, bool]) -> _FUNCTION:
     if JIT_DISABLED:
         return function
-    is_ours = Path(function.__code__.co_filename).resolve().is_relative_to(SOURCE_ROOT)
-    njit: Any = numba.njit
-    compiled: Any = njit(**options, cache=not is_ours)(function)
-    if is_ours:
-        compiled._cache = KernelCache(function)
+    compiled: Any = KernelDispatcher(
+        function, _cache_of, targetoptions={"nopython": True, **options}
+    )
     result: _FUNCTION = compiled
     return result
+
+
+def _cache_of(function: Callable[..., object]) -> FunctionCache:
+    if Path(function.__code__.co_filename).resolve().is_relative_to(SOURCE_ROOT):
+        return KernelCache(function)
+    return FunctionCache(function)
 
 
 def compile_for(function: Callable[..., object], arguments: Sequence[object]) -> None:

@@ -23,14 +23,23 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 PACKAGE = "windtunnel"
+PACKAGES = ("driver", "harness", "reports")
+"""The packages below it whose modules may define kernels."""
 CACHE_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
-"""The name of the environment variable for the cache directory. It is defined here because `cache`
-imports numba, which takes long.
-"""
+"""Names the cache directory. It is defined here because `cache` imports numba, which is slow."""
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 """The directory that contains `driver/` and `harness/`: a checkout or the installed package."""
 
 FILE_NAME = f"summaries-{sys.version_info[0]}.{sys.version_info[1]}.json"
+
+
+def cache_root() -> Path:
+    """Return the directory below which all compiled kernels are stored."""
+    chosen = os.environ.get(CACHE_VARIABLE)
+    if chosen:
+        return Path(chosen)
+    home = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(home) / "windtunnel" / "kernels"
 
 
 @dataclass(frozen=True)
@@ -85,6 +94,7 @@ class Sources:
     _imported: dict[Path, list[Path]] = field(default_factory=dict)
     _digests: dict[Path, str] = field(default_factory=dict)
     _stored: dict[str, Summary] | None = None
+    _modules: dict[str, Path] | None = None
     _is_changed: bool = False
 
     def digest(self, file: Path) -> str:
@@ -117,26 +127,33 @@ class Sources:
         return self._imported[file]
 
     def file_of(self, module: str) -> Path | None:
-        """Return the path of a module's source file, or None if it is not below the source root."""
-        parts = module.split(".")
-        base = self.root.joinpath(*(parts[1:] if parts[0] == PACKAGE else parts))
-        for candidate in (base.with_suffix(".py"), base / "__init__.py"):
-            if base != self.root and candidate.is_file():
-                return candidate
-        return None
+        """Return the source file of a module below the source root, or None."""
+        if self._modules is None:
+            self._modules = {self.module_of(path): path for path in self.files()}
+        return self._modules.get(module)
 
     def files(self) -> list[Path]:
-        """Return all source files of the packages that may define kernels."""
+        """All source files of the packages below the source root, sorted."""
         return sorted(
-            path
-            for folder in ("driver", "harness", "reports")
-            for path in self.root.glob(f"{folder}/**/*.py")
+            Path(folder, name)
+            for package in PACKAGES
+            for folder, _, names in os.walk(self.root / package)
+            for name in names
+            if name.endswith(".py")
         )
 
+    def digest_of_all(self) -> str:
+        """Return one digest of all these files, 64 hex digits."""
+        combined = hashlib.sha256()
+        for path in self.files():
+            name = path.relative_to(self.root).as_posix()
+            combined.update(f"{name} {self._summary(path).digest}\n".encode())
+        return combined.hexdigest()
+
     def module_of(self, file: Path) -> str:
-        """Return the full module name of a source file below the source root."""
-        parts = file.relative_to(self.root).with_suffix("").parts
-        return ".".join((PACKAGE, *(parts[:-1] if parts[-1] == "__init__" else parts)))
+        """The full name of the module in a source file below the source root."""
+        relative = str(file)[len(str(self.root)) + 1 :].removesuffix(".py").replace(os.sep, ".")
+        return f"{PACKAGE}.{relative}".removesuffix(".__init__")
 
     def _summary(self, file: Path) -> Summary:
         if file not in self._summaries:

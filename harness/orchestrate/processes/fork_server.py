@@ -120,26 +120,18 @@ def load_kernels(packages: Collection[str]) -> int:
         if _package(name) not in packages:
             continue
         for found in list(vars(module).values()):
-            cache_file = getattr(getattr(found, "_cache", None), "_cache_file", None)
-            if cache_file is not None and id(found) not in seen:
+            load_stored = getattr(found, "load_stored", None)
+            if load_stored is not None and id(found) not in seen:
                 seen.add(id(found))
                 # If a kernel cannot be loaded here, the child that needs it loads or compiles it.
                 with contextlib.suppress(Exception):
-                    count += _load(found, cache_file)
+                    count += load_stored()
     return count
 
 
 def _package(module: str) -> str:
     """Return the first two components of a module name, such as `windtunnel.driver`."""
     return ".".join(module.split(".")[:2])
-
-
-def _load(kernel: Any, cache_file: Any) -> int:
-    """Load the cached builds of a kernel from numba's index, and return their number."""
-    signatures = [signature for signature, *_ in cache_file._load_index()]
-    for signature in signatures:
-        kernel.compile(signature)
-    return len(signatures)
 
 
 def main(argv: list[str]) -> int:

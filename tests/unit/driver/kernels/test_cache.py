@@ -127,14 +127,43 @@ def test_what_is_compiled_of_todays_sources_can_be_copied(driver, run, tmp_path)
     other = tmp_path / "other"
     other.mkdir()
     program = COPY.replace("sys.argv[1]", repr(str(other)))
-    assert run(driver, program)[0] == "2"
+    assert run(driver, program)[0] == "1"
     assert run(driver, program)[0] == "0"
-    assert len(list((tmp_path / "cache").iterdir())) > 1 + 2
-    assert len(list(other.iterdir())) == 2
+    assert len(list((tmp_path / "cache").iterdir())) == 1 + 2
+    assert len(list(other.iterdir())) == 1
     built = {path.name for path in other.rglob("*.nb?")}
     answer, _ = run(driver, TWICE_SEVEN, WINDTUNNEL_KERNEL_CACHE=str(other))
     assert answer == "56"
     assert {path.name for path in other.rglob("*.nb?")} == built
+
+
+@pytest.fixture
+def prebuilt(driver, run, tmp_path):
+    """The folder that has the package of compiled kernels."""
+    run(driver)
+    package = tmp_path / "site" / cache.PREBUILT
+    shutil.move(tmp_path / "cache", package)
+    return package.parent
+
+
+def test_kernels_of_the_installed_package_are_not_compiled(driver, run, prebuilt):
+    path = f"{driver.parents[1]}{os.pathsep}{prebuilt}"
+    assert run(driver, PYTHONPATH=path) == ("42", {})
+    assert run(driver)[1]
+
+
+def test_kernels_that_the_installed_package_lacks_are_compiled(driver, run, prebuilt):
+    (driver / "callee.py").write_text(CALLEE.format(factor=4))
+    path = f"{driver.parents[1]}{os.pathsep}{prebuilt}"
+    answer, built = run(driver, PYTHONPATH=path)
+    assert answer == "56"
+    assert built
+
+
+def test_an_installed_package_that_others_can_write_to_is_refused(driver, run, prebuilt):
+    (prebuilt / cache.PREBUILT).chmod(0o777)
+    answer, _ = run(driver, PYTHONPATH=f"{driver.parents[1]}{os.pathsep}{prebuilt}")
+    assert "KernelCacheError" in answer
 
 
 def test_two_kernels_of_one_name_in_one_module_are_distinguished(driver, run):

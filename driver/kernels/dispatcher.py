@@ -1,0 +1,209 @@
+"""Kernels that compile with everything that they call as one unit.
+
+numba compiles each function that a kernel calls as a unit of its own: it optimizes it, emits
+machine code for it, wraps it for Python and for C, and stores it, although only the kernels that
+Python calls ever need a wrapper. Here only those, the roots, become machine code. A kernel that is
+called from another kernel is lowered to LLVM's intermediate representation and linked into the
+root, where it is optimized once together with its callers.
+
+    Python calls a kernel   ->  root: optimized, emitted, wrapped, stored in the cache
+    a kernel calls a kernel ->  inner: typed and lowered, linked into every root that needs it
+
+Arguments of inner calls lose their literal types, so that `copy(buf, 8)` and `copy(buf, 16)` share
+one specialization; LLVM still propagates the constants where it inlines the call.
+
+Source: numba 0.68, `Dispatcher.get_call_template`, `CPUCodeLibrary.finalize`.
+"""
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import llvmlite.binding as llvm
+from llvmlite import ir
+from numba.core import compiler, typing
+from numba.core.codegen import JITCodeLibrary
+from numba.core.dispatcher import _FunctionCompiler
+from numba.core.registry import CPUDispatcher
+from numba.core.sigutils import normalize_signature
+from numba.core.types import unliteral
+
+
+class InnerLibrary(JITCodeLibrary):
+    """The LLVM code of one inner kernel, without the code of the kernels that it calls."""
+
+    def add_linking_library(self, library: Any) -> None:
+        for each in _with_callees(library):
+            if each not in self._linking_libraries:
+                super().add_linking_library(each)
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalize_dynamic_globals()
+        self._final_module.verify()
+        for function in self._final_module.functions:
+            if not function.is_declaration and function.linkage == llvm.Linkage.external:
+                function.linkage = "linkonce_odr"
+        self._finalized = True
+
+    @property
+    def module(self) -> Any:
+        """The LLVM module of this kernel alone."""
+        self._ensure_finalized()
+        return self._final_module
+
+    def _get_module_for_linking(self) -> Any:
+        """Return the module of this kernel and all its callees, for a caller under plain numba."""
+        if self._shared_module is None:
+            shared = self.module.clone()
+            for library in self._linking_libraries:
+                shared.link_in(_module_of(library), preserve=True)
+            self._shared_module = shared
+        return self._shared_module
+
+
+def _with_callees(library: Any) -> Iterator[Any]:
+    """Yield a library and, of an inner kernel, the libraries of everything that it calls."""
+    yield library
+    if isinstance(library, InnerLibrary):
+        yield from library._linking_libraries
+
+
+def _module_of(library: Any) -> Any:
+    if isinstance(library, InnerLibrary):
+        return library.module
+    return library._get_module_for_linking()
+
+
+class RootLibrary(JITCodeLibrary):
+    """The code of one root and of all kernels that it calls."""
+
+    def __init__(self, codegen: Any, name: str) -> None:
+        super().__init__(codegen, name)
+        self._inner: dict[InnerLibrary, None] = {}
+
+    def add_linking_library(self, library: Any) -> None:
+        for each in _with_callees(library):
+            if isinstance(each, InnerLibrary):
+                self._inner[each] = None
+            else:
+                super().add_linking_library(each)
+
+    def finalize(self) -> None:
+        for library in self._inner:
+            self._final_module.link_in(library.module, preserve=True)
+        super().finalize()
+
+    def serialize_using_object_code(self) -> Any:
+        """Return the machine code, and declarations of its symbols instead of all its bitcode.
+
+        The bitcode would only serve to link the root into other kernels, which link its inner
+        form instead.
+        """
+        self._ensure_finalized()
+        return (self.name, "object", (self._get_compiled_object(), self._symbols().as_bitcode()))
+
+    def _symbols(self) -> Any:
+        """Return a module that defines the same names with empty bodies."""
+        module = ir.Module()
+        body_type = ir.FunctionType(ir.VoidType(), [])
+        for defined in self._final_module.functions:
+            if not defined.is_declaration:
+                function = ir.Function(module, body_type, defined.name)
+                ir.IRBuilder(function.append_basic_block()).ret_void()
+        for variable in self._final_module.global_variables:
+            if not variable.is_declaration and variable.linkage != llvm.Linkage.private:
+                ir.GlobalVariable(module, ir.IntType(8), variable.name).initializer = ir.Constant(
+                    ir.IntType(8), 0
+                )
+        return llvm.parse_assembly(str(module))
+
+
+class _Compiler(_FunctionCompiler):
+    """Compiles one function as a root or as an inner kernel."""
+
+    def _compile_core(self, args: Any, return_type: Any) -> Any:
+        library = RootLibrary(self.targetdescr.target_context.codegen(), self.py_func.__qualname__)
+        library.enable_object_caching()
+        result = self._compile(args, return_type, library)
+        codegen = library.codegen
+        for environment in result._find_referenced_environments():
+            codegen.set_env(environment.env_name, environment)
+        return result
+
+    def compile_inner(self, args: Any) -> Any:
+        codegen = self.targetdescr.target_context.codegen()
+        library = InnerLibrary(codegen, self.py_func.__qualname__)
+        return self._compile(args, None, library, no_compile=True, no_cpython_wrapper=True)
+
+    def _compile(self, args: Any, return_type: Any, library: Any, **options: bool) -> Any:
+        flags = compiler.Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        flags.no_cfunc_wrapper = True
+        for name, value in options.items():
+            setattr(flags, name, value)
+        target = self.targetdescr
+        return compiler.compile_extra(
+            target.typing_context, target.target_context, self.py_func, args=args,
+            return_type=return_type, flags=flags, locals=self.locals, library=library,
+            pipeline_class=self.pipeline_class,
+        )  # fmt: skip
+
+
+class KernelDispatcher(CPUDispatcher):
+    """Compiles a kernel for the types of its arguments when it is first called with them."""
+
+    def __init__(
+        self, py_func: Callable[..., object], make_cache: Callable[..., Any] | None = None,
+        **options: Any,
+    ) -> None:  # fmt: skip
+        super().__init__(py_func, **options)
+        self._make_cache = make_cache
+        self._compiler = _Compiler(
+            py_func, self.targetdescr, self.targetoptions, self.locals, compiler.Compiler
+        )
+        self._inner: dict[tuple[Any, ...], tuple[object, Any]] = {}
+
+    def compile(self, sig: Any) -> Any:
+        """Load a signature from the cache, or compile it; returns its entry point."""
+        self._open_cache()
+        return super().compile(sig)
+
+    def load_stored(self) -> int:
+        """Load every signature that the cache has. Returns their number."""
+        self._open_cache()
+        stored = getattr(self._cache, "_cache_file", None)
+        signatures = [signature for signature, *_ in stored._load_index()] if stored else []
+        for signature in signatures:
+            self.compile(signature)
+        return len(signatures)
+
+    def _open_cache(self) -> None:
+        # Opened at the first use: most kernels are only called by other kernels.
+        if self._make_cache is not None:
+            make_cache, self._make_cache = self._make_cache, None
+            self._cache = make_cache(self.py_func)
+
+    def get_call_template(self, args: Any, kws: Any) -> Any:
+        """Return the type of a call by another kernel."""
+        signature, folded = self._compiler.fold_argument_types(args, kws)
+        plain = tuple(unliteral(each) for each in folded)
+        _, result = self._inner_of(plain)
+        name = self.py_func.__name__
+        template = typing.make_concrete_template(
+            f"CallTemplate({name})", key=name, signatures=[result.signature]
+        )
+        return template, signature, plain, {}
+
+    def get_overload(self, sig: Any) -> object:
+        """Return the key under which the target context knows an inner kernel."""
+        key, _ = self._inner_of(tuple(normalize_signature(sig)[0]))
+        return key
+
+    def _inner_of(self, args: tuple[Any, ...]) -> tuple[object, Any]:
+        found = self._inner.get(args)
+        if found is None:
+            result = self._compiler.compile_inner(args)
+            found = (object(), result)
+            self.targetctx.insert_user_function(found[0], result.fndesc, [result.library])
+            self._inner[args] = found
+        return found

@@ -1,0 +1,31 @@
+"""The processor that kernels are compiled for: a level of x86-64 instead of one processor model.
+
+Kernels that were compiled on one machine then run on every other machine of the same level, so that
+they can be part of a wheel, of a container image, or of a cache between CI machines.
+
+`NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` take precedence. Processors other than x86-64, and those
+below every level, are compiled for exactly. Source: x86-64 psABI, microarchitecture levels.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+_V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
+_V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+LEVELS = {"x86-64-v3": _V3, "x86-64-v2": _V2}
+"""LLVM's names of the levels, the highest first, and of the features that each requires."""
+
+
+def levels_of(features: Mapping[str, bool]) -> list[str]:
+    """Return the levels whose features are all present, the highest first."""
+    return [
+        level for level, required in LEVELS.items() if all(features.get(name) for name in required)
+    ]
+
+
+def select(settings: Any, features: Mapping[str, bool]) -> None:
+    """Set the target processor in numba's settings, unless the user has set it."""
+    levels = levels_of(features)
+    if levels and settings.CPU_NAME is None and settings.CPU_FEATURES is None:
+        settings.CPU_NAME = levels[0]
+        settings.CPU_FEATURES = ""

@@ -1,0 +1,117 @@
+"""A kernel compiles with all kernels that it calls as one unit."""
+
+import numba
+import numpy as np
+import pytest
+
+from windtunnel.driver.kernels.jit import JIT_DISABLED, allocating_kernel, kernel
+
+pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
+
+
+@kernel
+def scaled(value, factor):
+    return value * factor
+
+
+@kernel
+def offset(value, summand=1):
+    return scaled(value, 1) + summand
+
+
+@kernel
+def outer(value):
+    return scaled(value, 3) + scaled(value, 5) + offset(value) + offset(value, 7)
+
+
+@kernel
+def checked(value):
+    if value < 0:
+        raise ValueError("expected a value from 0")
+    return value
+
+
+@kernel
+def checking(value):
+    return checked(value) + 1
+
+
+@allocating_kernel
+def squares(count):
+    found = np.empty(count, np.int64)
+    for index in range(count):
+        found[index] = scaled(index, index)
+    return found
+
+
+@allocating_kernel
+def sum_of_squares(count):
+    return squares(count).sum()
+
+
+@numba.njit
+def plain(value):
+    return offset(value) + outer(value)
+
+
+def specializations(dispatcher):
+    return [tuple(str(each) for each in types) for types in dispatcher._inner]
+
+
+def test_values_are_those_of_python():
+    assert outer(10) == outer.py_func(10) == 30 + 50 + 11 + 17
+    assert sum_of_squares(5) == 0 + 1 + 4 + 9 + 16
+
+
+def test_only_the_kernel_that_python_calls_gets_an_entry_point():
+    @kernel
+    def inner(value):
+        return value + 1
+
+    @kernel
+    def root(value):
+        return inner(value) * 2
+
+    assert root(1) == 4
+    assert len(root.signatures) == 1
+    assert inner.signatures == []
+    assert inner(1) == 2
+    assert len(inner.signatures) == 1
+
+
+def test_constants_share_one_specialization():
+    outer(10)
+    assert specializations(scaled).count(("int64", "int64")) == 1
+    assert not [each for each in specializations(scaled) if "Literal" in "".join(each)]
+
+
+def test_types_do_not_share_one():
+    @kernel
+    def same(value):
+        return value
+
+    @kernel
+    def both(number, ratio):
+        return same(number) + same(ratio)
+
+    assert both(1, 0.5) == 1.5
+    assert sorted(specializations(same)) == [("float64",), ("int64",)]
+
+
+def test_an_exception_of_an_inner_kernel_reaches_python():
+    assert checking(1) == 2
+    with pytest.raises(ValueError, match="expected a value from 0"):
+        checking(-1)
+
+
+def test_a_function_under_plain_numba_can_call_kernels():
+    """Its library links only the functions that it calls itself, not those behind them."""
+    assert plain(10) == 11 + 108
+
+
+def test_a_kernel_can_call_a_function_under_plain_numba():
+    @kernel
+    def root(value):
+        return plain(value) + 1
+
+    assert root(10) == 120
