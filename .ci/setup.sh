@@ -173,21 +173,17 @@ kernel_sum() {
 }
 
 kernels() {
-  # Two drivers and a relay that start at once would each compile the same kernels; here it is done
-  # once, on both cores, and only what has changed since.
+  # The tests start many processes that would otherwise compile the same kernels at the same time.
+  # `windtunnel run` compiles what it needs by itself.
   local sum
+  [ "$mode" = test ] || return 0
   sum=$(kernel_sum)
   grep -qsx "$sum" "$kernel_stamp" && return
-  say "compiling what changed of the kernels (from nothing about three minutes)"
-  .venv/bin/python -m windtunnel.harness.warm_up >build/kernels-harness.log 2>&1 &
-  local harness=$!
-  if .venv/bin/python -m windtunnel.driver.warm_up >build/kernels-driver.log 2>&1 \
-    && wait "$harness" \
-    && .venv/bin/python -m windtunnel.harness.simulator warm-up >build/kernels-simulator.log 2>&1 \
-    && .venv/bin/python -m windtunnel.reports.analysis.warm_up >build/kernels-reports.log 2>&1; then
+  say "compiling kernels that have changed (all of them take about a minute and a half)"
+  if .ci/kernels.sh; then
     printf '%s\n' "$sum" >"$kernel_stamp"
   else
-    say "not all could be compiled, see build/kernels-*.log; the rest is compiled when needed"
+    say "some kernels were not compiled; they are compiled when they are first needed"
   fi
 }
 

@@ -1,17 +1,18 @@
 """Compiles every kernel of the relay and of the judge into the cache before a run needs it.
 
-    python -m windtunnel.harness.warm_up
+    python -m windtunnel.harness.warm_up [relay] [judge] [analysis]
 
 The command prints one line per part with its duration in seconds. It requires no privileges: the
 relay runs one iteration on a pair of idle sockets, and the judge's readers read minimal files.
 """
 
+import argparse
 import socket
 import struct
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -65,7 +66,7 @@ def _case() -> Case:
     )
 
 
-def relay() -> None:
+def relay(_folder: Path) -> None:
     """Run one iteration of the relay, which compiles every kernel of the middlebox."""
     left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with left, right:
@@ -102,15 +103,17 @@ def analysis(folder: Path) -> None:
             pass
 
 
-def main() -> int:
-    """Compile all kernels of relay and judge. Returns the exit code."""
-    with _part("the relay"):
-        relay()
-    with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as name:
-        with _part("the judge"):
-            judge(Path(name))
-        with _part("the analysis"):
-            analysis(Path(name))
+PARTS: dict[str, Callable[[Path], None]] = {"relay": relay, "judge": judge, "analysis": analysis}
+"""The parts that can be compiled. Each function gets an empty folder."""
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Compile the kernels of the given parts, by default of all parts. Returns the exit code."""
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.warm_up")
+    parser.add_argument("parts", nargs="*", metavar="PART", help=f"one of {', '.join(PARTS)}")
+    for name in parser.parse_args(argv).parts or PARTS:
+        with tempfile.TemporaryDirectory(prefix="windtunnel-warm-up-") as folder, _part(name):
+            PARTS[name](Path(folder))
     return 0
 
 

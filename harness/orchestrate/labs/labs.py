@@ -9,11 +9,13 @@ import shutil
 from collections.abc import Iterable
 from pathlib import Path
 
+from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, SIM
 from windtunnel.harness.orchestrate.lab import Lab, LabError
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.labs.namespaces import NetnsLab
 from windtunnel.harness.orchestrate.labs.simulated import SimulatedLab
+from windtunnel.harness.orchestrate.precompile import precompile
 from windtunnel.harness.scenario.schema.model import Scenario
 from windtunnel.harness.topology.model import Topology
 
@@ -39,11 +41,14 @@ def require(fidelity: str) -> None:
                 f"{packages}"
             )
         privileges.require()
+        precompile.compile_all(cache_root(), NETNS)
     elif fidelity == COMPOSE:
         from windtunnel.harness.orchestrate.labs import containers
 
         containers.require()
-    elif fidelity != SIM:
+    elif fidelity == SIM:
+        precompile.compile_all(cache_root(), SIM)
+    else:
         raise LabError(f"fidelity {fidelity!r}: expected {NETNS}, {COMPOSE} or {SIM}")
 
 

@@ -1,15 +1,15 @@
-"""Compilation of the kernels of a lab's processes before the lab exists.
+"""Compilation of the kernels that the processes of a lab need, before the lab exists.
 
     python -m windtunnel.harness.orchestrate.precompile.precompile
 
-    sources, image, processor --digest--> <cache>/precompiled-<digest>, the mark file
+    sources, image, processor --digest--> <cache>/precompiled-<lab>-<digest>, the mark file
         exists       nothing to do
-        missing      relay, judge | driver, client, archive --compiled--> the mark file
+        missing      the lab's programs, in parallel --compiled--> the mark file
 
-A container's cache is empty at first, whereas setup fills this machine's cache. If the first run
-had to compile, the processes of two hosts would compile at the same time, and no driver would be
-ready for minutes. A client or archive that compiles during its first call sends no keepalives
-meanwhile, so its driver or its clients time out.
+Without this, the processes of two hosts would compile the same kernels at the same time, and no
+driver would be ready for a minute. A client or an archive that compiles a kernel at its first call
+sends no keepalives meanwhile, so that its driver or its clients time out. The cache of a container
+is empty at first; this module does not know where containers come from.
 """
 
 from __future__ import annotations
@@ -22,70 +22,86 @@ from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
-from windtunnel.driver.kernels.sources import CACHE_VARIABLE
+from windtunnel.driver.kernels import processor
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE, FILE_NAME, Sources
 from windtunnel.harness.installation import ROOT
+from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, SIM
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.processes import process
 
-PACKAGES = ("driver", "harness")
 IMAGE = ("requirements.lock", "docker/Dockerfile")
 """The files that determine the version of Python and of the compiler in a container."""
 
 PREFIX = "precompiled-"
 LOCK_FILE = "precompile.lock"
-WARM_UPS = (("windtunnel.harness.warm_up",), ("windtunnel.driver.warm_up", "--mode", "SHARED"))
-"""The programs that compile kernels. Drivers use one thread, because hosts share a machine."""
+Programs = tuple[tuple[str, ...], ...]
+OF_PROCESSES: Programs = (
+    ("windtunnel.harness.warm_up", "relay", "judge"),
+    ("windtunnel.driver.warm_up", "--mode", "SHARED"),
+)
+"""The drivers of a lab use one thread each, since the hosts share a machine."""
+OF_SIMULATOR: Programs = (
+    ("windtunnel.harness.simulator", "warm-up"),
+    ("windtunnel.harness.warm_up", "judge"),
+)
+PROGRAMS: dict[str, Programs] = {NETNS: OF_PROCESSES, COMPOSE: OF_PROCESSES, SIM: OF_SIMULATOR}
+"""The programs that compile what a lab of each fidelity needs, run in parallel."""
 
-START_MESSAGE = "compiling kernels for containers, which takes minutes and is only done once"
+START_MESSAGE = "compiling kernels; this is done once and takes about a minute"
 
 
-def mark_name() -> str:
+def mark_name(cache: Path, fidelity: str = NETNS) -> str:
     """Return the name of the mark file for the current sources, image and processor."""
     # numba is not imported, which takes a second, or ten seconds in User Mode Linux.
     from llvmlite import binding
 
-    features = binding.get_host_cpu_features().flatten()
-    digest = hashlib.sha256(f"{binding.get_host_cpu_name()} {features}".encode())
-    sources = [path for package in PACKAGES for path in (ROOT / package).rglob("*.py")]
-    for path in [ROOT / name for name in IMAGE] + sorted(sources):
-        digest.update(path.relative_to(ROOT).as_posix().encode() + b"\0")
-        digest.update(hashlib.sha256(path.read_bytes()).digest())
+    levels = processor.levels_of(binding.get_host_cpu_features())
+    digest = hashlib.sha256(f"{levels or binding.get_host_cpu_name()}".encode())
+    digest.update(repr(PROGRAMS[fidelity]).encode())
+    for name in IMAGE:
+        if (ROOT / name).exists():
+            digest.update(name.encode() + b"\0" + (ROOT / name).read_bytes())
+    sources = Sources(ROOT, cache / FILE_NAME)
+    digest.update(sources.digest_of_all().encode())
+    sources.save()
     return f"{PREFIX}{digest.hexdigest()[:24]}"
 
 
-def is_complete(cache: Path) -> bool:
-    """Return whether a cache contains all kernels of the current sources."""
-    return (cache / mark_name()).exists()
+def is_complete(cache: Path, fidelity: str = NETNS) -> bool:
+    """Return whether a cache has all kernels of the current sources for a lab."""
+    return (cache / mark_name(cache, fidelity)).exists()
 
 
-def compile_all(cache: Path) -> None:
-    """Compile all kernels into a cache, unless it already contains them.
+def compile_all(cache: Path, fidelity: str = NETNS) -> None:
+    """Compile all kernels for a lab into a cache, unless it has them already.
 
     Concurrent callers are serialized, so the second caller finds the kernels. Progress is printed
     to stderr. Raises LabError with the exit codes of the failed programs, or with the file that
     cannot be written.
     """
     try:
-        cache.mkdir(parents=True, exist_ok=True)
-        _compile_missing(cache)
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        _compile_missing(cache, fidelity)
     except OSError as error:
         raise LabError(f"{error.filename or cache}: {error.strerror}") from error
 
 
-def _compile_missing(cache: Path) -> None:
-    # The name is computed first. If sources change meanwhile, the processes that use them compile
-    # them.
-    mark = cache / mark_name()
+def _compile_missing(cache: Path, fidelity: str) -> None:
+    # Computed first: sources that change meanwhile are compiled by the processes that use them.
+    mark = cache / mark_name(cache, fidelity)
+    if mark.exists():
+        return
     with (cache / LOCK_FILE).open("ab") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if mark.exists():
             return
         print(START_MESSAGE, file=sys.stderr, flush=True)
-        with ThreadPoolExecutor(len(WARM_UPS)) as executor:
-            codes = list(executor.map(lambda program: _run(program, cache), WARM_UPS))
+        programs = PROGRAMS[fidelity]
+        with ThreadPoolExecutor(len(programs)) as executor:
+            codes = list(executor.map(lambda program: _run(program, cache), programs))
         failed = [
             f"{program[0]} ended with exit code {code}"
-            for program, code in zip(WARM_UPS, codes, strict=True)
+            for program, code in zip(programs, codes, strict=True)
             if code
         ]
         if failed:

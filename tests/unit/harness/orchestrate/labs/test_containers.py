@@ -56,7 +56,7 @@ def test_inside_no_engine_is_needed_and_nothing_is_left_over(tmp_path, monkeypat
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
     monkeypatch.setenv("DOCKER_HOST", f"unix://{tmp_path}/engine.sock")
     monkeypatch.setenv(precompile.CACHE_VARIABLE, str(tmp_path))
-    (tmp_path / precompile.mark_name()).touch()
+    (tmp_path / precompile.mark_name(tmp_path)).touch()
     assert containers.remove_leftovers() == []
     containers.require()
 

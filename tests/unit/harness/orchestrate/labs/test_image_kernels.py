@@ -80,14 +80,14 @@ def test_an_empty_volume_is_filled_and_reported_line_by_line(volume, tmp_path):
 
 
 def test_a_full_volume_is_left_alone(volume, tmp_path):
-    (tmp_path / precompile.mark_name()).touch()
+    (tmp_path / precompile.mark_name(tmp_path)).touch()
     image_kernels.compile_in_volume(pytest.fail)
     assert image_kernels.compile_in_folder(pytest.fail) == tmp_path
     assert not volume.created
 
 
 def test_a_folder_with_a_volumes_name_is_looked_at_itself(volume, tmp_path):
-    (tmp_path / precompile.mark_name()).touch()
+    (tmp_path / precompile.mark_name(tmp_path)).touch()
     volume.attributes = {"Mountpoint": "/nowhere", "Options": {"device": str(tmp_path)}}
     image_kernels.compile_in_volume(pytest.fail)
     assert not volume.created

@@ -3,8 +3,8 @@
 from types import SimpleNamespace
 
 import pytest
-from llvmlite import binding
 
+from windtunnel.harness.orchestrate.fidelity import COMPOSE, NETNS, SIM
 from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.precompile import precompile
 from windtunnel.harness.orchestrate.processes import process
@@ -24,12 +24,12 @@ def sources(tmp_path, monkeypatch):
 @pytest.fixture
 def commands(monkeypatch):
     """What was run and where, instead of running it; `codes` is what they end with."""
-    created = SimpleNamespace(seen=[], codes=[0, 0])
+    created = SimpleNamespace(seen=[], codes=[0, 0], programs=precompile.OF_PROCESSES)
 
     def run_in_foreground(argv, *, env, stdout_to_stderr):
         assert stdout_to_stderr
         created.seen.append((argv[3:], env[precompile.CACHE_VARIABLE]))
-        return created.codes[precompile.WARM_UPS.index(tuple(argv[3:]))]
+        return created.codes[created.programs.index(tuple(argv[3:]))]
 
     monkeypatch.setattr(process, "run_in_foreground", run_in_foreground)
     return created
@@ -39,27 +39,48 @@ def commands(monkeypatch):
     "name", ["requirements.lock", "docker/Dockerfile", "driver/base/one.py", "harness/two.py"]
 )
 def test_a_changed_file_is_another_mark(sources, name):
-    before = precompile.mark_name()
-    assert precompile.mark_name() == before
+    before = precompile.mark_name(sources)
+    assert precompile.mark_name(sources) == before
     (sources / name).write_text("2")
-    assert precompile.mark_name() != before
+    assert precompile.mark_name(sources) != before
 
 
 def test_a_renamed_file_and_another_processor_are_other_marks(sources, monkeypatch):
-    before = precompile.mark_name()
+    before = precompile.mark_name(sources)
     (sources / "harness/two.py").rename(sources / "harness/three.py")
-    renamed = precompile.mark_name()
-    monkeypatch.setattr(binding, "get_host_cpu_name", lambda: "another")
-    assert len({before, renamed, precompile.mark_name()}) == 3
+    renamed = precompile.mark_name(sources)
+    monkeypatch.setattr(precompile.processor, "levels_of", lambda _: ["another"])
+    assert len({before, renamed, precompile.mark_name(sources)}) == 3
+
+
+def test_a_changed_comment_is_the_same_mark(sources):
+    before = precompile.mark_name(sources)
+    (sources / "harness/two.py").write_text("# nothing\n1\n")
+    assert precompile.mark_name(sources) == before
+
+
+def test_each_fidelity_has_a_mark_and_programs(sources, commands, tmp_path):
+    assert precompile.mark_name(sources, NETNS) == precompile.mark_name(sources, COMPOSE)
+    assert precompile.mark_name(sources, NETNS) != precompile.mark_name(sources, SIM)
+    commands.programs = precompile.OF_SIMULATOR
+    precompile.compile_all(tmp_path, SIM)
+    assert sorted(argv for argv, _ in commands.seen) == [
+        ["windtunnel.harness.simulator", "warm-up"],
+        ["windtunnel.harness.warm_up", "judge"],
+    ]
+    assert precompile.is_complete(tmp_path, SIM)
+    assert not precompile.is_complete(tmp_path, NETNS)
 
 
 def test_everything_is_compiled_once(sources, commands, tmp_path):
     cache = tmp_path / "cache"
     precompile.compile_all(cache)
-    assert sorted(commands.seen) == sorted((list(each), str(cache)) for each in precompile.WARM_UPS)
+    assert sorted(commands.seen) == sorted(
+        (list(each), str(cache)) for each in precompile.OF_PROCESSES
+    )
     assert precompile.is_complete(cache)
     precompile.compile_all(cache)
-    assert len(commands.seen) == len(precompile.WARM_UPS)
+    assert len(commands.seen) == len(precompile.OF_PROCESSES)
 
 
 def test_sources_that_change_meanwhile_are_not_said_to_be_there(sources, monkeypatch, tmp_path):

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Compiles every kernel of the project into the kernel cache, with two processes at a time. Kernels
+# that the cache has already are only loaded.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+mkdir -p build
+compile() {
+  local log=build/kernels-$1.log
+  shift
+  .venv/bin/python -m "$@" >"$log" 2>&1 || { printf 'failed, see %s: %s\n' "$log" "$*" >&2; return 1; }
+}
+
+compile driver windtunnel.driver.warm_up &
+driver=$!
+compile simulator windtunnel.harness.simulator warm-up
+compile harness windtunnel.harness.warm_up
+compile reports windtunnel.reports.analysis.warm_up
+wait $driver
