@@ -39,6 +39,10 @@ spark-image: ## build the image for the compose profile spark, on top of it
 base-image: ## make that base from Debian packages
 	@docker/base-image.sh
 
+wheel: ## build the wheel, and a second one with the compiled kernels, into build/wheels
+	@.ci/setup.sh test
+	@.ci/wheel.sh
+
 lock: ## write the lock files anew from pyproject.toml (UPGRADE=1 for the newest versions)
 	@.ci/setup.sh test
 	@.ci/lock.sh
