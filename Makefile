@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run test lint format image spark-image base-image lock nightly bench clean
+.PHONY: help run test test-full lint format image spark-image base-image lock nightly bench clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -14,9 +14,13 @@ run: ## set up, then run the three main scenarios (ARGS="--fidelity netns --seed
 	@.ci/setup.sh run
 	@$(BIN)/windtunnel run $(ARGS)
 
-test: ## set up, then run every test this machine can run (ARGS="-k relay")
+test: ## set up, then run the tests, but for the longest (ARGS="-k relay")
 	@.ci/setup.sh test
 	@.ci/test.sh $(ARGS)
+
+test-full: ## the same with all tests, before an issue is resolved
+	@.ci/setup.sh test
+	@.ci/test.sh --full $(ARGS)
 
 lint: ## style, import contracts and types
 	@.ci/setup.sh test
@@ -47,7 +51,7 @@ lock: ## write the lock files anew from pyproject.toml (UPGRADE=1 for the newest
 	@.ci/setup.sh test
 	@.ci/lock.sh
 
-nightly: lint test ## the slow round: without the JIT, with bounds checks, many seeds, the exam
+nightly: lint test-full ## the slow round: without the JIT, with bounds checks, many seeds, the exam
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest tests/unit --timeout 900
 	@NUMBA_BOUNDSCHECK=1 $(BIN)/python -m pytest tests/unit
 	@nice $(BIN)/python -m tests.fuzz

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
-# Runs every test that this machine can run, in two parts: first, as many at a time as there are
-# processors, those that need only a processor; then, one by one, those with real networks, other
-# programs and time. Arguments are pytest's; one that writes a file has the second part's in it.
+# Runs the tests that this machine can run, in two parts: first those that need only a processor, as
+# many at a time as there are processors; then, one at a time, those that need real networks, other
+# programs or time. `--full` adds the tests that are marked `full`. All arguments are pytest's; a
+# file that an argument names has the results of the second part.
 set -uo pipefail
 cd "$(dirname "$0")/.."
 
@@ -12,20 +13,21 @@ part() {
   local name=$1 code=0
   shift
   .venv/bin/python -m pytest "$@" --part "$name" || code=$?
-  # A part that nothing was asked of says nothing about the other.
+  # A part in which no test was selected says nothing about the other part.
   if [ $code != 0 ] && [ $code != $nothing_to_do ]; then
     failed+=" $name"
   fi
   if [ $code != $nothing_to_do ] && { [ $worst = $nothing_to_do ] || [ $worst = 0 ]; }; then
     worst=$code
   fi
-  # Interrupted, or asked for something that there is not: the other part would be no better.
+  # Interrupted, or wrong arguments: the other part would end in the same way.
   [ $code != 2 ] && [ $code != 3 ] && [ $code != 4 ]
 }
 
 failed=
-# Beside others a test takes longer, and one that compiles much longer.
-part sharing "$@" --numprocesses auto --maxprocesses 4 --dist loadfile -o timeout=300 \
-  && part alone "$@" --numprocesses 0 -o timeout=600
-[ -z "$failed" ] || printf 'tests: not all passed in the part:%s\n' "$failed" >&2
+# A test takes longer beside others, and much longer if it compiles.
+part sharing "$@" --durations 50 --numprocesses auto --maxprocesses 4 --dist loadfile \
+  -o timeout=300 \
+  && part alone "$@" --durations 50 --numprocesses 0 -o timeout=600
+[ -z "$failed" ] || printf 'tests: some failed in part:%s\n' "$failed" >&2
 exit $worst

@@ -1,7 +1,8 @@
-"""What all tests share: the parts that they are run in, their limits, property tests' patience."""
+"""Settings of all tests: the parts in which they run, their time limits and their CPU budget."""
 
 import faulthandler
 import os
+import resource
 from collections.abc import Generator
 from pathlib import Path
 
@@ -12,62 +13,95 @@ settings.register_profile(
     "windtunnel",
     deadline=None,
     database=None,
-    # Some have to compile a kernel first.
+    # Some tests compile a kernel first.
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
 )
 settings.load_profile("windtunnel")
 
 HERE = Path(__file__).parent
-SHARING = ("package", "property", "scenarios", "sim", "tidy", "unit")
-"""Folders of tests that may run beside each other, but for those with these marks."""
-ALONE = ("browser", "docker", "netns", "peer", "uml")
+SHARING = ("archive", "package", "property", "scenarios", "sim", "tidy", "unit")
+"""Folders of tests that run beside other tests. The other folders need real networks, containers,
+other programs or time, and their tests run one at a time.
+"""
+BUDGET_S = 60.0
+"""CPU seconds that a test may use, its ended child processes included, unless it is marked `full`.
+
+CPU time instead of wall time, so that other load on the machine does not fail a test. Most of it is
+compilation, if the kernel cache is empty.
+"""
+LATE_S = 60
+"""Seconds that a phase of a test may exceed the test's time limit before the whole run ends."""
+_STDERR = pytest.StashKey[int]()
+_CPU_S = pytest.StashKey[float]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    help_text = "only tests that may share the machine with others, or only those that want it"
+    help_text = "only the folders of tests that run beside others, or only the other folders"
     parser.addoption("--part", choices=("sharing", "alone"), help=help_text)
+    parser.addoption("--full", action="store_true", help="also run the tests marked `full`")
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    part = config.getoption("part")
+    if part is None or collection_path.parent != HERE or not collection_path.is_dir():
+        return None
+    return (collection_path.name in SHARING) != (part == "sharing") or None
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    part = config.getoption("part")
-    if part is None:
+    if config.getoption("full"):
         return
-    kept, left = [], []
-    for item in items:
-        shares = item.path.relative_to(HERE).parts[0] in SHARING
-        shares = shares and not any(item.get_closest_marker(mark) for mark in ALONE)
-        (kept if shares == (part == "sharing") else left).append(item)
-    items[:] = kept
-    config.hook.pytest_deselected(items=left)
-
-
-LATE_S = 60
-"""What a phase of a test may last beyond the test's limit, before the whole run ends."""
-_TOLD_TO = pytest.StashKey[int]()
+    left_out = [item for item in items if item.get_closest_marker("full")]
+    items[:] = [item for item in items if not item.get_closest_marker("full")]
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    # Nothing is captured yet.
-    config.stash[_TOLD_TO] = os.dup(2)
+    # Output is not captured yet.
+    config.stash[_STDERR] = os.dup(2)
 
 
-def _watched(item: pytest.Item) -> Generator[None, object, object]:
-    """End the run where pytest-timeout cannot end the test, and tell where every thread was.
+def _limited(item: pytest.Item) -> Generator[None, object, object]:
+    """End the run, with the stack of every thread, if pytest-timeout cannot end the test.
 
-    It raises in the main thread once: not within machine code, and no second time, for the
-    teardown of a test that was late.
+    pytest-timeout raises an exception in the main thread once. That does not interrupt machine
+    code, and it happens only once, so not in the teardown of a test that timed out.
     """
     marker = item.get_closest_marker("timeout")
     limit_s = float(marker.args[0] if marker else item.config.getini("timeout") or 0)
     if limit_s:
-        told_to = item.config.stash[_TOLD_TO]
-        faulthandler.dump_traceback_later(limit_s + LATE_S, exit=True, file=told_to)
+        stderr = item.config.stash[_STDERR]
+        faulthandler.dump_traceback_later(limit_s + LATE_S, exit=True, file=stderr)
+    started_s = _cpu_s()
     try:
         return (yield)
     finally:
         faulthandler.cancel_dump_traceback_later()
+        item.stash[_CPU_S] = item.stash.get(_CPU_S, 0.0) + _cpu_s() - started_s
 
 
-pytest_runtest_setup = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
-pytest_runtest_call = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
-pytest_runtest_teardown = pytest.hookimpl(wrapper=True, tryfirst=True)(_watched)
+pytest_runtest_setup = pytest.hookimpl(wrapper=True, tryfirst=True)(_limited)
+pytest_runtest_call = pytest.hookimpl(wrapper=True, tryfirst=True)(_limited)
+pytest_runtest_teardown = pytest.hookimpl(wrapper=True, tryfirst=True)(_limited)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Fail a test whose setup and call used more CPU time than its budget."""
+    report = yield
+    used_s = item.stash.get(_CPU_S, 0.0)
+    limited = call.when == "call" and report.passed and not item.get_closest_marker("full")
+    if limited and used_s > BUDGET_S:
+        report.outcome = "failed"
+        report.longrepr = (
+            f"used {used_s:.1f} s of CPU time, the budget is {BUDGET_S:g} s: make the test "
+            "cheaper, or mark it `full`"
+        )
+    return report
+
+
+def _cpu_s() -> float:
+    used = [resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)]
+    return sum(each.ru_utime + each.ru_stime for each in used)

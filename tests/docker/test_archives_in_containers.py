@@ -15,6 +15,7 @@ pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
 FLAGS_AT = 5
 
 
+@pytest.mark.full
 @pytest.mark.skipif(bool(privileges.missing()), reason="files of containers are root's: run as it")
 def test_a_copy_over_a_bad_link_is_the_stream_and_one_byte_more_or_less_is_not(image, tmp_path):
     file = SCENARIOS / "replicate-over-bad-link.yaml"

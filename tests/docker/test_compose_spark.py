@@ -64,6 +64,7 @@ def document(text: str) -> dict:
     return reported
 
 
+@pytest.mark.full
 def test_two_workers_tell_row_by_row_what_one_core_tells(profile, captures):
     done = profile("run", "--rm", "-T", "analyze", f"/captures/{CAPTURE}.pcap", "--json")
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-4000:]

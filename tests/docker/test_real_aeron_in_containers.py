@@ -70,6 +70,7 @@ def test_a_sound_subject_on_a_lossy_link_passes(in_containers):
     assert manifest.errors == []
 
 
+@pytest.mark.full
 @pytest.mark.skipif(bool(privileges.missing()), reason="no right to make namespaces: run as root")
 def test_the_same_frames_are_lost_as_between_namespaces(in_containers, tmp_path):
     result, in_namespaces = make_run(tmp_path, "netns", {})

@@ -12,7 +12,10 @@ from tests.peer.streams import until
 from windtunnel.driver.client import Aeron, ClientContext, DriverTimeoutError
 from windtunnel.driver.kernels.jit import JIT_DISABLED
 
-pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="kernels without the JIT are too slow for it")
+pytestmark = [
+    pytest.mark.full,
+    pytest.mark.skipif(JIT_DISABLED, reason="kernels without the JIT are too slow for it"),
+]
 
 HASTE = {
     # Longer than a client may be silent, for which all have the default: none dies by being late.

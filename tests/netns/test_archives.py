@@ -49,6 +49,7 @@ def test_what_is_recorded_under_loss_is_the_stream_and_one_byte_more_or_less_is_
     assert sorted(each.outcome for each in found.values()) == [Outcome.FAIL, Outcome.PASS]
 
 
+@pytest.mark.full
 def test_an_archive_that_was_killed_keeps_what_it_had_said_and_its_successor_goes_on(tmp_path):
     run = run_of(tmp_path, "killed-while-recording")
     assert_sound(run.path)
@@ -56,6 +57,7 @@ def test_an_archive_that_was_killed_keeps_what_it_had_said_and_its_successor_goe
     assert before.told_position <= before.stop_position < after.start_position < after.stop_position
 
 
+@pytest.mark.full
 def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judged(tmp_path):
     run = run_of(tmp_path, "replay-to-lossy-subscriber")
     assert_sound(run.path)
@@ -68,6 +70,7 @@ def test_a_replay_over_a_bad_link_is_the_stream_again_and_its_subscriber_is_judg
     assert [(each.name, each.about) for each in wrong] == [("delivered_once", "again")]
 
 
+@pytest.mark.full
 def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
     run = run_of(tmp_path, "merge-under-loss")
     sound = assert_sound(run.path)
@@ -83,6 +86,7 @@ def test_a_late_reader_merges_into_a_live_stream_that_loses_frames(tmp_path):
     ]
 
 
+@pytest.mark.full
 def test_a_copy_over_a_bad_link_is_the_recording(tmp_path):
     run = run_of(tmp_path, "replicate-over-bad-link")
     assert_sound(run.path)

@@ -50,6 +50,7 @@ def test_one_receiver_of_many_loses_the_same_again_and_gets_all(tmp_path):
     assert len(losses[0]) > 10
 
 
+@pytest.mark.full
 def test_a_wrong_byte_is_found_at_every_reader(tmp_path):
     result = run_suite(
         [SCENARIOS / "many" / "multicast-one-lossy.yaml"],

@@ -57,6 +57,7 @@ def require_sound(result: SuiteResult) -> None:
         assert run.outcome == assert_sound(run.run_dir).outcome
 
 
+@pytest.mark.full
 def test_four_runs_at_once_are_as_four_in_a_row(tmp_path):
     file = scenario(tmp_path)
     results = [
@@ -140,12 +141,14 @@ def test_a_signal_stops_all_runs_and_leaves_folders_alone(tmp_path, started, num
     assert document.exit_code == code
 
 
+@pytest.mark.full
 def test_a_matrix_that_is_killed_leaves_nothing(tmp_path, started):
     assert traces(tmp_path)
     started.send_signal(signal.SIGKILL)
     wait_for(lambda: traces(tmp_path) == [], "the labs' end")
 
 
+@pytest.mark.full
 def test_a_run_whose_maker_is_killed_is_our_failure_and_leaves_nothing(tmp_path, started):
     victim = maker_of_a_lab(tmp_path)
     os.kill(victim, signal.SIGKILL)

@@ -9,6 +9,7 @@ from windtunnel.harness.exam.mutant import by_name
 from windtunnel.harness.orchestrate.labs import privileges
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.netns,
     pytest.mark.skipif(
         bool(privileges.missing()), reason="no right to make network namespaces: run as root"

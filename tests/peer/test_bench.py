@@ -9,6 +9,7 @@ from windtunnel.harness.bench.rounds import run_rounds
 from windtunnel.harness.bench.subject import c_version
 
 pytestmark = [
+    pytest.mark.full,
     pytest.mark.peer,
     pytest.mark.skipif(c_version() is None, reason="pyaeron is not installed"),
 ]

@@ -10,7 +10,7 @@ from windtunnel.harness.exam.child_run import RUN_LIMIT_S, execute_run
 from windtunnel.harness.exam.mutant import NONE, by_name
 
 # A process for each run; the first compiles the driver with all mutants in it, and others wait.
-pytestmark = pytest.mark.timeout(RUN_LIMIT_S + 300)
+pytestmark = [pytest.mark.full, pytest.mark.timeout(RUN_LIMIT_S + 300)]
 NAMES = [
     "resend-only-the-first-datagram",
     "linger-ignored",

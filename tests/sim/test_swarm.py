@@ -45,13 +45,14 @@ def swarm(tmp_path, *arguments):
     return done.returncode, [json.loads(line) for line in done.stdout.splitlines()], done.stderr
 
 
-def test_seeds_hold(tmp_path):
-    code, lines, errors = swarm(tmp_path, "--seeds", str(SEEDS), "--jobs", "2")
+@pytest.mark.parametrize("seeds", [SEEDS // 10, pytest.param(SEEDS, marks=pytest.mark.full)])
+def test_seeds_hold(tmp_path, seeds):
+    code, lines, errors = swarm(tmp_path, "--seeds", str(seeds), "--jobs", "2")
     bad = [each for each in lines[:-1] if each["violation"] or each["defect"]]
     assert not bad, bad[0]
     assert code == 0, errors
-    assert lines[-1]["trials"] == SEEDS
-    assert sorted(each["seed"] for each in lines[:-1]) == list(range(SEEDS))
+    assert lines[-1]["trials"] == seeds
+    assert sorted(each["seed"] for each in lines[:-1]) == list(range(seeds))
 
 
 def is_alive(process: Path) -> bool:

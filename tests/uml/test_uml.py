@@ -145,6 +145,7 @@ def needs_an_engine():
 
 
 @pytest.mark.timeout(2400)
+@pytest.mark.full
 @pytest.mark.parametrize(
     "fidelity", ["netns", pytest.param("compose", marks=pytest.mark.docker, id="compose")]
 )

@@ -112,6 +112,7 @@ def test_a_cluster_comes_to_the_tables_of_the_local_engine(cluster):
     assert len(here["gaps"]) == 57
 
 
+@pytest.mark.full
 def test_what_spark_submit_chose_is_used(cluster):
     made, url = cluster
     program = SPARK_HOME / "bin" / "spark-submit"
@@ -123,6 +124,7 @@ def test_what_spark_submit_chose_is_used(cluster):
     assert len(told["gaps"]) == 57
 
 
+@pytest.mark.full
 def test_a_master_without_workers_is_told_and_not_waited_for(cluster, tmp_path):
     made, _ = cluster
     ports = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
