@@ -54,6 +54,16 @@ fill_wheelhouse() {
   rm docker/wheelhouse/*.txt
 }
 
+fill_kernels() {
+  # Containers can use what this machine has compiled, if their Python is the same.
+  clear_kernels
+  .venv/bin/python -c 'from pathlib import Path
+from windtunnel.driver.kernels.cache import copy_to
+copy_to(Path("docker/kernels"))' || clear_kernels
+}
+
+clear_kernels() { find docker/kernels -mindepth 1 -maxdepth 1 ! -name .gitignore -exec rm -rf {} +; }
+
 build() {
   # IMAGE DOCKERFILE RECIPE ARG...
   local image=$1 file=$2 options=(--label "windtunnel.recipe=$3" --tag "$1")
@@ -66,8 +76,11 @@ build() {
     # The classic builder has no mounts, so the wheels are part of its context.
     fill_wheelhouse "$image"
     sed '/^ *--mount=/d; s/^RUN --mount=.*/RUN \\/' "$file" >docker/wheelhouse/Dockerfile
-    DOCKER_BUILDKIT=0 docker build "${options[@]}" --file docker/wheelhouse/Dockerfile .
+    local status=0
+    DOCKER_BUILDKIT=0 docker build "${options[@]}" --file docker/wheelhouse/Dockerfile . \
+      || status=$?
     rm -f docker/wheelhouse/*.whl docker/wheelhouse/Dockerfile
+    return $status
   fi
 }
 
@@ -75,11 +88,14 @@ ensure() {
   # Builds the image unless it has this recipe.
   [ "$(recipe_of "$1")" = "$3" ] && return
   say "building $1"
-  build "$@" >"build/image.log" 2>&1 || {
+  fill_kernels >"build/image.log" 2>&1
+  build "$@" >>"build/image.log" 2>&1 || {
+    clear_kernels
     tail -n 15 build/image.log >&2
     say "failed, see build/image.log"
     exit 1
   }
+  clear_kernels
   say "ready: $1"
 }
 

@@ -47,7 +47,7 @@ OF_SIMULATOR: Programs = (
 PROGRAMS: dict[str, Programs] = {NETNS: OF_PROCESSES, COMPOSE: OF_PROCESSES, SIM: OF_SIMULATOR}
 """The programs that compile what a lab of each fidelity needs, run in parallel."""
 
-START_MESSAGE = "compiling kernels; this is done once and takes about a minute"
+START_MESSAGE = "loading kernels; those that are missing are compiled, which takes about a minute"
 
 
 def mark_name(cache: Path, fidelity: str = NETNS) -> str:
