@@ -129,7 +129,7 @@ def _lap(broadcast, rec):
 
 @kernel
 def _skip_invalid(broadcast, rec, position):
-    """Skip the invalid record at `position`, which was overwritten or is in a damaged file."""
+    """Skip the invalid record at `position`: it was overwritten, or the file is damaged."""
     acquire_fence()
     if _is_overwritten(broadcast, position):
         return _lap(broadcast, rec)

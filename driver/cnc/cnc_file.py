@@ -1,4 +1,4 @@
-"""The file `cnc.dat`, with a header and five sections, and the checks before it is used.
+"""The file `cnc.dat`: a header and five sections, which are checked before use.
 
     0               128                                                          align(page)
     +---------------+-----------+------------+----------+----------+-----------+-------+
@@ -65,7 +65,7 @@ class CncFile:
 
     @property
     def version(self) -> int:
-        """The version in the file, which is 0 until the driver is ready."""
+        """The version in the file, or 0 until the driver is ready."""
         return int(get_i32_acquire(self.mapping.array, VERSION))
 
     def heartbeat_ms(self) -> int:
@@ -194,7 +194,7 @@ def connect(
         except DriverNotReadyError as error:
             if clock.now_ns() >= deadline_ns:
                 raise DriverTimeoutError(
-                    f"no driver within {driver_timeout_ms} ms (driver timeout): {error}"
+                    f"no driver was found within {driver_timeout_ms} ms (driver timeout): {error}"
                 ) from error
         sleep_ns(RETRY_INTERVAL_NS)
 

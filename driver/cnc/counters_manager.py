@@ -103,6 +103,21 @@ class CountersManager:
         put_i32_release(self.metadata, at + counters.STATE, counters.ALLOCATED)
         return counter_id
 
+    def require_free(self, count: int) -> None:
+        """Raise StorageError unless `count` more counters can be allocated."""
+        remaining = self.capacity - self._high_water_mark - 1
+        if remaining < count:
+            now_ms = self._clock.now_ms()
+            remaining += sum(freed.deadline_ms <= now_ms for freed in self._freed)
+        if remaining < count:
+            raise self._exhausted()
+
+    def _exhausted(self) -> StorageError:
+        return StorageError(
+            f"no free counter: all {self.capacity} are in use or were freed less than a second "
+            f"ago; counters_values_buffer_length={self.values.size}"
+        )
+
     def free(self, counter_id: int) -> None:
         """Free a counter. Its value remains readable until the id is reused."""
         # Do not trust the state in the file, because any client may have overwritten it.
@@ -132,10 +147,7 @@ class CountersManager:
                 del self._freed[index]
                 return freed.counter_id
         if self._high_water_mark + 1 >= self.capacity:
-            raise StorageError(
-                f"no free counter: all {self.capacity} are in use or were freed less than a second "
-                f"ago; counters_values_buffer_length={self.values.size}"
-            )
+            raise self._exhausted()
         self._high_water_mark += 1
         return self._high_water_mark
 

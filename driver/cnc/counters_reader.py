@@ -11,7 +11,7 @@ from windtunnel.driver.cnc import counters
 
 @dataclass(frozen=True, slots=True)
 class Counter:
-    """The values of one allocated counter at the time of reading."""
+    """The fields of one allocated counter at the time of reading."""
 
     counter_id: int
     type_id: int

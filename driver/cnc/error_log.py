@@ -8,10 +8,16 @@
 The length includes header and text and is stored last, with release ordering. Length 0 ends the
 log. One thread of the driver writes entries, and readers check every length. Two errors are equal
 if both code and text are equal.
-Source: driver-protocol 6.6.
+
+Errors that clients and peers cause quote what they sent in the text. Each of these errors also has
+a *kind*, which quotes nothing. The log stores a limited number of different texts per kind, and all
+kinds together may use half of the log. This leaves room for other kinds and for the driver's own
+errors. Errors that exceed the limits are counted in an entry without the text. Source:
+driver-protocol 6.6.
 """
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 
@@ -37,9 +43,21 @@ TEXT = 24
 ALIGNMENT = 8
 
 TEXT_LENGTH_MAX = 4096
-"""The maximum length of an error text. A text may quote a client, and long texts must not fill the
-log.
+"""The maximum length of an error message. A message may quote a client, and long messages must not
+fill the log.
 """
+
+TEXTS_PER_KIND_MAX = 8
+"""Maximum number of different messages per kind of error, enough to see what they have in
+common."""
+FURTHER_ERRORS = "further errors that clients and peers caused"
+
+
+class RecordError(Protocol):
+    """Records an error in the distinct error log and counts it."""
+
+    def __call__(self, code: int, text: str, kind: str = "") -> None:
+        """Record an error. `kind` is required if the text contains what a client or peer sent."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +78,17 @@ class ErrorLog:
         self._clock = clock
         self._offset_by_text: dict[bytes, int] = {}
         self._next = 0
+        self._text_count_by_kind: dict[tuple[int, str], int] = {}
+        self._foreign_length = 0
 
-    def record(self, code: int, text: str) -> bool:
-        """Record an error. Returns False if the error is new and the log is full."""
-        entry = f"({code}) {text}".encode("utf-8", "replace")[:TEXT_LENGTH_MAX]
+    def record(self, code: int, text: str, kind: str = "") -> bool:
+        """Record an error. Returns False if the error is new and the log is full.
+
+        `kind` is required if the text contains what a client or peer sent.
+        """
+        entry = _encode(code, text)
+        if kind:
+            entry = self._limit(code, entry, kind)
         now_ms = self._clock.now_ms()
         at = self._offset_by_text.get(entry)
         if at is None:
@@ -75,6 +100,20 @@ class ErrorLog:
             add_i32(self._log, at + OBSERVATION_COUNT, 1)
             put_i64_release(self._log, at + LAST_OBSERVATION_MS, now_ms)
         return True
+
+    def _limit(self, code: int, entry: bytes, kind: str) -> bytes:
+        """Return the entry for an error that a client or peer caused."""
+        count = self._text_count_by_kind.get((code, kind), 0)
+        if entry not in self._offset_by_text and count >= TEXTS_PER_KIND_MAX:
+            entry = _encode(code, f"further errors: {kind}")
+        if entry in self._offset_by_text:
+            return entry
+        length = int(align(TEXT + len(entry), ALIGNMENT))
+        if self._foreign_length + length > self._log.size // 2:
+            return FURTHER_ERRORS.encode()
+        self._foreign_length += length
+        self._text_count_by_kind[code, kind] = count + 1
+        return entry
 
     def _append(self, entry: bytes, now_ms: int) -> int | None:
         at = self._next
@@ -88,6 +127,10 @@ class ErrorLog:
         put_i32_release(self._log, at + LENGTH, length)
         self._next = int(align(at + length, ALIGNMENT))
         return at
+
+
+def _encode(code: int, text: str) -> bytes:
+    return f"({code}) {text}".encode("utf-8", "replace")[:TEXT_LENGTH_MAX]
 
 
 def read_errors(log: np.ndarray, since_ms: int = 0) -> list[ErrorObservation]:

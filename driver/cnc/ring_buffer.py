@@ -15,7 +15,8 @@ crosses the end of the buffer. The consumer zeroes a record before it advances t
 producers rely on free space being zero.
 
 Producers may write any bytes. The consumer accepts a length only if the record ends before the tail
-and within the buffer; otherwise it drops all bytes up to the nearer of the two and returns CORRUPT.
+and within the buffer; otherwise it drops the bytes up to the next plausible record and returns
+CORRUPT. It aligns an unaligned tail, and resets one that no sequence of claims can have produced.
 Source: driver-protocol 6.3.
 """
 
@@ -67,6 +68,11 @@ HEARTBEAT_OF_CLOSED = -1
 """The heartbeat value of a driver that was shut down in an orderly way."""
 
 _CLAIM_ATTEMPTS_MAX = 1 << 20
+
+_PLAUSIBLE_RECORDS = 4
+"""Number of consecutive valid records after which a position counts as plausible. Fewer are enough
+if they are followed by the tail or by free space. Reading continues there after invalid bytes."""
+_PLAUSIBLE_TYPE_MAX = 0xFFFF
 
 
 @kernel
@@ -217,14 +223,94 @@ def _is_valid_length(length, extent):
 
 
 @kernel
+def _pad(ring, index, length):
+    put_i32(ring, index + TYPE, PADDING_TYPE)
+    put_i32_release(ring, index + LENGTH, length)
+    return True
+
+
+@kernel
+def _is_chain(ring, at, end):
+    """Return whether valid records, complete or claimed, begin at offset `at`."""
+    count = 0
+    while at < end and count < _PLAUSIBLE_RECORDS:
+        length = abs(get_i32_acquire(ring, at + LENGTH))
+        type_id = get_i32(ring, at + TYPE)
+        if length == 0:
+            break
+        is_type = type_id == PADDING_TYPE or 1 <= type_id <= _PLAUSIBLE_TYPE_MAX
+        if not is_type or not _is_valid_length(length, end - at):
+            return False
+        at += align(length, ALIGNMENT)
+        count += 1
+    return count > 0
+
+
+@kernel
+def _may_resume(ring, at, end):
+    """Return whether a valid record or `end` follows offset `at`, after empty length fields."""
+    while at < end and get_i32_acquire(ring, at + LENGTH) == 0:
+        at += ALIGNMENT
+    return at >= end or _is_chain(ring, at, end)
+
+
+@kernel
+def _invalid_extent(ring, index, extent):
+    """Return the number of bytes from an invalid record to the next plausible one."""
+    at = index + ALIGNMENT
+    while at < index + extent and not _is_chain(ring, at, index + extent):
+        at += ALIGNMENT
+    return at - index
+
+
+@kernel
+def _claim_extent(ring, index, extent):
+    """Return the length of a claim in bytes. Its negative length field may be wrong."""
+    length = -get_i32_acquire(ring, index + LENGTH)
+    is_valid = _is_valid_length(length, extent)
+    if is_valid and _may_resume(ring, index + align(length, ALIGNMENT), index + extent):
+        return length
+    found = _invalid_extent(ring, index, extent)
+    return length if is_valid and found == extent else found
+
+
+@kernel
+def _repair_positions(ring):
+    """Repair a tail that no sequence of claims can have produced. Returns the bytes dropped."""
+    size = ring.size - TRAILER_LENGTH
+    head = get_i64(ring, size + HEAD)
+    tail = get_i64_acquire(ring, size + TAIL)
+    if (head | tail) & (ALIGNMENT - 1) == 0 and 0 <= tail - head <= size:
+        return 0
+    aligned_head = (head + ALIGNMENT - 1) & -ALIGNMENT
+    aligned_tail = (tail + ALIGNMENT - 1) & -ALIGNMENT
+    if 0 <= aligned_tail - aligned_head <= size:
+        put_i64_release(ring, size + HEAD, aligned_head)
+        if not cas_i64(ring, size + TAIL, tail, aligned_tail):
+            return 0
+        # No producer has claimed the bytes up to the aligned tail.
+        if tail != aligned_tail and aligned_tail > aligned_head:
+            _pad(ring, (aligned_tail - ALIGNMENT) & (size - ALIGNMENT), ALIGNMENT)
+        return ALIGNMENT
+    zero(ring, 0, size)
+    put_i64_release(ring, size + HEAD_CACHE, aligned_head)
+    put_i64_release(ring, size + HEAD, aligned_head)
+    cas_i64(ring, size + TAIL, tail, aligned_head)
+    return size
+
+
+@kernel
 def peek(ring, scratch):
-    """Copy the next message into `scratch` without consuming it. Padding before it is consumed.
+    """Copy the next message into `scratch` without consuming it. Leading padding is consumed.
 
     Shapes:  scratch uint8[n], `max_message_length` bytes hold any message
     Memory:  the acquire of the length makes the payload visible
     Returns: (type, length) of a message; (NO_MESSAGE, 0); (CORRUPT, bytes dropped)
     """
     size = ring.size - TRAILER_LENGTH
+    dropped = _repair_positions(ring)
+    if dropped > 0:
+        return CORRUPT, dropped
     # Padding occurs at the end of the buffer, after an abort and after an unblock. This many
     # iterations are enough to skip a buffer full of padding.
     for _ in range(size // ALIGNMENT):
@@ -235,8 +321,9 @@ def peek(ring, scratch):
             return NO_MESSAGE, 0
         extent = _extent(ring, index, head)
         if not _is_valid_length(length, extent):
-            _consume(ring, index, head, extent)
-            return CORRUPT, extent
+            skipped = _invalid_extent(ring, index, extent)
+            _consume(ring, index, head, skipped)
+            return CORRUPT, skipped
         type_id = get_i32(ring, index + TYPE)
         payload_length = length - RECORD_HEADER_LENGTH
         if type_id >= 1 and payload_length <= scratch.size:
@@ -259,7 +346,8 @@ def advance(ring):
     if length <= 0:
         return 0
     extent = _extent(ring, index, head)
-    taken = align(length, ALIGNMENT) if _is_valid_length(length, extent) else extent
+    is_valid = _is_valid_length(length, extent)
+    taken = align(length, ALIGNMENT) if is_valid else _invalid_extent(ring, index, extent)
     _consume(ring, index, head, taken)
     return taken
 
@@ -287,13 +375,6 @@ def _is_zero_between(ring, first, past_last):
 
 
 @kernel
-def _pad(ring, index, length):
-    put_i32(ring, index + TYPE, PADDING_TYPE)
-    put_i32_release(ring, index + LENGTH, length)
-    return True
-
-
-@kernel
 def unblock(ring):
     """Turn a dead producer's claim at the head into padding, so the consumer can continue.
 
@@ -312,7 +393,7 @@ def unblock(ring):
     if length > 0:
         return False
     if length < 0:
-        return _pad(ring, index, -length if _is_valid_length(-length, extent) else extent)
+        return _pad(ring, index, _claim_extent(ring, index, extent))
     at = index + ALIGNMENT
     while at < index + extent:
         if get_i32_acquire(ring, at) != 0:

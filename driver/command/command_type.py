@@ -69,7 +69,7 @@ class ErrorCode(IntEnum):
 
     @classmethod
     def of(cls, code: int) -> "ErrorCode":
-        """Return the ErrorCode with a number, or UNKNOWN_CODE_VALUE if the number is unknown."""
+        """Return the ErrorCode with the given number, or UNKNOWN_CODE_VALUE if there is none."""
         try:
             return cls(code)
         except ValueError:

@@ -21,7 +21,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, padded, pr
 
 @dataclass(frozen=True, slots=True)
 class AddCounter:
-    """Command to allocate a counter, which is freed when its client closes."""
+    """Command to allocate a counter that is freed when its client closes."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_COUNTER
 
@@ -131,7 +131,7 @@ class CounterReady(_CounterReady):
 
 @dataclass(frozen=True, slots=True)
 class StaticCounter(_CounterReady):
-    """Response with the static counter that a command found or allocated."""
+    """Response that contains the id of the static counter that a command found or allocated."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.STATIC_COUNTER
 

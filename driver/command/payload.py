@@ -62,13 +62,13 @@ class PayloadReader:
         return self._bytes[at : at + length]
 
     def prefixed(self, at: int, field: str) -> tuple[bytes, int]:
-        """Return the bytes after a 32-bit length prefix, and the offset of their end."""
+        """Return the bytes after a 32-bit length prefix, and their end offset."""
         length = self.i32(at)
         start = at + 4
         if length < 0 or start + length > self.length:
             raise MalformedCommand(
-                f"{self.name}: expected {field}_length at {at} from 0 to {self.length - start}, "
-                f"found {length}"
+                f"{self.name}: expected {field}_length at offset {at} "
+                f"from 0 to {self.length - start}, found {length}"
             )
         return self._bytes[start : start + length], start + length
 
@@ -84,7 +84,7 @@ class PayloadReader:
         return name
 
     def text_after(self, end: int, field: str) -> str:
-        """Return the string whose length prefix is at the first multiple of 4 not before `end`."""
+        """Return the string whose length prefix is at the first multiple of 4 from `end` on."""
         return self.text(int(align(end, FIELD_ALIGNMENT)), field)
 
     def _field(self, code: str, width: int, at: int) -> int:
@@ -95,7 +95,7 @@ class PayloadReader:
     def _require(self, at: int, length: int) -> None:
         if at + length > self.length:
             raise MalformedCommand(
-                f"{self.name}: expected {length} bytes at {at}, found {self.length - at}"
+                f"{self.name}: expected {length} bytes at offset {at}, found {self.length - at}"
             )
 
 

@@ -69,7 +69,7 @@ class AddExclusivePublication(_AddPublication):
 
 @dataclass(frozen=True, slots=True)
 class RemovePublication:
-    """Command to close a publication, where `revoke` ends its images immediately."""
+    """Command to close a publication. If `revoke` is set, its images end immediately."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.REMOVE_PUBLICATION
 
@@ -138,14 +138,14 @@ class _PublicationReady:
 
 @dataclass(frozen=True, slots=True)
 class PublicationReady(_PublicationReady):
-    """Response with a concurrent publication that is ready for use."""
+    """Response that tells a client that its concurrent publication is ready for use."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.PUBLICATION_READY
 
 
 @dataclass(frozen=True, slots=True)
 class ExclusivePublicationReady(_PublicationReady):
-    """Response with an exclusive publication that is ready for use."""
+    """Response that tells a client that its exclusive publication is ready for use."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.EXCLUSIVE_PUBLICATION_READY
 
@@ -171,7 +171,7 @@ class GetNextAvailableSessionId:
 
 @dataclass(frozen=True, slots=True)
 class NextAvailableSessionId:
-    """Response with the requested session id, which the driver does not assign again."""
+    """Response that contains the requested session id. The driver will not assign this id again."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.NEXT_AVAILABLE_SESSION_ID
 

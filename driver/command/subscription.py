@@ -18,7 +18,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, text
 
 @dataclass(frozen=True, slots=True)
 class AddSubscription:
-    """Command to subscribe to a stream, whose images become available later."""
+    """Command to subscribe to a stream. Its images become available later."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.ADD_SUBSCRIPTION
 
@@ -68,7 +68,7 @@ class RemoveSubscription:
 
 @dataclass(frozen=True, slots=True)
 class SubscriptionReady:
-    """Response with the channel status counter of a new subscription."""
+    """Response that contains the channel status counter id of a new subscription."""
 
     TYPE_ID: ClassVar[ResponseType] = ResponseType.SUBSCRIPTION_READY
 

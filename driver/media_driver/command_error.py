@@ -1,4 +1,4 @@
-"""Errors that refuse or delay a client command."""
+"""Errors that cause a client command to be refused or delayed."""
 
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.command.command_type import ErrorCode
@@ -13,4 +13,8 @@ class CommandError(DriverError):
 
 
 class CommandPendingError(DriverError):
-    """A command that cannot be executed yet, stays in the ring buffer and is retried later."""
+    """A command cannot be executed yet. It stays in the ring buffer and is retried later."""
+
+
+class NamePendingError(CommandPendingError):
+    """A command waits for a host name lookup. Other commands are executed meanwhile."""

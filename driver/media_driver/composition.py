@@ -7,7 +7,6 @@ This module starts no agent. Source: spec 6.2, 8.1 and 10.2, Aeron 1.53.
 
 import os
 import random
-from collections.abc import Callable
 
 import numpy as np
 
@@ -18,7 +17,7 @@ from windtunnel.driver.cnc import cnc_file, counters
 from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.cnc.cnc_header import CncHeader
 from windtunnel.driver.cnc.counters_manager import CountersManager
-from windtunnel.driver.cnc.error_log import ErrorLog
+from windtunnel.driver.cnc.error_log import ErrorLog, RecordError
 from windtunnel.driver.command.command_type import describe
 from windtunnel.driver.media.channel_sockets import Sockets, SocketSettings
 from windtunnel.driver.media.port_manager import PortManager
@@ -42,7 +41,7 @@ from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 
 def create_cnc(context: Context, clock: Clock) -> CncFile:
-    """Create cnc.dat, which clients ignore until it is marked ready."""
+    """Create cnc.dat. Clients ignore the file until it is marked ready."""
     return cnc_file.create(
         context.dir,
         CncHeader(
@@ -138,13 +137,13 @@ def _make_counters(
     return manager
 
 
-def _make_record_error(cnc: CncFile, clock: Clock) -> Callable[[int, str], None]:
+def _make_record_error(cnc: CncFile, clock: Clock) -> RecordError:
     error_log, values = ErrorLog(cnc.error_log, clock), cnc.counters_values
 
-    def record_error(code: int, text: str) -> None:
+    def record_error(code: int, text: str, kind: str = "") -> None:
         # This is the C driver's format: its error codes are negative, and tools match its
         # descriptions.
-        error_log.record(-code, f"{describe(code)}\n{text}")
+        error_log.record(-code, f"{describe(code)}\n{text}", kind)
         counters.increment(values, system_counters.ERRORS)
 
     return record_error
@@ -159,6 +158,8 @@ def _make_sender(context: Context, values: np.ndarray, links: object) -> SenderS
             system_counters.SENDER_CYCLE_TIME_THRESHOLD_EXCEEDED,
             context.sender_cycle_threshold_ns,
         ),
+        publications=context.publications_max,
+        endpoints=context.publications_max,
         poll_ratio=context.send_to_status_poll_ratio,
         receive_slots=context.sender_io_vector_capacity or sender_state.RECEIVE_SLOTS,
         status_timeout_ns=context.status_message_timeout_ns,
@@ -217,5 +218,6 @@ def _make_conductor(
             system_counters.CONDUCTOR_CYCLE_TIME_THRESHOLD_EXCEEDED,
             context.conductor_cycle_threshold_ns,
         ),
+        limits=context.publications_max,
         idle_state=context.idle_of("shared" if is_shared else "conductor"),
     )

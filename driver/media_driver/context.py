@@ -62,7 +62,7 @@ _AGENTS = ("conductor", "sender", "receiver", "shared_network", "shared")
 
 @dataclass(frozen=True, kw_only=True)
 class Context(NetworkSettings, StreamSettings, ProcessSettings):
-    """All driver settings, with durations in nanoseconds and lengths in bytes by default."""
+    """All driver settings. Unless stated otherwise, the units are nanoseconds and bytes."""
 
     def __post_init__(self) -> None:
         """Convert the directory to a Path, since it may be given as a string."""
@@ -210,14 +210,14 @@ SETTINGS: dict[str, Setting] = _settings()
 
 
 def _is_about_any(fault: str, others: list[str]) -> bool:
-    """Return whether a fault message names a variable that begins another fault message."""
+    """Return whether a fault message names a variable that another fault message is about."""
     return any(other.split(" ", 1)[0] in fault.replace(",", "").split() for other in others)
 
 
 def from_environment(
     environment: Mapping[str, str], *, shared: Collection[str] = (), **overrides: Any
 ) -> Context:
-    """Read the settings from environment variables, over which `overrides` take precedence.
+    """Read the settings from environment variables. `overrides` take precedence.
 
     An empty variable counts as not set. An unknown variable with the prefix AERON_ is refused.
     Variables in `shared` may belong to other programs and are refused only if they look misspelt.

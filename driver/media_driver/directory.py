@@ -55,7 +55,8 @@ def claim_directory(
 def release_directory(context: Context, warn: Callable[[str], None] = print_warning) -> None:
     """Delete the driver's files if AERON_DIR_DELETE_ON_SHUTDOWN is set.
 
-    The directory is deleted too, unless it has foreign files. A warning reports the first one.
+    The directory is deleted too, unless it has foreign files. A warning reports the first foreign
+    file.
     """
     if not context.dir_delete_on_shutdown:
         return

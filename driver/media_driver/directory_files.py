@@ -31,7 +31,7 @@ FOLDERS = (PUBLICATIONS, IMAGES)
 _FILES = (cnc_file.FILE_NAME, loss_report.FILE_NAME)
 _LOG = re.compile(r"-?\d+\.logbuffer")
 _LINKS_MAX = 40
-"""Maximum number of symbolic links in a path, which is the limit in Linux."""
+"""Maximum number of symbolic links in a path. Linux has the same limit."""
 
 
 class Entry(NamedTuple):
@@ -49,7 +49,7 @@ class Entry(NamedTuple):
 def real_path(path: Path) -> Path:
     """Resolve a path, following a link in its last component if this user owns the link.
 
-    The resolved path may not exist. Raises StorageError for another user's link.
+    The resolved path might not exist. Raises StorageError for another user's link.
     """
     path, given = path.absolute(), path
     for _ in range(_LINKS_MAX):

@@ -5,7 +5,8 @@
     with MediaDriver(Context(dir=..., threading_mode=INVOKER)) as driver:
         driver.invoke()                                 runs in the calling thread
 
-Each agent of a threaded driver runs its kernel for a limited time per call, without the GIL.
+Each agent of a threaded driver runs its compiled kernel for a limited time per call, without the
+GIL.
 Source: spec 10.2, 10.4 and 10.5, Aeron 1.53.
 """
 
@@ -50,7 +51,8 @@ from windtunnel.driver.media_driver.sender import sender
 from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 QUANTUM_NS = 10 * NS_PER_MS
-"""Time in nanoseconds that a kernel runs before its thread checks for a shutdown request."""
+"""Time in nanoseconds that a compiled kernel runs before its thread checks for a shutdown
+request."""
 
 
 class MediaDriver:
@@ -130,7 +132,7 @@ class MediaDriver:
 
     @property
     def agents(self) -> tuple[ConductorState, SenderState, ReceiverState]:
-        """The states of conductor, sender and receiver, for callers that run the kernels."""
+        """The states of the conductor, sender and receiver, for callers that run their kernels."""
         return self._resources.conductor, self._resources.sender, self._resources.receiver
 
     def _sender_duty_cycle(self) -> int:
@@ -161,7 +163,7 @@ class MediaDriver:
         return work_count + self._sender_duty_cycle() + self._receiver_duty_cycle()
 
     def start(self) -> None:
-        """Start the threads for the threading mode. An INVOKER driver has no threads."""
+        """Start the threads that the threading mode requires. An INVOKER driver has no threads."""
         mode, conductor = self.context.threading_mode, self.conductor
         if mode == SHARED:
             runs = {"shared": conductor.run_all}
@@ -213,7 +215,7 @@ class MediaDriver:
         return self._shutdown.wait(timeout_s)
 
     def stop(self) -> None:
-        """Request the driver's threads to shut down. Safe in a signal handler."""
+        """Request that the driver's threads shut down. Safe in a signal handler."""
         self._shutdown.set()
 
     def close(self) -> None:

@@ -1,4 +1,4 @@
-"""Precompiles the small kernels that the conductor's Python code calls.
+"""Precompiles the small numba kernels that the conductor's Python code calls.
 
 The duty cycles of the agents are compiled when a driver is launched. Commands, publications and
 images are handled in Python, which calls about ninety small kernels. Without this module, each
@@ -153,11 +153,11 @@ NAME_RESOLUTION_CALLS = (
     ((BYTES, I64, I64), (resolution.check_entry, resolution.write_header)),
     ((BYTES, *(I64,) * 4, BYTES, I64, BYTES, I64), (resolution.write_entry,)),
 )
-"""Example arguments and the kernels of the driver name resolver."""
+"""Example arguments and the compiled kernels of the driver name resolver."""
 
 Calls = tuple[tuple[tuple[object, ...], tuple[Callable[..., object], ...]], ...]
 CALLS: Calls = SCALAR_CALLS + BUFFER_CALLS + MULTI_BUFFER_CALLS + NAME_RESOLUTION_CALLS
-"""Pairs of example arguments and the kernels that the conductor calls with these types."""
+"""Pairs of example arguments and the compiled kernels that are called with these types."""
 
 
 @cache

@@ -25,8 +25,8 @@ from windtunnel.harness.orchestrate.processes.process import LocalProcess
 
 POLL_S = 0.2
 RUN_LIMIT_S = 2_700.0
-"""Limit on the duration of a run. It exceeds compilation and all waits in a run together, so only a
-defect of the harness can reach it."""
+"""Limit on the duration of a run. It exceeds the sum of compilation and all waits in a run, so only
+a harness defect can reach it."""
 STOP_LIMIT_S = 60.0
 HARNESS = "HARNESS"
 CANCELLED = "CANCELLED"

@@ -78,7 +78,7 @@ class Listener(Protocol):
         """Called when all runs of a mutant have ended."""
 
     def on_repeat(self, name: str, run: ExamRun) -> None:
-        """Called before an inconclusive run of a mutant, or of the driver `sound`, is repeated."""
+        """Called before an inconclusive run of a mutant, or of the `sound` driver, is repeated."""
 
 
 def examine(
@@ -218,7 +218,7 @@ def _as_ended(futures: Sequence[Future[_RESULT]]) -> Iterator[_RESULT]:
 
 
 def _try(running: _RunningExam, mutant: Mutant) -> MutantRow:
-    """Run a mutant in its scenarios until one kills it."""
+    """Run a mutant in its scenarios until a run fails."""
     row = MutantRow(
         mutant.name,
         mutant.about,

@@ -83,7 +83,7 @@ def load_all(folder: Path = FOLDER) -> list[Mutant]:
 
 
 def load_file(file: Path) -> list[Mutant]:
-    """Return the mutants in one file, which contains a list of tables."""
+    """Return the mutants in one file. The file contains a list of tables."""
     try:
         rows = yaml.safe_load(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:

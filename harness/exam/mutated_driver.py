@@ -16,7 +16,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from windtunnel.driver.kernels.cache import MODE, cache_root, require_trusted
+from windtunnel.driver.kernels.cache import MODE, require_trusted
+from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.exam import mutation_switch
 from windtunnel.harness.exam.mutant import NONE, Mutant, MutantError, Side, load_all
 from windtunnel.harness.exam.mutation_source import SWITCH, MutationError, with_mutants
@@ -79,7 +80,7 @@ def prepare(
 
 
 def with_mutant(pair: Pair, mutant: Mutant | None, environment: dict[str, str]) -> Pair:
-    """Return a pair of drivers with the mutant on its side. Raises MutantError for other drivers.
+    """Return the drivers, with the mutant on the side it specifies. Raises MutantError.
 
     Without a mutant, both sides use the copy with all mutants, of which none is active.
     """
@@ -143,7 +144,7 @@ def _update(tree: Path, texts: dict[str, str]) -> str:
 
 
 def _compile(fidelity: str, environment: dict[str, str], home: Path) -> None:
-    """Run the copy once without an active mutant, which compiles its kernels."""
+    """Compile the copy's kernels by running the copy once without an active mutant."""
     if fidelity not in PROGRAMS:
         return
     log = home / f"warm-up-{fidelity}.log"

@@ -37,7 +37,7 @@ class _Function:
 
     node: ast.FunctionDef
     lines: list[str]
-    "The lines from its first decorator to its end."
+    "The lines from the function's first decorator to the function's end."
 
     @property
     def is_kernel(self) -> bool:
@@ -60,7 +60,7 @@ class _Function:
         return self.lines[self.node.lineno - self.start : self.node.body[0].lineno - self.start]
 
     def renamed(self, name: str) -> list[str]:
-        """Return the function's lines with another name. Only a kernel keeps its decorators."""
+        """Return the renamed function's lines. Only a compiled function keeps its decorators."""
         old, new = f"def {self.node.name}(", f"def {name}("
         first, *rest = self.lines[self.node.lineno - self.start :]
         decorators = self.decorators if self.is_kernel else []

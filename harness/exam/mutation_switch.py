@@ -3,7 +3,7 @@
     WINDTUNNEL_PLANTED=17 --> NUMBER, for Python code
                           --> a cell under a symbol's name --> number(), for kernels
 
-A kernel is compiled and cached once for all mutants, so it must not contain the number as a
+A compiled kernel is cached once for all mutants, so it must not contain the number as a
 constant. It reads the number through a symbol that each process binds to its own cell at startup.
 """
 
@@ -35,5 +35,5 @@ def _read(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
 
 @intrinsic
 def number(typing_context: Any) -> Any:
-    """Return the number of the active mutant. Kernels can call this function."""
+    """Return the number of the active mutant. Compiled kernels can call this function."""
     return types.int64(), _read

@@ -11,6 +11,7 @@ class Place:
     address: tuple[str, int] | None
     heard: int
     receiver: int | None = None
+    accepted: int | None = None
 
 
 @dataclass
@@ -19,6 +20,8 @@ class Destinations:
 
     is_dynamic: bool
     timeout: int
+    places_max: int = 256
+    places_of_host_max: int = 64
     places: list[Place] = field(default_factory=list)
 
     def find(self, receiver: int, address: tuple[str, int]) -> Place | None:
@@ -30,13 +33,33 @@ class Destinations:
                 return place
         return None
 
-    def hear(self, receiver: int, address: tuple[str, int], now: int) -> None:
+    def hear(
+        self, receiver: int, address: tuple[str, int], now: int, is_accepted: bool = False
+    ) -> None:
         place = self.find(receiver, address)
         if place is None and self.is_dynamic:
-            place = Place(-1, address, now)
-            self.places.append(place)
+            place = self._make_place(address, now)
         if place is not None:
             place.receiver, place.heard = receiver, now
+            place.accepted = now if is_accepted else place.accepted
+
+    def _make_place(self, address: tuple[str, int], now: int) -> Place | None:
+        """Append a place, or overwrite the unproven place that has been silent for longest."""
+        of_host = [p for p in self.places if p.address and p.address[0] == address[0]]
+        is_host_full = len(of_host) >= self.places_of_host_max
+        new = Place(-1, address, now)
+        if not is_host_full and len(self.places) < self.places_max:
+            self.places.append(new)
+            return new
+        unproven = [
+            p
+            for p in (of_host if is_host_full else self.places)
+            if p.accepted is None or now - p.accepted > self.timeout
+        ]
+        if not unproven:
+            return None
+        self.places[self.places.index(min(unproven, key=lambda p: p.heard))] = new
+        return new
 
     def add(self, registration: int, address: tuple[str, int] | None, now: int) -> None:
         self.places.append(Place(registration, address, now))

@@ -162,17 +162,21 @@ class Gaps:
     retry: int
     gap: tuple[int, int, int] | None = None
     deadline: int = 0
+    naks: int = 0
 
     def see(self, gap: tuple[int, int, int] | None, now: int) -> tuple[bool, bool]:
         """Return (the gap is new, a NAK is to be sent now)."""
         if gap is None:
             return False, False
         is_new = gap != self.gap
+        if self.gap is None or gap[:2] != self.gap[:2]:
+            self.naks = 0
         if is_new:
             self.gap, self.deadline = gap, now + self.delay
         is_due = now >= self.deadline
         if is_due:
-            self.deadline = now + self.retry
+            self.naks += 1
+            self.deadline = now + self.retry * 2 ** min(self.naks // 16, 4)
         return is_new, is_due
 
 

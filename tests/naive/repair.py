@@ -39,7 +39,8 @@ class Gap:
         by_itself = not self.naks or self.late_words > 0
         came_late = self.repaired_words == 0 and self.cause == BEFORE and by_itself
         repaired = "reordered" if came_late else "repaired"
-        left = "open" if self.passed_ns is None else "passed"
+        # A receiver that asks for a gap skips nothing: it goes on because the gap was repaired.
+        left = "open" if self.passed_ns is None else "repaired" if self.naks else "passed"
         outcome = repaired if self.is_whole else left
         return self.start, self.end, self.cause, self.naks, outcome, self.opened_ns
 
@@ -122,7 +123,7 @@ def _place(
     if is_told:
         fate = _fate_by_order(found[0], bool(touched), order, packet, start, is_newest)
     elif not touched:
-        fate = "late" if _is_late(is_here, number, has_copies) else "duplicate"
+        fate = _fate_without_order(is_here, number, has_copies)
     else:
         fate = "resent" if asked else "reordered"
     if found and order is not None:
@@ -161,13 +162,15 @@ def _piece_end(gap, word):
     return word
 
 
-def _is_late(is_here, number, has_copies):
+def _fate_without_order(is_here, number, has_copies):
     """Decide by the first gap there that was requested by a NAK or skipped."""
     for gap in is_here:
         if gap.naks or (gap.passed_ns is not None and not gap.is_whole):
             is_behind = gap.filled_at is not None and number - gap.filled_at <= 4
-            return not (is_behind and has_copies)
-    return False
+            if is_behind and has_copies:
+                return "duplicate"
+            return "late" if gap.cause == BEFORE else "resent"
+    return "duplicate"
 
 
 def _fill(gaps, time_ns, number, start, end):

@@ -82,7 +82,7 @@ class Ours:
         )  # fmt: skip
         self.resolver = make_name_resolver(
             context, SystemResolver(), self.file.manager, self.file.values, self.clock,
-            lambda code, text: self.errors.append(text),
+            lambda code, text, kind="": self.errors.append(text),
         )  # fmt: skip
 
     def counters(self, type_id):

@@ -1,8 +1,8 @@
 """Passes commands from the conductor to the sender or the receiver through a queue.
 
 If the queue is full, the failure is counted and the conductor waits, because a lost command would
-leak a socket or a log buffer. An agent executes one command per duty cycle, so it is thousands of
-duty cycles behind if the queue is full.
+leak a socket or a log buffer. An agent executes one command per duty cycle, so a full queue means
+that the agent is thousands of duty cycles behind.
 """
 
 import numpy as np
@@ -26,7 +26,7 @@ class AgentProxy:
         driver."""
 
     def offer(self, operation: int, *words: int) -> None:
-        """Append a command to the queue. The operation defines the meaning of the words."""
+        """Append a command to the queue. The operation defines the meaning of `words`."""
         self._record[0] = operation
         self._record[1 : 1 + len(words)] = words
         while not handoff.put(self._commands, self._record):
@@ -64,7 +64,7 @@ def fill_record(record: np.record, **values: int) -> None:
 
 
 def append_slot(slots: np.ndarray, agent: np.record, count_field: str, slot: int) -> None:
-    """Append a slot to a list of active slots, which the calling thread must own."""
+    """Append a slot to a list of active slots. The calling thread must own the list."""
     slots[agent[count_field]] = slot
     agent[count_field] += 1
 

@@ -103,7 +103,7 @@ def _fill_multi_gap(rule: np.record, settings: MultiGapLoss) -> None:
 
 @kernel
 def is_lost(losses, buf, at, length):
-    """Return whether to drop a datagram, which may be invalid."""
+    """Return whether to drop a datagram. The datagram may be invalid."""
     if length < header.LENGTH:
         return False
     kind = header.frame_type(buf, at)

@@ -1,4 +1,4 @@
-"""Timer slack of a thread, the time by which the kernel may delay its wakeups.
+"""Timer slack of a thread: the time by which the Linux kernel may delay the thread's wakeups.
 
 The default on Linux is 50 us, which lets the kernel combine wakeups. An agent that parks for 1 us
 would sleep for 50 us and delay every message by that time. Source: Linux prctl(2).

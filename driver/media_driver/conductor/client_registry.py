@@ -31,7 +31,7 @@ class ClientRegistry:
         self._clients: dict[int, Client] = {}
 
     def get_or_add(self, client_id: int) -> Client:
-        """Return the client with an id, registering and announcing it if it is new."""
+        """Return the client with the given id. A new client is registered and announced."""
         client = self._clients.get(client_id)
         if client is None:
             now_ms = self._resources.clock.now_ms()
@@ -57,6 +57,10 @@ class ClientRegistry:
     def expired(self, now_ms: int) -> list[int]:
         """Return the ids of the clients that have closed or timed out."""
         timeout_ms = self._resources.context.client_liveness_timeout_ns // NS_PER_MS
+        for client in self._clients.values():
+            if self._heartbeat_ms(client) > now_ms + timeout_ms:
+                # No client can have written this time. It must write a new time before the timeout.
+                counters.set_release(self._resources.values, client.heartbeat_id, now_ms)
         return [
             client.client_id
             for client in self._clients.values()

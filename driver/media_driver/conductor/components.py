@@ -134,7 +134,7 @@ class Components:
         self.receive_endpoints.on_control_closed = self._unwatch_control
 
     def _watch_control(self, slot: int, channel: UdpChannel) -> None:
-        """Watch a control address, to re-resolve its name when nothing is received from it."""
+        """Watch a control address. Its name is re-resolved when nothing is received from it."""
         text = channel.uri.get(uri_param.CONTROL)
         if text is None or channel.is_multicast:
             return
@@ -185,7 +185,7 @@ class Components:
         }
 
     def _refuse_id_in_use(self, add: Callable[..., None]) -> Callable[..., None]:
-        """Return a handler that refuses a registration id in use, and otherwise calls `add`."""
+        """Return a handler that refuses a registration id already in use, or else calls `add`."""
 
         def execute(command: HasCorrelationId) -> None:
             new = command.correlation_id

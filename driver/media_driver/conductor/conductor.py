@@ -1,8 +1,8 @@
 """The conductor's duty cycle in Python, for commands, events from the agents, and timers.
 
 A duty cycle executes at most one command, then the events, then the timers, and frees unused log
-buffers. Between these duty cycles, the conductor's kernel rebuilds images and updates publication
-limits without entering Python. Source: spec 7.3 and 10.2, Aeron 1.53.
+buffers. Between these duty cycles, a compiled kernel rebuilds images and updates publication limits
+without entering Python. Source: spec 7.3 and 10.2, Aeron 1.53.
 """
 
 import os
@@ -30,12 +30,24 @@ from windtunnel.driver.media_driver.conductor.publications.publication_log impor
     free_retired_logs,
 )
 from windtunnel.driver.media_driver.conductor.unblocking import CommandUnblocker
+from windtunnel.driver.media_driver.conductor.waiting_commands import WaitingCommands
 from windtunnel.driver.media_driver.receiver import receiver_state
 from windtunnel.driver.media_driver.sender import sender_state
 
 EVENTS_PER_TURN_MAX = 64
 """Maximum number of events per agent and duty cycle. Events from network frames could otherwise
 delay commands and timers."""
+
+EVENTS_DURATION_NS_MAX = 500_000
+"""Duration after which no more events of an agent are processed in the same duty cycle. Creating an
+image takes longer than handling other events, and in SHARED mode the sender and the receiver wait
+meanwhile."""
+
+MALFORMED = "malformed command"
+"""The error kind, in the error log, of commands that cannot be decoded."""
+
+LOOKUP_CHECK_INTERVAL_NS = 1_000_000
+"""The interval at which the results of name lookups are collected while commands wait for them."""
 
 
 class Conductor:
@@ -50,6 +62,7 @@ class Conductor:
         self._resources = resources
         self.components = Components(resources, manager, on_terminate)
         self._handlers = self.components.command_handlers()
+        self._waiting = WaitingCommands(resources.names, self._execute)
         self._untethered = UntetheredReaders(resources, self.components.links)
         self._command_unblocker = CommandUnblocker(resources)
         self._scratch = ring_buffer.make_scratch(resources.cnc.to_driver)
@@ -62,7 +75,7 @@ class Conductor:
     def do_work(self, now_ns: int) -> int:
         """Run the Python part of one conductor duty cycle. Returns the work count."""
         work_count = self._on_command() + self._on_events(now_ns)
-        work_count += self._resources.names.do_work(now_ns)
+        work_count += self._resources.names.do_work(now_ns) + self._waiting.do_work()
         work_count += self.components.reresolution.do_work(now_ns)
         now_ms = self._resources.clock.now_ms()
         if self._resources.conductor.agent[0]["has_new_loss"]:
@@ -75,7 +88,7 @@ class Conductor:
         return work_count + free_retired_logs(self._resources, limit)
 
     def run(self, quantum_ns: int) -> None:
-        """Run the conductor's kernel for at most `quantum_ns`, then the Python part once."""
+        """Run the conductor's compiled part for at most `quantum_ns`, then its Python part once."""
         conductor_state.run(self._resources.conductor, self._deadline_ns(quantum_ns))
         self._do_work_and_idle()
 
@@ -91,14 +104,16 @@ class Conductor:
     def _do_work_and_idle(self) -> None:
         work_count = self.do_work(self._resources.clock.now_ns())
         if self._is_command_pending:
-            # The kernel returns immediately while a command is pending, so idle here.
+            # The compiled part returns immediately while a command is pending, so idle here.
             idle.after_turn(self._resources.conductor.idle, work_count)
 
     def _deadline_ns(self, quantum_ns: int) -> int:
+        if self._waiting.has_commands:
+            quantum_ns = min(quantum_ns, LOOKUP_CHECK_INTERVAL_NS)
         return min(self._resources.clock.now_ns() + quantum_ns, self._next_timer_ns)
 
     def track(self, now_ns: int) -> int:
-        """Run the kernel part of one conductor duty cycle at the time `now_ns`."""
+        """Run the compiled part of one conductor duty cycle, at the time `now_ns`."""
         now_ms = self._resources.clock.now_ms()
         return int(conductor_state.track(self._resources.conductor, now_ns, now_ms))
 
@@ -111,20 +126,23 @@ class Conductor:
             self._resources.record_error(
                 ErrorCode.MALFORMED_COMMAND,
                 f"skipped {length} bytes of the command ring buffer without a valid record",
+                MALFORMED,
             )
             return 1
         try:
             command = decode_command(type_id, self._scratch[:length])
         except MalformedCommand as error:
             # As in the C driver, no client can be informed without a valid correlation id.
-            self._resources.record_error(ErrorCode.MALFORMED_COMMAND, str(error))
+            self._resources.record_error(ErrorCode.MALFORMED_COMMAND, str(error), MALFORMED)
             ring_buffer.advance(ring)
             return 1
         try:
-            self._execute(command)
+            self._waiting.execute(command)
         except CommandPendingError:
             self._is_command_pending = True
             return 0
+        except CommandError as error:
+            self._report(command, error)
         self._is_command_pending = False
         ring_buffer.advance(ring)
         self._resources.names.on_command_end()
@@ -132,6 +150,7 @@ class Conductor:
 
     def _execute(self, command: Command) -> None:
         handler = self._handlers.get(type(command))
+        kind = type(command).__name__
         try:
             if handler is None:
                 raise CommandError(
@@ -141,10 +160,9 @@ class Conductor:
         except CommandPendingError:
             raise
         except DriverError as error:
-            self._resources.record_error(_code_of(error), str(error))
-            self._resources.clients.on_error(command.correlation_id, _code_of(error), str(error))
+            self._report(command, error)
         except OSError as error:
-            self._resources.record_error(ErrorCode.GENERIC_ERROR, str(error))
+            self._resources.record_error(ErrorCode.GENERIC_ERROR, str(error), kind)
             self._resources.clients.on_error(
                 command.correlation_id, ErrorCode.GENERIC_ERROR, str(error)
             )
@@ -153,9 +171,14 @@ class Conductor:
             # The message precedes the stack trace, since a long error log entry is truncated.
             text = f"{type(error).__name__}: {error}"
             self._resources.record_error(
-                ErrorCode.GENERIC_ERROR, f"{text}\n{traceback.format_exc()}"
+                ErrorCode.GENERIC_ERROR, f"{text}\n{traceback.format_exc()}", kind
             )
             self._resources.clients.on_error(command.correlation_id, ErrorCode.GENERIC_ERROR, text)
+
+    def _report(self, command: Command, error: DriverError) -> None:
+        kind = type(command).__name__
+        self._resources.record_error(_code_of(error), str(error), kind)
+        self._resources.clients.on_error(command.correlation_id, _code_of(error), str(error))
 
     def _make_sender_events(self) -> dict[int, Callable[[np.ndarray, int], None]]:
         components = self.components
@@ -213,12 +236,15 @@ class Conductor:
             (self._resources.sender.events, self._sender_events),
             (self._resources.receiver.events, self._receiver_events),
         ):
+            began_ns = self._resources.clock.now_ns()
             for _ in range(EVENTS_PER_TURN_MAX):
                 if not handoff.take(queue, self._record):
                     break
                 # Pass a copy, since `_record` is reused for the next event.
                 handlers[int(self._record[0])](self._record.copy(), now_ns)
                 work_count += 1
+                if self._resources.clock.now_ns() - began_ns >= EVENTS_DURATION_NS_MAX:
+                    break
         return work_count
 
     def _report_send_failure(self, agent: str, error: int) -> None:
@@ -230,6 +256,7 @@ class Conductor:
         ring_buffer.set_consumer_heartbeat_ms(self._resources.cnc.to_driver, now_ms)
         components = self.components
         for client_id in components.clients.expired(now_ms):
+            self._waiting.discard(client_id)
             components.remove_client(client_id)
         self._command_unblocker.check(now_ns)
         components.network.on_timer(now_ns)

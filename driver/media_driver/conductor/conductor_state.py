@@ -1,7 +1,8 @@
-"""The state of the conductor's kernels, and the part of its duty cycle that runs in kernels.
+"""The state of the conductor's compiled kernels, and the compiled part of its duty cycle.
 
-`run` repeats that part, which rebuilds images and updates publication limits. It returns as soon as
-Python is needed: for a command, an event from an agent, a timer, or the first loss of an image.
+`run` repeats the compiled part, which rebuilds images and updates publication limits. It returns as
+soon as Python is needed: for a command, an event from an agent, a timer, or the first loss of an
+image.
 """
 
 from typing import Any, NamedTuple

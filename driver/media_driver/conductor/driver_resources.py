@@ -1,10 +1,9 @@
 """The resources that the conductor's components share, such as settings and agent states.
 
-`composition.make_resources` makes one DriverResources per driver, which each component receives.
+`composition.make_resources` makes one DriverResources per driver. Every component receives it.
 """
 
 import random
-from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -14,6 +13,7 @@ from windtunnel.driver.base.clock import Clock
 from windtunnel.driver.channel.resolver import Resolver
 from windtunnel.driver.cnc import counters, ring_buffer
 from windtunnel.driver.cnc.cnc_file import CncFile
+from windtunnel.driver.cnc.error_log import RecordError
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 from windtunnel.driver.media.channel_sockets import Sockets
 from windtunnel.driver.media.udp_socket import SystemBuffers
@@ -32,7 +32,7 @@ from windtunnel.driver.media_driver.sender.sender_state import SenderState
 
 @dataclass(frozen=True)
 class DriverResources:
-    """The shared resources of a driver, which only the conductor's thread uses."""
+    """The shared resources of a driver, for use in the conductor's thread."""
 
     context: Context
     clock: Clock
@@ -40,9 +40,7 @@ class DriverResources:
     values: np.ndarray
     counters: StreamCounters
     clients: ClientProxy
-    record_error: Callable[[int, str], None]
-    """Records an error code and a text in the distinct error log and increments the error
-    counter."""
+    record_error: RecordError
     sender: SenderState
     receiver: ReceiverState
     conductor: ConductorState
@@ -65,7 +63,7 @@ class DriverResources:
         return self.names
 
     def next_correlation_id(self) -> int:
-        """Return a new correlation id, which no client or image of this driver uses."""
+        """Return a new correlation id that no client or image of this driver uses."""
         return int(ring_buffer.next_correlation_id(self.cnc.to_driver))
 
     def publication_file(self, registration_id: int) -> Path:

@@ -1,4 +1,4 @@
-"""Runs several agents in one thread, with a kernel that alternates their duty cycles.
+"""Runs several agents in one thread, with a compiled kernel that alternates their duty cycles.
 
 Source: spec 10.2, Aeron 1.53 threading modes SHARED and SHARED_NETWORK.
 """
@@ -13,7 +13,7 @@ from windtunnel.driver.media_driver.sender import sender
 
 @kernel
 def run_network(sending, receiving, quantum_ns):
-    """Run sender and receiver in turn for `quantum_ns`, with the sender's idle strategy."""
+    """Run the sender and receiver in turn for `quantum_ns`, with the sender's idle strategy."""
     began_ns = system.monotonic_ns()
     now_ns = began_ns
     while now_ns - began_ns < quantum_ns:

@@ -78,10 +78,14 @@ _EVENT_COUNTS = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED)
 
 
 class StreamCounters:
-    """Allocates counters, which the caller must free."""
+    """Allocates counters. The caller must free them."""
 
     def __init__(self, manager: CountersManager) -> None:
         self._manager = manager
+
+    def require_free(self, count: int) -> None:
+        """Raise StorageError unless `count` more counters can be allocated."""
+        self._manager.require_free(count)
 
     def stream(
         self,
@@ -117,7 +121,7 @@ class StreamCounters:
     ) -> list[int]:
         """Allocate the counters of a publication that starts at position `at`. Returns their ids.
 
-        `identity` has arguments of `stream`. `undo` frees the counters on a failure.
+        `identity` contains arguments for `stream`. `undo` frees the counters on a failure.
         """
         kind = "exclusive" if is_exclusive else "concurrent"
         ids = []

@@ -10,20 +10,40 @@ Source: spec 2.7, Aeron 1.53.
 from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import cleaner, frame, position
+from windtunnel.driver.media_driver.image import written_pages
 
 
 @kernel
 def clean_to(owner, limit):
     """Zero the log of `owner` (a record with log fields) from its clean position towards `limit`.
 
-    The limit is derived from positions that clients write, so it may not be aligned to a frame.
+    The limit is derived from positions that clients write, so it is not always aligned to a frame.
     """
-    length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
-    if length <= 0:
+    base, offset, length = _next_range(owner, limit)
+    if length > 0:
+        log = bytes_at(owner.log_address, owner.log_length)
+        cleaner.clean(log, base, offset, length)
+        owner.clean_position += length
+
+
+@kernel
+def clean_image_to(image, limit):
+    """Zero an image's log like `clean_to`, without touching pages that were never written."""
+    pages = bytes_at(image.pages_address, image.pages_length)
+    if pages.size == 0:
+        clean_to(image, limit)
         return
+    base, offset, length = _next_range(image, limit)
+    if length > 0:
+        log = bytes_at(image.log_address, image.log_length)
+        written_pages.clean(log, pages, base + offset, length)
+        image.clean_position += length
+
+
+@kernel
+def _next_range(owner, limit):
+    """Return the term's start, and the offset and length to zero. The length may be negative."""
+    length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
     offset = position.term_offset(owner.clean_position, owner.term_length)
-    length = min(length, owner.term_length - offset)
     base = position.index(owner.clean_position, owner.bits) * owner.term_length
-    log = bytes_at(owner.log_address, owner.log_length)
-    cleaner.clean(log, base, offset, length)
-    owner.clean_position += length
+    return base, offset, min(length, owner.term_length - offset)

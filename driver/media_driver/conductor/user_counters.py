@@ -29,7 +29,7 @@ class _UserCounter:
 
 
 class UserCounters:
-    """The counters that clients have added, by registration id, and static ones also by type."""
+    """The counters that clients have added, by registration id; static counters also by type."""
 
     def __init__(
         self, manager: CountersManager, clients: ClientProxy, registry: ClientRegistry
@@ -75,7 +75,9 @@ class UserCounters:
         self._clients.transmit(StaticCounter(command.correlation_id, self._static[identity]))
 
     def remove(self, command: RemoveCounter) -> None:
-        """Free a client's counter, respond to the client, then announce it to all clients."""
+        """Free a client's counter, respond to the client, and announce its removal to all
+        clients.
+        """
         counter = self._counters.get(command.registration_id)
         if counter is None or counter.client_id != command.client_id:
             raise CommandError(

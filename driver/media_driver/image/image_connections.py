@@ -15,8 +15,8 @@ from windtunnel.driver.media import transport
 from windtunnel.driver.media_driver.image import publication_image as image
 
 CONNECTION_TIMEOUT_NS = 5 * NS_PER_SECOND
-"""Time after its last packet during which feedback is sent to a connection. Source: Aeron 1.53
-C."""
+"""Time after a connection's last packet during which feedback is still sent to the connection.
+Source: Aeron 1.53 C."""
 
 
 @kernel
@@ -110,7 +110,7 @@ def on_end_of_stream(state, slot, transport_slot, position):
 
 @kernel
 def end_position(state, slot):
-    """Return the end position of a stream, the maximum of all its connections."""
+    """Return the end position of a stream: the maximum over all its connections."""
     first = slot * image.CONNECTIONS_MAX
     furthest = 0
     for index in range(first, first + state.images[slot].connection_count):

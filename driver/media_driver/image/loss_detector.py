@@ -2,15 +2,17 @@
 
     rcv-pos                       rcv-hwm
       | f | f |   gap    | f |  gap |   only the first gap is active. If its offset or length
-      +---+---+----------+---+------+   changes, it is a new gap with a new NAK delay.
+      +---+---+----------+---+------+   changes, it is a new gap with a new NAK delay. Retries
+                                      become rarer while its offset stays; see nak_delay.
 
 These functions change only the image's record. The time is an argument. Source: spec 3.5, Aeron
 1.53.
 """
 
+from windtunnel.driver.base.atomics import bytes_at
 from windtunnel.driver.kernels.jit import kernel
-from windtunnel.driver.logbuffer import gap_scanner, position
-from windtunnel.driver.media_driver.image import nak_delay
+from windtunnel.driver.logbuffer import position
+from windtunnel.driver.media_driver.image import nak_delay, written_pages
 
 
 @kernel
@@ -28,7 +30,8 @@ def scan(image, log, rebuild_position, hwm_position, now_ns):
     if same_term:
         limit = position.term_offset(hwm_position, image.term_length)
     base = position.index(rebuild_position, image.bits) * image.term_length
-    reached, gap_length = gap_scanner.scan(log, base, offset, limit)
+    pages = bytes_at(image.pages_address, image.pages_length)
+    reached, gap_length = written_pages.scan(log, pages, base, offset, limit)
     if gap_length <= 0:
         return reached, False, False
     term_id = position.term_id(rebuild_position, image.bits, image.initial_term_id)
@@ -37,6 +40,8 @@ def scan(image, log, rebuild_position, hwm_position, now_ns):
         and image.gap_offset == reached
         and image.gap_term_id == term_id
     )
+    if image.gap_term_id != term_id or image.gap_offset != reached:
+        image.gap_naks = 0
     if not is_same:
         image.gap_term_id = term_id
         image.gap_offset = reached
@@ -44,6 +49,7 @@ def scan(image, log, rebuild_position, hwm_position, now_ns):
         image.gap_deadline_ns = now_ns + nak_delay.next_delay_ns(image, False)
     is_due = now_ns - image.gap_deadline_ns >= 0
     if is_due:
+        image.gap_naks += 1
         image.gap_deadline_ns = now_ns + nak_delay.next_delay_ns(image, True)
     return reached, not is_same, is_due
 

@@ -45,7 +45,7 @@ def add(report, at, lost_bytes, now_ms):
 
 
 class LossReport:
-    """The mapped loss report file, which only the conductor writes."""
+    """The mapped loss report file. Only the conductor writes to the file."""
 
     def __init__(self, directory: Path, length: int, page_size: int = 4096) -> None:
         self._mapping = mapping.create(

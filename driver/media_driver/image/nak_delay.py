@@ -7,7 +7,10 @@ NAK early:
     lambda = ln(G) + 1       x uniform in [0, lambda / T) + lambda / (T (e^lambda - 1))
     delay  = T / lambda * ln(x (e^lambda - 1) T / lambda)
 
-The random state is one seeded word per image. Source: spec 3.5, Aeron 1.53.
+After every NAKS_PER_BACKOFF NAKs for the same gap, the delay until a retry doubles, at most
+BACKOFFS_MAX times. Aeron has no such backoff: it sends NAKs for a gap that a forged frame made
+until the image times out. The random state is one seeded word per image. Source: spec 3.5, Aeron
+1.53.
 """
 
 import math
@@ -15,6 +18,12 @@ import math
 import numpy as np
 
 from windtunnel.driver.kernels.jit import kernel
+
+NAKS_PER_BACKOFF = 16
+BACKOFFS_MAX = 4
+"""Maximum number of doublings of the retry delay. Retries therefore continue, at most 16 retry
+delays apart, and a sender that pauses for a long time still receives a NAK soon after it
+continues."""
 
 _WORD = 0xFFFFFFFF
 _SCALE = 1.0 / (1 << 32)
@@ -41,10 +50,11 @@ def fill_backoff(record: np.record, max_backoff_ns: int, group_size: int, seed: 
 @kernel
 def next_delay_ns(image, is_retry):
     """Return the delay until the next NAK of an image (a PUBLICATION_IMAGE record)."""
+    backoffs = min(image.gap_naks // NAKS_PER_BACKOFF, BACKOFFS_MAX) if is_retry else 0
     if image.nak_is_random == 0:
-        return image.nak_retry_ns if is_retry else image.nak_delay_ns
+        return image.nak_retry_ns << backoffs if is_retry else image.nak_delay_ns
     x = _draw(image) * image.nak_x_range + image.nak_x_base
-    return max(0, int(image.nak_scale_ns * math.log(x * image.nak_x_factor)))
+    return max(0, int(image.nak_scale_ns * math.log(x * image.nak_x_factor))) << backoffs
 
 
 @kernel

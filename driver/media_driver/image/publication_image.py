@@ -1,4 +1,4 @@
-"""The record of an image, which receiver and conductor share.
+"""The record of an image, shared by the receiver and the conductor.
 
 The receiver inserts packets and sends feedback; the conductor detects gaps and advances rcv-pos.
 The conductor publishes the position to acknowledge and the lost range in two blocks, each protected
@@ -31,6 +31,8 @@ PUBLICATION_IMAGE = np.dtype(
         ("log_address", "i8"),
         ("log_length", "i8"),
         ("meta_at", "i8"),
+        ("pages_address", "i8"),  # see written_pages
+        ("pages_length", "i8"),
         ("session_id", "i8"),
         ("stream_id", "i8"),
         ("initial_term_id", "i8"),
@@ -67,6 +69,8 @@ PUBLICATION_IMAGE = np.dtype(
         ("over_run_threshold", "i8"),
         ("last_status_change", "i8"),
         ("last_loss_change", "i8"),
+        ("last_nak_term_id", "i8"),  # start of the range of the last NAK
+        ("last_nak_offset", "i8"),
         ("next_status_ns", "i8"),
         ("is_status_silent", "i8"),  # a newer image of the same session sends status messages
         ("is_sending_eos", "i8"),  # set by the conductor: the image is draining
@@ -96,6 +100,7 @@ PUBLICATION_IMAGE = np.dtype(
         ("gap_offset", "i8"),
         ("gap_length", "i8"),  # 0 if there is none
         ("gap_deadline_ns", "i8"),  # time of the next NAK
+        ("gap_naks", "i8"),  # NAKs for a gap with this start
         ("counted_loss_term_id", "i8"),  # range that the loss report has already counted
         ("counted_loss_end", "i8"),
         ("loss_entry_at", "i8"),  # offset of its loss report entry, or NO_ENTRY or FULL
@@ -174,7 +179,7 @@ def make_connections(images: int) -> np.recarray:
 
 @kernel
 def shared_acquire(words, slot, field_offset):
-    """Return a word of an image's record that the receiver publishes."""
+    """Return a word that the receiver publishes in an image's record."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + field_offset)
 
 

@@ -1,4 +1,4 @@
-"""A table of names with two hosts each, of which a counter selects one, to test re-resolution.
+"""A table of names with two hosts each. A counter selects one of them, to test re-resolution.
 
     settings   name,initial host,re-resolution host|name,...
     counter    one per row, type 2001, with a value from the test:

@@ -5,13 +5,15 @@
     every   2 s    announce all names in the cache  -> neighbours
     every  10 s    look up bootstrap neighbours that are not neighbours
 
-Any announced driver becomes a neighbour. It remains a neighbour while it announces itself. Channels
+A driver becomes a neighbour when it announces itself from the announced address, and remains a
+neighbour while it does so. When another driver names an address, one announcement is sent to the
+address, so the driver there announces itself in turn. `announcements` limits what is sent. Channels
 may use the name of a driver instead of a host. Source: spec 1.9, aeron_driver_name_resolver, Aeron
 1.53.
 """
 
 import os
-from collections.abc import Callable
+from collections import deque
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,10 +24,13 @@ from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.cnc.error_log import RecordError
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.name_resolution.announcements import Announcements
 from windtunnel.driver.media_driver.name_resolution.lookups import Lookup, Lookups
 from windtunnel.driver.media_driver.name_resolution.name_cache import CacheEntry, NameCache
+from windtunnel.driver.media_driver.name_resolution.neighbors import Neighbors, key_of
 from windtunnel.driver.media_driver.name_resolution.resolution_datagram import (
     ResolutionEntry,
     decode,
@@ -42,8 +47,14 @@ BOOTSTRAP_NEIGHBOR = 21
 """Type ids of the name resolver's counters."""
 
 DUTY_CYCLE_MS = 10
-NEIGHBORS_MAX = 1024
-"""Maximum number of neighbours, since datagrams could otherwise exhaust this driver's memory."""
+SENDS_PER_TURN = 8
+ENTRIES_PER_TURN = 128
+"""Maximum number of datagrams sent, and of entries after which no more datagrams are processed, per
+duty cycle, since resolution shares the conductor's thread with all clients."""
+ERROR_KIND = "name resolution"
+"""The error kind, in the error log, of errors whose messages contain what other drivers sent."""
+ENTRIES_PER_DATAGRAM_MAX = 512
+"""Maximum number of entries that are processed per datagram. Fewer fit into the usual MTUs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,12 +69,6 @@ class GossipSettings:
     self_resolution_interval_ms: int = 1_000
     neighbor_resolution_interval_ms: int = 2_000
     bootstrap_resolution_interval_ms: int = 10_000
-
-
-@dataclass(slots=True)
-class _Neighbor:
-    address: SocketAddress
-    last_activity_ms: int
 
 
 @dataclass(eq=False, slots=True)
@@ -95,7 +100,7 @@ class DriverNameResolver:
         lookups: Lookups,
         manager: CountersManager,
         values: np.ndarray,
-        record_error: Callable[[int, str], None],
+        record_error: RecordError,
         now_ns: int,
     ) -> None:
         self._settings = settings
@@ -107,7 +112,8 @@ class DriverNameResolver:
         # If the port is 0, the system chose a port. Announce the chosen port.
         self._local = settings.interface.with_port(socket.local.port)
         self._cache = NameCache(settings.neighbor_timeout_ms)
-        self._neighbors: dict[tuple[str, int], _Neighbor] = {}
+        self._neighbors = Neighbors(settings.neighbor_timeout_ms)
+        self._waiting: deque[tuple[bytes, SocketAddress]] = deque()
         self._bootstraps = [
             self._make_bootstrap(index, endpoint)
             for index, endpoint in enumerate(settings.bootstrap)
@@ -121,6 +127,9 @@ class DriverNameResolver:
         self_entry = ResolutionEntry(settings.name, self._local, is_self=True)
         (self._self_datagram,) = encode([self_entry], DATAGRAM_LENGTH_MAX)
         assert decode(self._self_datagram).entries == (self_entry,)
+        self._announcements = Announcements(
+            self._self_datagram, settings.mtu_length, self._neighbors
+        )
         # Compile the kernel now; otherwise the first invalid datagram would stall the conductor.
         counters.add_atomic(values, system_counters.INVALID_PACKETS, 0)
         now_ms = now_ns // NS_PER_MS
@@ -154,98 +163,88 @@ class DriverNameResolver:
         self._lookups.collect()
         work_count = self._collect_bootstraps() + self._poll(now_ms) + self._expire(now_ms)
         if now_ms >= self._self_deadline_ms:
-            work_count += self._send_self()
+            self._announce_self()
             self._self_deadline_ms = now_ms + settings.self_resolution_interval_ms
         if now_ms >= self._neighbor_deadline_ms:
-            work_count += self._send_names(now_ms)
+            self._announcements.start_names(self._cache, self._trusted(), now_ms)
             self._neighbor_deadline_ms = now_ms + settings.neighbor_resolution_interval_ms
         if now_ms >= self._bootstrap_deadline_ms:
             self._resolve_bootstraps()
             self._bootstrap_deadline_ms = now_ms + settings.bootstrap_resolution_interval_ms
+        for datagram, address in self._announcements.take(SENDS_PER_TURN):
+            work_count += self._send(datagram, address)
         return work_count
 
     def close(self) -> None:
         self._socket.close()
 
     def _poll(self, now_ms: int) -> int:
-        length = 0
-        for datagram, source in self._socket.receive():
-            self.on_datagram(datagram, source, now_ms)
+        if not self._waiting:
+            self._waiting.extend(self._socket.receive())
+        length = entry_count = 0
+        while self._waiting and entry_count < ENTRIES_PER_TURN:
+            datagram, source = self._waiting.popleft()
+            entry_count += self.on_datagram(datagram, source, now_ms)
             length += len(datagram)
         return length
 
-    def on_datagram(self, datagram: bytes, source: SocketAddress, now_ms: int) -> None:
-        """Process a resolution datagram from another driver."""
-        decoded = decode(datagram)
-        for entry in decoded.entries:
-            self._on_entry(entry, source, now_ms)
+    def on_datagram(self, datagram: bytes, source: SocketAddress, now_ms: int) -> int:
+        """Process a resolution datagram from another driver. Returns the number of its entries."""
+        decoded = decode(datagram, ENTRIES_PER_DATAGRAM_MAX)
+        named = [self._on_entry(entry, source, now_ms) for entry in decoded.entries]
+        self._neighbors.on_received(source, len(datagram))
+        self._announcements.probe([address for address in named if address], len(datagram))
+        self._set_counts()
         if decoded.is_invalid:
             # Atomic, because sender and receiver increment this counter too.
             counters.add_atomic(self._values, system_counters.INVALID_PACKETS, 1)
         elif decoded.unknown_type is not None:
             self._record_error(
-                ErrorCode.GENERIC_ERROR, f"Invalid res type on entry: {decoded.unknown_type}"
+                ErrorCode.GENERIC_ERROR,
+                f"Invalid res type on entry: {decoded.unknown_type}",
+                ERROR_KIND,
             )
+        return len(decoded.entries)
 
-    def _on_entry(self, entry: ResolutionEntry, source: SocketAddress, now_ms: int) -> None:
+    def _on_entry(
+        self, entry: ResolutionEntry, source: SocketAddress, now_ms: int
+    ) -> SocketAddress | None:
+        """Process an entry. Returns its address if the driver there has not announced itself."""
         address = entry.address
         if entry.is_self and address.is_unspecified:
             address = source
         if address.port == self._local.port and entry.name == self._settings.name:
-            return
+            return None
         last_ms = now_ms - entry.age_ms
         is_cached = self._cache.add_or_update(CacheEntry(entry.name, address, last_ms))
-        self._set_count(self._entries_id, len(self._cache))
-        neighbor = self._neighbors.get((address.host, address.port))
-        if neighbor is not None:
-            if entry.is_self:
-                neighbor.last_activity_ms = last_ms
-        elif is_cached and len(self._neighbors) < NEIGHBORS_MAX:
-            self._neighbors[address.host, address.port] = _Neighbor(address, last_ms)
-            self._set_count(self._neighbors_id, len(self._neighbors))
+        if entry.is_self and key_of(address) == key_of(source):
+            if is_cached or source in self._neighbors:
+                self._neighbors.on_announcement(source, last_ms)
+            return None
+        is_known = address in self._neighbors or address.is_unspecified
+        return None if is_known or not is_cached else address
 
     def _expire(self, now_ms: int) -> int:
-        work_count = self._cache.expire(now_ms)
-        timeout_ms = self._settings.neighbor_timeout_ms
-        for key, neighbor in list(self._neighbors.items()):
-            if neighbor.last_activity_ms + timeout_ms <= now_ms:
-                del self._neighbors[key]
-                work_count += 1
+        work_count = self._cache.expire(now_ms) + self._neighbors.expire(now_ms)
         if work_count:
-            self._set_count(self._entries_id, len(self._cache))
-            self._set_count(self._neighbors_id, len(self._neighbors))
+            self._set_counts()
         return work_count
+
+    def _set_counts(self) -> None:
+        self._set_count(self._entries_id, len(self._cache))
+        self._set_count(self._neighbors_id, len(self._neighbors))
 
     def _set_count(self, counter_id: int, value: int) -> None:
         counters.set_release(self._values, counter_id, value)
 
-    def _is_neighbor(self, address: SocketAddress | None) -> bool:
-        return address is not None and (address.host, address.port) in self._neighbors
+    def _trusted(self) -> list[SocketAddress]:
+        """Return the addresses of the configured neighbors."""
+        return [item.address for item in self._bootstraps if item.address is not None]
 
-    def _send_self(self) -> int:
-        work_count = 0
-        sent_to = set()
+    def _announce_self(self) -> None:
+        self._announcements.start_self(self._trusted())
         for bootstrap in self._bootstraps:
-            if bootstrap.address is not None:
-                sent_to.add((bootstrap.address.host, bootstrap.address.port))
-                work_count += self._send(self._self_datagram, bootstrap.address)
-        for key, neighbor in self._neighbors.items():
-            if key not in sent_to:
-                work_count += self._send(self._self_datagram, neighbor.address)
-        for bootstrap in self._bootstraps:
-            self._set_count(bootstrap.counter_id, int(self._is_neighbor(bootstrap.address)))
-        return work_count
-
-    def _send_names(self, now_ms: int) -> int:
-        entries = [
-            ResolutionEntry(entry.name, entry.address, now_ms - entry.last_activity_ms)
-            for entry in self._cache
-        ]
-        return sum(
-            self._send(datagram, neighbor.address)
-            for datagram in encode(entries, self._settings.mtu_length)
-            for neighbor in self._neighbors.values()
-        )
+            self._set_count(bootstrap.counter_id, int(bootstrap.address in self._neighbors))
 
     def _send(self, datagram: bytes, to: SocketAddress) -> int:
         """Send a datagram. Returns 1, or 0 after a permanent error."""
@@ -255,6 +254,7 @@ class DriverNameResolver:
             self._record_error(
                 ErrorCode.GENERIC_ERROR,
                 f"Failed to send resolution frames to neighbor: {to}: ({-result}) {reason}",
+                ERROR_KIND,
             )
             return 0
         if result < len(datagram):
@@ -263,7 +263,7 @@ class DriverNameResolver:
 
     def _resolve_bootstraps(self) -> None:
         for bootstrap in self._bootstraps:
-            if bootstrap.lookup is None and not self._is_neighbor(bootstrap.address):
+            if bootstrap.lookup is None and bootstrap.address not in self._neighbors:
                 bootstrap.lookup = self._lookups.submit(
                     bootstrap.endpoint.host, "bootstrap_neighbor"
                 )

@@ -1,10 +1,11 @@
-"""Asynchronous name lookups by the operating system, in a worker thread.
+"""Asynchronous name lookups by the operating system, in worker threads.
 
-    conductor   submit() --> [requests] --> worker: getaddrinfo --> [responses] --> collect()
+    conductor   submit() --> [requests] --> workers: getaddrinfo --> [responses] --> collect()
 
-A Lookup changes only in `collect`, in the conductor's thread. The worker accesses no shared memory
-mapping, so a blocked worker can be abandoned at shutdown. Without a worker thread (INVOKER mode),
-`submit` resolves the name synchronously.
+A Lookup changes only in `collect`, in the conductor's thread. A worker accesses no shared memory
+mapping, so a blocked worker can be abandoned at shutdown. Another worker is started for each lookup
+in progress, up to a limit, because one name without an answer must not delay the others. Without
+worker threads (INVOKER mode), `submit` resolves the name synchronously.
 """
 
 import threading
@@ -51,13 +52,18 @@ _Request = tuple[Lookup, str, Callable[[Lookup], None] | None]
 
 
 class Lookups:
-    """A queue of lookups, which are executed in order."""
+    """A queue of lookups. They are started in order."""
 
-    def __init__(self, system: Resolver, clock: Clock, *, is_threaded: bool) -> None:
+    def __init__(
+        self, system: Resolver, clock: Clock, *, is_threaded: bool, workers_max: int = 1
+    ) -> None:
         self._system = system
         self._clock = clock
         self._is_threaded = is_threaded
-        self._worker: threading.Thread | None = None
+        self._workers_max = workers_max
+        self._worker_count = 0
+        self._in_progress = 0
+        """The number of lookups that were submitted and not collected."""
         self._requests: SimpleQueue[_Request | None] = SimpleQueue()
         self._responses: SimpleQueue[tuple[_Request, ResolvedAddress | DriverError, int]] = (
             SimpleQueue()
@@ -76,15 +82,14 @@ class Lookups:
         the lookup is done.
         """
         request = (Lookup(name or host, key), host, on_done)
+        self._in_progress += 1
         if not self._is_threaded:
             self._resolve(request)
             self.collect()
         else:
-            if self._worker is None:
-                self._worker = threading.Thread(
-                    target=self._work, name="windtunnel-names", daemon=True
-                )
-                self._worker.start()
+            if self._worker_count < min(self._in_progress, self._workers_max):
+                self._worker_count += 1
+                threading.Thread(target=self._work, name="windtunnel-names", daemon=True).start()
             self._requests.put(request)
         return request[0]
 
@@ -96,14 +101,16 @@ class Lookups:
                 (lookup, _, on_done), outcome, duration_ns = self._responses.get_nowait()
             except Empty:
                 return count
+            self._in_progress -= 1
             lookup.finish(outcome, duration_ns)
             if on_done is not None:
                 on_done(lookup)
             count += 1
 
     def close(self) -> None:
-        """Stop the worker thread after its current lookup."""
-        self._requests.put(None)
+        """Stop the worker threads after the lookups that were submitted."""
+        for _ in range(self._worker_count):
+            self._requests.put(None)
 
     def _work(self) -> None:
         while (request := self._requests.get()) is not None:

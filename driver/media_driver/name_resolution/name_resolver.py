@@ -2,12 +2,12 @@
 
     resolve(host, key)    numeric ---------------------------------> address
                           NameSource.substitute(host) --> numeric -> address
-                                                      '-> a name --> Lookups; CommandPendingError
+                                                      '-> a name --> Lookups; NamePendingError
                                                                      until the lookup is done
 
-A command with a pending lookup stays in the ring buffer and is retried, so results are kept until
-`on_command_end`. Counters have the maximum duration of lookups, and the number of lookups that took
-longer than a threshold. Source: spec 7.3 and 8.1, Aeron 1.53.
+A command with a pending lookup is set aside and executed again, so its lookups are kept with it
+(see `waiting_commands`). Counters show the maximum duration of lookups, and the number of lookups
+that took longer than a threshold. Source: spec 7.3 and 8.1, Aeron 1.53.
 """
 
 from typing import Protocol
@@ -19,7 +19,7 @@ from windtunnel.driver.channel.resolver import NetworkInterface, Resolver, Unkno
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media.name_resolver import numeric_address
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.command_error import CommandPendingError
+from windtunnel.driver.media_driver.command_error import NamePendingError
 from windtunnel.driver.media_driver.name_resolution.lookups import Lookup, Lookups
 
 
@@ -40,7 +40,7 @@ class NameSource(Protocol):
 
 
 class EmptyNameSource:
-    """A NameSource without names, which leaves all hosts to the operating system's resolver."""
+    """A NameSource without names. The operating system's resolver looks up all hosts."""
 
     def substitute(self, host: str, key: str) -> str:
         return host
@@ -50,6 +50,18 @@ class EmptyNameSource:
 
     def close(self) -> None:
         pass
+
+
+class CommandLookups:
+    """The lookups of one command, by host and key."""
+
+    def __init__(self) -> None:
+        self.by_name: dict[tuple[str, str], Lookup] = {}
+
+    @property
+    def is_done(self) -> bool:
+        """Whether every lookup is done, so that the command can be executed again."""
+        return all(lookup.is_done for lookup in self.by_name.values())
 
 
 class NameResolver:
@@ -72,24 +84,32 @@ class NameResolver:
         self._values = values
         self._clock = clock
         self._threshold_ns = threshold_ns
-        self._pending: dict[tuple[str, str], Lookup] = {}
+        self._current = CommandLookups()
+        self.may_submit = True
+        """Whether the command being executed may start a lookup now."""
 
     def resolve(self, host: str, key: str) -> tuple[str, int]:
-        """Return the address of a command's host. Raises CommandPendingError during a lookup."""
+        """Return the address of a command's host. Raises NamePendingError during a lookup."""
         numeric = numeric_address(host)
         if numeric is not None:
             return numeric
         self._commands.collect()
-        lookup = self._pending.get((host, key))
-        if lookup is None:
-            lookup = self._pending[host, key] = self._submit(self._commands, host, key)
-        if not lookup.is_done:
-            raise CommandPendingError(f"{key}={host} is being looked up")
+        lookups = self._current.by_name
+        lookup = lookups.get((host, key))
+        if lookup is None and self.may_submit:
+            lookup = lookups[host, key] = self._submit(self._commands, host, key)
+        if lookup is None or not lookup.is_done:
+            raise NamePendingError(f"{key}={host} is being looked up")
         return lookup.result()
 
     def on_command_end(self) -> None:
         """Discard the finished command's lookup results. The next command starts new lookups."""
-        self._pending.clear()
+        self._current = CommandLookups()
+
+    def exchange_lookups(self, lookups: CommandLookups | None = None) -> CommandLookups:
+        """Use the lookups of a different command, or of a new one. Returns the previous lookups."""
+        previous, self._current = self._current, lookups or CommandLookups()
+        return previous
 
     def submit(self, host: str, key: str) -> Lookup:
         """Start a background lookup of a host for re-resolution."""

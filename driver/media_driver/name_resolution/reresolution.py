@@ -17,15 +17,18 @@ from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel.address_text import parse_host_port
 from windtunnel.driver.channel.resolver import UnknownHostError
 from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.cnc.error_log import RecordError
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.media.name_resolver import numeric_address
 from windtunnel.driver.media_driver.name_resolution.lookups import Lookup
 
 SILENCE_NS = 5_000_000_000
+ERROR_KIND = "re-resolution"
+"""The error kind, in the error log, of errors whose messages contain names that clients chose."""
 
 
 class LookupService(Protocol):
-    """The interface to start lookups, which NameResolver implements."""
+    """The interface to start lookups. NameResolver implements it."""
 
     def submit(self, host: str, key: str) -> Lookup:
         """Start a lookup of a host name."""
@@ -59,7 +62,7 @@ class Reresolution:
         self,
         names: LookupService,
         check_interval_ns: int,
-        record_error: Callable[[int, str], None],
+        record_error: RecordError,
         now_ns: int,
     ) -> None:
         self._names = names
@@ -113,7 +116,7 @@ class Reresolution:
         try:
             host, scope_id = lookup.result()
         except UnknownHostError as error:
-            self._record_error(ErrorCode.UNKNOWN_HOST, str(error))
+            self._record_error(ErrorCode.UNKNOWN_HOST, str(error), ERROR_KIND)
             return
         port = parse_host_port(watched.key, watched.name).port
         address = SocketAddress(host, port, scope_id)
@@ -123,6 +126,6 @@ class Reresolution:
             watched.set_address(address)
         except DriverError as error:
             # Keep the old address, which makes the next lookup try again.
-            self._record_error(ErrorCode.GENERIC_ERROR, str(error))
+            self._record_error(ErrorCode.GENERIC_ERROR, str(error), ERROR_KIND)
         else:
             watched.address = address

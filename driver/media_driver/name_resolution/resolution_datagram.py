@@ -5,7 +5,7 @@ fault. Source: spec 1.9, Aeron 1.53.
 """
 
 import ipaddress
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +14,9 @@ from windtunnel.driver.base.arith import align
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.wire import frame_type as types
 from windtunnel.driver.wire import header, resolution
+
+ENTRIES_MAX = 1 << 16
+"""More entries than a UDP datagram can contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,27 +57,38 @@ def encode(entries: Iterable[ResolutionEntry], length_max: int) -> Iterator[byte
 
     An entry that does not fit into a datagram is omitted.
     """
-    fitting: list[ResolutionEntry] = []
-    length = resolution.FIRST_ENTRY
-    for entry in entries:
-        entry_length = _length_of(entry)
-        if resolution.FIRST_ENTRY + entry_length > length_max:
-            continue
-        if length + entry_length > length_max:
-            yield _frame(fitting, length)
-            fitting, length = [], resolution.FIRST_ENTRY
-        fitting.append(entry)
-        length += entry_length
-    if fitting:
-        yield _frame(fitting, length)
+    fitting = [entry for entry in entries if fits(entry, length_max)]
+    at = 0
+    while at < len(fitting):
+        datagram, at = encode_from(fitting, at, length_max)
+        yield datagram
 
 
-def _frame(entries: list[ResolutionEntry], length: int) -> bytes:
+def fits(entry: ResolutionEntry, length_max: int) -> bool:
+    """Return whether a datagram of `length_max` bytes has room for an entry."""
+    return resolution.FIRST_ENTRY + _length_of(entry) <= length_max
+
+
+def encode_from(
+    entries: Sequence[ResolutionEntry], first: int, length_max: int
+) -> tuple[bytes, int]:
+    """Encode as many entries from index `first` on as fit into one datagram.
+
+    Returns: the datagram, empty if the first entry does not fit, and the index of the next entry
+    """
+    length, end = resolution.FIRST_ENTRY, first
+    while end < len(entries) and length + _length_of(entries[end]) <= length_max:
+        length += _length_of(entries[end])
+        end += 1
+    return (_frame(entries[first:end], length) if end > first else b""), end
+
+
+def _frame(entries: Sequence[ResolutionEntry], length: int) -> bytes:
     buf = np.zeros(length, dtype=np.uint8)
     at = resolution.FIRST_ENTRY
     for entry in entries:
         packed = np.frombuffer(bytearray(entry.address.ip.packed), dtype=np.uint8)
-        # Use an extra byte, because kernels cannot use an empty array.
+        # Use an extra byte, because compiled kernels cannot use an empty array.
         name = np.frombuffer(bytearray(encode_name(entry.name) + b"\0"), dtype=np.uint8)
         at += resolution.write_entry(
             buf,
@@ -91,8 +105,11 @@ def _frame(entries: list[ResolutionEntry], length: int) -> bytes:
     return buf.tobytes()
 
 
-def decode(datagram: bytes) -> Decoded:
-    """Decode a resolution datagram. Its frame length is ignored, as in Aeron's drivers."""
+def decode(datagram: bytes, entries_max: int = ENTRIES_MAX) -> Decoded:
+    """Decode a resolution datagram. Its frame length is ignored, as in Aeron's drivers.
+
+    A datagram with more than `entries_max` entries is invalid after that many entries.
+    """
     buf = np.frombuffer(bytearray(datagram), dtype=np.uint8)
     is_frame = (
         len(datagram) >= resolution.FIRST_ENTRY
@@ -104,6 +121,8 @@ def decode(datagram: bytes) -> Decoded:
     entries: list[ResolutionEntry] = []
     at = resolution.FIRST_ENTRY
     while at < len(datagram):
+        if len(entries) == entries_max:
+            return Decoded(tuple(entries), is_invalid=True)
         length = int(resolution.check_entry(buf, at, len(datagram) - at))
         if length == resolution.INVALID:
             kind = int(datagram[at + resolution.RES_TYPE])

@@ -20,6 +20,7 @@ from windtunnel.driver.channel.resolver import Resolver
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.channel.uri import InvalidChannelError
 from windtunnel.driver.cnc.counters_manager import CountersManager
+from windtunnel.driver.cnc.error_log import RecordError
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.media.udp_socket import SocketOptions
 from windtunnel.driver.media_driver.context import INVOKER, Context
@@ -44,6 +45,11 @@ _NAME_SETTING = "AERON_DRIVER_RESOLVER_NAME"
 _INTERFACE_SETTING = "AERON_DRIVER_RESOLVER_INTERFACE"
 _BOOTSTRAP_SETTING = "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR"
 BOOTSTRAP_NEIGHBORS_MAX = 20
+COMMAND_WORKERS_MAX = 128
+"""The maximum number of lookup threads for commands, enough for four clients with their maximum
+number of lookups. A thread is started only when all others are busy."""
+BACKGROUND_WORKERS_MAX = 8
+"""The maximum number of threads that look up names again."""
 
 
 def supplier_of(text: str) -> str:
@@ -85,7 +91,7 @@ def parse_bootstrap_neighbors(
 def gossip_settings(
     context: Context, system: Resolver, record_error: Callable[[int, str], None]
 ) -> GossipSettings:
-    """Make the driver name resolver's settings, whose interface may be given as a host name."""
+    """Make the driver name resolver's settings. The interface may be given as a host name."""
     name, interface = context.resolver_name, context.resolver_interface
     if not name or not interface:
         raise ConfigurationError(
@@ -125,12 +131,12 @@ def make_name_resolver(
     manager: CountersManager,
     values: np.ndarray,
     clock: Clock,
-    record_error: Callable[[int, str], None],
+    record_error: RecordError,
 ) -> NameResolver:
-    """Make the driver's name resolver, which is synchronous in INVOKER mode."""
+    """Make the driver's name resolver. In INVOKER mode the resolver is synchronous."""
     is_threaded = context.threading_mode != INVOKER
-    commands = Lookups(system, clock, is_threaded=is_threaded)
-    background = Lookups(system, clock, is_threaded=is_threaded)
+    commands = Lookups(system, clock, is_threaded=is_threaded, workers_max=COMMAND_WORKERS_MAX)
+    background = Lookups(system, clock, is_threaded=is_threaded, workers_max=BACKGROUND_WORKERS_MAX)
     supplier = supplier_of(context.name_resolver)
     names: NameSource
     if supplier == CSV_TABLE:

@@ -92,6 +92,10 @@ def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
     session = stream_map.find(state.sessions, endpoint, stream_id, session_id)
     if session >= 0:
         image_connections.track(state, session, transport_slot, inbox_index, now_ns)
+    elif now_ns < state.agent[0].refusal_deadline_ns:
+        # The conductor has no resources for another image. The sender repeats its SETUP.
+        is_new = session == PENDING_SETUP or session == stream_map.ABSENT
+        counters.add(state.counters, system_counters.CONDUCTOR_PROXY_FAILS, int(is_new))
     elif session == PENDING_SETUP:
         channel = state.endpoints[transport_slot]
         if channel.is_multicast and channel.ttl < setup.ttl(packet, at):
@@ -107,7 +111,7 @@ def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
 
 @kernel
 def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
-    """Process a received RTTM frame, which is either a request or a reply."""
+    """Process a received RTTM frame: either a request or a reply."""
     packet = state.inbox.slots
     endpoint = state.endpoints[transport_slot].serves
     receiver_id = rtt_measurement.receiver_id(packet, at)

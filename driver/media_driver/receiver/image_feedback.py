@@ -15,7 +15,11 @@ from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import gap_filler, position
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.image import congestion_control, image_connections
+from windtunnel.driver.media_driver.image import (
+    congestion_control,
+    image_connections,
+    written_pages,
+)
 from windtunnel.driver.media_driver.image import publication_image as image
 from windtunnel.driver.media_driver.receiver import receive_transport
 from windtunnel.driver.wire import (
@@ -28,6 +32,9 @@ from windtunnel.driver.wire import (
 )
 
 IMAGE_REJECTED = int(ErrorCode.IMAGE_REJECTED)
+
+SPARSE_GAP_LENGTH = 65_536
+"""Gap length above which a gap is filled without reading its unwritten pages."""
 
 
 @kernel
@@ -147,17 +154,31 @@ def _process_pending_loss(state, slot, now_ns):
     if rec.is_revoked:
         return 1
     if not rec.is_reliable:
-        log = bytes_at(rec.log_address, rec.log_length)
-        count = wrap_i32(term_id - rec.initial_term_id)
-        base = position.index_of_count(count) * rec.term_length
-        if gap_filler.try_fill(log, base, rec.meta_at, term_id, offset, length):
-            counters.increment(state.counters, system_counters.LOSS_GAP_FILLS)
+        _fill_gap(state, rec, term_id, offset, length)
         return 1
+    is_repeated = rec.last_nak_term_id == term_id and rec.last_nak_offset == offset
+    rec.last_nak_term_id, rec.last_nak_offset = term_id, offset
     nak_length = nak.write(state.scratch, 0, rec.session_id, rec.stream_id, term_id, offset, length)
     sent = _send_to_live(state, slot, nak_length, now_ns)
     counters.add(state.counters, system_counters.NAKS_SENT, sent)
     counters.add(state.counters, rec.naks_sent_id, sent)
-    return 1
+    # A repeated NAK is no work, so that the agent idles although a gap remains.
+    return int(not is_repeated)
+
+
+@kernel
+def _fill_gap(state, rec, term_id, offset, length):
+    log = bytes_at(rec.log_address, rec.log_length)
+    pages = bytes_at(rec.pages_address, rec.pages_length)
+    count = wrap_i32(term_id - rec.initial_term_id)
+    base = position.index_of_count(count) * rec.term_length
+    if length > SPARSE_GAP_LENGTH and pages.size > 0:
+        is_filled = written_pages.try_fill(log, pages, base, rec.meta_at, term_id, offset, length)
+        counters.add(state.counters, system_counters.LOSS_GAP_FILLS, int(is_filled))
+        return
+    written_pages.mark(pages, base + offset, length)
+    if gap_filler.try_fill(log, base, rec.meta_at, term_id, offset, length):
+        counters.increment(state.counters, system_counters.LOSS_GAP_FILLS)
 
 
 @kernel

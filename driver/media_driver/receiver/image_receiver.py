@@ -14,7 +14,7 @@ from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import descriptor, position, rebuilder
 from windtunnel.driver.media_driver.agent import system_counters
-from windtunnel.driver.media_driver.image import image_connections
+from windtunnel.driver.media_driver.image import image_connections, written_pages
 from windtunnel.driver.media_driver.image import publication_image as image
 from windtunnel.driver.media_driver.receiver import receive_timestamps
 from windtunnel.driver.wire import data, frame_type, header
@@ -61,6 +61,8 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
         image.set_shared_release(state.words, slot, image.LAST_PACKET_NS, now_ns)
         log = bytes_at(rec.log_address, rec.log_length)
         base = position.index(begin, rec.bits) * rec.term_length
+        pages = bytes_at(rec.pages_address, rec.pages_length)
+        written_pages.mark(pages, base + term_offset, length)
         rebuilder.insert(log, base, term_offset, packet, at, length)
         # Insert before the counter moves, so that the frame below the high-water mark is visible.
         counters.propose_max_release(state.counters, rec.hwm_id, end)

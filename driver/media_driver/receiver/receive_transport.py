@@ -99,7 +99,7 @@ def on_socket_removed(state, slot):
 
 @kernel
 def repeat_elicitations(state, now_ns):
-    """Elicit all SETUPs that are due on endpoints with subscriptions. Returns the number."""
+    """Elicit all SETUPs that are due on endpoints with subscriptions. Returns their number."""
     count = 0
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]

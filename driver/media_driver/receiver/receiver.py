@@ -1,8 +1,8 @@
 """The receiver's duty cycle, which executes commands, polls sockets and sends feedback.
 
 A duty cycle executes one command, polls each socket, then sends the feedback of each image. `run`
-repeats duty cycles in a kernel, which enters Python only to start and to stop. `do_work` is one
-duty cycle with the time as an argument, for tests and the simulator. Source: spec 3.1 and 3.6,
+repeats duty cycles in compiled code, which enters Python only to start and to stop. `do_work` is
+one duty cycle with the time as an argument, for tests and the simulator. Source: spec 3.1 and 3.6,
 Aeron 1.53.
 """
 

@@ -56,6 +56,8 @@ def on_command(state, now_ns):
         session_state.remove_in_state(
             state, slot, record[2], record[3], session_state.INIT_IN_PROGRESS
         )
+        if record[4] > 0:
+            state.agent[0].refusal_deadline_ns = now_ns + record[4]
     elif operation == END_COOL_DOWN:
         session_state.remove_in_state(state, slot, record[2], record[3], session_state.COOL_DOWN)
     elif operation == ADD_IMAGE:

@@ -1,4 +1,4 @@
-"""The state of the receiver's kernels, a named tuple of arrays that the conductor creates.
+"""The state of the receiver's compiled kernels: a named tuple of arrays made by the conductor.
 
 The receiver owns the state while it runs, except for the mapped log buffers, the counters, the two
 queues, and the image fields that the conductor owns (see `publication_image`).
@@ -35,7 +35,7 @@ ADD_INTEREST = 3  # endpoint slot, stream id, has session, session id
 REMOVE_INTEREST = 4  # endpoint slot, stream id, has session, session id
 ADD_IMAGE = 5  # image slot
 REMOVE_IMAGE = 6  # image slot, cool down unless at its end; answered by IMAGE_RELEASED
-IMAGE_FAILED = 7  # endpoint slot, stream id, session id: allow another attempt
+IMAGE_FAILED = 7  # endpoint slot, stream id, session id, refusal in ns: allow another attempt
 END_COOL_DOWN = 8  # endpoint slot, stream id, session id
 START_DRAINING = 9  # image slot, status at once: set EOS in status messages from now on
 REJECT_IMAGE = 10  # image slot, length of the text in its row of `reasons`
@@ -60,6 +60,7 @@ RECEIVER = np.dtype(
         ("session_limit", "i8"),  # maximum images of one stream on one endpoint
         ("liveness_timeout_ns", "i8"),  # liveness timeout of connections
         ("eliciting_count", "i8"),  # sockets that elicit SETUPs periodically
+        ("refusal_deadline_ns", "i8"),  # until then, no new session gets an image
         ("receive_time_ns", "i8"),  # epoch time of the last datagrams with receive timestamps
     ]
 )

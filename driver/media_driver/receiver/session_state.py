@@ -110,7 +110,7 @@ def _remove_no_interest(state, endpoint, stream_id):
 
 @kernel
 def _remove_unsubscribed(state, endpoint, stream_id):
-    """Remove those sessions of a stream that have no session-specific subscription."""
+    """Remove the sessions of a stream that have no session-specific subscription."""
     index = 0
     while index < state.sessions.size:
         entry = state.sessions[index]

@@ -7,7 +7,12 @@
 A destination is identified by its address until its first status message, then by its receiver id
 and port, which remain the same when the address changes. A destination without an address (an
 unresolved name) occupies a record, but nothing is sent to it. The first `destinations_count`
-records of a row are in use. Source: spec 4.9, Aeron 1.53.
+records of a row are in use.
+
+Any source of status messages may become a dynamic destination, but only one with an accepted status
+message for a live publication is *proven*. When there is no free record, for the channel or for one
+IP address, a new destination replaces the unproven one that has been silent for longest. Source:
+spec 4.9, Aeron 1.53.
 """
 
 import numpy as np
@@ -24,6 +29,8 @@ DYNAMIC = 2
 DESTINATIONS_MAX = 256
 """Maximum number of destinations of a channel. Aeron has no limit. This one limits amplification
 by forged status messages. The conductor refuses additional manual destinations."""
+HOST_DESTINATIONS_MAX = 64
+"""Maximum number of dynamic destinations with one IP address, so no host can use all records."""
 TIMEOUT_NS = 5 * NS_PER_SECOND
 """Time without a status message until a destination counts as silent. Source: Aeron 1.53, not
 configurable."""
@@ -37,6 +44,7 @@ DESTINATION = np.dtype(
         ("has_receiver_id", "i8"),
         ("receiver_id", "i8"),
         ("last_activity_ns", "i8"),
+        ("accepted_ns", "i8"),  # time of the last accepted status message for a publication
         ("name_length", "i8"),  # 0: no address yet
         ("name", "u1", (NAME_LENGTH_MAX,)),
         ("pad", "u1", (4,)),
@@ -84,15 +92,50 @@ def add(endpoints, destinations, slot, values, registration_id, name, name_lengt
     if endpoint.destinations_count == DESTINATIONS_MAX:
         return NOT_FOUND
     index = slot * DESTINATIONS_MAX + endpoint.destinations_count
-    rec = destinations[index]
+    _fill(destinations[index], registration_id, name, name_length, now_ns)
+    endpoint.destinations_count += 1
+    _publish_count(endpoint, values)
+    return index
+
+
+@kernel
+def _fill(rec, registration_id, name, name_length, now_ns):
     rec.registration_id = registration_id
     rec.has_receiver_id = 0
     rec.receiver_id = 0
     rec.last_activity_ns = now_ns
+    rec.accepted_ns = now_ns - TIMEOUT_NS - 1
     rec.name_length = socket_address.copy_name(rec.name, name, name_length)
-    endpoint.destinations_count += 1
-    _publish_count(endpoint, values)
-    return index
+
+
+@kernel
+def _add_dynamic(endpoints, destinations, slot, values, name, name_length, now_ns):
+    """Add a dynamic destination, if necessary in place of an unproven one."""
+    first = slot * DESTINATIONS_MAX
+    total = endpoints[slot].destinations_count
+    host_count = 0
+    oldest = host_oldest = NOT_FOUND
+    for index in range(first, first + total):
+        rec = destinations[index]
+        is_same_host = socket_address.same_host(rec.name, rec.name_length, name, name_length)
+        host_count += int(is_same_host)
+        if now_ns - rec.accepted_ns <= TIMEOUT_NS:
+            continue
+        age_ns = now_ns - rec.last_activity_ns
+        if oldest == NOT_FOUND or age_ns > now_ns - destinations[oldest].last_activity_ns:
+            oldest = index
+        if is_same_host and (
+            host_oldest == NOT_FOUND or age_ns > now_ns - destinations[host_oldest].last_activity_ns
+        ):
+            host_oldest = index
+    if host_count < HOST_DESTINATIONS_MAX and total < DESTINATIONS_MAX:
+        return add(
+            endpoints, destinations, slot, values, NULL_REGISTRATION_ID, name, name_length, now_ns
+        )
+    replaced = oldest if host_count < HOST_DESTINATIONS_MAX else host_oldest
+    if replaced != NOT_FOUND:
+        _fill(destinations[replaced], NULL_REGISTRATION_ID, name, name_length, now_ns)
+    return replaced
 
 
 @kernel
@@ -104,7 +147,7 @@ def _remove_at(endpoints, destinations, slot, index):
 
 @kernel
 def remove(endpoints, destinations, slot, values, name, name_length):
-    """Remove the last destination that has the address `name`, or no address if it is empty."""
+    """Remove the last destination that has the address `name`, or no address if `name` is empty."""
     first = slot * DESTINATIONS_MAX
     for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
         rec = destinations[index]
@@ -137,23 +180,27 @@ def change_address(endpoints, destinations, slot, registration_id, name, name_le
 
 
 @kernel
-def on_status(endpoints, destinations, slot, values, receiver_id, name, name_length, now_ns):
-    """Process a valid status message: update its destination, or add it in DYNAMIC mode."""
+def on_status(
+    endpoints, destinations, slot, values, receiver_id, name, name_length, is_accepted, now_ns
+):
+    """Process a valid status message: update its destination, or add it in DYNAMIC mode.
+
+    `is_accepted` is whether the message acknowledges a position of a live publication.
+    """
     index = find(endpoints, destinations, slot, receiver_id, name, name_length)
-    is_new = index == NOT_FOUND
-    if is_new:
+    if index == NOT_FOUND:
         is_addressable = socket_address.is_name(name, name_length)
         if endpoints[slot].destinations_mode != DYNAMIC or not is_addressable:
             return
-        index = add(
-            endpoints, destinations, slot, values, NULL_REGISTRATION_ID, name, name_length, now_ns
-        )
+        index = _add_dynamic(endpoints, destinations, slot, values, name, name_length, now_ns)
         if index == NOT_FOUND:
             return
     rec = destinations[index]
     rec.has_receiver_id = 1
     rec.receiver_id = receiver_id
     rec.last_activity_ns = now_ns
+    if is_accepted:
+        rec.accepted_ns = now_ns
 
 
 @kernel
@@ -176,7 +223,7 @@ def expire(endpoints, destinations, slot, values, now_ns):
 
 @kernel
 def next_silent(endpoints, destinations, slot, after, now_ns):
-    """Return the index of the first silent manual destination after `after`, or NOT_FOUND.
+    """Return the index of the first silent manual destination after index `after`, or NOT_FOUND.
 
     To begin, set `after` to the index before the first record of the row. Resets the activity time
     of the destination, which limits reports to one every 5 s.

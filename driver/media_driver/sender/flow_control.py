@@ -123,7 +123,7 @@ def _latched_limit(flow, now_ns):
 
 @kernel
 def _overflow_limit(flow):
-    """Return the lowest limit of receivers without an entry, or I64_MAX if there is none."""
+    """Return the lowest limit of receivers without an entry, or I64_MAX without such receivers."""
     lowest = I64_MAX
     for index in range(OVERFLOW_PERIODS + 1):
         lowest = min(lowest, flow.overflow_limits[index])
@@ -171,7 +171,7 @@ def on_status(
     tag,
     now_ns,
 ):
-    """Process a status message. Returns the new sender limit, which never decreases."""
+    """Process a status message. Returns the new sender limit. The limit never decreases."""
     flow = flows[row]
     limit = position + window_length
     if flow.strategy == MAX:

@@ -25,7 +25,7 @@ from windtunnel.driver.media_driver.sender import network_publication as publica
 from windtunnel.driver.wire import data, frame_type, setup
 
 INITIAL_WINDOW_LENGTH = 128 * 1024
-"""Initial window length in bytes, which limits the length of one retransmit. Source: Aeron 1.53,
+"""Initial window length in bytes. It limits the length of one retransmit. Source: Aeron 1.53,
 not configurable."""
 MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 

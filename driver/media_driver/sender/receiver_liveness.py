@@ -30,7 +30,7 @@ def make_receivers(publications: int) -> np.recarray:
 
 @kernel
 def find(receivers, row, count, receiver_id):
-    """Return the index of the live receiver with a receiver id, or NOT_FOUND."""
+    """Return the index of the live receiver with the given receiver id, or NOT_FOUND."""
     first = row * RECEIVERS_MAX
     for index in range(first, first + count):
         if receivers[index].receiver_id == receiver_id:

@@ -1,9 +1,9 @@
 """Schedules retransmits with a pool of resend actions that have a delay and a linger time.
 
 An action is FREE, DELAYED (the retransmit is not sent yet) or LINGERING (it was sent, and more NAKs
-for its range are ignored until a timeout). A unicast stream has one action, which a NAK for another
-range may take over. A group has `max_resend` actions. Source: spec of Aeron 1.53's retransmit
-handler.
+for its range are ignored until a timeout). A unicast stream has one action, which a NAK for a
+different range may take over. A group has `max_resend` actions. Source: spec of Aeron 1.53's
+retransmit handler.
 """
 
 import numpy as np
@@ -32,7 +32,7 @@ RESEND = np.dtype(
 
 
 def make_resends(publications: int) -> np.recarray:
-    """Make resend actions, all of which are free: RESEND[publications * RESENDS_MAX]."""
+    """Make free resend actions: RESEND[publications * RESENDS_MAX]."""
     return np.zeros(publications * RESENDS_MAX, dtype=RESEND).view(np.recarray)
 
 

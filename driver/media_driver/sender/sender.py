@@ -1,7 +1,7 @@
 """The sender's duty cycle, which executes commands, sends data and polls control sockets.
 
 A duty cycle executes one command and runs each publication. Some duty cycles also poll the control
-sockets. `run` repeats duty cycles in a kernel, which enters Python only to start and to stop.
+sockets. `run` repeats duty cycles in compiled code, which enters Python only to start and to stop.
 `do_work` is one duty cycle with the time as an argument, for tests and the simulator. Source: spec
 4.1, Aeron 1.53.
 """

@@ -227,6 +227,7 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
             status_message.receiver_id(frames, at),
             state.inbox.names[index],
             transport.source_length(state.inbox, index),
+            slot != stream_map.ABSENT and not is_elicitation,
             now_ns,
         )
     if slot == stream_map.ABSENT:

@@ -1,4 +1,4 @@
-"""The state of the sender's kernels, a named tuple of arrays that the conductor creates.
+"""The state of the sender's compiled kernels: a named tuple of arrays made by the conductor.
 
 The sender owns the state while it runs, except for the mapped log buffers, the counters and the two
 queues.
@@ -24,7 +24,7 @@ from windtunnel.driver.media_driver.sender.error_frames import make_error_frames
 from windtunnel.driver.media_driver.sender.network_publication import make_publications
 
 MESSAGES_PER_SEND_MAX = 64
-"""Maximum number of datagrams per system call, which is the maximum in a GSO packet."""
+"""Maximum number of datagrams per system call. A GSO packet has the same maximum."""
 MESSAGES_PER_SEND_WITHOUT_GSO = 4
 """Default number of datagrams per system call without GSO. Source: Aeron 1.53."""
 RECEIVE_SLOTS = 16

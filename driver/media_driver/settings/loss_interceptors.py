@@ -31,7 +31,7 @@ class RandomLoss:
 
     rate: float = 0.0
     seed: int = 0
-    """Seed of the random numbers, an unsigned 64-bit number of which the low 48 bits are used."""
+    """Seed of the random numbers: an unsigned 64-bit number. Only its low 48 bits are used."""
     message_type_mask: int = 0
     """Mask of the frame types to drop, where bit n is frame type n. Bit 1 is DATA."""
 
@@ -61,7 +61,7 @@ class MultiGapLoss:
 
     term_id: int = 0
     gap_radix: int = 0
-    """Distance between gaps, which is rounded up to a power of two, or 0 to disable the loss."""
+    """Distance between gaps, or 0 to disable the loss. It is rounded up to a power of two."""
     gap_length: int = 0
     total_gaps: int = 0
 
@@ -93,13 +93,13 @@ def parse_random_loss(setting: str, text: str) -> RandomLoss:
 
 
 def parse_fixed_loss(setting: str, text: str) -> FixedLoss:
-    """Parse the three arguments of the `fixed-loss` interceptor, all of which are required."""
+    """Parse the arguments of the `fixed-loss` interceptor. All three are required."""
     term_id, offset, length = _numbers(setting, text, ("term-id", "term-offset", "length"))
     return FixedLoss(term_id, offset, length)
 
 
 def parse_multi_gap_loss(setting: str, text: str) -> MultiGapLoss:
-    """Parse the four arguments of the `multi-gap-loss` interceptor, all of which are required."""
+    """Parse the arguments of the `multi-gap-loss` interceptor. All four are required."""
     names = ("term-id", "gap-radix", "gap-length", "total-gaps")
     term_id, radix, length, count = _numbers(setting, text, names)
     if radix == 0:

@@ -73,7 +73,7 @@ _NO_MULTI_GAP_LOSS = MultiGapLoss()
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkSettings:
-    """Network settings, with durations in nanoseconds and lengths in bytes by default."""
+    """Network settings. Unless stated otherwise, the units are nanoseconds and bytes."""
 
     socket_rcvbuf_length: Annotated[
         int,

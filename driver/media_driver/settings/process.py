@@ -48,7 +48,7 @@ _ARGUMENTS = "for backoff: max spins-max yields-min park-max park; for sleep-ns:
 
 @dataclass(frozen=True, kw_only=True)
 class ProcessSettings:
-    """Process settings, with durations in nanoseconds and lengths in bytes by default."""
+    """Process settings. Unless stated otherwise, the units are nanoseconds and bytes."""
 
     dir: Annotated[Path, Directory("AERON_DIR", "directory of the driver's files")] = field(
         default_factory=default_directory
@@ -156,6 +156,15 @@ class ProcessSettings:
             1 << 62,
         ),
     ] = 160 * MIB
+    publications_max: Annotated[
+        int,
+        Number(
+            "WINDTUNNEL_PUBLICATIONS_MAX",
+            "maximum number of publications, of network publications and of their channels",
+            1,
+            1 << 16,
+        ),
+    ] = 2048
     resource_free_limit: Annotated[
         int | None,
         OptionalNumber(

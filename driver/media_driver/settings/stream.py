@@ -17,12 +17,12 @@ from windtunnel.driver.channel.publication_parameters import (
 from windtunnel.driver.channel.subscription_parameters import Group
 from windtunnel.driver.media_driver.settings.setting import Inferable, OptionalDuration
 from windtunnel.driver.settings.kinds import Duration, Flag, Number, Size
-from windtunnel.driver.settings.units import KIB, MIB, MS, SECOND, US
+from windtunnel.driver.settings.units import GIB, KIB, MIB, MS, SECOND, US
 
 
 @dataclass(frozen=True, kw_only=True)
 class StreamSettings:
-    """Stream settings, with durations in nanoseconds and lengths in bytes by default."""
+    """Stream settings. Unless stated otherwise, the units are nanoseconds and bytes."""
 
     mtu_length: Annotated[
         int,
@@ -190,6 +190,15 @@ class StreamSettings:
         Group,
         Inferable("AERON_RECEIVER_GROUP_CONSIDERATION", "whether receivers use group semantics"),
     ] = Group.INFER
+    image_term_length_max: Annotated[
+        int,
+        Size(
+            "WINDTUNNEL_IMAGE_TERM_LENGTH_MAX",
+            "longest term of an image; streams with longer terms are refused",
+            64 * KIB,
+            GIB,
+        ),
+    ] = GIB
     stream_session_limit: Annotated[
         int,
         Number(

@@ -1,1 +1,1 @@
-"""The conductor's part of the send and receive channel endpoints, which includes their sockets."""
+"""The conductor's part of the send and receive channel endpoints, including their sockets."""

@@ -164,7 +164,7 @@ class ChannelEndpoints(ABC):
         )
 
     def release(self, endpoint: ChannelEndpoint) -> None:
-        """Drop a reference. The last one closes the endpoint once its agent has released it."""
+        """Drop a reference. An unused endpoint is closed once its agent has released it."""
         endpoint.users -= 1
         if endpoint.users > 0:
             return

@@ -34,7 +34,7 @@ _STAMPS = (uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET, uri_param.MEDIA_RECEIVE_T
 
 
 class NoSocket:
-    """Placeholder for the socket of a multi-destination channel, which has no socket."""
+    """Placeholder for a socket: a multi-destination channel itself has no socket."""
 
     fd = -1
     local = SocketAddress("0.0.0.0", 0)
@@ -141,7 +141,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_destination(
         self, endpoint: ChannelEndpoint, channel: UdpChannel, registration_id: int
     ) -> None:
-        """Add a destination to a channel. Raises CommandError if it has too many destinations."""
+        """Add a destination to a channel. Raises CommandError if the channel has too many."""
         existing = self._destinations.setdefault(endpoint.slot, [])
         taken = {item.connection for item in existing}
         connection = next(i for i in range(CONNECTIONS_MAX + 1) if i not in taken)
@@ -211,7 +211,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
             endpoint.channel = replace(endpoint.channel, local_control=address, local_data=address)
 
     def release(self, endpoint: ChannelEndpoint) -> None:
-        """Drop a reference to a channel. The last one closes it and all its destinations."""
+        """Drop a reference to a channel. An unused channel closes with all its destinations."""
         if endpoint.users == 1:
             self.on_control_closed(endpoint.slot)
             for item in self._destinations.pop(endpoint.slot, []):
@@ -239,7 +239,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         super().close()
 
     def check_interest_capacity(self) -> None:
-        """Raise CommandError if the receiver has no space for another stream subscription."""
+        """Raise CommandError if the receiver has no space for one more stream subscription."""
         # The tables keep one entry free (see `stream_map`).
         capacity = min(self._state.interests.size, self._state.session_interests.size) - 1
         if sum(len(endpoint.interests) for endpoint in self) >= capacity:
@@ -251,7 +251,9 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Record a new subscription to a stream or session. The first one informs the receiver."""
+        """Record a new subscription to a stream or session. Reports the first one to the
+        receiver.
+        """
         endpoint.interests[stream_id, session_id] += 1
         if endpoint.interests[stream_id, session_id] == 1:
             self._send_interest(receiver_state.ADD_INTEREST, endpoint, stream_id, session_id)
@@ -259,7 +261,9 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def remove_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Remove a subscription to a stream or session. The last one informs the receiver."""
+        """Remove a subscription to a stream or session. Informs the receiver if it was the last
+        one.
+        """
         endpoint.interests[stream_id, session_id] -= 1
         if endpoint.interests[stream_id, session_id] == 0:
             del endpoint.interests[stream_id, session_id]

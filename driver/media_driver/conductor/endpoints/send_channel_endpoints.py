@@ -59,7 +59,7 @@ class _SendChannel:
 
 
 class SendChannelEndpoints(ChannelEndpoints):
-    """The open channels of publications, whose names are re-resolved if `reresolution` is set."""
+    """The open channels of publications. Channel names are re-resolved if `reresolution` is set."""
 
     STATUS_TYPE = stream_counters.SEND_CHANNEL_STATUS
     NAME = "snd"
@@ -172,7 +172,7 @@ class SendChannelEndpoints(ChannelEndpoints):
         self._offer(sender_state.ADD_DESTINATION, slot, registration_id, destination.address)
 
     def remove_destination(self, slot: int, address: SocketAddress | None) -> None:
-        """Remove the last destination with an address from a channel and from the sender."""
+        """Remove the last destination that has the given address, both here and in the sender."""
         for item in reversed(self._channels[slot].destinations):
             if item.address == address:
                 self._drop(slot, item)
@@ -180,7 +180,7 @@ class SendChannelEndpoints(ChannelEndpoints):
         self._offer(sender_state.REMOVE_DESTINATION, slot, 0, address)
 
     def remove_destination_by_id(self, slot: int, registration_id: int) -> None:
-        """Remove a destination from a channel and from the sender by its registration id."""
+        """Remove the destination with the given registration id, both here and in the sender."""
         for item in self.destinations(slot):
             if item.registration_id == registration_id:
                 self._drop(slot, item)

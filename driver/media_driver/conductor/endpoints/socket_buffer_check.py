@@ -39,7 +39,7 @@ def probe_buffers(context: Context) -> BufferLengths:
 def check_socket_buffers(
     context: Context, actual: BufferLengths, warn: Callable[[str], None]
 ) -> None:
-    """Warn if socket buffers are shorter than requested. Raises ConfigurationError if too short."""
+    """Warn about socket buffers shorter than requested. Raises ConfigurationError if unusable."""
     faults = []
     for name, need, length in (
         ("socket_sndbuf_length", "mtu_length", actual.sndbuf_length),

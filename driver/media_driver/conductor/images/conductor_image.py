@@ -57,6 +57,8 @@ class PublicationImage:
     is_released: bool = False
     """Whether the receiver has released the image."""
     is_rejected: bool = False
+    pages: np.ndarray | None = None
+    """The map of written pages. The image's record contains the map's address."""
 
     @property
     def log_path(self) -> Path:
@@ -72,7 +74,7 @@ class PublicationImage:
         return int(counters.get_acquire(self.values, int(self.record["hwm_id"])))
 
     def readers(self) -> tuple[int, int]:
-        """Return the lowest position of the image's subscribers, and their number."""
+        """Return the lowest position of the image's subscribers, and the number of subscribers."""
         lowest, _, count = subscriber_positions.bounds(
             self.positions, int(self.record["first_subscriber"]), self.values
         )
@@ -83,7 +85,7 @@ class PublicationImage:
         return self.readers()[0] >= self.rcv_position()
 
     def join_position(self) -> int:
-        """Return a new subscriber's start position, which is never ahead of other subscribers."""
+        """Return a new subscriber's start position. It is never ahead of other subscribers."""
         lowest, count = self.readers()
         return min(self.rcv_position(), lowest) if count else self.rcv_position()
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from windtunnel.driver.channel import subscription_parameters
 from windtunnel.driver.channel.subscription_parameters import SubscriptionParameters
+from windtunnel.driver.cnc import counters
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer, usable_bytes
 from windtunnel.driver.logbuffer.parameters import LogParameters
+from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.agent.agent_proxy import SlotPool
 from windtunnel.driver.media_driver.command_error import CommandError
 from windtunnel.driver.media_driver.conductor import stream_counters
@@ -24,10 +26,14 @@ from windtunnel.driver.media_driver.conductor.images.image_record import fill_im
 from windtunnel.driver.media_driver.conductor.images.subscriptions import Subscription
 from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredTimeouts
 from windtunnel.driver.media_driver.conductor.publications.publication_log import delete_log
-from windtunnel.driver.media_driver.conductor.storage import check_space
-from windtunnel.driver.media_driver.image import congestion_control, cubic
+from windtunnel.driver.media_driver.conductor.storage import check_space, unreserved_bytes
+from windtunnel.driver.media_driver.context import SETTINGS
+from windtunnel.driver.media_driver.image import congestion_control, cubic, written_pages
 from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.wire import frame_type
+
+COUNTERS_PER_IMAGE = 5
+"""Maximum number of counters of an image, without those of its subscribers."""
 
 
 class ImageFactory:
@@ -50,24 +56,22 @@ class ImageFactory:
         oldest = min(subscriptions, key=lambda item: item.registration_id)
         parameters = oldest.parameters
         session_id, stream_id = int(event[dispatcher.SESSION_ID]), oldest.stream_id
-        mtu_length = int(event[dispatcher.MTU_LENGTH])
-        if parameters.initial_window_length < mtu_length:
-            raise CommandError(
-                f"mtuLength={mtu_length} > initialWindowLength="
-                f"{parameters.initial_window_length} streamId={stream_id} sessionId={session_id}"
-            )
+        self._check_setup(event, parameters)
         correlation_id = resources.next_correlation_id()
         is_group = parameters.is_group(
             is_multicast=endpoint.channel.is_multicast
             or bool(int(event[dispatcher.SETUP_FLAGS]) & frame_type.GROUP)
         )
-        log = self._create_log(event, correlation_id, oldest, endpoint, is_group=is_group)
-        undo.callback(delete_log, resources, log)
         slot = self.slots.acquire()
         undo.callback(self.slots.release, slot)
+        resources.counters.require_free(COUNTERS_PER_IMAGE)
+        log = self._create_log(event, correlation_id, oldest, endpoint, is_group=is_group)
+        undo.callback(delete_log, resources, log)
         record = resources.receiver.images[slot]
         start = image_record.start_position(event, log)
         fill_image_record(record, log, endpoint.slot, parameters, resources.context, start, now_ns)
+        pages = written_pages.make_pages(log.term_length)
+        record["pages_address"], record["pages_length"] = pages.ctypes.data, pages.size
         record["correlation_id"] = correlation_id
         record["session_id"], record["stream_id"] = session_id, stream_id
         record["is_group"] = int(is_group)
@@ -102,7 +106,30 @@ class ImageFactory:
             requests_response=bool(
                 int(event[dispatcher.SETUP_FLAGS]) & frame_type.SEND_RESPONSE_SETUP
             ),
+            pages=pages,
         )
+
+    def _check_setup(self, event: np.ndarray, parameters: SubscriptionParameters) -> None:
+        """Refuse a SETUP with lengths that this driver or the subscription does not accept."""
+        stream = (
+            f"streamId={int(event[dispatcher.STREAM_ID])} "
+            f"sessionId={int(event[dispatcher.SESSION_ID])}"
+        )
+        term_length, mtu_length = (
+            int(event[dispatcher.TERM_LENGTH]),
+            int(event[dispatcher.MTU_LENGTH]),
+        )
+        term_length_max = self._resources.context.image_term_length_max
+        if term_length > term_length_max:
+            raise CommandError(
+                f"termLength={term_length} > {SETTINGS['image_term_length_max'].variable}="
+                f"{term_length_max} {stream}"
+            )
+        if parameters.initial_window_length < mtu_length:
+            raise CommandError(
+                f"mtuLength={mtu_length} > initialWindowLength="
+                f"{parameters.initial_window_length} {stream}"
+            )
 
     def _create_log(
         self,
@@ -118,7 +145,13 @@ class ImageFactory:
         log_length = int(
             descriptor.log_length(int(event[dispatcher.TERM_LENGTH]), context.file_page_size)
         )
-        check_space(context, log_length, self._resources.record_error, usable_bytes)
+        mapped = int(counters.get(self._resources.values, system_counters.BYTES_CURRENTLY_MAPPED))
+        check_space(
+            context,
+            log_length,
+            self._resources.record_error,
+            lambda folder: unreserved_bytes(folder, usable_bytes(folder), mapped, log_length),
+        )
         log = LogBuffer.create(
             self._resources.image_file(correlation_id),
             LogParameters(

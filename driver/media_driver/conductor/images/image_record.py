@@ -23,11 +23,11 @@ from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 
 _DELAY_NS_MAX = I64_MAX // 2
-"""Maximum delay, which cannot cause an overflow when a time is added."""
+"""Maximum delay. The sum of this delay and a time cannot overflow."""
 
 
 def start_position(event: np.ndarray, log: LogBuffer) -> int:
-    """Return the position in the SETUP frame of a CREATE_IMAGE event."""
+    """Return the stream position at which an image starts, given its CREATE_IMAGE event."""
     term_id, offset = int(event[dispatcher.ACTIVE_TERM_ID]), int(event[dispatcher.TERM_OFFSET])
     return int(position.of(term_id, offset, log.bits, log.initial_term_id))
 
@@ -66,6 +66,7 @@ def fill_image_record(
         "next_status_position": start,
         "sm_position": start,
         "clean_position": start,
+        "last_nak_offset": -1,
         "counted_loss_end": -1,
         "loss_entry_at": loss_report.NO_ENTRY,
         "first_subscriber": subscriber_positions.NONE,
@@ -125,6 +126,6 @@ def _source_name(event: np.ndarray) -> np.ndarray:
 
 
 def source_text(event: np.ndarray) -> str:
-    """Return the source identity of an image, which is the source address of its SETUP."""
+    """Return the source identity of an image: the source address of the image's SETUP."""
     address = read_name(_source_name(event), int(event[dispatcher.SOURCE_LENGTH]))
     return "unknown" if address is None else address.text

@@ -49,13 +49,14 @@ def track_rebuild(state, slot, now_ns, now_ms):
             state.image_words, slot, image.gap_term_id, image.gap_offset, image.gap_length
         )
         _report_loss(state, slot, now_ms)
-        work_count += 1
+        # A repeated NAK is no work, so that the agent idles although a gap remains.
+        work_count += int(image.gap_naks == 1)
     window, is_forced = congestion_control.on_track_rebuild(
         state, slot, now_ns, lowest, is_new_loss
     )
     has_moved = lowest > image.next_status_position + window // 4
     if is_forced or has_moved or window != image.next_window:
-        term_cleaning.clean_to(image, lowest - image.term_length)
+        term_cleaning.clean_image_to(image, lowest - image.term_length)
         image.next_status_position = lowest
         image.next_window = window
         publication_image.publish_status(state.image_words, slot, lowest, window)

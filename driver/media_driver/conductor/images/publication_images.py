@@ -1,8 +1,9 @@
 """The images of UDP streams, which are created on SETUP, drained, and freed after a linger time.
 
 While an image drains, its status messages have the EOS flag, which lets the sender finish early.
-The receiver releases an image when it enters LINGER. Its log and counters are freed when it has no
-subscribers left. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where the two differ).
+The receiver releases an image when the image enters LINGER. The log and the counters are freed when
+the image has no subscribers left. Source: spec 3.2, 3.9 and 3.10, Aeron 1.53 (the C driver where
+the two differ).
 """
 
 import traceback
@@ -11,8 +12,10 @@ from contextlib import ExitStack
 import numpy as np
 
 from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.base.system import NS_PER_MS
 from windtunnel.driver.command.command_type import ErrorCode
 from windtunnel.driver.media_driver.agent.agent_proxy import append_slot, remove_slot
+from windtunnel.driver.media_driver.command_error import CommandError
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.endpoints.channel_endpoints import ChannelEndpoint
 from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoints import (
@@ -34,6 +37,9 @@ from windtunnel.driver.media_driver.receiver import dispatcher, receiver_state
 EOS_STATUS_INTERVALS = 5
 """Number of status message intervals with EOS until an image is removed. Source: Aeron 1.53, not
 configurable."""
+REFUSAL_NS = 100 * NS_PER_MS
+"""Time for which the receiver drops the SETUPs of new sessions after an image failed because all
+image slots are in use. A sender repeats its SETUP at this interval."""
 
 
 class PublicationImages:
@@ -78,10 +84,9 @@ class PublicationImages:
             # Other exceptions are bugs. Record the stack trace and continue.
             is_expected = isinstance(error, DriverError | OSError)
             text = str(error) if is_expected else traceback.format_exc()
-            self._resources.record_error(
-                ErrorCode.GENERIC_ERROR, f"image of {endpoint.channel.canonical_form}: {text}"
-            )
-            self._fail(event)
+            kind = f"image of {endpoint.channel.canonical_form}"
+            self._resources.record_error(ErrorCode.GENERIC_ERROR, f"{kind}: {text}", kind)
+            self._fail(event, REFUSAL_NS if _is_exhausted(error) else 0)
             return
         self._hand_over(image, endpoint)
 
@@ -93,14 +98,14 @@ class PublicationImages:
         append_slot(conductor.active_images, conductor.agent[0], "image_count", image.slot)
         self._resources.receiver_proxy.offer(receiver_state.ADD_IMAGE, image.slot)
 
-    def _fail(self, event: np.ndarray) -> None:
+    def _fail(self, event: np.ndarray, refusal_ns: int = 0) -> None:
         words = (
             event[dispatcher.ENDPOINT],
             event[dispatcher.STREAM_ID],
             event[dispatcher.SESSION_ID],
         )
         self._resources.receiver_proxy.offer(
-            receiver_state.IMAGE_FAILED, *(int(word) for word in words)
+            receiver_state.IMAGE_FAILED, *(int(word) for word in words), refusal_ns
         )
 
     def on_session_limit(self, event: np.ndarray) -> None:
@@ -193,7 +198,7 @@ class PublicationImages:
         self._factory.slots.release(image.slot)
 
     def reject(self, image_correlation_id: int, reason: str) -> bool:
-        """Reject an image for a reason. Later reasons are ignored.
+        """Reject an image and send the reason to its source. Later reasons are ignored.
 
         Returns: False if no image has this correlation id
         """
@@ -225,3 +230,9 @@ class PublicationImages:
             same = same and image.stream_id == subscription.stream_id
             if same and image.accepts_readers() and subscription.accepts_session(image.session_id):
                 self._links.try_link(subscription, image)
+
+
+def _is_exhausted(error: Exception) -> bool:
+    """Return whether no image can be created at the moment, whatever its SETUP contains."""
+    code = ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
+    return isinstance(error, CommandError) and error.code == code

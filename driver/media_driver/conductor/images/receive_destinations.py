@@ -1,8 +1,8 @@
 """Executes commands that add or remove destinations of a multi-destination subscription.
 
-A UDP destination gets its own socket. A local destination (IPC or spy) is delegated. A destination
-is removed by the channel with which it was added. Removing an unknown destination succeeds. Source:
-spec 3.7, 7.3 and 9.2, Aeron 1.53.
+A UDP destination gets its own socket. A local destination (IPC or spy) is delegated. A remove
+command names the channel with which the destination was added. Removing an unknown destination
+succeeds. Source: spec 3.7, 7.3 and 9.2, Aeron 1.53.
 """
 
 from typing import Protocol
@@ -21,7 +21,7 @@ from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoint
 from windtunnel.driver.media_driver.conductor.images.subscriptions import SubscriptionLinks
 
 _NO_UNIQUE_ID = 0
-"""Constant id, with which a destination has the same canonical form each time it is parsed."""
+"""Constant id. With this id, a destination has the same canonical form each time it is parsed."""
 
 
 class LocalDestinations(Protocol):

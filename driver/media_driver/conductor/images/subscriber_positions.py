@@ -1,8 +1,8 @@
 """The subscriber positions of each log, which are linked lists of sub-pos counters in one pool.
 
-An image, a network publication with spies and an IPC publication each have one list, of which they
-store the index of the first entry. Only the conductor accesses the lists. RESTING and CLOSED
-entries do not count for flow control.
+An image, a network publication with spies and an IPC publication each have one list, and store the
+index of the list's first entry. Only the conductor accesses the lists. RESTING and CLOSED entries
+do not count for flow control.
 """
 
 import numpy as np

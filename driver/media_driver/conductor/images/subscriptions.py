@@ -34,7 +34,7 @@ class Readable(Protocol):
     stream_id: int
     source_identity: str
     record: np.record
-    """The stream's record, whose `first_subscriber` is the first entry of the position list."""
+    """The stream's record. Its `first_subscriber` is the first entry of the position list."""
 
     @property
     def log_path(self) -> Path:
@@ -80,7 +80,7 @@ class Subscription:
     local_destinations: list["Subscription"] = field(default_factory=list)
 
     def accepts_session(self, session_id: int) -> bool:
-        """Return whether the subscription accepts the session with an id."""
+        """Return whether the subscription accepts the session with the given id."""
         if self.session_id is None:
             return not self.is_response
         return self.session_id == session_id

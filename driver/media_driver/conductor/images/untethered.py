@@ -4,8 +4,8 @@
       ^                            (client: image unavailable)         |  or, without rejoin, closed
       +--- resting timeout: rejoins (client: image available) ---------+
 
-A subscriber in LINGER still counts for flow control, but not a subscriber in RESTING. Source: spec
-3.11, Aeron 1.53 (the C driver where the two differ).
+A subscriber in LINGER still counts for flow control, but a subscriber in RESTING does not. Source:
+spec 3.11, Aeron 1.53 (the C driver where the two differ).
 """
 
 from dataclasses import dataclass

@@ -67,7 +67,7 @@ class IpcPublication(LocalPublication):
         return int(self.record["consumer_position"])
 
     def join_position(self) -> int:
-        """Return a new subscriber's start position, which is the slowest subscriber's position."""
+        """Return a new subscriber's start position: the position of the slowest subscriber."""
         lowest, _, _ = subscriber_positions.bounds(
             self.positions, int(self.record["first_subscriber"]), self.values
         )

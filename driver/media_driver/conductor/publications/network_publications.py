@@ -54,7 +54,7 @@ from windtunnel.driver.media_driver.sender import sender_state
 
 @dataclass(eq=False, kw_only=True)
 class NetworkPublication(LocalPublication):
-    """A network publication, which the sender transmits over UDP."""
+    """A publication that the sender transmits over UDP."""
 
     endpoint: ChannelEndpoint
     slot: int
@@ -66,7 +66,7 @@ class NetworkPublication(LocalPublication):
         return int(counters.get_acquire(self.values, self.counter_ids[2]))
 
     def join_position(self) -> int:
-        """Return the start position of a spy, which is the sender position."""
+        """Return the start position of a spy: the sender position."""
         return self.sender_position()
 
 
@@ -324,8 +324,8 @@ class NetworkPublications:
         counters.increment(self._resources.values, system_counters.PUBLICATIONS_REVOKED)
         self._links.unlink_stream(publication)
         self.refresh_spies(publication)
-        # Do this after `refresh_spies`, which may set it. The sender does the same once it is
-        # informed.
+        # Do this after `refresh_spies`, which may set the status. The sender does the same once it
+        # is informed.
         publication.set_connected(False)
         self._remove_limit(publication)
         publication.state = State.LINGER

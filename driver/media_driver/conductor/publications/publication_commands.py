@@ -40,11 +40,11 @@ from windtunnel.driver.media_driver.conductor.publications.publication_request i
 from windtunnel.driver.media_driver.conductor.publications.session_ids import SessionIds
 
 NO_CHANNEL_STATUS = -1
-"""Status counter id of IPC channels and spies, which have no status counter."""
+"""Status counter id for IPC channels and spies. They have no status counter."""
 
 
 class PublicationCommands:
-    """Handlers of the commands about publications, which record the holders of each publication."""
+    """Handlers of the commands about publications. They record the holders of each publication."""
 
     def __init__(
         self,
@@ -158,7 +158,7 @@ class PublicationCommands:
             self._release(holder)
 
     def held_by(self, registration_id: int) -> LocalPublication | None:
-        """Return the publication that the command with a registration id added, or None."""
+        """Return the publication that an add command with this registration id created, or None."""
         _, publication = self._holders.get(registration_id, (None, None))
         return publication
 

@@ -84,5 +84,6 @@ def report_error(resources: DriverResources, response: PublicationError) -> None
         f"sessionId={response.session_id}, streamId={response.stream_id}, "
         f"receiverId={response.receiver_id}, groupId={response.group_tag}, "
         f"errorCode={response.error_code}, errorMessage={response.message}",
+        f"onPublicationError: registrationId={response.registration_id}",
     )
     resources.clients.transmit(response)

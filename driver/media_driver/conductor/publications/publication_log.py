@@ -56,11 +56,11 @@ class LocalPublication:
     log: LogBuffer
     limit_slot: int
     record: np.record
-    """The PUBLICATION_LIMIT record, which includes the head of the local subscriber list."""
+    """The PUBLICATION_LIMIT record. It includes the head of the local subscriber list."""
     state: State = State.ACTIVE
     state_since_ns: int = 0
     holders: set[int] = field(default_factory=set)
-    """Registration ids of the add commands, of which a shared publication has several."""
+    """Registration ids of the add commands. A shared publication has several."""
     counter_ids: list[int] = field(default_factory=list)
     values: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
     """The counter values of cnc.dat."""
@@ -190,7 +190,7 @@ def create_log(
     *,
     is_exclusive: bool,
 ) -> LogBuffer:
-    """Create the log of a new publication, where `channel` is None for IPC."""
+    """Create the log of a new publication. `channel` is None for IPC."""
     context, buffers = resources.context, resources.system_buffers
     kind = descriptor.EXCLUSIVE_PUBLICATION if is_exclusive else descriptor.CONCURRENT_PUBLICATION
     explicit_resend = parameters.max_resend if "max-resend" in parameters.explicit else 0
@@ -250,7 +250,7 @@ def free_retired_logs(resources: DriverResources, limit: int | None) -> int:
 
 
 def delete_log(resources: DriverResources, log: LogBuffer) -> None:
-    """Delete a log that the driver no longer uses, although clients may still have it mapped.
+    """Delete a log that the driver no longer uses. Clients may still have the log mapped.
 
     A failure is recorded, and `retry_deletions` tries again. The caller can thus finish its
     cleanup.

@@ -7,7 +7,14 @@ from hypothesis import strategies as st
 
 from windtunnel.driver.base.atomics import put_i32
 from windtunnel.driver.base.clock import ManualClock
-from windtunnel.driver.cnc.error_log import TEXT_LENGTH_MAX, ErrorLog, ErrorObservation, read_errors
+from windtunnel.driver.cnc.error_log import (
+    FURTHER_ERRORS,
+    TEXT_LENGTH_MAX,
+    TEXTS_PER_KIND_MAX,
+    ErrorLog,
+    ErrorObservation,
+    read_errors,
+)
 
 LENGTH = 256
 
@@ -93,3 +100,41 @@ def test_a_damaged_length_ends_the_reading(length: int) -> None:
 def test_reads_any_bytes(content: bytes) -> None:
     log = np.frombuffer(content, dtype=np.uint8).copy()
     assert all(len(error.text) <= LENGTH for error in read_errors(log))
+
+
+def test_a_flood_of_texts_that_a_peer_chose_leaves_room_for_local_errors() -> None:
+    log = np.zeros(4096, dtype=np.uint8)
+    errors = ErrorLog(log, ManualClock())
+    for number in range(10_000):
+        errors.record(3, f"peer says {number}", kind=f"publication {number % 500}")
+    assert errors.record(4, "a local error of some length " + "x" * 500)
+    found = read_errors(log)
+    assert sum(error.observation_count for error in found) == 10_001
+    foreign = [error for error in found if error.text.startswith("(3)")]
+    assert sum(24 + len(error.text) for error in foreign) <= log.size // 2
+    assert found[-2].text == FURTHER_ERRORS
+
+
+def test_a_kind_has_a_few_texts_and_an_entry_for_the_others() -> None:
+    log = np.zeros(1 << 16, dtype=np.uint8)
+    errors = ErrorLog(log, ManualClock())
+    for number in range(100):
+        errors.record(3, f"'{number}' is no channel", kind="AddPublication")
+    errors.record(3, "'0' is no channel", kind="AddPublication")
+    errors.record(3, "'0' is no control address", kind="AddDestination")
+    errors.record(4, "'0' is no channel", kind="AddPublication")
+    found = {error.text: error.observation_count for error in read_errors(log)}
+    assert found == {
+        "(3) '0' is no channel": 2,
+        **{f"(3) '{number}' is no channel": 1 for number in range(1, TEXTS_PER_KIND_MAX)},
+        "(3) further errors: AddPublication": 100 - TEXTS_PER_KIND_MAX,
+        "(3) '0' is no control address": 1,
+        "(4) '0' is no channel": 1,
+    }
+
+
+def test_what_remembers_texts_is_bounded_by_the_log() -> None:
+    errors = ErrorLog(np.zeros(1024, dtype=np.uint8), ManualClock())
+    for number in range(2_000):
+        errors.record(3, "x" * (number % 300), kind=f"kind {number}")
+    assert len(errors._text_count_by_kind) <= 1024 // 32

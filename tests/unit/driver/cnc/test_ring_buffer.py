@@ -198,7 +198,8 @@ def test_drops_an_invalid_length(length: int) -> None:
     assert ring_buffer.has_message(ring)
     type_id, dropped = ring_buffer.read(ring, ring_buffer.make_scratch(ring))
     assert type_id == ring_buffer.CORRUPT
-    assert dropped == 40
+    assert dropped == 16
+    assert read(ring) == (TYPE, b"x" * 16)
     assert ring_buffer.consumer_position(ring) == ring_buffer.producer_position(ring)
     assert_free_space_is_zero(ring)
     write(ring, b"alive")
@@ -241,6 +242,47 @@ def test_unblocks_an_invalid_negative_length(length: int) -> None:
     assert ring_buffer.unblock(ring)
     assert read(ring) == (ring_buffer.NO_MESSAGE, b"")
     assert ring_buffer.consumer_position(ring) == 16
+
+
+@pytest.mark.parametrize("length", [-(2**31), -CAPACITY - 8, -4, -8, -24, -64, -104])
+def test_a_claim_with_a_wrong_length_hides_no_message_behind_it(length: int) -> None:
+    ring = make_ring()
+    ring_buffer.claim(ring, TYPE, 20)
+    messages = [bytes([number]) * (5 + 9 * number) for number in range(1, 4)]
+    for message in messages:
+        write(ring, message)
+    put_i32(ring, 0, length)
+    assert ring_buffer.unblock(ring)
+    if read(ring, ring_buffer.peek)[0] == ring_buffer.NO_MESSAGE:
+        # The length was too short. The rest of the claim is a claim without a length.
+        assert ring_buffer.unblock(ring)
+    assert [read(ring) for _ in range(4)] == [
+        *((TYPE, message) for message in messages),
+        (ring_buffer.NO_MESSAGE, b""),
+    ]
+    assert_free_space_is_zero(ring)
+
+
+@pytest.mark.parametrize("moved", [1, 3, 7, 8 * CAPACITY + 3, -8, -3, 1 << 40, -(1 << 50)])
+def test_a_tail_that_was_moved_is_repaired(moved: int) -> None:
+    ring = make_ring()
+    move_to(ring, 3 * CAPACITY + 64)
+    add_i64(ring, CAPACITY + ring_buffer.TAIL, moved)
+    assert read(ring)[0] == ring_buffer.CORRUPT
+    for number in range(3 * CAPACITY // 16):
+        assert write(ring, b"%08d" % number) == ring_buffer.OK
+        assert read(ring) == (TYPE, b"%08d" % number)
+    assert_free_space_is_zero(ring)
+
+
+def test_a_tail_that_was_moved_behind_messages_loses_none_of_them() -> None:
+    ring = make_ring()
+    for message in (b"first", b"second"):
+        write(ring, message)
+    add_i64(ring, CAPACITY + ring_buffer.TAIL, 3)
+    assert read(ring)[0] == ring_buffer.CORRUPT
+    write(ring, b"third")
+    assert [read(ring) for _ in range(3)] == [(TYPE, b"first"), (TYPE, b"second"), (TYPE, b"third")]
 
 
 @pytest.mark.parametrize(

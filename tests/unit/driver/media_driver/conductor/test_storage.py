@@ -3,7 +3,7 @@
 import pytest
 
 from windtunnel.driver.base.errors import StorageError
-from windtunnel.driver.media_driver.conductor.storage import check_space
+from windtunnel.driver.media_driver.conductor.storage import check_space, unreserved_bytes
 from windtunnel.driver.media_driver.context import Context
 
 
@@ -34,3 +34,23 @@ def test_little_room_is_noted_under_one_text():
 
 def test_nobody_is_asked_when_the_checks_are_off():
     assert faults_of(0, 5_000, perform_storage_checks=False) == []
+
+
+def sparse_file(path, length, written):
+    path.parent.mkdir(exist_ok=True)
+    with path.open("wb") as file:
+        file.truncate(length)
+        file.write(b"x" * written)
+
+
+def test_what_existing_sparse_logs_may_still_grow_is_not_usable(tmp_path):
+    (tmp_path / "publications").mkdir()
+    sparse_file(tmp_path / "images" / "1.logbuffer", 1 << 20, 0)
+    assert unreserved_bytes(tmp_path, 3 << 20, 1 << 20, 3 << 20) == 2 << 20
+    sparse_file(tmp_path / "publications" / "2.logbuffer", 1 << 20, 1 << 19)
+    remaining = unreserved_bytes(tmp_path, 3 << 20, 2 << 20, 3 << 20)
+    assert abs(remaining - ((1 << 20) + (1 << 19))) <= 1 << 13
+
+
+def test_files_are_not_examined_if_there_is_room_for_all_of_them(tmp_path):
+    assert unreserved_bytes(tmp_path / "absent", 4 << 20, 1 << 20, 3 << 20) == 3 << 20

@@ -1,5 +1,6 @@
 """The first gap, its NAK delay and its retries, against a naive reference."""
 
+import itertools
 import struct
 
 import numpy as np
@@ -35,6 +36,28 @@ def test_asks_after_the_delay_and_again_after_each_retry():
     assert [bool(new) for new, _ in seen] == [True] + 6 * [False]
     assert [bool(due) for _, due in seen] == [False, False, True, False, False, True, True]
     assert (image.gap_term_id, image.gap_offset, image.gap_length) == (INITIAL, 0, 128)
+
+
+def test_retries_for_a_gap_that_remains_become_rare():
+    image, log = make_image(), np.zeros(3 * TERM + 4096, np.uint8)
+    asked = [now for now in range(10_000) if loss_detector.scan(image, log, 0, 192, now)[2]]
+    between = [after - before for before, after in itertools.pairwise(asked)]
+    assert between[:15] == 15 * [RETRY]
+    assert between[15:31] == 16 * [2 * RETRY]
+    assert between[31:47] == 16 * [4 * RETRY]
+    assert set(between[63:]) == {16 * RETRY}
+    assert len(asked) < 120
+
+
+def test_a_gap_whose_end_moves_keeps_its_place_in_the_backoff_and_another_gap_starts_anew():
+    image, log = make_image(), np.zeros(3 * TERM + 4096, np.uint8)
+    asked = [now for now in range(2_000) if loss_detector.scan(image, log, 0, 192, now)[2]]
+    for hwm in (224, 256):
+        loss_detector.scan(image, log, 0, hwm, 2_000)
+        assert image.gap_naks == len(asked)
+    put(log, 0, 32)
+    loss_detector.scan(image, log, 0, 256, 2_001)
+    assert image.gap_naks == 0
 
 
 def test_a_gap_that_grew_or_shrank_is_another_gap():

@@ -29,6 +29,21 @@ def test_a_fixed_delay_and_another_for_the_retry():
     ]
 
 
+@pytest.mark.parametrize(("naks", "factor"), [(15, 1), (16, 2), (32, 4), (64, 16), (10**9, 16)])
+def test_only_retries_back_off(naks, factor):
+    image = make_image()
+    nak_delay.fill_static(image, 1_000, 100_000)
+    image.gap_naks = naks
+    assert nak_delay.next_delay_ns(image, True) == 100_000 * factor
+    assert nak_delay.next_delay_ns(image, False) == 1_000
+    nak_delay.fill_backoff(image, 10 * MS, 10, 7)
+    (uniform,) = naive.draws(7, 1)
+    assert (
+        abs(nak_delay.next_delay_ns(image, True) // factor - naive.delay_ns(uniform, 10 * MS, 10))
+        <= 1
+    )
+
+
 @given(st.integers(1, 2**32 - 1), st.integers(1_000, 10**9), st.integers(1, 1_000))
 def test_agrees_with_its_naive_twin(seed, max_backoff_ns, group_size):
     image = make_image()

@@ -17,11 +17,13 @@ class Gate(NameService):
     def __init__(self, clock, **hosts):
         super().__init__(clock, **hosts)
         self.open = threading.Event()
+        self.free = set()
+        """The hosts that are answered at once."""
         self.threads = set()
 
     def resolve(self, host, key):
         self.threads.add(threading.current_thread())
-        assert self.open.wait(30)
+        assert host in self.free or self.open.wait(30)
         return super().resolve(host, key)
 
 
@@ -51,6 +53,35 @@ def test_a_slow_answer_comes_later_and_in_order(gate):
     assert (first.result(), second.result()) == (("10.0.0.1", 0), ("10.0.0.2", 0))
     assert first.duration_ns > 0
     assert threading.current_thread() not in gate.threads
+    lookups.close()
+
+
+def test_a_name_without_an_answer_delays_no_other_name(gate):
+    gate.free = {"two"}
+    lookups = Lookups(gate, SystemClock(), is_threaded=True, workers_max=2)
+    first, second = lookups.submit("one", "endpoint"), lookups.submit("two", "endpoint")
+    collected(lookups, 1)
+    assert second.result() == ("10.0.0.2", 0)
+    assert not first.is_done
+    gate.open.set()
+    collected(lookups, 1)
+    assert first.result() == ("10.0.0.1", 0)
+    lookups.close()
+
+
+def test_there_are_no_more_workers_than_lookups_in_progress_and_than_the_limit(gate):
+    gate.open.set()
+    lookups = Lookups(gate, SystemClock(), is_threaded=True, workers_max=3)
+    for _ in range(5):
+        lookups.submit("one", "endpoint")
+        collected(lookups, 1)
+    assert len(gate.threads) == 1
+    gate.open.clear()
+    for _ in range(5):
+        lookups.submit("two", "endpoint")
+    gate.open.set()
+    collected(lookups, 5)
+    assert len(gate.threads) <= 3
     lookups.close()
 
 

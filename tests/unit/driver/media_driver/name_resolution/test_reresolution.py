@@ -40,7 +40,8 @@ class Rig:
         )
         self.errors, self.changes, self.heard_ns = [], [], 0
         self.reresolution = Reresolution(
-            self.names, interval_ns, lambda code, text: self.errors.append((code, text)), START,
+            self.names, interval_ns,
+            lambda code, text, kind="": self.errors.append((code, text)), START,
         )  # fmt: skip
 
     def watch(self, name="far:40123", key="endpoint", address=FIRST, **options):

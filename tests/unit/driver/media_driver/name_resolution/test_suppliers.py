@@ -44,7 +44,7 @@ class Rig:
             Context(**({"threading_mode": INVOKER} | settings)),
             NameService(clock, localhost="127.0.0.1", far="10.0.0.9"),
             self.file.manager, self.file.values, clock,
-            lambda code, text: self.errors.append(text),
+            lambda code, text, kind="": self.errors.append(text),
         )  # fmt: skip
 
 
@@ -70,7 +70,9 @@ def test_bootstrap_neighbors_are_a_list():
 
 def test_a_neighbor_that_is_none_is_passed_over_with_a_note():
     noted = []
-    found = parse_bootstrap_neighbors("just:wrong,a:1", lambda code, text: noted.append(text))
+    found = parse_bootstrap_neighbors(
+        "just:wrong,a:1", lambda code, text, kind="": noted.append(text)
+    )
     assert found == (HostPort("a", 1),)
     assert noted == [
         "AERON_DRIVER_RESOLVER_BOOTSTRAP_NEIGHBOR=just:wrong: expected host:port or [ipv6]:port"

@@ -8,9 +8,10 @@ from tests.sim.stream_pair import MS, SESSION_ID, STREAM_ID, fill
 from tests.unit.driver.media_driver.receiving_rig import ReceivingRig, data, heartbeat, status_of
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.conductor import conductor_state
 from windtunnel.driver.media_driver.image import congestion_control, cubic
 from windtunnel.driver.media_driver.image import publication_image as image
-from windtunnel.driver.media_driver.receiver import receiver_state
+from windtunnel.driver.media_driver.receiver import receiver, receiver_state
 from windtunnel.driver.wire import error
 
 SECOND = 1_000 * MS
@@ -55,6 +56,21 @@ def test_a_rejected_image_drops_what_comes_without_a_word(rig):
     assert rig.value(system_counters.INVALID_PACKETS) == 0
     assert rig.value(system_counters.HEARTBEATS_RECEIVED) == 0
     assert image.shared_acquire(rig.state.words, 0, image.LAST_PACKET_NS) == last_packet_ns
+
+
+def test_naks_for_a_gap_that_remains_let_the_agents_idle(rig):
+    rig.state.images[0].nak_delay_ns, rig.state.images[0].nak_retry_ns = 5 * MS, 10 * MS
+    rig.hear(heartbeat(32_704))
+    rig.turn()
+    worked, naks = [], rig.value(system_counters.NAKS_SENT)
+    for _ in range(30):
+        rig.now_ns += 5 * MS
+        conducted = conductor_state.track(rig.pair.conductor, rig.now_ns, rig.now_ns // MS)
+        worked.append((int(conducted), int(receiver.do_work(rig.state, rig.now_ns))))
+    assert rig.value(system_counters.NAKS_SENT) - naks == 15
+    assert worked[0] == (0, 0)
+    assert worked[1] == (1, 1)
+    assert worked[2:] == 28 * [(0, 0)]
 
 
 def test_a_refusal_is_said_even_where_nothing_was_heard_for_long(rig):

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.naive.destinations import Destinations
@@ -48,8 +48,8 @@ class Table:
     def change(self, registration, address):
         self.call(tracker.change_address, registration, *self.name(address))
 
-    def hear(self, receiver, address, now):
-        self.call(tracker.on_status, self.values, receiver, *self.name(address), now)
+    def hear(self, receiver, address, now, is_accepted=False):
+        self.call(tracker.on_status, self.values, receiver, *self.name(address), is_accepted, now)
 
     def expire(self, now):
         self.call(tracker.expire, self.values, now)
@@ -90,6 +90,13 @@ STEPS = st.lists(
 )
 
 
+def told_of(twin):
+    return [
+        {name: value for name, value in vars(place).items() if name != "accepted"}
+        for place in twin.places
+    ]
+
+
 @given(steps=STEPS, is_dynamic=st.booleans())
 def test_agrees_with_its_naive_twin(steps, is_dynamic):
     table = Table(tracker.DYNAMIC if is_dynamic else tracker.MANUAL)
@@ -97,8 +104,8 @@ def test_agrees_with_its_naive_twin(steps, is_dynamic):
     for number, (operation, receiver, address, delay) in enumerate(steps):
         now += delay
         if operation == "hear":
-            table.hear(receiver, address, now)
-            twin.hear(receiver, address, now)
+            table.hear(receiver, address, now, number % 3 == 0)
+            twin.hear(receiver, address, now, number % 3 == 0)
         elif operation == "add":
             nowhere = number % 4 == 0
             table.add(receiver, None if nowhere else address, now)
@@ -118,7 +125,7 @@ def test_agrees_with_its_naive_twin(steps, is_dynamic):
             twin.expire(now)
         else:
             assert table.take_silent(now) == twin.take_silent(now)
-        assert [vars(place) for place in table.places()] == [vars(p) for p in twin.places]
+        assert [vars(place) for place in table.places()] == told_of(twin)
         found = twin.find(receiver, address)
         index = next((i for i, p in enumerate(twin.places) if p is found), None)
         assert table.find(receiver, address) == index
@@ -156,9 +163,8 @@ def test_a_silent_destination_goes(age, count):
     assert len(table.places()) == count
 
 
-@pytest.mark.parametrize("mode", [tracker.DYNAMIC, tracker.MANUAL])
-def test_a_full_table_takes_nobody_more(mode):
-    table = Table(mode)
+def test_a_full_table_takes_no_more_manual_destinations():
+    table = Table(tracker.MANUAL)
     for number in range(tracker.DESTINATIONS_MAX):
         assert table.add(number, ("10.0.0.1", 1000 + number), 0) == FIRST + number
     assert table.add(-5, ("10.0.0.2", 1), 0) == tracker.NOT_FOUND
@@ -167,9 +173,68 @@ def test_a_full_table_takes_nobody_more(mode):
     assert not table.rows[FIRST + tracker.DESTINATIONS_MAX :].name_length.any()
 
 
+SOME_HOSTS = [(f"10.1.0.{host}", port) for port in range(1, 90) for host in range(1, 7)]
+CROWDS = st.lists(
+    st.tuples(
+        st.sampled_from(SOME_HOSTS), st.booleans(), st.sampled_from([0, 1, tracker.TIMEOUT_NS // 9])
+    ),
+    min_size=300,
+    max_size=330,
+)
+
+
+@given(CROWDS)
+@settings(max_examples=10, deadline=None)
+def test_a_crowded_table_agrees_with_its_naive_twin(crowd):
+    table, twin, now = Table(tracker.DYNAMIC), Destinations(True, tracker.TIMEOUT_NS), 0
+    for number, (address, is_accepted, delay) in enumerate(crowd):
+        now += delay
+        table.hear(number, address, now, is_accepted)
+        twin.hear(number, address, now, is_accepted)
+    assert [vars(place) for place in table.places()] == told_of(twin)
+
+
+def fill(table, is_accepted):
+    """Four hosts use all places."""
+    for number in range(tracker.DESTINATIONS_MAX):
+        table.hear(number, (f"10.0.0.{number % 4}", 1000 + number), number, is_accepted)
+
+
+def test_a_new_receiver_replaces_the_oldest_that_never_read_a_publication():
+    table = Table(tracker.DYNAMIC)
+    fill(table, is_accepted=False)
+    table.hear(0, ("10.0.0.0", 1000), 500, is_accepted=True)
+    table.hear(900, ("10.0.9.9", 1), 501)
+    places = table.places()
+    assert len(places) == tracker.DESTINATIONS_MAX
+    assert places[1].address == ("10.0.9.9", 1)
+    assert places[0].address == ("10.0.0.0", 1000)
+
+
+def test_a_receiver_of_a_publication_is_not_replaced_until_it_is_silent():
+    table = Table(tracker.DYNAMIC)
+    fill(table, is_accepted=True)
+    before = table.places()
+    table.hear(900, ("10.0.9.9", 1), 600, is_accepted=True)
+    assert table.places() == before
+    table.hear(900, ("10.0.9.9", 1), tracker.TIMEOUT_NS + 2, is_accepted=True)
+    assert table.places()[0].address == ("10.0.9.9", 1)
+
+
+def test_one_host_uses_only_its_share_of_the_places():
+    table = Table(tracker.DYNAMIC)
+    for number in range(tracker.HOST_DESTINATIONS_MAX + 5):
+        table.hear(number, ("10.0.0.1", 1000 + number), number, is_accepted=False)
+    places = table.places()
+    assert len(places) == tracker.HOST_DESTINATIONS_MAX
+    assert [place.receiver for place in places[:6]] == [64, 65, 66, 67, 68, 5]
+    table.hear(900, ("10.0.9.9", 1), 600)
+    assert len(table.places()) == tracker.HOST_DESTINATIONS_MAX + 1
+
+
 def test_what_is_no_address_is_no_destination():
     table = Table(tracker.DYNAMIC)
-    table.call(tracker.on_status, table.values, 7, np.zeros(28, np.uint8), 0, 5)
+    table.call(tracker.on_status, table.values, 7, np.zeros(28, np.uint8), 0, True, 5)
     assert table.places() == []
 
 

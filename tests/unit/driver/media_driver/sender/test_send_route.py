@@ -196,6 +196,20 @@ def test_a_status_message_that_is_refused_makes_nobody_a_destination(rig):
     assert rig.state.endpoints[0].destinations_count == 0
 
 
+def test_a_flood_of_elicitations_keeps_no_reader_out_in_dynamic_mode(rig):
+    rig.serve_destinations(destination_tracker.DYNAMIC)
+    for number in range(destination_tracker.DESTINATIONS_MAX + 44):
+        source = SocketAddress(f"10.0.7.{number % 5}", 1_000 + number)
+        rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, 0, 0, 0, 0, 0, 5), source)
+        rig.turn(10 * MS)
+    assert rig.state.endpoints[0].destinations_count == destination_tracker.DESTINATIONS_MAX
+    rig.hear_status(0, 32_768, receiver_id=6, source=SECOND)
+    rig.turn()
+    rig.turn()
+    rig.offer(1000)
+    assert str(SECOND) in to(rig.turn_addressed())
+
+
 def test_a_silent_destination_is_dropped_at_the_next_send_in_dynamic_mode(rig):
     rig.serve_destinations(destination_tracker.DYNAMIC)
     connect(rig, source=FIRST)

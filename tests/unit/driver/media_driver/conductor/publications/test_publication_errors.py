@@ -26,7 +26,7 @@ class Desk:
         resources = SimpleNamespace(
             sender=SimpleNamespace(error_frames=self.ring),
             clients=SimpleNamespace(transmit=self.responses.append),
-            record_error=lambda code, text: self.recorded.append((code, text)),
+            record_error=lambda code, text, kind="": self.recorded.append((code, text)),
         )
         self.errors = PublicationErrors(resources, {3: PUBLICATION}.get)
 

@@ -1,0 +1,86 @@
+"""Clients that forge what they write to shared memory keep no resources and hide no errors."""
+
+import pytest
+
+from tests.unit.driver.media_driver.invoked_driver import MS, SECOND, lab
+from windtunnel.driver.base.atomics import add_i64, put_i32
+from windtunnel.driver.cnc import ring_buffer
+from windtunnel.driver.cnc.error_log import TEXTS_PER_KIND_MAX, read_errors
+from windtunnel.driver.command.command_type import ErrorCode
+from windtunnel.driver.command.counter import AddCounter
+from windtunnel.driver.command.publication import AddPublication, PublicationReady
+from windtunnel.driver.command.response import ErrorResponse
+
+TO_NOBODY = "aeron:udp?endpoint=10.0.0.2:40456|term-length=64k"
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with lab(tmp_path / "aeron", client_liveness_timeout_ns=5 * SECOND) as opened:
+        yield opened
+
+
+@pytest.mark.parametrize("heartbeat_ms", [1 << 62, (1 << 63) - 1])
+def test_a_heartbeat_from_the_future_keeps_counters_no_longer_than_the_timeout(
+    driver, heartbeat_ms
+):
+    driver.client = 77
+    for _ in range(3):
+        driver.ask(AddCounter(77, driver.next_id(), 1001, b"", "counter"))
+    driver.set_value(driver.counters.find(11, 77), heartbeat_ms)
+    driver.run_for(4 * SECOND)
+    assert len(driver.made()) == 3
+    driver.run_for(4 * SECOND)
+    assert driver.living() == []
+
+
+def test_a_client_that_writes_its_heartbeat_again_lives_on(driver):
+    driver.client = 77
+    driver.ask(AddCounter(77, driver.next_id(), 1001, b"", "counter"))
+    driver.set_value(driver.counters.find(11, 77), 1 << 62)
+    driver.keeps_alive = True
+    driver.run_for(20 * SECOND)
+    assert len(driver.made()) == 1
+
+
+def test_a_moved_tail_does_not_stop_commands(driver):
+    ring = driver.cnc.to_driver
+    add_i64(ring, ring.size - ring_buffer.TRAILER_LENGTH + ring_buffer.TAIL, 3)
+    driver.run_for(2 * SECOND)
+    for _ in range(3):
+        _, said = driver.add(AddPublication, TO_NOBODY)
+        assert [type(item) for item in said] == [PublicationReady]
+
+
+@pytest.mark.parametrize("length", [-5, -(1 << 31), -200])
+def test_a_claim_left_with_a_wrong_length_drops_no_command_behind_it(driver, length):
+    driver.client, driver.keeps_alive = 77, True
+    driver.claim_command(20)
+    index = int(ring_buffer.consumer_position(driver.cnc.to_driver))
+    put_i32(driver.cnc.to_driver, index, length)
+    ids = [driver.next_id() for _ in range(4)]
+    for correlation_id in ids:
+        command = AddPublication(77, correlation_id, 1001, TO_NOBODY)
+        driver.post(command.TYPE_ID, command.encode())
+    driver.run_for(12 * SECOND, 100 * MS)
+    said = [item for item in driver.take() if isinstance(item, PublicationReady)]
+    assert [item.correlation_id for item in said] == ids
+
+
+def test_many_bad_channels_leave_room_for_other_errors(driver):
+    for number in range(200):
+        (said,) = driver.add(AddPublication, f"aeron:bad-{number}")[1]
+        assert isinstance(said, ErrorResponse)
+    found = read_errors(driver.cnc.error_log)
+    assert len(found) == TEXTS_PER_KIND_MAX + 1
+    assert sum(entry.observation_count for entry in found) == 200
+    driver.driver.conductor._resources.record_error(ErrorCode.GENERIC_ERROR, "a local error")
+    assert "a local error" in read_errors(driver.cnc.error_log)[-1].text
+
+
+def test_the_number_of_publications_is_a_setting(tmp_path):
+    with lab(tmp_path / "few", publications_max=2, client_liveness_timeout_ns=2 * SECOND) as driver:
+        said = [driver.add(AddPublication, "aeron:ipc?term-length=64k", stream)[1]
+                for stream in range(3)]  # fmt: skip
+    assert [type(item) for (item,) in said] == [PublicationReady, PublicationReady, ErrorResponse]
+    assert "2" in said[2][0].message

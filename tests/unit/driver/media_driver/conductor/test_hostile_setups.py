@@ -1,0 +1,144 @@
+"""Floods of SETUP frames cost the conductor no files, little time, and no memory."""
+
+import pytest
+
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, patient_lab
+from tests.unit.driver.media_driver.receiving_rig import setup
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.cnc.error_log import TEXTS_PER_KIND_MAX, read_errors
+from windtunnel.driver.command.image import AvailableImage
+from windtunnel.driver.command.subscription import AddSubscription
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.driver.media_driver.agent import system_counters
+from windtunnel.driver.media_driver.conductor.conductor import EVENTS_DURATION_NS_MAX
+from windtunnel.driver.media_driver.conductor.images import image_factory
+from windtunnel.driver.media_driver.conductor.images.publication_images import PublicationImages
+
+HERE = SocketAddress("10.0.0.1", 20_121)
+
+
+@pytest.fixture
+def driver(tmp_path):
+    with patient_lab(tmp_path / "aeron") as opened:
+        opened.add(AddSubscription, CHANNEL)
+        yield opened
+
+
+@pytest.fixture
+def created(monkeypatch):
+    """The log files that were created."""
+    create, paths = LogBuffer.create, []
+
+    def remember(path, *arguments, **options):
+        paths.append(path)
+        return create(path, *arguments, **options)
+
+    monkeypatch.setattr(LogBuffer, "create", remember)
+    return paths
+
+
+def send_sessions(driver, first, count):
+    for session_id in range(first, first + count):
+        driver.send(HERE, setup(session_id=session_id))
+        driver.turn(2)
+
+
+def images_of(driver):
+    return driver.driver.conductor.components.images
+
+
+def test_without_a_free_slot_no_file_is_made_and_most_setups_never_reach_python(
+    driver, created, monkeypatch
+):
+    slots = images_of(driver)._factory.slots
+    free, slots._free = slots._free, []
+    handled = []
+    fail = PublicationImages._fail
+    monkeypatch.setattr(
+        PublicationImages, "_fail", lambda *values: (handled.append(1), fail(*values))
+    )
+    send_sessions(driver, 100, 200)
+    assert created == []
+    assert len(handled) <= 2
+    assert driver.value(system_counters.CONDUCTOR_PROXY_FAILS) >= 198
+    (entry,) = read_errors(driver.cnc.error_log)
+    assert "images are in use" in entry.text
+    slots._free = free
+    driver.clock.advance(101 * MS)
+    send_sessions(driver, 100, 1)
+    assert [type(item) for item in driver.take()] == [AvailableImage]
+
+
+def test_without_free_counters_no_file_is_made(driver, created):
+    manager = driver.driver.conductor._resources.counters._manager
+    manager._high_water_mark = manager.capacity - image_factory.COUNTERS_PER_IMAGE
+    send_sessions(driver, 100, 3)
+    assert created == []
+    assert "no free counter" in read_errors(driver.cnc.error_log)[0].text
+
+
+@pytest.mark.parametrize("limit", [65_536, 131_072])
+def test_a_term_within_the_limit_is_accepted(tmp_path, limit):
+    with patient_lab(tmp_path / "aeron", image_term_length_max=limit) as driver:
+        driver.add(AddSubscription, CHANNEL)
+        driver.send(HERE, setup(term_length=65_536))
+        driver.turn(4)
+        assert [type(item) for item in driver.take()] == [AvailableImage]
+
+
+def test_a_term_beyond_the_limit_is_refused_before_a_file_is_made(tmp_path, created):
+    with patient_lab(tmp_path / "aeron", image_term_length_max=65_536) as driver:
+        driver.add(AddSubscription, CHANNEL)
+        driver.send(HERE, setup(term_length=131_072))
+        driver.turn(4)
+        assert driver.take() == []
+        assert created == []
+        (entry,) = read_errors(driver.cnc.error_log)
+        assert "termLength=131072 > WINDTUNNEL_IMAGE_TERM_LENGTH_MAX=65536" in entry.text
+
+
+def test_events_that_take_long_leave_the_turn_to_commands_and_agents(driver, monkeypatch):
+    handled = []
+
+    def create(event, now_ns):
+        handled.append(now_ns)
+        driver.clock.advance(EVENTS_DURATION_NS_MAX // 2)
+
+    monkeypatch.setattr(images_of(driver), "on_create", create)
+    conductor = driver.driver.conductor
+    conductor._receiver_events = conductor._make_receiver_events()
+    for session_id in range(5):
+        driver.send(HERE, setup(session_id=session_id))
+    turns = []
+    for _ in range(5):
+        before = len(handled)
+        driver.turn()
+        turns.append(len(handled) - before)
+    assert sum(turns) == 5
+    assert max(turns) == 2
+
+
+def test_errors_of_forged_setups_leave_room_in_the_error_log(tmp_path):
+    with patient_lab(tmp_path / "aeron", image_term_length_max=65_536) as driver:
+        driver.add(AddSubscription, CHANNEL)
+        for session_id in range(100):
+            driver.send(HERE, setup(session_id=session_id, term_length=131_072))
+            driver.turn(3)
+        found = read_errors(driver.cnc.error_log)
+    assert len(found) == TEXTS_PER_KIND_MAX + 1
+    assert sum(entry.observation_count for entry in found) == 100
+
+
+def test_images_are_refused_when_existing_sparse_logs_may_need_the_space(
+    tmp_path, created, monkeypatch
+):
+    log_length = 3 * 65_536 + 4_096
+    monkeypatch.setattr(image_factory, "usable_bytes", lambda _: 3 * log_length + 100_000)
+    with patient_lab(tmp_path / "aeron", perform_storage_checks=True) as driver:
+        driver.add(AddSubscription, CHANNEL)
+        for session_id in range(6):
+            driver.send(HERE, setup(session_id=session_id))
+            driver.turn(3)
+        assert len(created) == 3
+        texts = [entry.text for entry in read_errors(driver.cnc.error_log)]
+    assert any("insufficient usable storage" in text for text in texts)
