@@ -77,12 +77,13 @@ def request_archive_id(aeron):
         while not done.wait(0.001) and requests.offer(encode(message)) <= 0:
             pass
 
-    def answer():
+    def answer(correlation_id):
+        # The response to the connect request may be repeated before and after any other message.
         while not done.wait(0.001):
             responses.poll(lambda payload, header: came.append(decode(payload)))
-            found = [each for each in came if isinstance(each, ControlResponse)]
-            if found:
-                return found[0]
+            for each in came:
+                if isinstance(each, ControlResponse) and each.correlation_id == correlation_id:
+                    return each
         return None
 
     timer = threading.Timer(60, done.set)
@@ -94,15 +95,11 @@ def request_archive_id(aeron):
                 response_channel=CHANNEL, encoded_credentials=b"", client_info="",
             )
         )  # fmt: skip
-        session = answer()
+        session = answer(1)
         assert session is not None
         assert session.code == ControlResponseCode.OK
-        came.clear()
         offer(ArchiveIdRequest(control_session_id=session.control_session_id, correlation_id=2))
-        found = answer()
-        while found is not None and found.correlation_id != 2:
-            came.clear()
-            found = answer()
+        found = answer(2)
         return None if found is None else found.relevant_id
     finally:
         timer.cancel()

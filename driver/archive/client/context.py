@@ -38,11 +38,11 @@ class ArchiveContext:
     """The settings of one archive client."""
 
     control_request_channel: str = ""
-    """The channel for requests, which must be set. Variable: AERON_ARCHIVE_CONTROL_CHANNEL."""
+    """The channel for requests. It must be set. Variable: AERON_ARCHIVE_CONTROL_CHANNEL."""
     control_request_stream_id: int = 10
     """The stream id for requests. Variable: AERON_ARCHIVE_CONTROL_STREAM_ID."""
     control_response_channel: str = ""
-    """The channel for responses, which must be set. Variable:
+    """The channel for responses. It must be set. Variable:
     AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL.
     """
     control_response_stream_id: int = 20

@@ -8,7 +8,7 @@
 
 Several requests may be pending at the same time. An error that belongs to no pending request, such
 as the error of an aborted replay, is unclaimed: it is passed to the error handler, or kept until
-the program polls for it. This module does not interpret requests. Source: archive-protocol 2.8.
+the application polls for it. This module does not interpret requests. Source: archive-protocol 2.8.
 """
 
 from collections import deque
@@ -41,7 +41,7 @@ from windtunnel.driver.client import Aeron, ExclusivePublication, Subscription
 from windtunnel.driver.logbuffer import publication_result as result
 
 UNCLAIMED_MAX = 64
-"""The maximum number of unclaimed errors that are kept until the program polls for them."""
+"""The maximum number of unclaimed errors that are kept until the application polls for them."""
 
 
 class ControlSession:
@@ -63,7 +63,8 @@ class ControlSession:
         """The archive id, or -1 if the archive's version has no archive id."""
         self.is_closed = False
         self.last_correlation_id = NULL_VALUE
-        """The correlation id of the last request, which signals caused by the request contain."""
+        """The correlation id of the last request. Signals that the request causes contain it
+        too."""
         self._responses: dict[int, deque[Response]] = {}
         self._unclaimed: deque[ArchiveError] = deque(maxlen=UNCLAIMED_MAX)
 

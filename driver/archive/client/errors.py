@@ -1,8 +1,8 @@
 """The exceptions of the archive client, with Aeron's error codes.
 
     ArchiveError            the archive rejected a request: `code` is its ErrorCode
-      ArchiveTimeoutError   it did not respond in time
-      ArchiveClosedError    the session was closed by us, or the archive is disconnected
+      ArchiveTimeoutError   the archive did not respond in time
+      ArchiveClosedError    the client closed the session, or the archive is disconnected
 
 Source: archive-protocol 1.7, 2.8.
 """
@@ -13,7 +13,7 @@ from windtunnel.driver.base.errors import DriverError
 
 
 class ArchiveError(DriverError):
-    """A request failed. `code` is the archive's error code, which may be unknown to this client."""
+    """A request failed. `code` is the archive's error code. This client might not know the code."""
 
     def __init__(
         self, message: str, code: int = ErrorCode.GENERIC, correlation_id: int = -1

@@ -43,8 +43,8 @@ class ArchiveLink:
         return self._session is not None and self._session.is_connected
 
     def connect(self) -> bool:
-        """Take one step towards opening a session. Returns whether it is open; errors are
-        reported.
+        """Take one step towards opening a session. Returns whether the session is open.
+        Errors are reported to the error handler.
         """
         if self._clock.now_ns() < self._next_attempt_ns:
             return False

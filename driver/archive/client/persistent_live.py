@@ -13,7 +13,7 @@ from windtunnel.driver.client import Aeron, Image, Subscription
 
 
 class LiveStream:
-    """The subscription to a live stream, which is added when `add` is called."""
+    """The subscription to a live stream. `add` adds the subscription."""
 
     def __init__(
         self,
@@ -31,7 +31,7 @@ class LiveStream:
 
     @property
     def is_added(self) -> bool:
-        """Return whether `add` was called and the subscription was not closed since."""
+        """Return whether `add` was called and the subscription has not been closed since."""
         return self._registration_id is not None or self._subscription is not None
 
     def add(self) -> None:
@@ -41,7 +41,7 @@ class LiveStream:
         )
 
     def image(self) -> Image | None:
-        """Return the first image of the live stream, or None. Reports one error if it is overdue.
+        """Return the first image of the live stream, or None. An overdue image is reported once.
 
         Raises RegistrationError if the driver rejects the subscription.
         """

@@ -121,8 +121,8 @@ def require_recording(
 ) -> RecordingDescriptor:
     """Return the descriptor if the recording contains the position to read from.
 
-    Reading continues at `position`. The highest position that was seen so far, replayed or live, is
-    `reached`. Raises ArchiveError.
+    Reading continues at `position`. `reached` is the highest position seen so far, whether
+    replayed or live. Raises ArchiveError.
     """
     recording_id = params.recording_id
     if descriptor is None:

@@ -73,7 +73,7 @@ def _is_transient(error: ArchiveError | RegistrationError) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class PersistentHandlers:
-    """Callbacks of a persistent subscription, each of which may be None."""
+    """Callbacks of a persistent subscription. Each of them may be None."""
 
     on_live_joined: Callable[[], object] | None = None
     on_live_left: Callable[[], object] | None = None
@@ -147,7 +147,7 @@ class PersistentSubscription:
 
     @property
     def has_failed(self) -> bool:
-        """Return whether a fatal error, which `failure` contains, has ended the subscription."""
+        """Return whether a fatal error has ended the subscription. `failure` contains the error."""
         return self.state is PersistentState.FAILED
 
     @property
@@ -277,8 +277,8 @@ class PersistentSubscription:
         return count
 
     def _is_caught_up(self) -> bool:
-        """Return whether the replay is close to the recorded position. Requests that position if
-        needed.
+        """Return whether the replay is close to the recorded position. Requests the recorded
+        position if needed.
         """
         if self._position_request is None:
             if self._max_recorded is not None and self.position < self._max_recorded:
@@ -318,7 +318,7 @@ class PersistentSubscription:
         return 1
 
     def _skip_delivered(self, payload: memoryview, header: Header) -> Action:
-        """Skip a live message if the replay has delivered it. Otherwise stop reading before it."""
+        """Skip a live message that the replay has delivered. Stop reading before any other."""
         assert self._replay_image is not None
         if header.position <= self._replay_image.position:
             return Action.CONTINUE

@@ -23,7 +23,7 @@ _ARCHIVE_ID = struct.Struct("<q")
 
 @dataclass(frozen=True, slots=True)
 class RecordingCounter:
-    """The counter of an active recording, whose value is the recorded position."""
+    """The counter of an active recording. The counter's value is the recorded position."""
 
     counter_id: int
     recording_id: int

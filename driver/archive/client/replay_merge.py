@@ -265,7 +265,7 @@ class ReplayMerge:
         return min(image.term_length // 4, WINDOW_LENGTH_MAX)
 
     def _stop_replay(self) -> None:
-        """Stop the replay without waiting for a response. Without subscribers it would
+        """Stop the replay without waiting for a response. Without subscribers the replay would
         end anyway.
         """
         if not self._is_replay_active or self._session.is_closed:

@@ -1,8 +1,8 @@
 """The common base of the blocking and the asyncio archive client, which holds a control session.
 
-Signals and unclaimed errors are received while a call waits for its response. A program that makes
-no calls for a while should regularly call one of the `poll_for` methods. The holder is thread-safe:
-calls are serialized.
+Signals and unclaimed errors are received while a call waits for its response. An application that
+makes no calls for a while should regularly call one of the `poll_for` methods. The holder is
+thread-safe: calls are serialized.
 """
 
 import threading
@@ -21,7 +21,7 @@ class SessionHolder:
 
     @property
     def control_session_id(self) -> int:
-        """The id of the control session, which the archive assigned."""
+        """The id of the control session. The archive assigns the id."""
         return self.session.control_session_id
 
     @property

@@ -26,7 +26,7 @@ def until(poll: Callable[[], _RESULT | None]) -> Turns[_RESULT]:
 
 
 def advance(turns: Turns[_RESULT]) -> tuple[bool, _RESULT | None]:
-    """Take one step of an operation. Returns whether it is complete, and its result if so."""
+    """Take one step of an operation. Returns whether the operation is complete, and its result."""
     try:
         next(turns)
     except StopIteration as end:

@@ -63,17 +63,19 @@ class ArchiveConductor:
         if resources.client.is_closed:
             text = f"the client of the media driver: {resources.client.failure}"
             raise ArchiveFailure(text) from resources.client.termination
-        # Replications run first: their end must be signalled before that of their recordings.
+        # Replications run first: their end must be signalled before the end of their recordings.
         run = self._run_part
         work_count += run("replications", operations.replications.do_work, now_ns)
         # Requests run later: a client that received the stop signal may purge in its next request.
         work_count += run("recordings", operations.recordings.finish)
         work_count += run("replays", operations.replays.do_work, now_ns)
-        # Images that arrive together with a response wait for the requests that it may cause.
+        # Images that arrive with a response wait for the requests that the response may cause:
+        # `begin` skips the images of streams whose request has no response yet.
         arrived_count = operations.recordings.arrived_count
         now_ms, on_request = resources.clock.now_ms(), self._requests.on_request
         work_count += run("control sessions", self._sessions.do_work, now_ns, now_ms, on_request)
         work_count += run("recordings", operations.recordings.begin, arrived_count)
+        work_count += run("recordings", operations.recordings.respond)
         return work_count + run("deletions", self._deletions.do_work)
 
     def _run_part(self, name: str, do_work: Callable[..., int], *arguments: Any) -> int:
@@ -90,7 +92,7 @@ class ArchiveConductor:
             return 1
 
     def close(self) -> None:
-        """Write stop positions and send final signals. Recorder and replayer must have
+        """Write stop positions and send final signals. The recorder and the replayer must have
         ended first.
         """
         operations = self._operations

@@ -42,7 +42,7 @@ class ArchiveResources:
         return descriptor
 
     def require_space(self) -> None:
-        """Raise RequestRejected if the disk has too little space for another recording."""
+        """Raise RequestRejected if the disk has too little space for a new recording."""
         threshold = self.settings.low_storage_space_threshold
         try:
             file_system = os.statvfs(self.directory)

@@ -1,6 +1,6 @@
 """The archive's side of one client's control session.
 
-    INIT --publication, counter--> CONNECTING --connected--> CONNECTED
+    WAITING --begin--> INIT --publication, counter--> CONNECTING --connected--> CONNECTED
                                                                |  every 200 ms: ask the
         CHALLENGED <--challenge-- . --reject--> REJECTED       |  authenticator, or report
             `--response--> AUTHENTICATED <--authenticate-------'  a wrong version
@@ -22,6 +22,7 @@ from windtunnel.driver.archive.control.response_writer import ResponseWriter
 from windtunnel.driver.archive.control.session_context import SessionContext
 from windtunnel.driver.archive.observation import archive_counters
 from windtunnel.driver.archive.protocol.codes import (
+    NULL_VALUE,
     PROTOCOL_VERSION,
     ControlResponseCode,
     ErrorCode,
@@ -45,6 +46,7 @@ _KEY = struct.Struct("<2q")
 class State(Enum):
     """The states of a control session."""
 
+    WAITING = auto()
     INIT = auto()
     CONNECTING = auto()
     CONNECTED = auto()
@@ -80,18 +82,18 @@ class ControlSession:
         context: SessionContext,
         now_ns: int,
     ) -> None:
-        """Create a session. `response` is the response channel and stream id. Raises
-        ClientError.
+        """Create a session. It starts with `begin`. `response` is the response channel and stream
+        id.
         """
         self.session_id = session_id
         self.responses = ResponseWriter(session_id, self._update_deadline)
         self._correlation_id = correlation_id
         self.image = image
         """The image of the client's request publication."""
-        self.state = State.INIT
+        self.state = State.WAITING
         self.principal = b""
         self.listing: Listing | None = None
-        """The listing in progress, or None. A session has at most one."""
+        """The listing in progress, or None. A session has at most one listing."""
         self.end_reason = ""
         self._is_orderly = False
         self._response, self._version_fault = response, version_fault
@@ -100,8 +102,14 @@ class ControlSession:
         self._resend_ns = now_ns
         self._ping_ns = now_ns + context.settings.session_liveness_check_interval_ns
         self._counter: Counter | None = None
+        self._client_info = client_info
+        self._publication_id = self._counter_id = NULL_VALUE
+
+    def begin(self) -> None:
+        """Start to establish the session. Raises ClientError."""
+        self.state = State.INIT
         self._publication_id = self._add_publication()
-        self._counter_id = self._add_counter(client_info)
+        self._counter_id = self._add_counter(self._client_info)
 
     def _add_publication(self) -> int:
         return self._context.client.async_add_exclusive_publication(*self._response)
@@ -161,7 +169,7 @@ class ControlSession:
     # --- from the client -----------------------------------------------------------------------
 
     def on_challenge_response(self, correlation_id: int, credentials: bytes, now_ms: int) -> None:
-        """Handle a challenge response. Later responses contain its correlation id."""
+        """Handle a challenge response. The archive's next responses use its correlation id."""
         if self.state == State.CHALLENGED:
             self._correlation_id = correlation_id
             self._context.authenticator.on_challenge_response(self.session_id, credentials, now_ms)
@@ -281,28 +289,26 @@ class ControlSession:
         return work_count
 
     def close(self) -> None:
-        """Close publication and counter. After a failure, also reject the client's
+        """Close the publication and the counter. After a failure, also reject the client's
         request image.
         """
         client = self._context.client
         if self.responses.sender is not None:
             self.responses.sender.publication.revoke()
-        else:
+        elif self._publication_id != NULL_VALUE:
             client.abandon(self._publication_id)
         if self._counter is not None:
             self._counter.close()
-        else:
+        elif self._counter_id != NULL_VALUE:
             client.abandon(self._counter_id)
         if not self._is_orderly and self.end_reason:
             self._context.errors.warn(f"control session {self.session_id}: {self.end_reason}")
             try:
-                self.image.reject(_truncate(self.end_reason))
+                self.image.async_reject(_truncate(self.end_reason))
             except (ClientError, ValueError) as error:
                 self._context.errors.warn(f"control session {self.session_id}: {error}")
 
 
 def _truncate(reason: str) -> str:
-    """Truncate a reason, which may contain a long channel, to the length that the driver
-    accepts.
-    """
+    """Truncate a reason to the length that the driver accepts. Reasons may contain channels."""
     return reason.encode("utf-8", "replace")[:REASON_LENGTH_MAX].decode("utf-8", "ignore")

@@ -12,7 +12,7 @@ update do not activate it, and the connect response is still repeated. Source: a
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
-from windtunnel.driver.archive.control import retained_channel
+from windtunnel.driver.archive.control import connection_limits, retained_channel
 from windtunnel.driver.archive.control.authentication import PROTOCOL_ID
 from windtunnel.driver.archive.control.control_session import ControlSession, State
 from windtunnel.driver.archive.control.replay_tokens import ReplayTokens
@@ -110,6 +110,8 @@ class ControlSessions:
         work_count = 0
         for subscription, assembler in self._subscriptions:
             work_count += subscription.poll(assembler, FRAGMENT_LIMIT)
+        for session in connection_limits.next_sessions(self._sessions.values()):
+            self._begin(session)
         for session in tuple(self._sessions.values()):
             work_count += self._run(session)
             if session.is_done:
@@ -117,6 +119,12 @@ class ControlSessions:
                 work_count += 1
         self._tokens.expire(now_ns)
         return work_count
+
+    def _begin(self, session: ControlSession) -> None:
+        try:
+            session.begin()
+        except DriverError as error:
+            session.end(str(error))
 
     def _run(self, session: ControlSession) -> int:
         """Run one duty cycle of a session. An error ends only this session."""
@@ -182,6 +190,7 @@ class ControlSessions:
     def _on_connect(self, request: AuthConnectRequest, image: SourceImage) -> None:
         settings = self._context.settings
         try:
+            connection_limits.require_room(self._sessions.values(), image)
             parsed = uri.parse(request.response_channel)
             is_response = parsed.get(uri_param.CONTROL_MODE) == "response"
             sparse = parsed.boolean(uri_param.SPARSE)
@@ -208,7 +217,9 @@ class ControlSessions:
         )
 
     def _session_of(self, request: Request, image: SourceImage) -> ControlSession | None:
-        """Return the session of a request if its publication sent the request, or None."""
+        """Return the session of a request, or None if the request did not come from the session's
+        publication.
+        """
         session_id, name = request.control_session_id, type(request).__name__
         session = self._sessions.get(session_id)
         if session is None:

@@ -36,8 +36,8 @@ class ResponseWriter:
     """Creates and sends the messages of one control session."""
 
     def __init__(self, session_id: int, on_attempt: Callable[[bool], object]) -> None:
-        """Create a writer. After each attempt to send, `on_attempt` is called with whether it
-        succeeded.
+        """Create a writer. After each attempt to send, it calls `on_attempt` with True if the
+        message was sent, else with False.
         """
         self._session_id, self._on_attempt = session_id, on_attempt
         self.sender: ResponseSender | None = None
@@ -106,7 +106,7 @@ class ResponseWriter:
         return is_sent
 
     def try_message(self, message: Message) -> bool:
-        """Send a message unless others are queued. Returns whether it was sent."""
+        """Send a message unless other messages are queued. Returns whether it was sent."""
         sender = self.sender
         is_sent = sender is not None and not sender.has_waiting and sender.try_send(message)
         self._on_attempt(is_sent)

@@ -39,7 +39,7 @@ KEYS = (
 
 
 def retained(channel: ChannelUri, **added: str | int | bool | None) -> ChannelUri:
-    """Return a channel without a spy prefix, with its retained and the additional parameters.
+    """Return the stored form of a channel: no spy prefix, only retained and additional parameters.
 
     The names of additional parameters contain underscores instead of dashes. Values of None are not
     added. Raises ConfigurationError if a retained size cannot be parsed.

@@ -34,12 +34,12 @@ _KEY = struct.Struct("<q")
 
 
 def key(archive_id: int) -> bytes:
-    """Return the counter key, which contains the archive id."""
+    """Return the key of a counter. The key contains the archive id."""
     return _KEY.pack(archive_id)
 
 
 def suffix(archive_id: int) -> str:
-    """Return the end of a counter label, which contains the archive id."""
+    """Return the part of a counter label that contains the archive id, at the label's end."""
     return f" - archiveId={archive_id}"
 
 
@@ -63,7 +63,7 @@ class TransferCounters:
     total_time: Counter
 
     def begin(self) -> int:
-        """Start timing a transfer. Returns the start time, which `end` needs."""
+        """Start timing a transfer. Returns the start time, to be passed to `end`."""
         return self.clock.now_ns()
 
     def end(self, began_ns: int, byte_count: int) -> None:
@@ -99,7 +99,7 @@ class ArchiveCounters:
         )
 
     def add(self, type_id: int, label: str) -> Counter:
-        """Allocate another counter for this archive."""
+        """Allocate an additional counter for this archive."""
         counter = self._client.add_counter(
             type_id, key(self._archive_id), label + suffix(self._archive_id)
         )

@@ -92,7 +92,7 @@ class SingleListing:
         self.is_done = False
 
     def do_work(self) -> int:
-        """Send the descriptor, or an error if it is unknown. Returns 1 if the response was sent."""
+        """Send the descriptor, or an error if there is none. Returns 1 if the response was sent."""
         entry = None
         if self._catalog.descriptor(self._recording_id) is not None:
             entry = self._catalog.entry(self._recording_id)
@@ -164,7 +164,7 @@ class Listings:
     def recordings_for_uri(
         self, session: ControlSession, request: ListRecordingsForUriRequest
     ) -> None:
-        """List recordings with a given stream id whose original channel contains a string."""
+        """List recordings that have the stream id and whose original channel contains a string."""
         self._list(
             session, request,
             lambda each: each.stream_id == request.stream_id

@@ -1,4 +1,4 @@
-"""Moves the segment files of one recording to another that directly precedes or follows it.
+"""Moves the segment files of a recording to the recording that directly precedes or follows it.
 
     source       |====|====|                 source           |====|====|
     destination            |====|====        destination  |====|

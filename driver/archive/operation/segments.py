@@ -81,7 +81,7 @@ class Segments:
         )  # fmt: skip
 
     def _files(self, recording: RecordingDescriptor, first: int, end: int) -> Iterable[Path]:
-        """Return the paths of the segment files from one base up to another."""
+        """Return the paths of the segment files from one base position up to a second one."""
         return [
             self._resources.segment_path(recording.recording_id, base)
             for base in range(first, end, recording.segment_file_length)
@@ -140,8 +140,8 @@ class Segments:
 
 
 def _first_frame(path: Path, base: int, recording: RecordingDescriptor) -> int:
-    """Return the offset of the first frame in a segment file, which must be in the file's first
-    term.
+    """Return the offset of the first frame in a segment file. The frame must be in the file's
+    first term.
 
     Raises RequestRejected, StorageError.
     """

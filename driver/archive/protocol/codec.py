@@ -42,7 +42,7 @@ class UnencodableMessage(DriverError):
 
 
 class UnknownTemplate(MalformedMessage):
-    """A message of this schema with an unknown template id, which an archive ignores."""
+    """A message of this schema has an unknown template id. An archive ignores the message."""
 
 
 def encode(message: Message) -> bytes:
@@ -96,7 +96,7 @@ def decode(payload: Payload) -> Message:
 def decode_body(
     kind: type[_MESSAGE], content: bytes, at: int, block_length: int, version: int
 ) -> tuple[_MESSAGE, int]:
-    """Decode a message whose block begins at `at`. Returns the message and its end.
+    """Decode a message whose block begins at offset `at`. Returns the message and its end offset.
 
     Raises MalformedMessage.
     """
@@ -145,7 +145,7 @@ def _element(name: str, content: bytes, at: int) -> tuple[bytes, int]:
     start = at + PREFIX.size
     if start > len(content):
         raise MalformedMessage(
-            f"{name}: expected a 4-byte length at {at}, found {len(content) - at} bytes"
+            f"{name}: expected a 4-byte length at offset {at}, found {len(content) - at} bytes"
         )
     (length,) = PREFIX.unpack_from(content, at)
     if length > min(VARIABLE_LENGTH_MAX, len(content) - start):

@@ -24,7 +24,7 @@ def semantic_version(major: int, minor: int, patch: int) -> int:
 
 
 def major_of(version: int) -> int:
-    """Return the major version, which must be equal for two versions to be compatible."""
+    """Return the major version. Two versions are compatible if their major versions are equal."""
     return version >> 16 & 0xFF
 
 
@@ -79,7 +79,7 @@ class RecordingSignal(IntEnum):
 
 
 class ErrorCode(IntEnum):
-    """The error codes, which are the `relevant_id` of a response with the code ERROR."""
+    """The error codes. A response with the code ERROR has one of them as its `relevant_id`."""
 
     GENERIC = 0
     ACTIVE_LISTING = 1

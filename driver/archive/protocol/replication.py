@@ -29,7 +29,7 @@ class ReplicateRequest(SourceAndDestination):
 
 @message(template_id=62, block_length=52)
 class TaggedReplicateRequest(SourceAndDestination):
-    """Replicate a recording like ReplicateRequest, with tags for channel and subscription."""
+    """Replicate a recording like ReplicateRequest, with tags for the channel and subscription."""
 
     channel_tag_id: I64
     subscription_tag_id: I64

@@ -29,7 +29,7 @@ class ControlResponse(Response):
 
 @message(template_id=59, block_length=20)
 class Challenge(Response):
-    """A request for more credentials. Ignore `version`, which Aeron's archive does not set."""
+    """A request for more credentials. Ignore `version`: Aeron's archive does not set this field."""
 
     version: I32
     encoded_challenge: bytes

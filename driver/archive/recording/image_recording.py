@@ -1,8 +1,10 @@
 """Begins and finishes the recording of one image.
 
-    image --> catalog entry, new or extended --> segment file, counter --> START or EXTEND signal
-    end   --> stop position --> error, if any --> STOP signal --> counter freed
+    image   --> catalog entry, new or extended --> segment file --> counter requested
+    counter --> START or EXTEND signal, session
+    end     --> stop position --> error, if any --> STOP signal --> counter freed
 
+The archive does not wait for the driver to add the counter, because it may be looking up a name.
 A recording whose segment file cannot be created has a catalog entry nevertheless. It starts, fails,
 and stops at its start position. Source: archive-protocol 3.1, 3.3, 5.1.
 """
@@ -15,13 +17,16 @@ from windtunnel.driver.archive.control.request_rejected import RequestRejected, 
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE, ErrorCode, RecordingSignal
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.recording import recording_position
-from windtunnel.driver.archive.recording.recorded_stream import ActiveRecording, RecordedStream
+from windtunnel.driver.archive.recording.recorded_stream import (
+    ActiveRecording,
+    BeginningRecording,
+    RecordedStream,
+)
 from windtunnel.driver.archive.recording.recording_events import RecordingEvents
 from windtunnel.driver.archive.recording.recording_session import RecordingSession
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
 from windtunnel.driver.archive.recording.segment_writer import SegmentWriter, WriteOptions
 from windtunnel.driver.base.errors import DriverError, StorageError
-from windtunnel.driver.client.counter import Counter
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.publication.exclusive_publication import ExclusivePublication
 
@@ -56,7 +61,7 @@ class ImageRecording:
                 "are being deleted"
             )
 
-    def begin(self, stream: RecordedStream, image: Image) -> ActiveRecording | None:
+    def begin(self, stream: RecordedStream, image: Image) -> BeginningRecording | None:
         """Begin to record an image. Returns None if this failed and the client received the error.
 
         Raises RequestRejected or StorageError if the recording has not begun.
@@ -66,14 +71,53 @@ class ImageRecording:
         else:
             recording, signal = self._extend_entry(stream, image), RecordingSignal.EXTEND
         try:
-            counter, session = self._create_session(stream, recording, image)
+            writer, counter_id = self._create_writer(stream, recording, image)
         except DriverError as error:
-            self._resources.errors.record(str(error))
-            self._signal(stream, signal, recording.recording_id, image.join_position)
-            self._record_stop(stream, recording.recording_id, image.join_position, error)
+            self._stop_at_start(stream, recording, signal, image, error)
             return None
-        self._signal(stream, signal, recording.recording_id, image.join_position)
+        return BeginningRecording(stream, recording, signal, image, writer, counter_id)
+
+    def try_complete(self, beginning: BeginningRecording) -> ActiveRecording | None:
+        """Complete the beginning of a recording. Returns None until the driver has responded.
+
+        Raises ClientError if the driver refuses the counter; `abort` must then be called.
+        """
+        counter = self._resources.client.get_counter(beginning.counter_id)
+        if counter is None:
+            return None
+        stream, recording, image = beginning.stream, beginning.descriptor, beginning.image
+        events = (
+            None if self._events is None
+            else RecordingEvents(
+                self._events, _current(stream, recording, image), image.join_position
+            )
+        )  # fmt: skip
+        io_max_length = self._resources.settings.file_io_max_length
+        session = RecordingSession(image, beginning.writer, counter, io_max_length, events)
+        self._signal(stream, beginning.signal, recording.recording_id, image.join_position)
         return ActiveRecording(stream, recording, session, counter, image)
+
+    def abort(self, beginning: BeginningRecording, error: DriverError | None = None) -> None:
+        """Stop a recording at its start position, without a session."""
+        if error is None:
+            self._resources.client.abandon(beginning.counter_id)
+        beginning.writer.close()
+        self._stop_at_start(
+            beginning.stream, beginning.descriptor, beginning.signal, beginning.image, error
+        )
+
+    def _stop_at_start(
+        self,
+        stream: RecordedStream,
+        recording: RecordingDescriptor,
+        signal: RecordingSignal,
+        image: Image,
+        error: DriverError | None,
+    ) -> None:
+        if error is not None:
+            self._resources.errors.record(str(error))
+        self._signal(stream, signal, recording.recording_id, image.join_position)
+        self._record_stop(stream, recording.recording_id, image.join_position, error)
 
     def _add_entry(self, stream: RecordedStream, image: Image) -> RecordingDescriptor:
         """Add a catalog entry for a new recording. Returns its descriptor."""
@@ -120,22 +164,19 @@ class ImageRecording:
             stop_position=NULL_VALUE, stop_timestamp=NULL_VALUE,
         )  # fmt: skip
 
-    def _create_session(
+    def _create_writer(
         self, stream: RecordedStream, recording: RecordingDescriptor, image: Image
-    ) -> tuple[Counter, RecordingSession]:
-        # An extension may come from another source. The entry keeps the original source.
-        current = replace(
-            recording, stream_id=stream.stream_id, stripped_channel=stream.stripped_channel,
-            original_channel=stream.original_channel, source_identity=image.source_identity,
-        )  # fmt: skip
+    ) -> tuple[SegmentWriter, int]:
+        """Create the segment file and request the counter. Returns the writer and the counter's
+        registration id."""
+        current = _current(stream, recording, image)
         resources, archive_id = self._resources, self._resources.archive_id
-        join_position = image.join_position
         writer = SegmentWriter(
-            resources.directory, recording, join_position, self._options,
+            resources.directory, recording, image.join_position, self._options,
             is_new=stream.extended_id is None,
         )  # fmt: skip
         try:
-            counter = resources.client.add_counter(
+            counter_id = resources.client.async_add_counter(
                 recording_position.TYPE_ID,
                 recording_position.key(current, archive_id),
                 recording_position.label(current, archive_id),
@@ -143,12 +184,7 @@ class ImageRecording:
         except BaseException:
             writer.close()
             raise
-        events = (
-            None if self._events is None
-            else RecordingEvents(self._events, current, join_position)
-        )  # fmt: skip
-        io_max_length = resources.settings.file_io_max_length
-        return counter, RecordingSession(image, writer, counter, io_max_length, events)
+        return writer, counter_id
 
     def finish(self, active: ActiveRecording) -> None:
         """Finish a recording whose session has ended for any reason."""
@@ -183,3 +219,16 @@ class ImageRecording:
         stream.session.responses.signal(
             stream.correlation_id, signal, recording_id, stream.subscription_id, position
         )
+
+
+def _current(
+    stream: RecordedStream, recording: RecordingDescriptor, image: Image
+) -> RecordingDescriptor:
+    """Return a descriptor with the source that is being recorded.
+
+    An extension may come from another source than the entry, which keeps the original source.
+    """
+    return replace(
+        recording, stream_id=stream.stream_id, stripped_channel=stream.stripped_channel,
+        original_channel=stream.original_channel, source_identity=image.source_identity,
+    )  # fmt: skip

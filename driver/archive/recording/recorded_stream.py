@@ -8,8 +8,11 @@ and stops streams.
 from dataclasses import dataclass, field
 
 from windtunnel.driver.archive.control.control_session import ControlSession
+from windtunnel.driver.archive.protocol.codes import RecordingSignal
 from windtunnel.driver.archive.protocol.responses import RecordingDescriptor
 from windtunnel.driver.archive.recording.recording_session import RecordingSession
+from windtunnel.driver.archive.recording.segment_writer import SegmentWriter
+from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.client.counter import Counter
 from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.subscription import Subscription
@@ -29,13 +32,21 @@ class RecordedStream:
     extended_id: int | None = None
     """The id of the recording to extend, or None for new recordings."""
     subscription: Subscription | None = None
+    """The subscription, or None until the driver has added it."""
+    failure: DriverError | None = None
+    """The error with which adding the subscription failed, or None."""
+    reports_failure: bool = True
+    """Whether the failure is sent to the client at once. A replication reports its failures
+    itself.
+    """
+    beginning: "list[BeginningRecording]" = field(default_factory=list)
     active: "list[ActiveRecording]" = field(default_factory=list)
     has_begun: bool = False
     """Whether the recording of an image has begun."""
     is_over: bool = False
     is_end_deferred: bool = False
-    """Whether the end of a recording is only signalled after a replication has stopped
-    the stream.
+    """Whether the signal for the end of a recording waits until a replication has stopped the
+    stream.
     """
 
     @property
@@ -51,7 +62,20 @@ class RecordedStream:
         Aeron counts a request from its start until its first session has ended. In Aeron, a request
         that is stopped before it received an image counts forever.
         """
-        return bool(self.active) or not self.has_begun
+        return bool(self.active or self.beginning) or not self.has_begun
+
+
+@dataclass(eq=False)
+class BeginningRecording:
+    """A recording whose position counter the driver has not added yet."""
+
+    stream: RecordedStream
+    descriptor: RecordingDescriptor
+    signal: RecordingSignal
+    image: Image
+    writer: SegmentWriter
+    counter_id: int
+    """The registration id of the counter."""
 
 
 @dataclass(eq=False)

@@ -2,7 +2,7 @@
 
     conductor --add, stop--> [ inbox ] --> sessions --> [ ended ] --take_ended--> conductor
 
-Conductor and recorder share only the two queues, so they may run in separate threads.
+The conductor and the recorder share only the two queues, so they may run in separate threads.
 """
 
 from collections import deque
@@ -25,13 +25,11 @@ class Recorder:
         self._ended: deque[RecordingSession] = deque()
 
     def add(self, session: RecordingSession) -> None:
-        """Add a session, which runs from the next duty cycle on."""
+        """Add a session. It runs from the next duty cycle on."""
         self._inbox.append((session, False))
 
     def stop(self, session: RecordingSession) -> None:
-        """Stop a session. `take_ended` returns it in the same way as a session that ended by
-        itself.
-        """
+        """Stop a session. `take_ended` returns the session like one that ended by itself."""
         self._inbox.append((session, True))
 
     def do_work(self, now_ns: int) -> int:

@@ -4,9 +4,10 @@
                      ^                                                                |
                      `-- stop ------- ended: stop position, STOP, counter freed <-----'
 
-The archive responds to a request before it records an image, and sends signals later. If an image
-does not continue the recording that it should extend, the archive sends an error as the second
-response to the same request.
+The archive never waits for the driver, which may be looking up a name for as long as ten seconds.
+It responds to a request when the subscription exists and before it records an image, and sends
+signals later. If an image does not continue the recording that it should extend, the archive sends
+an error as the second response to the same request.
 Source: archive-protocol 3.1 to 3.3.
 """
 
@@ -28,12 +29,18 @@ from windtunnel.driver.archive.protocol.requests import (
     StopRecordingSubscriptionRequest,
 )
 from windtunnel.driver.archive.recording.image_recording import ImageRecording
-from windtunnel.driver.archive.recording.recorded_stream import ActiveRecording, RecordedStream
+from windtunnel.driver.archive.recording.recorded_stream import (
+    ActiveRecording,
+    BeginningRecording,
+    RecordedStream,
+)
 from windtunnel.driver.archive.recording.recorder import Recorder
 from windtunnel.driver.archive.recording.segment_deletions import Deletions
+from windtunnel.driver.archive.recording.subscription_requests import SubscriptionRequests
 from windtunnel.driver.base.arith import I64_MAX
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.channel import uri
+from windtunnel.driver.client.errors import ClientTerminatedError
 from windtunnel.driver.client.image.image import Image
 
 
@@ -49,6 +56,7 @@ class Recordings:
     ) -> None:
         self._resources, self._recorder = resources, recorder
         self._deletions, self._images = deletions, images
+        self._requests = SubscriptionRequests(resources.client)
         self._by_key: dict[str, RecordedStream] = {}
         self._open: list[RecordedStream] = []
         self._active: dict[int, ActiveRecording] = {}
@@ -63,8 +71,9 @@ class Recordings:
 
     @property
     def streams(self) -> Iterator[RecordedStream]:
-        """The streams that are being recorded and were not stopped."""
-        return iter(tuple(self._by_key.values()))
+        """The streams that have a subscription and were not stopped."""
+        found = (each for each in self._by_key.values() if each.subscription is not None)
+        return iter(tuple(found))
 
     # --- requests ------------------------------------------------------------------------------
 
@@ -76,7 +85,6 @@ class Recordings:
         self._resources.require_space()
         stream = self._create_stream(session, request)
         self._subscribe(stream, is_spy=request.source_location == SourceLocation.LOCAL)
-        session.responses.ok(request.correlation_id, stream.subscription_id)
 
     def extend(
         self, session: ControlSession, request: ExtendRecordingRequest | ExtendRecordingRequest2
@@ -96,7 +104,6 @@ class Recordings:
         stream = self._create_stream(session, request)
         stream.extended_id = request.recording_id
         self._subscribe(stream, is_spy=request.source_location == SourceLocation.LOCAL)
-        session.responses.ok(request.correlation_id, stream.subscription_id)
 
     def stop_by_channel(self, session: ControlSession, request: StopRecordingRequest) -> None:
         """Stop recording a channel and stream."""
@@ -126,7 +133,7 @@ class Recordings:
     def stop_by_identity(
         self, session: ControlSession, request: StopRecordingByIdentityRequest
     ) -> None:
-        """Stop one recording, and record no more images of its subscription."""
+        """Stop one recording. No new images of its subscription are recorded either."""
         self._resources.recording(request.recording_id)
         active = self._active.get(request.recording_id)
         session.responses.ok(request.correlation_id, 0 if active is None else 1)
@@ -169,7 +176,12 @@ class Recordings:
         )  # fmt: skip
 
     def add(self, stream: RecordedStream) -> None:
-        """Record a stream for a replication. Raises RequestRejected and ClientError."""
+        """Record a stream for a replication. Its client gets a response when the subscription
+        exists.
+
+        If the subscription cannot be added, `stream.failure` is set. Raises RequestRejected and
+        ClientError.
+        """
         self._require_slot()
         if stream.key in self._by_key:
             raise RequestRejected(
@@ -180,28 +192,56 @@ class Recordings:
     def _subscribe(self, stream: RecordedStream, *, is_spy: bool) -> None:
         is_udp = stream.stripped_channel.startswith("aeron:udp")
         prefix = uri.SPY_PREFIX if is_spy and is_udp else ""
-        stream.subscription = self._resources.client.add_subscription(
-            prefix + stream.stripped_channel, stream.stream_id,
-            on_available_image=lambda image: self._arrived.append((stream, image)),
+        self._requests.add(
+            stream, prefix + stream.stripped_channel,
+            lambda image: self._arrived.append((stream, image)),
         )  # fmt: skip
         self._by_key[stream.key] = stream
         self._open.append(stream)
 
+    def respond(self) -> int:
+        """Respond to the requests whose subscription was added or refused since the last call.
+
+        Returns the amount of work done.
+        """
+        done = self._requests.collect()
+        for stream in done:
+            if stream.failure is None:
+                stream.session.responses.ok(stream.correlation_id, stream.subscription_id)
+            else:
+                self._end(stream)
+                self._report_failure(stream, stream.failure)
+        return len(done)
+
+    def _report_failure(self, stream: RecordedStream, error: DriverError) -> None:
+        self._resources.errors.warn(f"recording of {stream.original_channel}: {error}")
+        if stream.reports_failure:
+            stream.session.responses.error(stream.correlation_id, str(error), code_of(error))
+
     def stop(self, stream: RecordedStream) -> None:
         """Stop a stream and all its recordings."""
+        if self._requests.remove(stream):
+            stream.failure = RequestRejected(
+                f"the recording of stream {stream.stream_id} on {stream.original_channel} was "
+                "stopped before the media driver had added its subscription"
+            )
+            self._report_failure(stream, stream.failure)
         for each in tuple(stream.active):
             self._recorder.stop(each.session)
         self._end(stream)
 
     def _end(self, stream: RecordedStream) -> None:
-        """Record no more images of a stream. Its subscription is closed after its last session."""
+        """Stop recording new images of a stream. The subscription is closed once the stream's last
+        recording session has ended.
+        """
         stream.is_over = True
         if self._by_key.get(stream.key) is stream:
             del self._by_key[stream.key]
         self._close_if_done(stream)
 
     def _close_if_done(self, stream: RecordedStream) -> None:
-        if stream.is_over and not stream.active and stream in self._open:
+        is_idle = not stream.active and not stream.beginning
+        if stream.is_over and is_idle and stream in self._open:
             self._open.remove(stream)
             if stream.subscription is not None:
                 stream.subscription.close()
@@ -214,11 +254,15 @@ class Recordings:
         return len(self._arrived)
 
     def begin(self, count: int) -> int:
-        """Begin to record `count` new images, oldest first. Returns the amount of work done."""
-        work_count = 0
+        """Begin to record `count` new images, oldest first. Returns the amount of work done.
+
+        Images that cannot be recorded yet stay for a later call.
+        """
+        work_count = self._complete()
         for _ in range(count):
             stream, image = self._arrived.popleft()
-            if self._is_about_to_end(stream.extended_id):
+            is_announced = stream.subscription is not None
+            if not is_announced or self._is_about_to_end(stream.extended_id):
                 self._arrived.append((stream, image))
             else:
                 self._on_image(stream, image)
@@ -255,7 +299,7 @@ class Recordings:
                 recording = self._resources.recording(stream.extended_id)
                 self._images.require_stopped(self._active, recording)
                 self._images.require_undeleted(self._deletions, recording)
-            active = self._images.begin(stream, image)
+            beginning = self._images.begin(stream, image)
         except DriverError as error:
             stream.session.responses.error(stream.correlation_id, str(error), code_of(error))
             if not isinstance(error, RequestRejected):
@@ -264,14 +308,41 @@ class Recordings:
                 self._end(stream)
             return
         stream.has_begun = True
-        if active is None:
+        if beginning is not None:
+            stream.beginning.append(beginning)
+        elif stream.auto_stop:
+            self._end(stream)
+
+    def _complete(self) -> int:
+        """Start recordings whose counter the driver has added. Abort those it has refused."""
+        work_count = 0
+        for stream in tuple(self._open):
+            for beginning in tuple(stream.beginning):
+                work_count += self._complete_one(stream, beginning)
+        return work_count
+
+    def _complete_one(self, stream: RecordedStream, beginning: BeginningRecording) -> int:
+        try:
+            active = self._images.try_complete(beginning)
+        except ClientTerminatedError:
+            raise
+        except DriverError as error:
+            stream.beginning.remove(beginning)
+            self._images.abort(beginning, error)
             if stream.auto_stop:
                 self._end(stream)
-            return
+            self._close_if_done(stream)
+            return 1
+        if active is None:
+            return 0
+        stream.beginning.remove(beginning)
         stream.active.append(active)
         self._active[active.recording_id] = active
         self._update_counter()
         self._recorder.add(active.session)
+        if stream.is_over:
+            self._recorder.stop(active.session)
+        return 1
 
     def _on_ended(self, active: ActiveRecording) -> None:
         stream = active.stream
@@ -291,4 +362,8 @@ class Recordings:
         self._arrived.clear()
         self.finish()
         for stream in tuple(self._open):
+            self._requests.remove(stream)
+            for beginning in stream.beginning:
+                self._images.abort(beginning)
+            stream.beginning.clear()
             self._end(stream)

@@ -48,7 +48,7 @@ class Deletions:
             )
 
     def highest_base(self, recording_id: int) -> int | None:
-        """Return the base of the last file being deleted, or None if no file is being deleted."""
+        """Return the base position of the last file being deleted, or None if there is none."""
         deletion = self._running.get(recording_id)
         return None if deletion is None else deletion.highest_base
 
@@ -77,7 +77,7 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Start a deletion and send the number of files, and the DELETE signal if it is 0."""
+        """Start a deletion and send the number of files. If it is 0, send a DELETE signal, too."""
         count = self.begin(session, correlation_id, recording_id, files, may_begin)
         session.responses.ok(correlation_id, count)
         if count == 0:

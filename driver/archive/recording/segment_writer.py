@@ -4,8 +4,8 @@
     <id>-<base>.rec   offset = position - base
 
 The first file is created at the start, and the next file as soon as a file is full. Therefore a
-recording that stops at the end of a file has an additional empty file. A file that is created must
-not exist before. Only an extended recording opens an existing file, and truncates it at the
+recording that stops at the end of a file has an additional empty file. A file to be created must
+not exist already. Only an extended recording opens an existing file, and truncates it at the
 recording's position. Only the header of a padding frame is written. A block that could not be
 written completely is removed, so no torn frame remains after `position`. Source: archive-protocol
 4.3, 5.1, 5.2.
@@ -31,7 +31,7 @@ class Meter(Protocol):
     """The interface for measuring the duration of writes."""
 
     def begin(self) -> int:
-        """Start a measurement. Returns the start time, which `end` needs."""
+        """Start a measurement. Returns the start time, to be passed to `end`."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
         """End the measurement of a write of `byte_count` bytes."""

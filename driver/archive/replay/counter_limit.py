@@ -12,7 +12,7 @@ class CounterLimit:
     """Reads the counter that limits a replay, in one thread."""
 
     def __init__(self, reader: CountersReader, counter_id: int, registration_id: int) -> None:
-        """Read the initial value of a counter, which must be allocated."""
+        """Read the initial value of a counter. The counter must be allocated."""
         self._reader = reader
         self._counter_id, self._registration_id = counter_id, registration_id
         self._last = reader.value(counter_id)

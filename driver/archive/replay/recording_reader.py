@@ -51,7 +51,7 @@ class Meter(Protocol):
     """The interface for measuring the duration of reads."""
 
     def begin(self) -> int:
-        """Start a measurement. Returns the start time, which `end` needs."""
+        """Start a measurement. Returns the start time, to be passed to `end`."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
         """End the measurement of a read of `byte_count` bytes."""

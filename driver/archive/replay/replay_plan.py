@@ -68,7 +68,7 @@ def _limit_of(
     request: ReplayRequest | BoundedReplayRequest,
     active: ActiveRecording | None,
 ) -> _Limit | None:
-    """Return functions for the limit and for whether it is final, or None for a constant limit."""
+    """Return two functions: the limit, and whether it is final. Returns None for a fixed limit."""
     if isinstance(request, BoundedReplayRequest):
         counters = resources.client.counters
         counter = counters.read(request.limit_counter_id)

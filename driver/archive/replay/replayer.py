@@ -2,7 +2,7 @@
 
     conductor --add, abort--> [ inbox ] --> runs --> [ changed ] --take_change--> conductor
 
-Conductor and replayer share only the two queues, so they may run in separate threads.
+The conductor and the replayer share only the two queues, so they may run in separate threads.
 """
 
 from collections import deque
@@ -23,13 +23,11 @@ class Replayer:
         self._changed: deque[tuple[ReplayRun, ReplayState]] = deque()
 
     def add(self, run: ReplayRun) -> None:
-        """Add a replay, which runs from the next duty cycle on."""
+        """Add a replay. It runs from the next duty cycle on."""
         self._inbox.append((run, False))
 
     def abort(self, run: ReplayRun) -> None:
-        """Abort a replay. `take_change` reports it in the same way as a replay that ended by
-        itself.
-        """
+        """Abort a replay. `take_change` reports the replay like one that ended by itself."""
         self._inbox.append((run, True))
 
     def do_work(self, now_ns: int) -> int:

@@ -4,7 +4,7 @@
 
 A replay id has a number in its upper half and the publication's session id in its lower half. A
 replay counts towards the limit on concurrent replays from its request until its end. The response
-to a stop request does not contain whether the replay existed. Source: archive-protocol 3.6 to 3.9.
+to a stop request does not show whether the replay existed. Source: archive-protocol 3.6 to 3.9.
 """
 
 import re
@@ -161,7 +161,7 @@ class Replays:
             )  # fmt: skip
         except ValueError:
             raise RequestRejected(
-                f"invalid replay channel: linger={linger}: expected nanoseconds"
+                f"invalid replay channel: linger={linger}: expected a duration in nanoseconds"
             ) from None
         return str(
             retained_channel.retained(
@@ -220,8 +220,8 @@ class Replays:
     # --- duty cycle ----------------------------------------------------------------------------
 
     def do_work(self, now_ns: int) -> int:
-        """Start replays whose publication is ready, and respond for those that have begun
-        or ended.
+        """Start replays whose publication is ready, and respond to the clients whose replays have
+        begun or ended.
         """
         work_count = 0
         for replay in tuple(self._replays):

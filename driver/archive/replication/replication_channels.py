@@ -37,8 +37,8 @@ def control_channel(text: str, settings: ArchiveSettings) -> ChannelUri:
 
 
 def response_channel(settings: ArchiveSettings) -> str:
-    """Return the channel for responses from other archives, by default any free port of
-    this host.
+    """Return the channel for responses from other archives. The default is a free port of this
+    host.
     """
     if settings.control_response_channel:
         return settings.control_response_channel
@@ -53,7 +53,7 @@ class ReplicationChannels:
     channel: ChannelUri
     live_destination: str
     tags: tuple[int, int] | None
-    """The tags of channel and subscription, or None if the request has no tags."""
+    """The tags of the channel and the subscription, or None if the request has no tags."""
 
     @property
     def is_response(self) -> bool:

@@ -110,7 +110,8 @@ class ReplicationSession(PendingRequest):
         """Run one duty cycle of the replication. Returns the amount of work done."""
         self._now_ns = now_ns
         try:
-            is_over = self._stream is not None and self._stream.is_over
+            stream = self._stream
+            is_over = stream is not None and stream.is_over and stream.failure is None
             if is_over and self.state != State.COPY:
                 self._go_to(State.DONE)
             if self.state not in (State.CONNECT, State.DONE):
@@ -245,6 +246,18 @@ class ReplicationSession(PendingRequest):
 
     def _extend(self) -> int:
         """Subscribe to the replay and extend the destination recording with it."""
+        if self._stream is None:
+            self._stream = self._record()
+        if self._stream.failure is not None:
+            raise self._stream.failure
+        if self._stream.subscription is None:
+            return 0
+        if self._channels.has_destinations:
+            self._subscription.async_add_destination(self._channels.replay_destination)
+        self._go_to(State.TOKEN if self._channels.is_response else State.REPLAY)
+        return 1
+
+    def _record(self) -> RecordedStream:
         assert self._source is not None
         channel = self._channels.to_record(self._replay_session_id, self.replication_id)
         stream_id = self._source.stream_id
@@ -255,15 +268,11 @@ class ReplicationSession(PendingRequest):
             auto_stop=True, extended_id=self._destination_id,
             # A recorder in another thread may notice the end of the replay before this session.
             is_end_deferred=not self._channels.live_destination,
+            reports_failure=False,
         )  # fmt: skip
         self._resources.require_space()
         self._recordings.add(stream)
-        self._stream = stream
-        self.session.responses.ok(self.replication_id, stream.subscription_id)
-        if self._channels.has_destinations:
-            self._subscription.async_add_destination(self._channels.replay_destination)
-        self._go_to(State.TOKEN if self._channels.is_response else State.REPLAY)
-        return 1
+        return stream
 
     def _ask_token(self) -> int:
         response = self._request_response(ReplayTokenRequest, recording_id=self._request.source_id)
@@ -321,6 +330,8 @@ class ReplicationSession(PendingRequest):
     def _await_image(self) -> int:
         session_id = (self._replay_id + (1 << 31)) % (1 << 32) - (1 << 31)
         assert self._stream is not None
+        if not self._stream.has_begun or self._stream.beginning:
+            return self._check_timeout(f"no recording of session {session_id}")
         recorded = (each.image for each in self._stream.active)
         matching = (each for each in recorded if each.session_id == session_id)
         # The recording may have ended before the response to the replay request arrived.

@@ -50,7 +50,7 @@ class SourceArchiveError(DriverError):
 def poll_or_retry(
     poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]
 ) -> tuple[_RESOURCE | None, int]:
-    """Return a publication or subscription, or None if it is not ready, and its registration id.
+    """Return a publication or subscription (None if not ready), and its registration id.
 
     If the driver rejects the command because an endpoint is still closing, the command is repeated.
     """
@@ -63,6 +63,7 @@ def poll_or_retry(
 
 
 class _Step(Enum):
+    SESSION_ID = auto()
     SUBSCRIBE = auto()
     PUBLISH = auto()
     CONNECT = auto()
@@ -92,19 +93,19 @@ class SourceArchive:
         self.request_channel = control_channel(address.request_channel, settings)
         self._response = control_channel(address.response_channel, settings)
         self._is_response = is_response(self._response)
-        if not self._is_response:
-            # Both channels have one session id: the response endpoint and stream may be shared.
-            shared_id = client.next_session_id(address.request_stream_id)
-            self._response = self._response.with_param(uri_param.SESSION_ID, shared_id)
-            self.request_channel = self.request_channel.with_param(uri_param.SESSION_ID, shared_id)
         self._subscription: Subscription | None = None
         self._publication: ExclusivePublication | None = None
         self._publication_id = NULL_VALUE
         self._correlation_id = NULL_VALUE
-        self._step = _Step.SUBSCRIBE
         self._messages: list[Message] = []
         self._assembler = FragmentAssembler(self._on_message)
-        self._subscription_id = self._add_subscription()
+        if self._is_response:
+            self._step = _Step.SUBSCRIBE
+            self._subscription_id = self._add_subscription()
+        else:
+            self._step = _Step.SESSION_ID
+            # The id of the command in progress, until the subscription has been requested.
+            self._subscription_id = client.async_next_session_id(address.request_stream_id)
 
     @property
     def request_stream_id(self) -> int:
@@ -122,11 +123,13 @@ class SourceArchive:
     # --- connect -------------------------------------------------------------------------------
 
     def connect(self) -> int:
-        """Take the next step. Returns the amount of work. Raises SourceArchiveError and
-        ClientError.
+        """Take the next step of connecting. Returns the amount of work done. Raises
+        SourceArchiveError and ClientError.
         """
         before = self._step
-        if self._step == _Step.SUBSCRIBE:
+        if self._step == _Step.SESSION_ID:
+            self._take_session_id()
+        elif self._step == _Step.SUBSCRIBE:
             self._subscription, self._subscription_id = poll_or_retry(
                 self._client.get_subscription, self._subscription_id, self._add_subscription
             )
@@ -145,6 +148,15 @@ class SourceArchive:
             for message in self.poll():
                 self._on_response(message)
         return int(self._step != before)
+
+    def _take_session_id(self) -> None:
+        shared_id = self._client.get_next_session_id(self._subscription_id)
+        if shared_id is not None:
+            # Both channels have one session id: the response endpoint and stream may be shared.
+            self._response = self._response.with_param(uri_param.SESSION_ID, shared_id)
+            self.request_channel = self.request_channel.with_param(uri_param.SESSION_ID, shared_id)
+            self._subscription_id = self._add_subscription()
+            self._step = _Step.SUBSCRIBE
 
     def _add_subscription(self) -> int:
         return self._client.async_add_subscription(
@@ -181,7 +193,7 @@ class SourceArchive:
     def _on_response(self, message: Message) -> None:
         if isinstance(message, Challenge):
             raise SourceArchiveError(
-                "the source archive sent a challenge, which replication does not support"
+                "the source archive sent a challenge, but replication does not support challenges"
             )
         if isinstance(message, ControlResponse):
             if message.code != ControlResponseCode.OK:

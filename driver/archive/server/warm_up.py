@@ -80,7 +80,9 @@ def _check_files(folder: Path, recording: RecordingDescriptor, end: int) -> None
         with SegmentReader(segment.path, segment.base) as reader:
             data_end, _ = reader.end_of_data(0, reader.length)
             if reader.fault(recording, 0, data_end, CRC_32) is not None:
-                raise StorageError(f"{segment.path}: the frames differ from the recorded frames")
+                raise StorageError(
+                    f"{segment.path}: the frames read back differ from the frames that were written"
+                )
 
 
 def _replay(

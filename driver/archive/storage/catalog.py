@@ -41,8 +41,8 @@ assert HEADER.size == HEADER_LENGTH
 
 
 READ_ATTEMPTS = 3
-"""The number of attempts to read a catalog before it is reported as damaged, because its archive
-may be adding an entry.
+"""The number of attempts to read a catalog before it is reported as damaged. An attempt can fail
+while an archive adds an entry.
 """
 CHUNK_LENGTH = 1 << 20
 
@@ -52,7 +52,7 @@ class CatalogError(StorageError):
 
 
 class CatalogVersionError(CatalogError):
-    """The catalog has another storage version. It may be undamaged."""
+    """The catalog has a different storage version, but may be undamaged."""
 
 
 class Catalog:
@@ -205,10 +205,12 @@ class Catalog:
         try:
             content = os.pread(self._file, length, at)
         except OSError as error:
-            raise StorageError(f"cannot read {self.path} at {at}: {error.strerror}") from error
+            raise StorageError(
+                f"cannot read {self.path} at offset {at}: {error.strerror}"
+            ) from error
         if len(content) < length:
             raise CatalogError(
-                f"{self.path}: expected {length} bytes at {at}, found {len(content)}"
+                f"{self.path}: expected {length} bytes at offset {at}, found {len(content)}"
             )
         return content
 

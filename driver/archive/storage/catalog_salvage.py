@@ -1,7 +1,7 @@
 """Reads the readable entries of a damaged catalog.
 
     32        | entry | length 0 | entry ... | other bytes | entry | 0 0 0
-                         ^ size by its texts   ^ skipped, 64 bytes at a time
+                         ^ size by its strings ^ skipped, 64 bytes at a time
 
 An entry is assumed to end after its strings, even if its length field contains another value. If no
 entry can be read at an offset, the next offset where an entry may begin is tried. An entry with a

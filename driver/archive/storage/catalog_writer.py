@@ -1,11 +1,11 @@
 """Changes a catalog in steps that leave it readable even if the archive is killed.
 
 A new entry is written from back to front: its content, its header, and then the next recording id.
-If the archive is killed in between, either the entry does not exist, or the next id is still its
-id. Opening the catalog corrects the next id, and erases content without a header, which could
-otherwise remain after a shorter entry. The fields of an entry are changed together with its
-checksum in one system call. A new file, or a replacement for an entry that must become longer, is
-renamed to the catalog's name only when it is completely on disk.
+If the archive is killed in between, either the entry does not exist, or the next recording id is
+still the id of that entry. Opening the catalog corrects the next id, and erases content without a
+header, which could otherwise remain after a shorter entry. The fields of an entry are changed
+together with its checksum in one system call. A new file, or a replacement for an entry that must
+become longer, is renamed to the catalog's name only when it is completely on disk.
 
 Aeron does not update the checksum when it recovers a stop position, and after a shorter channel was
 written the checksum covers only part of the entry. Here the checksum always covers the whole
@@ -53,7 +53,7 @@ class CatalogOptions:
 
 
 class CatalogWriter(Catalog):
-    """The catalog of one directory, opened for writing. Only one process may do so."""
+    """The catalog of one directory, opened for writing. Only one process may write to it."""
 
     def __init__(self, directory: Path, options: CatalogOptions | None = None) -> None:
         """Open an existing catalog. Raises StorageError, including for a damaged catalog."""
@@ -82,7 +82,7 @@ class CatalogWriter(Catalog):
         self.reserve(self._options.capacity)
 
     def add(self, descriptor: RecordingDescriptor) -> int:
-        """Add a recording and return its id, which the catalog assigns. Raises StorageError."""
+        """Add a recording. Returns the id that the catalog assigns to it. Raises StorageError."""
         recording_id: int = self.next_recording_id
         content = entries.padded_content(
             replace(descriptor, recording_id=recording_id), self.alignment
@@ -181,8 +181,8 @@ class CatalogWriter(Catalog):
         self._sync()
 
     def _header(self, entry: CatalogEntry, content: bytes, state: int) -> bytes:
-        """Return the header of an entry. Unchanged content keeps its checksum if none is
-        configured.
+        """Return the header of an entry. Unchanged content keeps its checksum if no
+        checksum is configured.
         """
         if self._options.checksum is None and content == entry.content:
             return entries.HEADER.pack(entry.length, state, entry.checksum)
@@ -195,7 +195,7 @@ class CatalogWriter(Catalog):
         return entry
 
     def _capacity_for(self, length: int) -> int:
-        """Return a capacity of at least `length`, grown in steps of one half."""
+        """Return a capacity of at least `length`, grown in steps of 50 %."""
         capacity = self.capacity
         while capacity < length:
             if capacity == CAPACITY_MAX:
@@ -225,7 +225,7 @@ class CatalogWriter(Catalog):
             sync_directory(self.directory)
 
     def close(self) -> None:
-        """Close the catalog. It is synced first at any sync level."""
+        """Sync the catalog, whatever the sync level is, and close it."""
         sync_file(self._file, self.path, SyncLevel.DATA_AND_METADATA)
         super().close()
 

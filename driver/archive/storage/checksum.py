@@ -1,8 +1,7 @@
 """The two checksums that an archive supports: CRC-32 as in zlib, and CRC-32C (Castagnoli).
 
-One kernel computes both, eight bytes per step. Its table argument determines the polynomial. A
-checksum is stored as a signed 32-bit integer.
-Source: archive-protocol 4.4.
+One compiled kernel computes both, eight bytes per step. Its table argument determines the
+polynomial. A checksum is stored as a signed 32-bit integer. Source: archive-protocol 4.4.
 """
 
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ _POLYNOMIALS = {"CRC-32": 0xEDB88320, "CRC-32C": 0x82F63B78}
 """Polynomials in reflected form. Source: IEEE 802.3, RFC 3720."""
 _STEP = 8
 NO_TABLE = np.zeros((_STEP, 0), dtype=np.int64)
-"""The argument for kernels whose checksum table is optional."""
+"""An empty table. Compiled kernels whose checksum table is optional then compute no checksums."""
 
 
 def _table(polynomial: int) -> np.ndarray:

@@ -1,6 +1,6 @@
 """Checks whether a frame of a recording begins at a position.
 
-A position from a client may not be the start of a frame, even if the bytes there look like a
+A position from a client might not be the start of a frame, even if the bytes there look like a
 header. A frame begins there if the header contains the term id, term offset and stream id that
 belong to this position. Source: archive-protocol 3.6, 3.10, 3.12.
 """

@@ -3,11 +3,11 @@
     base           at                                      limit
     | frame | frame | frame | PAD (header alone) | 0 0 0 ... |
 
-The kernels process one chunk of the file at a time. The data ends at the first frame whose length
-is zero. `walk` trusts every frame. `check` compares the term, offset and stream of each frame with
-its position and, if a table is given, verifies its checksum. The checksum covers the payload up to
-the next frame and is stored in the session id field. Only the header of a padding frame is stored,
-so it has no checksum. Source: archive-protocol 4.3, 4.4, 4.6.
+The compiled kernels process one chunk of the file at a time. The data ends at the first frame whose
+length is zero. `walk` trusts every frame. `check` compares the term, offset and stream of each
+frame with its position and, if a table is given, verifies its checksum. The checksum covers the
+payload up to the next frame and is stored in the session id field. Only the header of a padding
+frame is stored, so it has no checksum. Source: archive-protocol 4.3, 4.4, 4.6.
 """
 
 import os
@@ -65,7 +65,7 @@ class FrameHeader(NamedTuple):
 
 @kernel
 def walk(chunk, length, at):
-    """Find the end of the data, or of the complete frame headers, in a chunk that starts at `at`.
+    """Find the end of the data, or of the complete frame headers, after offset `at` of a chunk.
 
     Returns: (offset of the next frame, offset of the last frame before it or -1,
              END or MORE)
@@ -82,7 +82,7 @@ def walk(chunk, length, at):
 
 @kernel
 def check(chunk, length, at, position, initial_term_id, term_length, mtu, stream_id, table):
-    """Check the frames from `at`, whose position is `position`, up to the first invalid frame.
+    """Check the frames of a chunk from offset `at` (at `position`) up to the first invalid frame.
 
     Shapes:  table int64[8, 256], or int64[8, 0] to skip checksums
     Returns: (offset where it stopped, END, MORE, or the fault of the frame there)
@@ -168,7 +168,9 @@ class SegmentReader:
             chunk = np.empty(max(length, 0), dtype=np.uint8)
             return chunk[: os.preadv(self._file, [memoryview(chunk)], at)]
         except OSError as error:
-            raise StorageError(f"cannot read {self.path} at {at}: {error.strerror}") from error
+            raise StorageError(
+                f"cannot read {self.path} at offset {at}: {error.strerror}"
+            ) from error
 
     def end_of_data(self, start: int, limit: int) -> tuple[int, int]:
         """Return (end of the data, start of the last frame or -1), searching from offset `start`.

@@ -59,7 +59,7 @@ HEADER_LENGTH = 8192
 ERROR_BUFFER_LENGTH_MIN = 1 << 20
 PAGE_LENGTH = 4096
 LENGTH_MIN = HEADER_LENGTH + PAGE_LENGTH
-"""The minimum length of a mark file, which is used on a full disk."""
+"""The minimum length of a mark file. It is used on a full disk."""
 LIVENESS_TIMEOUT_MS = 10_000
 LINK_LENGTH_MAX = 4096
 
@@ -92,7 +92,7 @@ class MarkFileHeader:
         return abs(now_ms - self.activity_timestamp) < LIVENESS_TIMEOUT_MS
 
     def encode(self) -> bytes:
-        """Encode the header except for version and activity time, which are written separately.
+        """Encode the header except the version and activity time, which are written separately.
 
         Raises StorageError if the header is too long.
         """
@@ -150,7 +150,9 @@ def _texts(content: bytes, at: int, path: Path) -> dict[str, str]:
     for name in _TEXT_NAMES:
         length = struct.unpack_from("<I", content, at)[0] if at + 4 <= len(content) else -1
         if not 0 <= length <= len(content) - at - 4:
-            raise StorageError(f"{path}: expected a valid length of {name} at {at}, found {length}")
+            raise StorageError(
+                f"{path}: expected a valid length of {name} at offset {at}, found {length}"
+            )
         found[name] = content[at + 4 : at + 4 + length].decode("ascii", "replace")
         at += 4 + length
     return found

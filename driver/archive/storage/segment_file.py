@@ -7,9 +7,9 @@
       <id>-<base>.rec
 
 A file contains the bytes of the stream, starting at its base position. Base positions are counted
-from the start of the term in which the recording starts, so they may not be multiples of the
-segment length. The module `frame_walk` reads the content of the files.
-Source: archive-protocol 3, 4.1, 4.3.
+from the start of the term in which the recording starts, so they are not always multiples of the
+segment length. The module `frame_walk` reads the content of the files. Source: archive-protocol 3,
+4.1, 4.3.
 """
 
 import os
@@ -22,7 +22,7 @@ from windtunnel.driver.base.errors import StorageError
 
 SUFFIX = ".rec"
 DELETED_SUFFIX = ".rec.del"
-"""The suffix to which older archives renamed a file before they deleted it."""
+"""The suffix of files that older archives renamed before they deleted them."""
 SEGMENT_LENGTH_MIN = 64 * 1024
 SEGMENT_LENGTH_MAX = 1 << 30
 SEGMENT_LENGTH = 128 * 1024 * 1024
@@ -40,7 +40,9 @@ class SegmentFile:
 
 
 def term_base(start_position: int, term_length: int) -> int:
-    """Return the base of a recording's first file: the start of the term of its start position."""
+    """Return the base position of a recording's first file: the start of the term that contains
+    the start position.
+    """
     return start_position - start_position % term_length
 
 
@@ -56,7 +58,7 @@ def file_name(recording_id: int, base: int) -> str:
 
 
 def parse_name(path: Path) -> SegmentFile | None:
-    """Parse a segment file name, or return None if it has another format."""
+    """Parse a segment file name, or return None if it has a different format."""
     found = _NAME.fullmatch(path.name)
     if found is None:
         return None

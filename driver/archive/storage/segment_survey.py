@@ -74,7 +74,7 @@ FACTS = np.dtype(
 
 @kernel
 def survey(chunk, length, at, position, facts, initial_term_ids):
-    """Collect the common properties of the frames from `at`, up to the first inconsistent frame.
+    """Collect the common properties of frames from offset `at` up to the first inconsistent frame.
 
     Shapes:  facts FACTS[1], initial_term_ids int64[31], by the log2 of a term length
     Returns: (offset where it stopped, END, MORE or INVALID)

@@ -27,7 +27,7 @@ def write_all(file: int, path: Path, content: "bytes | memoryview", at: int) -> 
             written = os.pwrite(file, view, at)
             view, at = view[written:], at + written
     except OSError as error:
-        raise StorageError(f"cannot write {path} at {at}: {error.strerror}") from error
+        raise StorageError(f"cannot write {path} at offset {at}: {error.strerror}") from error
 
 
 def sync_file(file: int, path: Path, level: SyncLevel) -> None:

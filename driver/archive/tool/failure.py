@@ -26,7 +26,7 @@ class Failure(click.ClickException):
 
 
 def code_of(error: BaseException) -> int:
-    """Return the exit code for an error, or for its cause, that ended an archive or a command."""
+    """Return the exit code for an error that ended an archive or a command, or for its cause."""
     is_timeout = any(isinstance(each, TIMEOUTS) for each in (error, error.__cause__))
     return TIMED_OUT if is_timeout else DAMAGED
 

@@ -27,7 +27,7 @@ from windtunnel.driver.archive.tool.orphans import orphans
 from windtunnel.driver.base.errors import StorageError
 
 Row: TypeAlias = "tuple[int, str, list[str], bool | None]"
-"""Recording id, fault, changes made, and whether the recording is valid, or None if it is
+"""Recording id, fault, changes made, and validity: True, False, or None if the recording is
 deleted.
 """
 

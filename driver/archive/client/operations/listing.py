@@ -37,7 +37,7 @@ SubscriptionHandler = Callable[[RecordingSubscriptionDescriptor], object]
 def list_recordings(
     session: ControlSession, from_recording_id: int, count: int, handler: DescriptorHandler
 ) -> Turns[int]:
-    """List up to `count` recordings, at least 1, starting at an id. Returns the number listed."""
+    """List up to `count` (at least 1) recordings from an id upwards. Returns the number listed."""
     return (
         yield from _list(
             session, handler, count, ListRecordingsRequest,
@@ -54,7 +54,7 @@ def list_recordings_for_uri(
     stream_id: int,
     handler: DescriptorHandler,
 ) -> Turns[int]:
-    """List recordings with a given stream id whose original channel contains a string."""
+    """List recordings that have the stream id and whose original channel contains a string."""
     return (
         yield from _list(
             session, handler, count, ListRecordingsForUriRequest,

@@ -149,7 +149,7 @@ def _record(
 def unless_unknown(
     stopping: Turns[None], code: ErrorCode = ErrorCode.UNKNOWN_SUBSCRIPTION
 ) -> Turns[bool]:
-    """Run a stop request. Returns False if the archive reports that its target is unknown."""
+    """Run a stop request. Returns False if the archive does not know what to stop."""
     try:
         yield from stopping
     except ArchiveError as error:

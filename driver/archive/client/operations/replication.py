@@ -22,7 +22,7 @@ class ReplicationParams:
     stop_position: int = NULL_VALUE
     """The position at which the replication stops, or -1 for the end of the source recording."""
     live_destination: str = ""
-    """The destination of the live stream with which the replication merges, or empty to
+    """The destination of the live stream with which the replication merges, or empty if it does
     not merge.
     """
     channel_tag_id: int = NULL_VALUE
@@ -33,7 +33,7 @@ class ReplicationParams:
     """The channel for responses from the source archive, or empty for the archive's setting."""
     file_io_max_length: int = NULL_VALUE
     replication_session_id: int = NULL_VALUE
-    """The session id of the replay and of the copy, or -1 for that of the source recording."""
+    """The session id of the replay and of the copy, or -1 for the source recording's session id."""
     encoded_credentials: bytes = b""
 
 

@@ -69,7 +69,7 @@ def purge_segments(
     session: ControlSession, recording_id: int, new_start_position: int
 ) -> Turns[int]:
     """Move a recording's start position forward and delete earlier files. Returns the
-    file count.
+    number of files that will be deleted.
     """
     return (
         yield from _request_count(
@@ -80,7 +80,7 @@ def purge_segments(
 
 
 def attach_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Move a recording's start position back over existing files. Returns the number of files."""
+    """Move a recording's start back over existing files. Returns the number of attached files."""
     return (yield from _request_count(session, AttachSegmentsRequest, recording_id=recording_id))
 
 

@@ -438,7 +438,7 @@ def test_a_full_disk_is_told_and_enters_nothing(tmp_path, monkeypatch):
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(os, "pwrite", full)
-    with pytest.raises(StorageError, match=r"archive\.catalog at \d+: No space left on device"):
+    with pytest.raises(StorageError, match=r"catalog at offset \d+: No space left on device"):
         catalog.add(own.descriptor())
     monkeypatch.undo()
     assert catalog.recording_ids == ()

@@ -1,0 +1,80 @@
+"""Limits the control sessions that one client, or one host, establishes at a time.
+
+    connect request --> WAITING, at most WAITING_MAX --> INIT ... --> established
+                          `-> refused                    at most ESTABLISHING_MAX
+
+Each session costs the driver a publication and a counter, and a session whose client does not
+receive responses keeps them until the connect timeout. A client is identified by its request
+publication. The limits per host apply to all request publications from one address, whatever their
+port; local clients over IPC have no limit per host, because they are all on one host.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+
+from windtunnel.driver.archive.control.control_session import ControlSession, State
+from windtunnel.driver.archive.control.request_rejected import RequestRejected
+from windtunnel.driver.client.image.header import SourceImage
+
+ESTABLISHING_MAX = 16
+"""The maximum number of sessions per request publication that are being established. Clients
+usually open one session per publication."""
+WAITING_MAX = 64
+"""The maximum number of sessions per request publication that wait to be established."""
+ESTABLISHING_OF_HOST_MAX = 128
+WAITING_OF_HOST_MAX = 1_024
+_IPC = "aeron:ipc"
+_ESTABLISHED = (State.AUTHENTICATED, State.ACTIVE, State.DONE)
+
+
+def host_of(source_identity: str) -> str:
+    """Return the address in a source identity, without its port."""
+    return source_identity if source_identity == _IPC else source_identity.rpartition(":")[0]
+
+
+def require_room(sessions: Iterable[ControlSession], image: SourceImage) -> None:
+    """Raise RequestRejected if a client or its host has too many unestablished sessions."""
+    host = host_of(image.source_identity)
+    pending = [each for each in sessions if each.state not in _ESTABLISHED]
+    of_client = sum(each.image is image for each in pending)
+    if of_client >= ESTABLISHING_MAX + WAITING_MAX:
+        raise RequestRejected(
+            f"{of_client} sessions of this request publication are not established: "
+            f"expected at most {ESTABLISHING_MAX + WAITING_MAX}"
+        )
+    of_host = sum(host_of(each.image.source_identity) == host for each in pending)
+    if host != _IPC and of_host >= ESTABLISHING_OF_HOST_MAX + WAITING_OF_HOST_MAX:
+        raise RequestRejected(
+            f"{of_host} sessions of this host are not established: expected at most "
+            f"{ESTABLISHING_OF_HOST_MAX + WAITING_OF_HOST_MAX}"
+        )
+
+
+def next_sessions(sessions: Iterable[ControlSession]) -> list[ControlSession]:
+    """Return the waiting sessions that may be established now.
+
+    The earliest session of each client comes before any client's second session.
+    """
+    waiting: list[ControlSession] = []
+    clients: Counter[int] = Counter()
+    hosts: Counter[str] = Counter()
+    for each in sessions:
+        if each.state == State.WAITING:
+            waiting.append(each)
+        elif each.state not in _ESTABLISHED:
+            clients[id(each.image)] += 1
+            hosts[host_of(each.image.source_identity)] += 1
+    if not waiting:
+        return []
+    places: Counter[int] = Counter(clients)
+    ranked = []
+    for index, each in enumerate(waiting):
+        ranked.append((places[id(each.image)], index, each))
+        places[id(each.image)] += 1
+    found = []
+    for place, _, each in sorted(ranked):
+        host = host_of(each.image.source_identity)
+        if place < ESTABLISHING_MAX and (host == _IPC or hosts[host] < ESTABLISHING_OF_HOST_MAX):
+            hosts[host] += 1
+            found.append(each)
+    return found
