@@ -72,7 +72,7 @@ def reduced(
 
 
 def _with_bytes(traffic: Document, total_bytes: int) -> Document:
-    """Return a stream's table with another length. A replay has no length and stays unchanged."""
+    """Return a stream's table with a different length. A replay has no length and is unchanged."""
     if "content" not in traffic:
         return traffic
     return {**traffic, "content": {**traffic["content"], "bytes": format_bytes(total_bytes)}}

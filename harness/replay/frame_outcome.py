@@ -3,12 +3,14 @@
     two captures   sent      s1 .. s2 .. s3      matches transmissions and arrivals
                    arrived        r2'     r3'    s1 was lost
     one capture    a gap that a NAK requests and a later frame fills         attempt 1 was lost
-                   the same frame again after a NAK                          it was lost downstream
-                   the same frame again without a NAK                        a duplicate
+                   a NAK a round trip after the frame passed                 it was lost downstream
+                   the same frame again without a NAK for it                 a duplicate
                    a frame below the highest without a NAK                   it was late
 
 With two captures, each transmission is followed, and the clocks need not agree. With one capture,
 outcomes are inferred: if a receiver sent one NAK and got the frame once, one transmission was lost.
+A NAK that was sent before the last transmission could arrive says nothing about it. Where the
+sender counts its packets, their identifications tell duplicates and late frames from retransmits.
 """
 
 from __future__ import annotations
@@ -29,7 +31,8 @@ DROP, LATE, COPY = "drop", "late", "copy"
 SLACK_NS = 50_000
 """A frame may be this much faster than the fastest frame that was matched unambiguously."""
 
-END_OF_TIME_NS = (1 << 63) - 1
+END_OF_TIME_NS = (1 << 62) - 1
+_IDENTIFICATIONS = 1 << 16
 
 
 class FrameOutcome(NamedTuple):
@@ -105,6 +108,19 @@ def match(
             assert original is not None
             copies.append((possible[-1] + 1, arrival_ns - original))
     return matched, copies
+
+
+def repeatable(outcomes: list[FrameOutcome]) -> tuple[list[FrameOutcome], int]:
+    """Return the outcomes that a scenario can repeat, and the number of the others.
+
+    A receiver requests a retransmit only if all earlier transmissions were lost or late.
+    """
+    missed: dict[int, set[int]] = defaultdict(set)
+    for each in outcomes:
+        if each.what in (DROP, LATE):
+            missed[each.position].add(each.attempt)
+    kept = [each for each in outcomes if missed[each.position].issuperset(range(1, each.attempt))]
+    return kept, len(outcomes) - len(kept)
 
 
 def is_nearer(first: Stream, second: Stream) -> bool:
@@ -189,28 +205,100 @@ def infer_outcomes(stream: Stream) -> list[FrameOutcome]:
     transmissions = stream.transmissions
     naks = _Naks(stream)
     farthest = np.maximum.accumulate(transmissions["position"])
-    times = transmissions["time_ns"].tolist()
-    before: Times = {}
-    found: list[FrameOutcome] = []
+    before: dict[int, list[_Passage]] = {}
     highest = 0
     for index, row in enumerate(transmissions.tolist()):
-        time_ns, position, length, _, kind, _ = row
-        frame = NAMES[kind], position, length
-        earlier = before.setdefault(position, [])
-        if earlier:
-            if naks.rounds(position, earlier[-1], time_ns):
-                found.append(FrameOutcome(DROP, *frame, len(earlier)))
-            else:
-                found.append(FrameOutcome(COPY, *frame, len(earlier), time_ns - earlier[-1]))
-        elif index and position < highest:
-            rounds = naks.rounds(position, 0, time_ns)
-            found += [FrameOutcome(DROP, *frame, attempt) for attempt in range(1, rounds + 1)]
-            if not rounds:
-                opened = int(np.searchsorted(farthest, position, side="right"))
-                found.append(FrameOutcome(LATE, *frame, 1, time_ns - times[opened], index - opened))
+        time_ns, position, length, _, kind, _, identification = row
+        opened = -1
+        if index and position < highest and position not in before:
+            opened = int(np.searchsorted(farthest, position, side="right"))
+        passage = _Passage(index, time_ns, NAMES[kind], length, identification, opened)
+        before.setdefault(position, []).append(passage)
         highest = max(highest, position + length)
-        earlier.append(time_ns)
+    # In a group, NAKs for what passed a member's capture are those of other members.
+    is_member = stream.in_group and any(each[0].opened >= 0 for each in before.values())
+    found: list[FrameOutcome] = []
+    for position, passages in before.items():
+        if passages[0].opened >= 0:
+            found += _outcomes_of_gap(position, passages, transmissions, naks)
+        else:
+            sent, copies = _without_copies(position, passages, 0, naks)
+            found += [] if is_member else _losses_downstream(position, sent, naks)
+            found += copies
     return found + list(_unfilled_gaps(stream, naks))
+
+
+class _Passage(NamedTuple):
+    """One transmission as it passed the capture point."""
+
+    row: int
+    time_ns: int
+    frame_type: str
+    length: int
+    identification: int
+    opened: int
+    """Row of the frame that passed first beyond this one, or -1 if there is none."""
+
+
+def _outcomes_of_gap(
+    position: int, passages: list[_Passage], transmissions: NDArray[Any], naks: _Naks
+) -> Iterator[FrameOutcome]:
+    """Yield the outcomes of a frame that others overtook: it was lost upstream, or late."""
+    first = passages[0]
+    frame = first.frame_type, position, first.length
+    opener = transmissions[first.opened]
+    rounds = naks.rounds(position, 0, first.time_ns)
+    was_sent_later = _was_sent_later(first.identification, int(opener["identification"]))
+    if was_sent_later is not None:
+        rounds = max(rounds, 1) if was_sent_later else 0
+    for attempt in range(1, rounds + 1):
+        yield FrameOutcome(DROP, *frame, attempt)
+    if not rounds:
+        late_ns, overtaken_by = first.time_ns - int(opener["time_ns"]), first.row - first.opened
+        yield FrameOutcome(LATE, *frame, 1, late_ns, overtaken_by)
+    yield from _without_copies(position, passages, rounds, naks)[1]
+
+
+def _losses_downstream(position: int, sent: list[_Passage], naks: _Naks) -> Iterator[FrameOutcome]:
+    """Yield the losses of a frame that passed in order, and was sent again.
+
+    If the receiver consumed the frame, the last transmission arrived. A NAK after it crossed it.
+    """
+    could_be_lost = sent if len(sent) > 1 else []
+    if naks.consumed_position > position:
+        could_be_lost = could_be_lost[:-1]
+    for attempt, passage in enumerate(could_be_lost, 1):
+        if naks.last_ns(position) - passage.time_ns >= naks.round_trip_ns:
+            yield FrameOutcome(DROP, passage.frame_type, position, passage.length, attempt)
+
+
+def _without_copies(
+    position: int, passages: list[_Passage], lost: int, naks: _Naks
+) -> tuple[list[_Passage], list[FrameOutcome]]:
+    """Return the transmissions among a frame's passages, and the outcomes of its duplicates.
+
+    `lost`: number of transmissions that never came here
+    """
+    sent, copies = passages[:1], []
+    for earlier, passage in pairwise(passages):
+        attempt = lost + len(sent)
+        is_copy = attempt > naks.rounds(position, 0, passage.time_ns)
+        if earlier.identification and passage.identification:
+            is_copy = earlier.identification == passage.identification
+        if is_copy:
+            frame = passage.frame_type, position, passage.length
+            behind_ns = passage.time_ns - earlier.time_ns
+            copies.append(FrameOutcome(COPY, *frame, attempt, behind_ns))
+        else:
+            sent.append(passage)
+    return sent, copies
+
+
+def _was_sent_later(identification: int, other: int) -> bool | None:
+    """Return whether a packet was sent after another one, or None if that is unknown."""
+    if not identification or not other:
+        return None
+    return 0 < (identification - other) % _IDENTIFICATIONS < _IDENTIFICATIONS // 2
 
 
 def _unfilled_gaps(stream: Stream, naks: _Naks) -> Iterator[FrameOutcome]:
@@ -230,22 +318,48 @@ class _Naks:
     def __init__(self, stream: Stream) -> None:
         naks = stream.feedback[stream.feedback["frame_type"] == NAK]
         self._naks = naks[np.argsort(naks["time_ns"], kind="stable")]
+        messages = stream.feedback[stream.feedback["frame_type"] == SM]
+        self.consumed_position = int(messages["position"].max(initial=-1))
         self._repair_ns = self._fastest_ns = 0
         self._repair_ns, self._fastest_ns = self._repair_times_ns(stream)
+        self._in_group = stream.in_group
+        self.round_trip_ns = self._round_trip_ns(stream)
+        """Shortest time from a frame that reveals a gap to the NAK for it, or 0 if unknown."""
 
     def rounds(self, position: int, after_ns: int, until_ns: int) -> int:
         """Count how often a position was requested between two times.
 
-        NAKs that follow each other faster than a retransmission takes belong to one round. A NAK
-        sent just before the retransmission arrived cannot have caused it, and does not count.
+        NAKs that follow each other within half the time of a retransmission belong to one round. A
+        NAK sent just before the retransmission arrived cannot have caused it, and does not count.
+        In a group, another member's NAK may have caused it, so all of them count as one.
         """
         count, last_ns = 0, 0
         for time_ns in self._times(position, after_ns, until_ns):
             if count and until_ns - time_ns < self._fastest_ns:
                 break
-            if not count or time_ns - last_ns >= self._repair_ns:
+            is_next = not self._in_group and time_ns - last_ns >= self._repair_ns // 2
+            if not count or is_next:
                 count, last_ns = count + 1, time_ns
         return count
+
+    def last_ns(self, position: int) -> int:
+        """Return when a position was last requested; if it never was, a time before all others."""
+        times = self._times(position, -END_OF_TIME_NS, END_OF_TIME_NS)
+        return times[-1] if times else -END_OF_TIME_NS
+
+    def _round_trip_ns(self, stream: Stream) -> int:
+        frames = stream.transmissions
+        is_first = frames["position"] >= np.maximum.accumulate(
+            np.append(0, (frames["position"] + frames["length"])[:-1])
+        )
+        ends = self._naks["position"] + self._naks["length"]
+        known = []
+        for rows in (frames[is_first], stream.heartbeats):
+            reach = np.maximum.accumulate(rows["position"])
+            times = np.append(rows["time_ns"], END_OF_TIME_NS)
+            known.append(times[np.searchsorted(reach, ends, side="left")])
+        waits = self._naks["time_ns"] - np.minimum(*known)
+        return int(waits[waits >= 0].min(initial=END_OF_TIME_NS)) if (waits >= 0).any() else 0
 
     def _times(self, position: int, after_ns: int, until_ns: int) -> list[int]:
         times = self._naks["time_ns"]

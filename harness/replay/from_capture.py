@@ -12,8 +12,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+import numpy as np
+
 from windtunnel.harness.replay.document import parse, text_of
-from windtunnel.harness.replay.frame_outcome import infer_outcomes, is_nearer, match_captures
+from windtunnel.harness.replay.frame_outcome import (
+    DROP,
+    infer_outcomes,
+    is_nearer,
+    match_captures,
+    repeatable,
+)
 from windtunnel.harness.replay.observed import ObservedStream, are_alike, document_of
 from windtunnel.harness.replay.sightings import CaptureError, Stream, read_streams
 from windtunnel.harness.scenario.loader import ROOT_FOLDER, SUFFIX
@@ -22,7 +30,7 @@ from windtunnel.harness.scenario.schema.traffic import TRAFFIC_MAX
 
 @dataclass(frozen=True)
 class Captured:
-    """A scenario, and the streams that it was made from."""
+    """A scenario, and the captured streams from which it was made."""
 
     name: str
     text: str
@@ -70,7 +78,8 @@ def from_captures(files: Sequence[Path], target: Path, stream_ids: Sequence[int]
 
 def _observed(sightings: Sequence[Stream]) -> ObservedStream:
     if len(sightings) == 1:
-        return ObservedStream(sightings[0], infer_outcomes(sightings[0]), is_followed=False)
+        outcomes, left_out = repeatable(infer_outcomes(sightings[0]))
+        return ObservedStream(sightings[0], outcomes, is_followed=False, left_out=left_out)
     near, far = sightings
     if not is_nearer(near, far):
         near, far = far, near
@@ -90,6 +99,13 @@ def _notes(seen: ObservedStream) -> list[str]:
         )
     if not seen.is_followed:
         notes.append(f"{who}: in one capture only, so the outcomes of its frames are inferred")
+        if stream.in_group:
+            notes.append(f"{who}: sent to a group, so one receiver loses what any member requested")
+    if seen.left_out:
+        notes.append(
+            f"{who}: {seen.left_out} outcomes of retransmits are left out, because an earlier "
+            "transmission had arrived, and the scenario's receiver does not request them"
+        )
     return notes
 
 
@@ -105,10 +121,21 @@ def _stream_document(seen: ObservedStream) -> dict[str, object]:
         "mtu": stream.mtu,
         "reliable": seen.is_reliable,
         "followed": seen.is_followed,
-        "lost": outcomes["drop"],
+        "lost": _lost_frames(seen),
         "late": outcomes["late"],
         "copies": outcomes["copy"],
     }
+
+
+def _lost_frames(seen: ObservedStream) -> int:
+    """Return the number of lost transmissions. In a gap that nothing filled it is an estimate."""
+    usual = int(np.median(seen.stream.transmissions["length"]))
+    captured = set(seen.stream.transmissions["position"].tolist())
+    return sum(
+        1 if each.position in captured else max(1, round(each.length / usual))
+        for each in seen.outcomes
+        if each.what == DROP
+    )
 
 
 def _header(files: Sequence[Path], notes: Sequence[str]) -> list[str]:

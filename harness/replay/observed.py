@@ -47,6 +47,9 @@ class ObservedStream:
     is_followed: bool
     """Whether two captures show each transmission. Otherwise the outcomes are inferred."""
 
+    left_out: int = 0
+    """Number of outcomes that a scenario cannot repeat."""
+
     @property
     def is_reliable(self) -> bool:
         """Whether the receiver sent NAKs. A stream without losses counts as reliable, too."""

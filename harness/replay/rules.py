@@ -26,7 +26,7 @@ class SelectedFrame(NamedTuple):
     """A frame that an act applies to."""
 
     act: int
-    """Index of its act in the list of acts."""
+    """Index of the frame's act in the list of acts."""
     link: int
     frame_type: str
     stream_id: int
@@ -35,8 +35,8 @@ class SelectedFrame(NamedTuple):
     length: int
     attempt: int
     order: int = 0
-    """For a frame without a position: its number within its kind. The four fields before do not
-    apply to it."""
+    """For a frame without a position: its number within its kind. The previous four fields do not
+    apply."""
 
 
 def rules_of(
@@ -82,7 +82,7 @@ def rules_for(
 
 
 def range_count(rules: Iterable[Document]) -> int:
-    """Return the number of position ranges in a list of rules. A rule by order counts as one."""
+    """Return the number of position ranges in some rules. A rule by number counts as one range."""
     return sum(len(each["what"].get("position", {}).get("ranges", [0])) for each in rules)
 
 

@@ -270,7 +270,7 @@ def _about(check: Check, ids: Sequence[str]) -> Check:
 
 
 def with_bytes(scenario: Scenario, traffic_id: str, total_bytes: int) -> Scenario:
-    """Return the scenario with another length for one stream and its replays."""
+    """Return the scenario with a different number of bytes for one stream and its replays."""
     traffic = tuple(
         each.model_copy(
             update={"content": each.content.model_copy(update={"total_bytes": total_bytes})}

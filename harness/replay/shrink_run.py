@@ -39,7 +39,7 @@ SCHEMA = "windtunnel-shrink/1"
 SCENARIO = "shrunk.yaml"
 DOCUMENT = "shrink.json"
 BUDGET_MARGIN_NS = 500_000_000
-"""Added to the short time budget, which is 1.5 times the simulated time of a run without faults."""
+"""Margin of the short time budget, added to 1.5 times the simulated time of a faultless run."""
 REPEATS = 3
 """Number of runs per candidate if runs of equal cases may differ. The majority decides."""
 

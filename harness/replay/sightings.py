@@ -15,8 +15,9 @@ import gzip
 import lzma
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from io import BufferedIOBase
+from ipaddress import IPv6Address
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from windtunnel.harness.dissect.capture.capture_stream import (
 )
 
 FRAMES_MAX = 20_000_000
-"""Limit on the number of frames, whose records must fit in an ordinary machine's memory."""
+"""Limit on the number of frames. Their records must fit in an ordinary machine's memory."""
 TERM_LENGTH_MIN = 1 << 16
 DEFAULT_MTU = 1408
 BEGIN, END, EOS = 0x80, 0x40, 0x20
@@ -41,11 +42,14 @@ BEGIN, END, EOS = 0x80, 0x40, 0x20
 _KEPT = (
     *("time_ns", "frame_type", "flags", "frame_length", "session_id", "stream_id", "term_id"),
     *("term_offset", "initial_term_id", "term_length", "mtu", "nak_length"),
-    *("source_port", "destination_port"),
+    *("source_port", "destination_port", "ip_identification"),
 )
 _OPENERS: dict[bytes, Any] = {b"\x1f\x8b": gzip.open, b"\xfd7zXZ\x00": lzma.open}
 _ZSTD = b"\x28\xb5\x2f\xfd"
 _TERM_SPACE = 1 << 32
+_IDENTIFICATIONS = 1 << 16
+_STEP_MAX, _STEPS_MIN, _COUNTED_SHARE = 1_024, 16, 2
+"""A sender counts its packets if at least half of the steps between them are small."""
 
 TRANSMISSION = np.dtype(
     [
@@ -55,13 +59,14 @@ TRANSMISSION = np.dtype(
         ("payload", "<i8"),  # bytes
         ("frame_type", "<i8"),
         ("flags", "<i8"),
+        ("identification", "<i8"),  # of its packet, or 0 if the sender does not count packets
     ]
 )
 FEEDBACK = np.dtype(
     [
         ("time_ns", "<i8"),
-        ("frame_type", "<i8"),  # NAK or SM
-        ("position", "<i8"),  # missing, or consumed
+        ("frame_type", "<i8"),  # NAK, SM or HEARTBEAT
+        ("position", "<i8"),  # missing, consumed, or announced
         ("length", "<i8"),  # missing
     ]
 )
@@ -95,6 +100,12 @@ class Stream:
 
     has_ended: bool
     """Whether a frame had the end-of-stream flag."""
+
+    heartbeats: NDArray[Any] = field(default_factory=lambda: np.zeros(0, dtype=FEEDBACK))
+    """FEEDBACK, in capture order: the heartbeats, which announce the end of what was sent."""
+
+    in_group: bool = False
+    """Whether the stream was sent to a multicast group. Members get all retransmits."""
 
     @property
     def key(self) -> tuple[int, int]:
@@ -214,6 +225,7 @@ def _stream(
     transmissions["payload"] = np.where(
         frames["frame_type"] == DATA, frames["frame_length"] - 32, 0
     )
+    transmissions["identification"] = _identifications(frames["ip_identification"])
     asked = back[np.isin(back["frame_type"], (NAK, SM))]
     feedback = np.zeros(len(asked), dtype=FEEDBACK)
     feedback["time_ns"], feedback["frame_type"] = asked["time_ns"], asked["frame_type"]
@@ -233,11 +245,38 @@ def _stream(
         transmissions=transmissions,
         feedback=feedback,
         has_ended=bool((sent["flags"] & EOS).any()),
+        heartbeats=_heartbeats(sent, initial, term_length),
+        in_group=_is_group(addresses[way // 65_536]),
     )
 
 
+def _heartbeats(sent: NDArray[Any], initial: int, term_length: int) -> NDArray[Any]:
+    rows = sent[sent["frame_type"] == HEARTBEAT]
+    found = np.zeros(len(rows), dtype=FEEDBACK)
+    found["time_ns"], found["frame_type"] = rows["time_ns"], HEARTBEAT
+    found["position"] = _positions(rows, initial, term_length)
+    return found
+
+
+def _is_group(address: bytes) -> bool:
+    found = IPv6Address(address)
+    return (found.ipv4_mapped or found).is_multicast
+
+
+def _identifications(numbers: NDArray[Any]) -> NDArray[np.int64]:
+    """Return the packet identifications, or zeros unless they grow in small steps as a counter
+    does.
+    """
+    steps = np.diff(numbers) % _IDENTIFICATIONS
+    steps = steps[steps > 0]
+    counted = np.count_nonzero(steps <= _STEP_MAX)
+    is_counter = len(steps) >= _STEPS_MIN and counted * _COUNTED_SHARE >= len(steps)
+    found: NDArray[np.int64] = numbers.astype(np.int64) if is_counter else np.zeros_like(numbers)
+    return found
+
+
 def _geometry(frames: NDArray[Any], setups: NDArray[Any]) -> tuple[int, int, int]:
-    """Return initial term id, term length and MTU from a SETUP, or else the smallest possible."""
+    """Return initial term id, term length and MTU from a SETUP, or else the smallest values."""
     if len(setups):
         summary = setups[0]
         return int(summary["initial_term_id"]), int(summary["term_length"]), int(summary["mtu"])

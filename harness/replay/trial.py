@@ -46,7 +46,7 @@ class Candidate:
 
 
 class Trials:
-    """Runner of trials, one after the other, in the same folder."""
+    """Runs trials one after the other, in the same folder."""
 
     def __init__(self, order: RunSpec, cancellation: Cancellation, repeats: int) -> None:
         """Prepare trials that run as `order` specifies, except for the candidate.

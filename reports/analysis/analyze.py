@@ -29,6 +29,7 @@ from windtunnel.reports.analysis.streams.frame_outcomes import (
     missing_batches,
 )
 from windtunnel.reports.analysis.streams.geometry import StreamKey, learn_geometry
+from windtunnel.reports.analysis.streams.stream_limit import limit_streams
 from windtunnel.reports.analysis.streams.stream_set import StreamSet, tables_of
 from windtunnel.reports.analysis.streams.streams import streams_of
 
@@ -88,7 +89,7 @@ def _read_twice(
     write: Callable[[pa.RecordBatch], None] | None,
 ) -> Tables:
     frames = local_frames(files, settings, on_progress)
-    totals = _totals(frames)
+    totals, left_out = limit_streams(_totals(frames))
     known = learn_geometry(totals)
     points = joined_streams(totals)
     walks = StreamSet(known, options.walk_settings)
@@ -105,6 +106,7 @@ def _read_twice(
         captures=frames.captures,
         streams=streams_of(totals, known),
         links=link_table(links),
+        left_out=left_out,
         **tables_of(rows),
     )
 
@@ -123,7 +125,7 @@ def _process(
     points: dict[StreamKey, list[str]],
     write: Callable[[pa.RecordBatch], None] | None,
 ) -> None:
-    """Pass a batch to the walks and joins, and write the frame outcomes that this determines."""
+    """Pass a batch to the walks and joins, and write the frame outcomes that are then known."""
     for key, walk, rows, walked in walks.follow(frames):
         if write is not None and key[1:] not in points:
             write(inferred_outcomes(key, walk.events.destinations, rows, walked))

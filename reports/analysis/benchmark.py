@@ -19,7 +19,7 @@ from windtunnel.reports.analysis.synthetic_traffic import write_capture
 
 ENGINES = ("local", "spark")
 OTHERS_FRAMES_MAX = 1_000_000
-"""Maximum number of frames for other readers, whose rate does not depend on the capture length."""
+"""Maximum number of frames for other readers. Their rate does not depend on the capture length."""
 PORT = 24_325
 """UDP port by which other readers recognize Aeron in the capture."""
 _WARM_UP_FRAMES = 5_000

@@ -9,7 +9,8 @@ from windtunnel.reports.analysis.streams.stream_set import FRAME_COLUMNS
 from windtunnel.reports.analysis.streams.stream_walk import WalkSettings
 
 OUTCOME_COLUMNS = tuple(dict.fromkeys((*FRAME_COLUMNS, *JOIN_COLUMNS)))
-"""Columns of the frame table that the second reading needs to follow streams and join points."""
+"""Columns of the frame table that the second reading needs to follow streams and join vantage
+points."""
 
 
 @dataclass(frozen=True)
@@ -17,7 +18,7 @@ class AnalysisOptions:
     """Options that request results in addition to the tables that every analysis returns."""
 
     checksums: bool = False
-    "Whether to compute the CRC-32 of each payload and message, which reads every payload byte."
+    "Whether to compute the CRC-32 of each payload and message. This reads every payload byte."
     messages: bool = False
     "Whether to return a row per message; implies `checksums`."
     outcomes_dir: Path | None = None
@@ -30,5 +31,5 @@ class AnalysisOptions:
 
     @property
     def walk_settings(self) -> WalkSettings:
-        """Settings of the walk that follows each stream."""
+        """The settings of each stream's `StreamWalk`."""
         return WalkSettings(keeps_messages=self.messages)

@@ -1,4 +1,4 @@
-"""Precompilation of the analysis kernels into the cache, which saves tests and workers that time.
+"""Precompiles the analysis kernels into the cache, so tests and workers need not compile them.
 
     python -m windtunnel.reports.analysis.warm_up
 

@@ -1,1 +1,1 @@
-"""Kernels of the capture analysis."""
+"""The compiled (numba) kernels of the capture analysis."""

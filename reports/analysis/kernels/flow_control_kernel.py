@@ -1,12 +1,14 @@
-"""Flow control kernel: windows, limits, and a sender's pauses between new frames.
+"""Compiled kernel for flow control: windows, limits, and a sender's pauses between new frames.
 
     limit      ----------+        +-------------      consumption + window of a status message
     position   ..../-----|========|/...               a pause without room is a stall until the
                          ^ no room^ room again        limit admits the next frame
 
 A pause with room is idle time: the sender had nothing to send. A stall is attributed to loss if a
-gap was open when it began, because a receiver cannot consume beyond a gap. Any other stall is
-attributed to the receiver.
+gap blocked the receiver for at least half of it, because a receiver cannot consume beyond a gap.
+Any other stall is attributed to the receiver. A gap blocks while it is near the consumption
+position and is not filled: near the receiver, its bytes have not been captured; near the sender,
+where every byte is captured, NAKs request it again and again, and status messages do not pass it.
 
 The kernel reads the same events as `repair_kernel`, and the outcome that kernel wrote for each.
 """
@@ -17,13 +19,23 @@ import numpy as np
 
 from windtunnel.driver.kernels.jit import allocating_kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import FIRST
-from windtunnel.reports.analysis.kernels.repair_kernel import FRAME, STATUS
+from windtunnel.reports.analysis.kernels.repair_kernel import FRAME, NAK, STATUS
 
 BY_GAP, BY_RECEIVER = range(2)
 """Causes of a stall: an open gap, or a receiver that did not consume."""
 
 HISTORY = 64
-"""How many of the last limit increases are kept."""
+"""Number of recent limit increases that are kept."""
+
+NAK_SILENCE_NS = 60_000_000
+"""A gap no longer counts as open this long after its last NAK, or one and a half times the last
+interval between a NAK and its repetition, if that is longer. Source: Aeron repeats a NAK within
+60 ms by default."""
+NAK_INTERVAL_MAX_NS = 1_000_000_000
+"""Maximum interval between a NAK and its repetition."""
+REPORTS_A_WINDOW = 4
+"""Number of consumption reports that a receiver sends per window. A gap does not block the receiver
+if it begins beyond the last report by more than this part of a window plus one frame."""
 
 WINDOW = np.dtype(
     [
@@ -31,6 +43,7 @@ WINDOW = np.dtype(
         ("raises", "<i8"),  # how often the limit has increased
         ("raised_ns", "<i8", (HISTORY,)),
         ("raised_to", "<i8", (HISTORY,)),
+        ("raised_blocked_ns", "<i8", (HISTORY,)),  # `blocked_ns` at that time
         ("consumed", "<i8"),  # the highest consumption position of a status message
         ("status_count", "<i8"),
         ("status_ns", "<i8"),  # of the last status message
@@ -40,7 +53,14 @@ WINDOW = np.dtype(
         ("window_max", "<i8"),
         ("new_ns", "<i8"),  # time of the last new frame
         ("new_end", "<i8"),
-        ("had_gap", "<i8"),  # whether a gap was open at that time or has opened since
+        ("new_blocked_ns", "<i8"),  # `blocked_ns` at that time
+        ("event_ns", "<i8"),  # time of the last event
+        ("blocked_ns", "<i8"),  # how long a gap has blocked the receiver, up to the last event
+        ("missing_from", "<i8"),  # first byte that is missing at this point, or NONE_MISSING
+        ("nak_from", "<i8"),  # first byte that the last NAK requested
+        ("nak_ns", "<i8"),  # time of the last NAK; 0 if there was none
+        ("nak_interval_ns", "<i8"),  # last time between a NAK and its repetition
+        ("frame_max", "<i8"),  # length of the longest new frame
         ("over_runs", "<i8"),  # new frames that a receiver drops because they are too far ahead
         ("idle_count", "<i8"),  # pauses although there was room
         ("idle_ns", "<i8"),
@@ -48,6 +68,7 @@ WINDOW = np.dtype(
         ("stall_ns", "<i8"),
     ]
 )
+NONE_MISSING = -1
 STALL = np.dtype(
     [
         ("flow", "<i8"),
@@ -78,20 +99,59 @@ def _on_status(state: Any, consumed: int, limit: int, time_ns: int) -> None:
     if state["raises"] == 0 or limit > state["limit"]:
         slot = state["raises"] % HISTORY
         state["raised_ns"][slot], state["raised_to"][slot] = time_ns, limit
+        state["raised_blocked_ns"][slot] = state["blocked_ns"]
         state["limit"] = limit
         state["raises"] += 1
 
 
 @allocating_kernel
 def _room_since(state: Any, end: int) -> int:
-    """Return when the limit first admitted a frame with this end, or 0 if unknown."""
-    found = 0
+    """Return the history slot of the first limit that admitted a frame with this end, or -1."""
+    found = -1
     for age in range(min(state["raises"], HISTORY)):
         slot = (state["raises"] - 1 - age) % HISTORY
         if state["raised_to"][slot] < end:
             return int(found)
-        found = state["raised_ns"][slot]
-    return 0 if state["raises"] > HISTORY else int(found)
+        found = slot
+    return -1 if state["raises"] > HISTORY else int(found)
+
+
+@allocating_kernel
+def _blocks(state: Any, position: int) -> bool:
+    """Return whether a gap at a position keeps the receiver from consuming more."""
+    if state["status_count"] == 0:
+        return True
+    reach = (state["limit"] - state["consumed"]) // REPORTS_A_WINDOW + state["frame_max"]
+    return bool(state["consumed"] <= position <= state["consumed"] + reach)
+
+
+@allocating_kernel
+def _account_blocked(state: Any, time_ns: int) -> None:
+    """Add the time since the last event to `blocked_ns` if a gap blocked the receiver meanwhile."""
+    since_ns, until_ns = state["event_ns"], 0
+    if state["nak_ns"] > 0 and _blocks(state, state["nak_from"]):
+        silence_ns = max(NAK_SILENCE_NS, state["nak_interval_ns"] * 3 // 2)
+        until_ns = min(time_ns, state["nak_ns"] + silence_ns)
+    if state["missing_from"] != NONE_MISSING and _blocks(state, state["missing_from"]):
+        until_ns = time_ns
+    if since_ns > 0 and until_ns > since_ns:
+        state["blocked_ns"] += until_ns - since_ns
+    state["event_ns"] = max(since_ns, time_ns)
+
+
+@allocating_kernel
+def _on_nak(state: Any, start: int, time_ns: int) -> None:
+    interval_ns = time_ns - state["nak_ns"]
+    if start == state["nak_from"] and interval_ns <= NAK_INTERVAL_MAX_NS:
+        state["nak_interval_ns"] = interval_ns
+    state["nak_from"], state["nak_ns"] = start, time_ns
+
+
+@allocating_kernel
+def _is_by_gap(state: Any, slot: int, before_ns: int) -> bool:
+    """Return whether a gap blocked the receiver for at least half of a stall."""
+    blocked_ns = state["raised_blocked_ns"][slot] - state["new_blocked_ns"]
+    return bool(2 * blocked_ns >= state["raised_ns"][slot] - before_ns)
 
 
 @allocating_kernel
@@ -111,34 +171,38 @@ def follow_windows(
     for index in range(len(kinds)):
         state = windows[flow_of[index]]
         time_ns, start, end = times_ns[index], starts[index], ends[index]
-        if (
-            outcomes[index]["outcome"] != FIRST
-            and outcomes[index]["rebuilt"] < outcomes[index]["high"]
-        ):
-            state["had_gap"] = 1
-        if kinds[index] == STATUS:
+        outcome = outcomes[index]
+        if state["event_ns"] == 0:
+            state["missing_from"] = NONE_MISSING
+        _account_blocked(state, time_ns)
+        is_missing = outcome["rebuilt"] < outcome["high"]
+        state["missing_from"] = outcome["rebuilt"] if is_missing else NONE_MISSING
+        if kinds[index] == NAK:
+            _on_nak(state, start, time_ns)
+        elif kinds[index] == STATUS:
             _on_status(state, start, end, time_ns)
+        if kinds[index] != FRAME or outcome["outcome"] != FIRST:
             continue
-        if kinds[index] != FRAME or outcomes[index]["outcome"] != FIRST:
-            continue
+        state["frame_max"] = max(state["frame_max"], end - start)
         if state["raises"] > 0 and end > state["consumed"] + reach_bytes:
             state["over_runs"] += 1
         before_ns = state["new_ns"]
         if before_ns > 0 and time_ns - before_ns >= pause_ns:
             has_room = charged[index] <= state["limit"]
-            opened_ns = _room_since(state, charged[index]) if has_room else 0
+            slot = _room_since(state, charged[index]) if has_room else -1
+            opened_ns = state["raised_ns"][slot] if slot >= 0 else 0
             if opened_ns - before_ns >= pause_ns:
                 stall = stalls[count]
                 count += 1
                 stall["flow"], stall["position"] = flow_of[index], state["new_end"]
                 stall["start_ns"], stall["opened_ns"] = before_ns, opened_ns
                 stall["end_ns"], stall["limit"] = time_ns, state["limit"]
-                stall["cause"] = BY_GAP if state["had_gap"] else BY_RECEIVER
+                stall["cause"] = BY_GAP if _is_by_gap(state, slot, before_ns) else BY_RECEIVER
                 state["stall_count"] += 1
                 state["stall_ns"] += opened_ns - before_ns
             else:
                 state["idle_count"] += 1
                 state["idle_ns"] += time_ns - before_ns
         state["new_ns"], state["new_end"] = time_ns, end
-        state["had_gap"] = outcomes[index]["rebuilt"] < outcomes[index]["high"]
+        state["new_blocked_ns"] = state["blocked_ns"]
     return int(count)

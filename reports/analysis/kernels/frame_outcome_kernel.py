@@ -1,4 +1,4 @@
-"""Frame outcome kernel: classification of frames that are late, retransmitted or duplicated.
+"""Compiled kernel that classifies frames as late, retransmitted or duplicated.
 
 If the sending order is known, it decides. A frame that was sent before the frame that revealed a
 gap, or together with it, is a late original. A frame that was sent after it is a retransmit. A
@@ -90,17 +90,21 @@ def _is_newest(state: Any, order: int, packet: int) -> bool:
 
 
 @allocating_kernel
-def _is_late(flow: int, state: Any, start: int, end: int, gaps: Any, control: Any) -> bool:
-    """Return whether a frame whose bytes were seen before is a late original rather than a copy.
+def _outcome_without_order(
+    flow: int, state: Any, start: int, end: int, gaps: Any, control: Any
+) -> int:
+    """Return the outcome of a frame whose bytes are not missing, if its sending order is unknown.
 
     A frame directly after the one that filled its gap is a copy, if this flow has had copies
-    before.
+    before. Behind the capture point no original is late, because all of them were captured.
     """
     index = gap_at(flow, start, end, False, gaps, control)
     if index < 0:
-        return False
+        return DUPLICATE
     is_adjacent = state["arrivals"] - gaps[index]["filled_at"] <= DUPLICATE_DISTANCE_MAX
-    return not (is_adjacent and state["frames"][DUPLICATE] > 0)
+    if is_adjacent and state["frames"][DUPLICATE] > 0:
+        return DUPLICATE
+    return LATE if gaps[index]["cause"] == BEFORE_CAPTURE else RESENT
 
 
 @allocating_kernel
@@ -132,7 +136,7 @@ def _record_reordering(state: Any, result: Any, extent: int) -> None:
 
 @allocating_kernel
 def _first_ahead(state: Any, order: int) -> int:
-    """Return how many frames ago the first frame that was sent later arrived, or 0 if none did."""
+    """Return how many frames ago the first later-sent frame arrived, or 0 if there is none."""
     for behind in range(min(state["places"], RECENT_FRAMES), 0, -1):
         if state["recent_orders"][(state["places"] - behind) % RECENT_FRAMES] > order:
             return behind
@@ -147,7 +151,7 @@ def _arrival_ns(state: Any, behind: int) -> int:
 
 @allocating_kernel
 def classify_new_bytes(state: Any, time_ns: int, order: int, is_believed: bool, result: Any) -> int:
-    """Return the outcome of a frame above `hwm`, whose retransmit may have arrived before it."""
+    """Return the outcome of a frame above `hwm`. Its retransmit may have arrived earlier."""
     if not is_believed or order >= state["order"]:
         return FIRST
     behind = _first_ahead(state, order)
@@ -221,7 +225,7 @@ def classify_old_bytes(
     if is_order_known:
         outcome = _outcome_by_order(state, gaps[at], filled >= 0, order, packet, start)
     elif filled < 0:
-        outcome = LATE if _is_late(flow, state, start, end, gaps, control) else DUPLICATE
+        outcome = _outcome_without_order(flow, state, start, end, gaps, control)
     else:
         outcome = RESENT if gaps[filled]["nak_count"] else REORDERED
     if at >= 0 and order != UNKNOWN:

@@ -1,4 +1,4 @@
-"""Gap kernel: the gaps in a stream, and the pieces of each gap that are still missing.
+"""Compiled kernel for the gaps in a stream, and the pieces of each gap that are still missing.
 
     gap        [=============================]   missing bytes, and bytes that a NAK requested
     pieces     [=====]     [===]  [==========]   the parts that no frame has filled yet
@@ -17,7 +17,7 @@ BEFORE_CAPTURE, BEHIND_CAPTURE = range(2)
 """Where the bytes of a gap were lost: before or behind the capture point."""
 
 PACKETS_KEPT = 8
-"""Number of last packets that a gap keeps of those that carried its bytes."""
+"""Number of packets that a gap remembers: the last ones that carried bytes of the gap."""
 
 GAP = np.dtype(
     [
@@ -63,7 +63,7 @@ RECENT_GAPS = 512
 DUPLICATE_DISTANCE_MAX = 4
 """Maximum distance of a copy from its original, in frames."""
 PIECES_BEFORE_CLEANUP = 4_096
-"""Number of pieces above which those that no receiver can still wait for are dropped."""
+"""Number of pieces above which pieces are dropped if no receiver can still wait for them."""
 
 
 @allocating_kernel
@@ -128,8 +128,8 @@ def fill(
     flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
     control: Any,
 ) -> int:  # fmt: skip
-    """Fill the missing pieces in a range. Returns the index of a gap that this filled in part, or
-    -1.
+    """Fill the missing pieces in a range. Returns the index of a gap that was filled in
+    part, or -1.
 
     If there are several, gaps with a NAK take precedence, then gaps lost before the capture point,
     then the oldest gap.

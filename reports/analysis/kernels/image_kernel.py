@@ -1,4 +1,4 @@
-"""Image kernel: reassembly of messages from frames in stream order.
+"""Compiled kernel that reassembles messages from frames in stream order.
 
     frames    | BEGIN 1344 | 1344 | END 200 | PAD | BEGIN END 64 |
     messages  |      one of 2888            |     | one of 64    |     with the CRC of each

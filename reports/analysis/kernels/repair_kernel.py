@@ -1,4 +1,4 @@
-"""Repair kernel: the outcome of each frame and each gap in a stream at one capture point.
+"""Compiled kernel for the outcome of each frame and each gap in a stream at one capture point.
 
     position   ----[==== first ====][ gap  ][==== first ====]        a frame beyond `hwm`: a gap
                                     [  gap, in pieces  ]              a NAK: a gap of the receiver

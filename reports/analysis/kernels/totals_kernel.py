@@ -1,4 +1,4 @@
-"""Totals kernel: counts, sums, minima and maxima over a batch's frames, grouped by common fields.
+"""Compiled kernel for counts, sums, minima and maxima over a batch's frames, grouped by fields.
 
     frame --> key --> slot --> its row of totals: counts, sums, minima and maxima
 

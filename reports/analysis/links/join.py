@@ -17,8 +17,8 @@ from windtunnel.harness.dissect.frames.wire_frame import NO_IDENTIFICATION
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
 from windtunnel.reports.analysis.links.link_matching import LOST, LinkMatch, match
 from windtunnel.reports.analysis.links.links import LinkTotals
-from windtunnel.reports.analysis.links.path import Path, find_path
-from windtunnel.reports.analysis.reading.stream_events import StreamEvents, ints
+from windtunnel.reports.analysis.links.path import CONTROL_NAMES, Path, find_path
+from windtunnel.reports.analysis.reading.stream_events import StreamEvents, ints, is_group
 from windtunnel.reports.analysis.streams.frame_outcomes import (
     FRAME_ID_COLUMNS,
     JOINED,
@@ -37,6 +37,7 @@ OBSERVATION = np.dtype(
         ("point", "<i4"),
         ("flow", "<i4"),
         ("kind", "u1"),
+        ("receiver", "<i4"),  # that sent a control frame to a multicast group; 0 in other flows
         ("position", "<i8"),
         ("length", "<i8"),
         ("time_ns", "<i8"),
@@ -55,7 +56,7 @@ JOIN_COLUMNS = tuple(
 
 
 class JoinWalk:
-    """Joins the vantage points of a stream. Call `feed`, then `outcomes`, and finally `finish`."""
+    """Joins a stream's captures at all vantage points. Call `feed`, `outcomes`, then `finish`."""
 
     def __init__(
         self, key: StreamKey, geometry: Geometry, expected: int, keeps_outcomes: bool
@@ -72,11 +73,13 @@ class JoinWalk:
         self._outcomes: list[pa.RecordBatch] = []
 
     def feed(self, point: str, frames: Any) -> None:
-        """Add frames of this stream that were captured at one point, in capture order."""
+        """Add frames of this stream that were captured at one vantage point, in capture order."""
         events = self._events.of(frames)
         rows = np.zeros(len(events.rows), dtype=OBSERVATION)
         rows["point"] = self._points.setdefault(point, len(self._points))
         rows["flow"], rows["kind"] = events.flow_of, events.kinds
+        in_group = np.array([is_group(each) for each in self._events.destinations], dtype=np.bool_)
+        rows["receiver"] = np.where(in_group[events.flow_of], events.receivers, 0)
         rows["position"], rows["length"] = events.starts, events.ends - events.starts
         rows["time_ns"] = events.times_ns
         numbers = ints(frames, "ip_identification", NO_IDENTIFICATION)
@@ -160,7 +163,8 @@ class JoinWalk:
                 self._sums[link] = LinkTotals(path.clocks[point])
             matched = match(at[near], at[point], path.clocks[point].correction_ns)
             self._sums[link].add(matched)
-            self._add_control(self._sums[link], control, near, point)
+            beyond = control[np.isin(control["receiver"], path.receivers[point])]
+            self._add_control(self._sums[link], beyond, near, point)
             matches[point] = matched
             onward[near].append((point, matched))
             attempts[point] = np.where(
@@ -169,16 +173,17 @@ class JoinWalk:
         if self._keeps_outcomes:
             for point in path.order:
                 if len(at[point]):
-                    is_status = (control["kind"] == kernel.STATUS) & (control["point"] == point)
-                    was_filled = _was_filled(at[point], control[is_status])
+                    was_filled = _was_filled(at[point], _status_at(point, control, path))
                     self._add_outcomes(
                         flow, point, was_filled, at[point], attempts[point], matches.get(point),
                         onward[point],
                     )  # fmt: skip
 
     def _add_control(self, total: LinkTotals, control: Any, near: int, far: int) -> None:
-        """Count NAKs and status messages, which travel from the far point to the near point."""
-        names = ["kind", "position", "length"]
+        """Count NAKs and status messages, which travel from the farther to the nearer vantage
+        point.
+        """
+        names = list(CONTROL_NAMES)
         for point, sign in ((far, 1), (near, -1)):
             rows = control[control["point"] == point][names]
             keys, counts = np.unique(rows, return_counts=True)
@@ -221,6 +226,14 @@ def _occurrences(positions: Any) -> Any:
     return found
 
 
+def _status_at(point: int, control: Any, path: Path) -> Any:
+    """Return the status messages from receivers at or behind a vantage point, captured there."""
+    chosen = (control["kind"] == kernel.STATUS) & (control["point"] == point)
+    if point in path.receivers:
+        chosen &= np.isin(control["receiver"], path.receivers[point])
+    return control[chosen]
+
+
 def _was_filled(rows: Any, status: Any) -> Any:
     """Return whether each frame's range had been filled or skipped before the frame arrived."""
     consumed = np.maximum.accumulate(status["position"]) if len(status) else np.zeros(0)
@@ -245,7 +258,7 @@ def _outcome_names(was_filled: Any, attempts: Any, matched: LinkMatch | None) ->
 
 
 def _onward(count: int, matches: list[tuple[str, LinkMatch]]) -> pa.Array:
-    """Return an Arrow list with the outcome of each row at each of the next points."""
+    """Return an Arrow list with the outcome of each row at each of the next vantage points."""
     each = len(matches)
     offsets = pa.array(np.arange(count + 1, dtype=np.int32) * each)
     if not each:

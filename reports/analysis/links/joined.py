@@ -25,12 +25,14 @@ class JoinedStreams:
         self._walks: dict[StreamKey, JoinWalk] = {}
 
     def feed(self, frames: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames with JOIN_COLUMNS, and yield the frame outcomes that this determines."""
+        """Add frames with JOIN_COLUMNS, and yield the frame outcomes that are then known."""
         for key, rows in by_stream(frames):
             yield from self.feed_stream(key, rows)
 
     def feed_stream(self, walk_key: WalkKey, rows: pa.RecordBatch) -> Iterator[pa.RecordBatch]:
-        """Add frames of one stream and point, and yield the frame outcomes that this determines."""
+        """Add frames of one stream and vantage point. Yields the frame outcomes that are then
+        known.
+        """
         point, *stream = walk_key
         key = stream[0], stream[1]
         if key not in self._points:
@@ -44,7 +46,7 @@ class JoinedStreams:
     def finish_all_but(
         self, keep: StreamKey | None
     ) -> tuple[list[dict[str, Any]], list[pa.RecordBatch]]:
-        """End all walks except one. Returns their rows of LINKS and remaining frame outcomes."""
+        """End every JoinWalk except one. Returns their LINKS rows and remaining frame outcomes."""
         rows: list[dict[str, Any]] = []
         outcomes: list[pa.RecordBatch] = []
         for key in sorted(each for each in self._walks if each != keep):

@@ -1,4 +1,4 @@
-"""Matching of a frame's transmissions at one capture point with its arrivals at the next point.
+"""Matches a frame's transmissions at one capture point with its arrivals at the next point.
 
     position 4096   sends     s1 ........ s2            a retransmit: the same bytes
                     arrivals         a1       a2
@@ -51,11 +51,11 @@ class LinkMatch:
     lengths: Any
     "int64[m]: length in bytes of the stream."
     is_ambiguous: Any
-    "bool[n]: whether another send would match as well."
+    "bool[n]: whether a different send would match as well."
 
 
 def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
-    """Match the transmissions at one point with the arrivals at the next.
+    """Match the transmissions at one vantage point with the arrivals at the next one.
 
     Shapes:  records with `position`, `time_ns`, `length`, `identification`, each in capture order
     """
@@ -105,7 +105,7 @@ def match(sends: Any, arrivals: Any, correction_ns: int) -> LinkMatch:
 
 
 class _Neighbours:
-    """Undisturbed transmissions, which predict the place of another transmission's arrival."""
+    """Undisturbed transmissions. They predict where the arrival of a different one is expected."""
 
     def __init__(self, sends: Any, arrivals: Any) -> None:
         self._sends, self._arrivals = sends, arrivals
@@ -153,8 +153,8 @@ def _match_several(
         possible = [send for send in free if sent_ns[send] <= times[arrival] + _EARLY_NS]
         expected = [send for send in possible if spans[send][0] <= arrival <= spans[send][1]]
         if expected:
-            free.remove(expected[-1])
-            matched.append((expected[-1], arrival))
+            free.remove(expected[0])
+            matched.append((expected[0], arrival))
             is_ambiguous[arrival] = len(expected) > 1
         else:
             left.append(arrival)

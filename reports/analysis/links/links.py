@@ -57,7 +57,7 @@ _BUCKETS_A_DOUBLING = 32
 
 
 class Clock(NamedTuple):
-    """How far one point's clock is ahead of another's, and the error of that offset."""
+    """The clock offset between two vantage points, and the error of that offset."""
 
     offset_ns: int | None
     error_ns: int | None
@@ -66,14 +66,14 @@ class Clock(NamedTuple):
 
     @property
     def correction_ns(self) -> int:
-        """The correction to subtract from times measured at the farther point."""
+        """The correction to subtract from times measured at the farther vantage point."""
         if self.offset_ns is None or self.error_ns is None:
             return 0
         return self.offset_ns if abs(self.offset_ns) > self.error_ns else 0
 
 
 def clock_between(with_data: Any, against: Any) -> Clock:
-    """Return the clock of a farther point relative to that of a nearer point.
+    """Return the clock offset of the farther vantage point relative to the nearer one.
 
     Shapes:  int64[n] each: time at the farther point minus time at the nearer one, for frames that
              travel with the data and for frames that travel against it
@@ -85,7 +85,7 @@ def clock_between(with_data: Any, against: Any) -> Clock:
 
 
 class DelayHistogram:
-    """Logarithmic histogram of delays, which gives percentiles in constant memory."""
+    """Logarithmic histogram of delays. It gives percentiles in constant memory."""
 
     def __init__(self) -> None:
         self._counts = np.zeros(64 * _BUCKETS_A_DOUBLING, dtype=np.int64)
@@ -140,7 +140,9 @@ class LinkTotals:
         self._delays.add(matched.delays_ns[~is_lost])
 
     def add_control(self, frames: list[tuple[int, ...]], counts: list[int]) -> None:
-        """Add control frame counts: positive for the far point, negative for the near point."""
+        """Add control frame counts: positive at the farther vantage point, negative at the
+        nearer.
+        """
         balance = self._control_balance
         for frame, count in zip(frames, counts, strict=True):
             self._control_sent += max(count, 0)

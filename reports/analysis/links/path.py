@@ -4,8 +4,13 @@
     frames against it      t(q) - t(p) = - transit back  + offset of q's clock
 
 The difference between the two is the round-trip time, regardless of the clocks. It is positive if p
-comes before q. Without control frames, the clocks have to be trusted. Two points that do not see
-each other's control frames are on different branches, like receivers of a multicast group.
+comes before q. Without control frames, the clocks have to be trusted.
+
+Receivers of a multicast group are on different branches, and no data travels between them. Either
+they do not see each other's control frames, or they see them in both directions:
+
+    from a receiver at p   t(q) - t(p) =   way from p to q + offset      the time of the data
+    from a receiver at q   t(q) - t(p) = - way from q to p + offset      is between these two
 """
 
 from dataclasses import dataclass, field
@@ -15,47 +20,102 @@ import numpy as np
 
 from windtunnel.reports.analysis.links.links import Clock, clock_between
 
+CONTROL_NAMES = ("kind", "receiver", "position", "length")
+"""Columns that identify a control frame."""
+_BEYOND_SHARE = 0.75
+"""Minimum delay of control frames from beyond a link, as a share of the link's round-trip time.
+Control frames of other branches take less."""
+
 
 @dataclass
 class Path:
     """The path of one flow: its vantage points in order, and their clocks."""
 
     order: list[int] = field(default_factory=list)
-    "The points in path order."
+    "The vantage points in path order."
     before: dict[int, int] = field(default_factory=dict)
-    "The preceding point of each point except the first."
+    "The preceding vantage point of each vantage point except the first."
     clocks: dict[int, Clock] = field(default_factory=dict)
-    "The clock of each point relative to the preceding one."
+    "The clock offset of each vantage point relative to the preceding one."
+    receivers: dict[int, list[int]] = field(default_factory=dict)
+    "Receivers whose control frames travel from each vantage point to the preceding one."
 
 
 def find_path(frames: Any, control: Any) -> Path:
     """Determine a flow's path through its vantage points from OBSERVATION rows."""
     points = [int(each) for each in np.unique(frames["point"])]
     further: dict[int, list[tuple[float, int]]] = {point: [] for point in points}
-    clocks: dict[tuple[int, int], Clock] = {}
+    links: dict[tuple[int, int], _Link] = {}
     for index, one in enumerate(points):
         for other in points[index + 1 :]:
-            there = differences(frames, one, other, ("position",))
-            back = differences(control, one, other, ("kind", "position", "length"))
-            if not len(there) or (len(control) and not len(back)):
-                continue
-            round_trip = float(np.median(there)) - (float(np.median(back)) if len(back) else 0.0)
-            near, far = (one, other) if round_trip >= 0 else (other, one)
-            sign = 1 if round_trip >= 0 else -1
-            further[far].append((abs(round_trip), near))
-            clocks[near, far] = clock_between(sign * there, sign * back)
+            link = _link_between(one, other, frames, control)
+            if link is not None:
+                further[link.far].append((link.round_trip_ns, link.near))
+                links[link.near, link.far] = link
     path = Path()
-    for point in sorted(points, key=lambda each: (len(further[each]), each)):
+    waiting = sorted(points, key=lambda each: (len(further[each]), each))
+    while waiting:
+        before = {each: min(further[each])[1] if further[each] else None for each in waiting}
+        ready = [each for each in waiting if before[each] is None or before[each] in path.order]
+        # Times that contradict each other make a circle, which the first point breaks.
+        point = ready[0] if ready else waiting[0]
+        waiting.remove(point)
         path.order.append(point)
-        if further[point]:
-            nearest = min(further[point])[1]
-            path.before[point] = nearest
-            path.clocks[point] = clocks[nearest, point]
+        near = before[point]
+        if near is not None and ready:
+            path.before[point] = near
+            path.clocks[point] = links[near, point].clock
+            path.receivers[point] = links[near, point].receivers
     return path
 
 
+@dataclass(frozen=True)
+class _Link:
+    """Two vantage points that data passes one after the other."""
+
+    near: int
+    far: int
+    round_trip_ns: float
+    clock: Clock
+    receivers: list[int]
+    "Receivers whose control frames travel over the link."
+
+
+def _link_between(one: int, other: int, frames: Any, control: Any) -> _Link | None:
+    """Return the link between two vantage points, or None if no data travels from one to the
+    other.
+    """
+    there = differences(frames, one, other, ("position",))
+    if not len(there):
+        return None
+    middle_ns = float(np.median(there))
+    back = {
+        int(receiver): differences(
+            control[control["receiver"] == receiver], one, other, CONTROL_NAMES
+        )
+        for receiver in np.unique(control["receiver"])
+    }
+    back = {receiver: found for receiver, found in back.items() if len(found)}
+    if not back:
+        if len(control):
+            return None
+        near, far = (one, other) if middle_ns >= 0 else (other, one)
+        return _Link(near, far, abs(middle_ns), clock_between(there, there[:0]), [])
+    trips = {each: middle_ns - float(np.median(found)) for each, found in back.items()}
+    sign = 1 if max(trips.values()) >= 0 else -1
+    if min(sign * each for each in trips.values()) < 0:
+        return None
+    round_trip_ns = max(sign * each for each in trips.values())
+    # The control frames of other branches take other ways to the two points.
+    beyond = [each for each in trips if sign * trips[each] >= _BEYOND_SHARE * round_trip_ns]
+    against = np.concatenate([back[each] for each in beyond])
+    near, far = (one, other) if sign > 0 else (other, one)
+    clock = clock_between(sign * there, sign * against)
+    return _Link(near, far, round_trip_ns, clock, beyond)
+
+
 def differences(rows: Any, one: int, other: int, names: tuple[str, ...]) -> Any:
-    """Return time at `other` minus time at `one`, for frames seen exactly once at each point."""
+    """Return the time at `other` minus the time at `one`, for frames seen exactly once at each."""
     found = []
     for point in (one, other):
         here = rows[rows["point"] == point]

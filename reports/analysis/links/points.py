@@ -1,4 +1,4 @@
-"""Streams captured at several points, and the approximate clock offsets of these points.
+"""Streams captured at several vantage points, and approximate clock offsets of these points.
 
     totals --> streams with two points or more, coarse offsets --> reading in time order
 
@@ -17,7 +17,7 @@ from windtunnel.reports.analysis.streams.geometry import StreamKey
 
 
 def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
-    """Return the streams that were captured at more than one point, with their points."""
+    """Return the streams that were captured at more than one vantage point, with these points."""
     sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
     points: dict[StreamKey, set[str]] = {}
     columns = ("session_id", "stream_id", "vantage_point")
@@ -27,7 +27,7 @@ def joined_streams(totals: pa.Table) -> dict[StreamKey, list[str]]:
 
 
 def coarse_offsets(totals: pa.Table, points: Iterable[str]) -> dict[str, int]:
-    """Estimate how many nanoseconds each point's clock is ahead of the first point's."""
+    """Estimate how many nanoseconds each vantage point's clock is ahead of the first one's."""
     sent = totals.filter(pc.is_in(totals["frame_type"], pa.array(["DATA", "PAD"])))
     firsts: dict[Any, dict[str, int]] = {}
     for row in sent.select(

@@ -14,7 +14,7 @@ from typing import Any
 
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.reports.analysis.output.page_series import stream_id, stream_label, streams_document
-from windtunnel.reports.analysis.output.summary import duration, summary_lines
+from windtunnel.reports.analysis.output.summary import NOT_LOST, duration, summary_lines
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.html import Markup, badge, details, element, joined, number, table
 from windtunnel.reports.packing import compress, pack
@@ -120,7 +120,7 @@ def _cards(tables: Tables, document: dict[str, Any]) -> list[Markup]:
 def _table(
     title: str, heads: list[tuple[str, str]], rows: list[tuple[str, list[Any]]], is_open: bool
 ) -> Markup:
-    """Return an HTML table whose rows name their stream, by which the page can filter them."""
+    """Return an HTML table. Each row names its stream, so the page can filter by stream."""
     markup = table(heads, [cells for _, cells in rows])
     for stream, _ in rows:
         mark = f' data-stream="{escape(stream)}"' if stream else " "
@@ -215,10 +215,11 @@ def _windows(tables: Tables) -> Markup:
 
 def _gaps(tables: Tables) -> Markup:
     heads = [("stream", _TEXT)] + [
-        (name, _NUMBER) for name in ("position", "bytes", "NAKs", "outcome", "repair time")
+        (name, _NUMBER)
+        for name in ("position", "bytes", "NAKs", "outcome", "repair time", "resend time")
     ]
-    gaps = [gap for gap in tables.gaps.to_pylist() if gap["outcome"] != "reordered"]
-    worst = sorted(gaps, key=lambda gap: -(gap["time_to_repair_ns"] or 1 << 62))[:GAPS_SHOWN]
+    gaps = [gap for gap in tables.gaps.to_pylist() if gap["outcome"] not in NOT_LOST]
+    worst = sorted(gaps, key=_repair_order)[:GAPS_SHOWN]
     rows = [
         (
             stream_id(gap),
@@ -229,11 +230,18 @@ def _gaps(tables: Tables) -> Markup:
                 number(gap["nak_count"]),
                 gap["outcome"],
                 duration(gap["time_to_repair_ns"]),
+                duration(gap["time_to_resend_ns"]),
             ],
         )
         for gap in worst
     ]
     return _table(f"Slowest repairs of {number(len(gaps))} gaps", heads, rows, False)
+
+
+def _repair_order(gap: dict[str, Any]) -> tuple[bool, int]:
+    """Return the sort key of a gap: gaps that were not repaired, then the slowest repairs."""
+    known_ns = gap["time_to_repair_ns"] or gap["time_to_resend_ns"] or 0
+    return gap["outcome"] == "repaired", -known_ns
 
 
 def _captures(tables: Tables) -> Markup:

@@ -35,7 +35,7 @@ def stream_label(row: dict[str, Any]) -> str:
 
 
 def streams_document(tables: Tables) -> dict[str, Any]:
-    """Return the chart document of an analysis. `packing` stores its numpy arrays as columns."""
+    """Return the chart document of an analysis. `packing` stores numpy arrays as columns."""
     flows = [each for each in tables.flows.to_pylist() if each["first_frames"]]
     by_flow = {name: _by_flow(getattr(tables, name)) for name in ("positions", "gaps", "stalls")}
     flows.sort(key=lambda each: -by_flow["gaps"].get(_key(each), _NONE).num_rows)
@@ -77,7 +77,7 @@ def _span(positions: pa.Table) -> tuple[int, int]:
 
 
 def _last_data_ns(samples: pa.Table) -> int:
-    """Return the time of a stream's last data, after which it has only heartbeats."""
+    """Return the time of a stream's last data. Only heartbeats follow the data."""
     moved = np.flatnonzero(np.diff(samples["rebuilt_position"].to_numpy()) > 0)
     return int(samples["time_ns"][int(moved[-1]) + 1 if len(moved) else 0].as_py())
 

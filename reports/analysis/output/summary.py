@@ -1,4 +1,6 @@
-"""Summary lines of a capture analysis: one per flow and per link, then the packets not read."""
+"""Summary lines of a capture analysis: one per flow and per link, then the packets that were not
+read.
+"""
 
 from typing import Any
 
@@ -6,6 +8,10 @@ import numpy as np
 import pyarrow as pa
 
 from windtunnel.reports.analysis.output.tables import Tables
+from windtunnel.reports.analysis.reading.stream_events import is_group
+
+NOT_LOST = ("reordered", "filled", "elsewhere")
+"""Outcomes of gaps whose bytes were not lost, as far as is known."""
 
 
 def summary_lines(tables: Tables) -> list[str]:
@@ -14,8 +20,9 @@ def summary_lines(tables: Tables) -> list[str]:
     if not counts["frames"]:
         return [_no_frames_line(counts), *_partial(tables)]
     gaps, stalls = _by_flow(tables.gaps), _by_flow(tables.stalls)
+    windows = {_key(window): window for window in tables.windows.to_pylist()}
     lines = [
-        _flow_line(flow, gaps.get(_key(flow), []), stalls.get(_key(flow), []))
+        _flow_line(flow, gaps.get(_key(flow), []), stalls.get(_key(flow), []), windows[_key(flow)])
         for flow in tables.flows.to_pylist()
     ]
     lines += _link_lines(tables)
@@ -53,7 +60,10 @@ def _by_flow(table: pa.Table) -> dict[tuple[Any, ...], list[dict[str, Any]]]:
 
 
 def _flow_line(
-    flow: dict[str, Any], gaps: list[dict[str, Any]], stalls: list[dict[str, Any]]
+    flow: dict[str, Any],
+    gaps: list[dict[str, Any]],
+    stalls: list[dict[str, Any]],
+    window: dict[str, Any],
 ) -> str:
     head = (
         f"stream {flow['stream_id']} session {flow['session_id']} at {flow['vantage_point']} to "
@@ -61,17 +71,48 @@ def _flow_line(
     )
     parts = [
         f"{flow['messages']:,} messages in {flow['first_frames']:,} frames "
-        f"to position {flow['high_position']:,}"
+        f"to position {flow['high_position']:,}",
+        *_consumption(flow, window),
     ]
-    lost = [gap for gap in gaps if gap["outcome"] != "reordered"]
+    lost = [gap for gap in gaps if gap["outcome"] not in NOT_LOST]
+    elsewhere = [gap for gap in gaps if gap["outcome"] == "elsewhere"]
+    requested: list[dict[str, Any]] = []
+    if is_group(flow["destination"]):
+        # The NAKs of all receivers may pass here, also of those that are not behind this point.
+        requested = [gap for gap in lost if gap["cause"] == "behind capture"]
+        lost = [gap for gap in lost if gap["cause"] == "before capture"]
+    filled = [gap for gap in gaps if gap["outcome"] == "filled"]
     if lost:
-        parts.append(f"lost {_bytes(lost)} bytes in {_counted(len(lost), 'gap')}")
+        # Without a NAK, frames that came too late for a gap are originals, which were not lost.
+        late_bytes = 0 if flow["naks"] else flow["late_bytes"]
+        missing = sum(gap["length"] - gap["late_bytes"] for gap in lost)
+        lost_bytes = max(0, missing - late_bytes)
+        parts.append(f"lost {lost_bytes:,} bytes in {_counted(len(lost), 'gap')}")
         parts += _repairs(lost)
     else:
-        parts.append("no gaps")
+        parts.append(
+            "no loss seen here" if filled or flow["reordered_frames"] else "no gap seen here"
+        )
+    if requested:
+        parts.append(
+            f"receivers of the group requested {_bytes(requested)} bytes in "
+            f"{_counted(len(requested), 'gap')} that passed here"
+        )
+        parts += _repairs(requested)
+    if filled:
+        parts.append(
+            f"{_bytes(filled)} bytes in {_counted(len(filled), 'gap')} arrived late, or were "
+            "repaired for another receiver of the group"
+        )
+    if elsewhere:
+        parts.append(
+            f"{_bytes(elsewhere)} bytes not taken from here: the receiver joined later, or "
+            "received them at another destination"
+        )
+    parts += _gap_fills(flow)
     if flow["resent_frames"]:
         parts.append(f"{flow['resent_bytes']:,} bytes retransmitted")
-    if flow["reordered_frames"]:
+    if flow["reordered_frames"] and not filled:
         parts.append(
             f"{_counted(flow['reordered_frames'], 'frame')} reordered, late by up to "
             f"{duration(flow['reordered_ns_max'])}"
@@ -81,6 +122,33 @@ def _flow_line(
     if flow["late_frames"]:
         parts.append(f"{_counted(flow['late_frames'], 'frame')} too late to be used")
     return head + "; ".join([*parts, *_stalls(stalls)])
+
+
+def _consumption(flow: dict[str, Any], window: dict[str, Any]) -> list[str]:
+    """Return a remark if status messages report much less consumption than was captured."""
+    consumed = window["consumed_position"]
+    if consumed is None or flow["high_position"] - consumed <= window["window_max"]:
+        return []
+    return [f"status messages report consumption only to position {consumed:,}"]
+
+
+def _gap_fills(flow: dict[str, Any]) -> list[str]:
+    """Return a remark about gaps that an unreliable receiver filled with padding."""
+    least, most = flow["gap_fills_min"], flow["gap_fills_max"]
+    if not most:
+        return []
+    fills, messages = _range(least, most, "gap"), _range(flow["messages_min"], flow["messages"])
+    if least:
+        return [f"the unreliable receiver filled {fills}, and delivered {messages} messages"]
+    return [
+        f"no NAK: an unreliable receiver would have filled up to {_counted(most, 'gap')} and "
+        f"delivered {messages} messages"
+    ]
+
+
+def _range(least: int, most: int, noun: str = "") -> str:
+    counted = _counted(most, noun) if noun else f"{most:,}"
+    return counted if least == most else f"{least:,} to {counted}"
 
 
 def _stalls(stalls: list[dict[str, Any]]) -> list[str]:
@@ -123,12 +191,24 @@ def _link_lines(tables: Tables) -> list[str]:
 
 def _repairs(lost: list[dict[str, Any]]) -> list[str]:
     parts = []
-    repaired = [gap["time_to_repair_ns"] for gap in lost if gap["outcome"] == "repaired"]
-    if repaired:
-        median, worst = float(np.median(repaired)), max(repaired)
-        parts.append(
-            f"{len(repaired)} repaired in {duration(median)} median, {duration(worst)} maximum"
-        )
+    for name, text in (
+        ("time_to_repair_ns", "repaired in {} median, {} maximum"),
+        ("time_to_resend_ns", "retransmitted within {} median, {} maximum of the first NAK"),
+    ):
+        times = [
+            gap[name] for gap in lost if gap["outcome"] == "repaired" and gap[name] is not None
+        ]
+        if times:
+            median, worst = float(np.median(times)), max(times)
+            parts.append(f"{len(times):,} " + text.format(duration(median), duration(worst)))
+    untimed = sum(
+        gap["outcome"] == "repaired"
+        and gap["time_to_repair_ns"] is None
+        and gap["time_to_resend_ns"] is None
+        for gap in lost
+    )
+    if untimed:
+        parts.append(f"{untimed:,} repaired without a retransmit after the NAK")
     for outcome, text in (("passed", "skipped by the receiver"), ("open", "not repaired")):
         left = [gap for gap in lost if gap["outcome"] == outcome]
         if left:

@@ -11,7 +11,8 @@
     messages    each reassembled message; empty unless requested
     links       loss, copies, reordering and delay between two vantage points
 
-An analysis is partial if some packets could not be read. Its rows are valid nevertheless.
+An analysis is partial if some packets could not be read, or if there were too many streams. Its
+rows are valid nevertheless.
 """
 
 import secrets
@@ -51,6 +52,8 @@ class Tables:
     images: pa.Table
     messages: pa.Table
     links: pa.Table
+    left_out: tuple[str, ...] = ()
+    """What the analysis left out because of its limits, one sentence each."""
 
     @property
     def problems(self) -> list[str]:
@@ -62,6 +65,7 @@ class Tables:
         return bool(self.problems)
 
     def _problems(self) -> Iterator[str]:
+        yield from self.left_out
         for row in self.captures.to_pylist():
             if row["problem"]:
                 yield f"{row['file']}: {row['problem']}"
@@ -75,7 +79,8 @@ class Tables:
 
     def named(self) -> dict[str, pa.Table]:
         """Return a dictionary of the tables by name."""
-        return {each.name: getattr(self, each.name) for each in fields(self)}
+        names = (each.name for each in fields(self) if each.name != "left_out")
+        return {name: getattr(self, name) for name in names}
 
 
 def write_tables(tables: Tables, folder: Path) -> None:
@@ -118,7 +123,7 @@ class VantagePointWriter:
         pq.write_metadata(schema, folder / "_common_metadata")
 
     def write(self, batch: pa.RecordBatch) -> None:
-        """Append the rows of a batch, which may have several vantage points. Raises OSError."""
+        """Append the rows of a batch. They may have several vantage points. Raises OSError."""
         for point in pc.unique(batch.column("vantage_point")).to_pylist():
             rows = batch.filter(pc.equal(batch.column("vantage_point"), point))
             if point not in self._files:

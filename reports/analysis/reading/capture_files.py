@@ -29,7 +29,7 @@ _ROTATION = re.compile(r"_\d{5}_\d{14}$")
 
 
 class CapturePathError(ValueError):
-    """A path or pattern matches no readable capture. The message names it."""
+    """A path or pattern matches no readable capture. The message names the path or pattern."""
 
 
 @dataclass(frozen=True)

@@ -88,7 +88,7 @@ class FrameTable:
         return pa.array(values, column.type)
 
     def _address_dictionary(self, table: NDArray[Any]) -> tuple[NDArray[np.int32], pa.Array]:
-        """Return the address strings, and the index of each kernel table slot into them."""
+        """Return the address strings, and each address slot's index into them."""
         used = np.flatnonzero(table["is_used"])
         places = np.zeros(len(table), dtype=np.int32)
         places[used] = np.arange(len(used))
@@ -115,7 +115,7 @@ def address_text(high: int, low: int) -> str:
 def _narrowed(
     name: str, rows: NDArray[Any], has: NDArray[np.bool_] | None
 ) -> NDArray[np.bool_] | None:
-    """Return which rows have a value in a column, or None if all have one."""
+    """Return which rows have a value in a column, or None if all rows have a value."""
     if name == "ip_identification":
         has = rows["ip_identification"] != NO_IDENTIFICATION
     flag = _FLAGS.get(name)
@@ -140,7 +140,7 @@ def _error_text(text: bytes, frame_length: int) -> str | None:
 
 
 def _resolutions(entries: bytes, frame_length: int) -> list[dict[str, Any]]:
-    """Return those entries of a resolution frame that were captured completely."""
+    """Return the entries of a resolution frame that were captured completely."""
     found, at = [], 0
     while at + 14 <= len(entries):
         is_v4 = entries[at] == 1

@@ -38,7 +38,7 @@ class ReadSettings:
     """Settings of the readers: what to read, and the minimum number of parts."""
 
     ports: tuple[int, ...] = ()
-    "UDP ports of either endpoint to read; empty for all."
+    "UDP ports to read, of either endpoint. All ports are read if this is empty."
     keeps_hash: bool = True
     keeps_crc32: bool = False
     parts: int = 0
@@ -90,7 +90,7 @@ def _parts(file: CaptureFile, part_length: int, settings: ReadSettings) -> Itera
 
 
 class PartReader:
-    """A reader that reads one part once. `captures` is final after the last batch."""
+    """Reads one part of a capture file, once. `captures` is final after the last batch."""
 
     def __init__(self, part: Part, settings: ReadSettings) -> None:
         self._part, self._settings = part, settings

@@ -112,8 +112,9 @@ DICTIONARY_TYPES = {
         ("frame_type", pa.int8()),
     )
 }
-"""Text columns with few distinct values. They are dictionary-encoded between reader and walk,
-because writing and parsing strings for every frame took as long as the rest of the analysis."""
+"""Text columns with few distinct values. They are dictionary-encoded between the reader and the
+stream walk, because writing and parsing strings for every frame took as long as the rest of the
+analysis."""
 _DICTIONARY_SIZE_MIN = 64
 """Minimum size of the dictionaries that are compacted."""
 READ_FRAMES = pa.schema(

@@ -1,13 +1,15 @@
-"""Events of one stream at one vantage point: its frames as arrays, the input of the kernels.
+"""Events of one stream at one vantage point: its frames as arrays, for compiled kernels.
 
     frames of the stream, in capture order --> kind, flow, start, end, time --> kernels
 
 A flow is the traffic to one destination. A multi-destination publication sends each frame to every
 destination, so a second frame is a retransmit only within a flow. NAKs and status messages belong
-to the flow whose destination is their source.
+to the flow whose destination is their source, or to the multicast group's flow. The receivers of a
+group are told apart by their addresses.
 """
 
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any
 
 import numpy as np
@@ -26,6 +28,8 @@ _KIND_OF = np.full(HEARTBEAT + 1, _NONE, dtype=np.uint8)
 "The event kind of each frame type code."
 _KIND_OF[[DATA, PAD]] = kernel.FRAME
 _KIND_OF[[HEARTBEAT, NAK, SM]] = kernel.HEARTBEAT, kernel.NAK, kernel.STATUS
+UNUSED_MAX = 4
+"""Number of unused entries that `trim` always permits."""
 
 
 @dataclass(frozen=True)
@@ -43,12 +47,14 @@ class Events:
     "Packet numbers. All frames of a packet have the same number."
     identifications: Any
     "IPv4 identifications, or NO_IDENTIFICATION if absent or if the packet may consist of several."
+    receivers: Any
+    "Number of the receiver that sent a NAK or status message; -1 for the sender's frames."
     charged: Any
     "The limit at which a sender may send the frame. For padding, this is the end of its header."
 
 
 class StreamEvents:
-    """A converter of one stream's frames to events, which also assigns events to flows."""
+    """Converts one stream's frames to events, and assigns the events to flows."""
 
     COLUMNS = (
         "time_ns", "frame_type", "flags", "frame_length", "term_id", "term_offset", "nak_length",
@@ -60,6 +66,7 @@ class StreamEvents:
     def __init__(self, key: tuple[str, int, int], geometry: Geometry) -> None:
         self._key, self._geometry = key, geometry
         self._flows: dict[str, int] = {}
+        self._receivers: dict[str, int] = {}
         self._has_merged = False
         self.unmatched = 0
         "Number of NAKs and status messages so far that match no flow."
@@ -75,7 +82,7 @@ class StreamEvents:
         kinds = _KIND_OF[types]
         flags = ints(frames, "flags")
         kinds[(kinds == kernel.STATUS) & (flags & _STATUS_SETUP != 0)] = _NONE
-        flow_of = self._flows_of(frames, kinds)
+        flow_of, receivers = self._flows_of(frames, kinds)
         rows = np.flatnonzero((kinds != _NONE) & (flow_of >= 0))
         starts = positions_in(self._geometry, ints(frames, "term_id"), ints(frames, "term_offset"))
         spans = (ints(frames, "frame_length").astype(np.int64) + 31) & ~31
@@ -95,6 +102,7 @@ class StreamEvents:
             (starts + spans)[rows],
             packet_numbers(frames)[rows],
             identifications[rows],
+            receivers[rows],
             (starts + charges)[rows],
         )
 
@@ -103,7 +111,8 @@ class StreamEvents:
         MTU.
 
         A packet above the MTU consists of several datagrams, merged by the network card or the
-        kernel (GRO). Each had a different identification, and the capture contains only the first.
+        Linux kernel (GRO). Each had a different identification, and the capture contains only the
+        first.
         """
         found = ints(frames, "ip_identification", NO_IDENTIFICATION)
         if self._geometry.mtu is None:
@@ -115,10 +124,12 @@ class StreamEvents:
         self._has_merged = True
         return np.where(np.arange(len(found)) < first, found, NO_IDENTIFICATION)
 
-    def _flows_of(self, frames: Any, kinds: Any) -> Any:
-        """Return the flow of each frame, or -1 for control frames that match no flow."""
+    def _flows_of(self, frames: Any, kinds: Any) -> tuple[Any, Any]:
+        """Return the flow of each frame, or -1 for control frames that match no flow, and the
+        receiver that sent it, or -1 for frames of the sender."""
         sent = (kinds == kernel.FRAME) | (kinds == kernel.HEARTBEAT)
         found = np.full(len(kinds), -1, dtype=np.int32)
+        receivers = np.full(len(kinds), -1, dtype=np.int32)
         for where, side in ((sent, "destination"), (~sent & (kinds != _NONE), "source")):
             rows = np.flatnonzero(where)
             if not len(rows):
@@ -126,8 +137,11 @@ class StreamEvents:
             codes, texts = endpoints_of(frames, side, rows)
             known = [self._flow_index(text, side == "destination") for text in texts]
             found[rows] = np.array(known, dtype=np.int32)[codes]
+            if side == "source":
+                numbers = [self._receivers.setdefault(text, len(self._receivers)) for text in texts]
+                receivers[rows] = np.array(numbers, dtype=np.int32)[codes]
         self.unmatched += int(np.count_nonzero((kinds != _NONE) & (found < 0)))
-        return found
+        return found, receivers
 
     def _flow_index(self, endpoint: str, is_destination: bool) -> int:
         index = self._flows.get(endpoint)
@@ -139,6 +153,11 @@ class StreamEvents:
         return index
 
 
+def is_group(destination: str) -> bool:
+    """Return whether a flow's destination, an address and a port, is a multicast group."""
+    return ip_address(destination.partition(" ")[0]).is_multicast
+
+
 def grow(array: Any, needed: int) -> Any:
     """Return the array, or a zero-extended copy if it has fewer than `needed` entries."""
     if needed <= len(array):
@@ -146,6 +165,14 @@ def grow(array: Any, needed: int) -> Any:
     longer = np.zeros(max(needed, 2 * len(array)), dtype=array.dtype)
     longer[: len(array)] = array
     return longer
+
+
+def trim(array: Any, used: int) -> Any:
+    """Return the array, or a copy of its first `used` entries if most of it is unused.
+
+    A capture may contain very many streams, each of which keeps such arrays.
+    """
+    return array[:used].copy() if len(array) > 2 * used + UNUSED_MAX else array
 
 
 def bools(values: Any) -> Any:

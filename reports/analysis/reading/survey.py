@@ -62,7 +62,7 @@ def _batch(table: pa.Table) -> pa.RecordBatch:
 
 
 def unpack_survey(survey: pa.Table) -> tuple[pa.Table, pa.Table]:
-    """Return CAPTURES with one row per part, and TOTALS with one row per key, from surveys."""
+    """Convert surveys to CAPTURES with one row per part, and TOTALS with one row per key."""
     total = TotalsSum()
     for each in _deserialized(survey["totals"], TOTALS):
         total.add(pa.Table.from_batches([each]))

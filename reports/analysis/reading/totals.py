@@ -74,7 +74,7 @@ def empty_totals() -> pa.Table:
 
 
 def totals_of(frames: pa.RecordBatch) -> pa.Table:
-    """Return the totals of frames, which need COLUMNS. Frames without a session are ignored."""
+    """Return the totals of frames that have COLUMNS. Frames without a session are ignored."""
     chosen = with_session(frames)
     count = chosen.num_rows
     if not count:
@@ -102,7 +102,7 @@ def totals_of(frames: pa.RecordBatch) -> pa.Table:
 
 
 def _table(found: Any, points: pa.Array, addresses: dict[str, pa.Array]) -> pa.Table:
-    """Convert the kernel's rows to a table of TOTALS."""
+    """Convert the compiled kernel's rows to a table of TOTALS."""
     columns: dict[str, Any] = {}
     for field in TOTALS:
         values = found["point" if field.name == "vantage_point" else field.name]

@@ -38,7 +38,7 @@ FRAME_BATCHES = pa.schema(
 """Key, file offset and time of the first frame, and all frames as BATCH_BODY in Arrow's stream
 format, which includes the dictionaries."""
 BATCH_ORDER = ("file_index", "record_at")
-"""Sort order of a stream's batches at one vantage point, which do not overlap."""
+"""Sort order of a stream's batches at one vantage point. These batches do not overlap."""
 
 
 class Packer:
@@ -81,7 +81,7 @@ class Packer:
 
 
 def pack_frames(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Pack a part's frames, which have OUTCOME_COLUMNS, in capture order, and yield the batches."""
+    """Pack frames of a part with OUTCOME_COLUMNS, in capture order, and yield the batches."""
     packer = Packer()
     for batch in batches:
         yield from packer.feed(batch)

@@ -37,8 +37,7 @@ _NO_LIMIT = np.iinfo(np.int64).max
 
 
 class SegmentReader:
-    """A reader of one segment file, as frames or messages. `summary` is final after the last
-    batch."""
+    """Reads one segment file as frames or messages. `summary` is final after the last batch."""
 
     def __init__(self, part: SegmentPart) -> None:
         self._part, recording = part, part.recording
@@ -111,7 +110,7 @@ class SegmentReader:
         self._problem = self._problem_at_end(status)
 
     def _problem_at_end(self, status: int) -> str:
-        """Describe the problem at which the walk ended. Returns an empty string for a valid end."""
+        """Describe the problem at which reading ended. Returns an empty string for a valid end."""
         cursor, stop = self._cursor[0], self._part.recording.stop_position
         if status in walk.PROBLEMS:
             return f"at {cursor['position']} {walk.PROBLEMS[status]}"
@@ -173,7 +172,7 @@ class SegmentReader:
                 payloads, first, kept = [], index + 1, 0
 
     def _payload(self, file: BinaryIO, position: int, length: int) -> bytes:
-        """Return the bytes of a message, all frames of which have been read."""
+        """Return the bytes of a message. All frames of the message must have been read."""
         file.seek(position - self._part.base)
         payload_max = self._part.recording.mtu - HEADER_LENGTH
         fragments = []

@@ -3,9 +3,9 @@
     events and their outcomes from `repair` --> `flow_control_kernel` --> windows, stalls
     RTTM frames; NAKs and their retransmits                           --> round-trip times
 
-A round trip is measured between two frames that pass this point in opposite directions. Near the
-receiver it covers the whole path in both directions. Near the sender it is only the sender's
-response time.
+A time between two frames that pass this point in opposite directions covers the path to the sender
+and back. Near the sender it is only the sender's response time, and no round trip. So repairs are
+given in round trips only where they were seen, which is near the receiver.
 """
 
 import math
@@ -17,7 +17,7 @@ import pyarrow as pa
 
 from windtunnel.harness.artifact.middlebox.frame_class import RTTM
 from windtunnel.reports.analysis.kernels import flow_control_kernel as kernel
-from windtunnel.reports.analysis.reading.stream_events import Events, grow, ints, types_of
+from windtunnel.reports.analysis.reading.stream_events import Events, grow, ints, trim, types_of
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.repair import KEY
 
@@ -54,15 +54,21 @@ WINDOWS = pa.schema(
         ("repair_p99_ns", pa.int64()),
         ("repair_max_ns", pa.int64()),
         ("repair_median_rtts", pa.float64()),
+        ("resends", pa.int64()),
+        ("resend_median_ns", pa.int64()),
+        ("resend_max_ns", pa.int64()),
     ]
 )
 """`over_runs`: new frames that the receiver drops because they end more than half a term after the
 consumption position. Padding may legitimately end there, because only its header is checked against
 the limit. `idle`: pauses with room, in which the sender had nothing to send. `rtt`: from an RTTM
 frame to its reply, minus the reception delta that the reply reports. `nak_answer`: from a NAK to
-the first retransmit for it. `repair`: from the first sign of a gap until it was filled completely.
-`repair_median_rtts` is the median divided by the shortest RTTM round trip or, without RTTM, by the
-shortest `nak_answer`."""
+the first retransmit for it. `repair`: from the first sign of a gap until it was filled completely,
+for gaps that opened before this point. `resend`: from the first NAK to the last retransmit, for
+gaps behind this point, whose repair only the receiver sees. `repair_median_rtts` is the median
+repair divided by the shortest RTTM round trip or, without RTTM, by the shortest `nak_answer` of
+these gaps. It is null without either. In a multicast group only RTTM counts, because what another
+receiver requested may arrive at any time after a NAK."""
 STALLS = pa.schema(
     [
         *KEY,
@@ -87,7 +93,7 @@ class FlowControlWalk:
     def __init__(self, geometry: Geometry) -> None:
         self._reach_bytes = geometry.term_length // 2
         self._windows = np.zeros(1, dtype=kernel.WINDOW)
-        self._stalls = np.zeros(64, dtype=kernel.STALL)
+        self._stalls = np.zeros(1, dtype=kernel.STALL)
         self._count = 0
         self._echoes: dict[int, tuple[int, str]] = {}
         self._trips_ns: list[int] = []
@@ -111,6 +117,7 @@ class FlowControlWalk:
             self._stalls,
             self._count,
         )
+        self._stalls = trim(self._stalls, self._count)
 
     def feed_echoes(self, frames: Any) -> None:
         """Process RTTM frames. A second frame with the same timestamp is the reply to the first."""
@@ -139,23 +146,28 @@ class FlowControlWalk:
             if len(self._trips_ns) < _TIMES_MAX:
                 self._trips_ns.append(time_ns - request[0] - delta_ns)
 
-    def window(self, index: int, gaps: list[dict[str, Any]]) -> dict[str, Any]:
-        """Return a row of WINDOWS without key columns, for one destination and its gaps."""
+    def window(
+        self, index: int, gaps: list[dict[str, Any]], is_group: bool = False
+    ) -> dict[str, Any]:
+        """Return a row of WINDOWS without key columns, for one destination and its gaps.
+
+        `is_group`: whether the destination is a multicast group.
+        """
         state: Any = self._windows[index] if index < len(self._windows) else None
         if state is None:
             state = np.zeros(1, dtype=kernel.WINDOW)[0]
         has = bool(state["status_count"])
         intervals = int(state["status_count"]) - 1
-        answers = [
-            gap["first_filled_ns"] - gap["first_nak_ns"]
-            for gap in gaps
-            if gap["first_nak_ns"] and (gap["first_filled_ns"] or 0) > gap["first_nak_ns"]
-        ]
+        answers = _answers_ns(gaps)
         round_trips, answer_times = _spread(self._trips_ns), _spread(answers)
-        repairs = sorted(gap["time_to_repair_ns"] for gap in gaps if gap["outcome"] == "repaired")
-        round_trip_ns = round_trips[0] or answer_times[0]
+        repairs = _times_of(gaps, "time_to_repair_ns")
+        resends = _times_of(gaps, "time_to_resend_ns")
+        round_trip_ns = round_trips[0] or (None if is_group else _shortest_answer_ns(gaps))
         median_ns = _quantile(repairs, 0.5)
         return {
+            "resends": len(resends),
+            "resend_median_ns": _quantile(resends, 0.5),
+            "resend_max_ns": _quantile(resends, 1.0),
             "repairs": len(repairs),
             "repair_median_ns": median_ns,
             "repair_p90_ns": _quantile(repairs, 0.9),
@@ -200,6 +212,34 @@ class FlowControlWalk:
                 "position": int(stall["position"]),
                 "cause": STALL_CAUSES[int(stall["cause"])],
             }
+
+
+def _answers_ns(gaps: list[dict[str, Any]]) -> list[int]:
+    """Return the time from each gap's first NAK to the first frame that filled a part of it."""
+    return [
+        gap["first_filled_ns"] - gap["first_nak_ns"]
+        for gap in gaps
+        if gap["first_nak_ns"] and (gap["first_filled_ns"] or 0) > gap["first_nak_ns"]
+    ]
+
+
+def _shortest_answer_ns(gaps: list[dict[str, Any]]) -> int | None:
+    """Return the shortest time from a NAK to its answer, seen where the gap itself was seen."""
+    seen = [
+        gap
+        for gap in gaps
+        if gap["cause"] == "before capture"
+        and gap["outcome"] == "repaired"
+        and not gap["late_bytes"]
+    ]
+    return min(_answers_ns(seen), default=None)
+
+
+def _times_of(gaps: list[dict[str, Any]], name: str) -> list[int]:
+    """Return the known times of repaired gaps in ascending order."""
+    return sorted(
+        gap[name] for gap in gaps if gap["outcome"] == "repaired" and gap[name] is not None
+    )
 
 
 def _spread(values: list[int]) -> tuple[int | None, int | None, int | None]:

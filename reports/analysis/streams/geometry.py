@@ -33,7 +33,7 @@ class Geometry:
     basis: str
     mtu: int | None
     problem: str = ""
-    "Why positions may be wrong, or an empty string if they are right."
+    "The reason why positions might be wrong, or an empty string if they are right."
 
 
 def wrapped(difference: int) -> int:

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 from windtunnel.harness.artifact.middlebox.frame_class import DATA
 from windtunnel.reports.analysis.kernels import image_kernel as kernel
 from windtunnel.reports.analysis.kernels import repair_kernel as repair
-from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EARLIER
+from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EARLIER, FIRST
 from windtunnel.reports.analysis.reading.stream_events import Events, bools, ints, types_of
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.repair import KEY
@@ -34,7 +34,7 @@ IMAGES = pa.schema(
     ]
 )
 """`crc32`: zlib's CRC-32 over the bytes of all messages in order; null unless checksums are enabled
-and all payloads were captured. `broken_messages`: messages of which a part was never captured."""
+and all payloads were captured. `broken_messages`: messages with a part that was never captured."""
 MESSAGES = pa.schema(
     [
         *KEY,
@@ -48,7 +48,7 @@ MESSAGES = pa.schema(
 
 
 class ImageWalk:
-    """A walk that rebuilds the image of one flow."""
+    """Rebuilds the image of one flow from its captured frames."""
 
     def __init__(self, geometry: Geometry) -> None:
         self._reach = geometry.term_length
@@ -57,7 +57,9 @@ class ImageWalk:
         self._high = 0
 
     def feed(self, parts: Any) -> Any:
-        """Add new frames as PART[n], in any order, and return the messages that this completes."""
+        """Add new frames as PART[n], in any order, and return the messages that are now
+        complete.
+        """
         if not len(parts):
             return np.zeros(0, dtype=kernel.MESSAGE)
         self._high = max(self._high, int(parts["end"].max()))
@@ -90,13 +92,19 @@ class ImageWalk:
         }
 
 
-def parts_of(frames: Any, events: Events, outcomes: Any, flow: int) -> Any:
-    """Return the newly captured frames of a flow as PART[n]."""
+def parts_of(
+    frames: Any, events: Events, outcomes: Any, flow: int, only_first: bool = False
+) -> Any:
+    """Return the newly captured frames of a flow as PART[n].
+
+    With `only_first`, frames that filled a gap are left out.
+    """
     chosen = np.flatnonzero(
         (events.kinds == repair.FRAME)
         & (events.flow_of == flow)
         & (outcomes["is_new"] == 1)
         & (outcomes["outcome"] != EARLIER)
+        & ((outcomes["outcome"] == FIRST) | (not only_first))
     )
     rows = events.rows[chosen]
     parts = np.zeros(len(rows), dtype=kernel.PART)

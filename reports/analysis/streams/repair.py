@@ -14,7 +14,7 @@ import pyarrow as pa
 from windtunnel.reports.analysis.kernels import gap_kernel
 from windtunnel.reports.analysis.kernels import repair_kernel as kernel
 from windtunnel.reports.analysis.kernels.frame_outcome_kernel import EVENT_OUTCOME, FLOW
-from windtunnel.reports.analysis.reading.stream_events import Events, grow
+from windtunnel.reports.analysis.reading.stream_events import Events, grow, is_group, trim
 from windtunnel.reports.analysis.streams import sending_order
 from windtunnel.reports.analysis.streams.geometry import Geometry
 
@@ -33,6 +33,9 @@ FLOWS = pa.schema(
         *((f"{name}_frames", pa.int64()) for name in FRAME_OUTCOME_NAMES),
         *((f"{name}_bytes", pa.int64()) for name in FRAME_OUTCOME_NAMES),
         ("messages", pa.int64()),
+        ("messages_min", pa.int64()),
+        ("gap_fills_min", pa.int64()),
+        ("gap_fills_max", pa.int64()),
         ("high_position", pa.int64()),
         ("rebuilt_position", pa.int64()),
         ("naks", pa.int64()),
@@ -45,15 +48,23 @@ FLOWS = pa.schema(
         ("reordered_extent_max", pa.int64()),
         ("reordered_extent_mean", pa.float64()),
         ("loss_amplification", pa.float64()),
+        ("is_order_known", pa.bool_()),
         ("is_inferred", pa.bool_()),
         ("problem", pa.string()),
     ]
 )
-"""Bytes are stream bytes, including headers and padding. `messages`: complete messages.
-`rebuilt_position`: end of the bytes that were all received or skipped. `spurious_naks`: NAKs for
-bytes that had been captured before the first NAK. Reordering ratio and extents follow RFC 4737 and
-exclude retransmits. `loss_amplification`: retransmitted bytes per missing byte, over all gaps that
-were seen or requested here; null if there are none."""
+"""Bytes are stream bytes, including headers and padding. `messages`: complete messages that were
+captured. `gap_fills_min`, `gap_fills_max`: how many gaps that opened before this point an
+unreliable receiver behind it has filled with padding. It fills a gap after a delay that is not on
+the wire, and drops frames that arrive later, so a gap that was filled by late originals may or may
+not be one of them. Both are 0 if a NAK shows that the receiver is reliable. `messages_min`:
+messages that are complete without frames in such gaps; an unreliable receiver delivered at least
+these and at most `messages`. `rebuilt_position`: end of the bytes that were all received or
+skipped. `spurious_naks`: NAKs for bytes that had been captured before the first NAK. Reordering
+ratio and extents follow RFC 4737 and exclude retransmits. `is_order_known`: whether packet
+identifications show the sending order; if not, `reordered` frames of a multicast group include
+those that another receiver requested. `loss_amplification`: retransmitted bytes per missing byte,
+over all gaps that were seen or requested here; null if there are none."""
 GAPS = pa.schema(
     [
         *KEY,
@@ -67,23 +78,39 @@ GAPS = pa.schema(
         ("nak_count", pa.int64()),
         ("resent_frames", pa.int64()),
         ("resent_bytes", pa.int64()),
+        ("late_bytes", pa.int64()),
         ("over_filled_bytes", pa.int64()),
         ("first_filled_ns", pa.int64()),
         ("repaired_ns", pa.int64()),
         ("passed_ns", pa.int64()),
         ("time_to_repair_ns", pa.int64()),
+        ("time_to_resend_ns", pa.int64()),
     ]
 )
 """`time_to_repair_ns`: from the first sign of the gap, a later frame or a NAK, to the last frame
-that filled it. `over_filled_bytes`: bytes that arrived after the gap had been filled."""
+that filled it. It is null for a gap behind the capture point, where only the receiver knows it;
+`time_to_resend_ns` is then the time from the first NAK to the last retransmit for it that passed
+this point. `late_bytes`: bytes filled by late originals. `over_filled_bytes`: bytes that arrived
+after the gap had been filled."""
 
 GAP_CAUSES = ("before capture", "behind capture")
-GAP_OUTCOMES = ("repaired", "reordered", "passed", "open")
-"""Outcomes of a gap: filled, at least partly by retransmits; filled by late originals alone;
-skipped by the receiver, which an unreliable subscription does; incomplete at the end of the
-capture."""
+GAP_OUTCOMES = ("repaired", "reordered", "filled", "passed", "elsewhere", "open")
+"""Outcomes of a gap:
 
-_PIECES_MAX = 1 << 16
+repaired   filled, at least partly by retransmits; or requested by a NAK, and the receiver continued
+reordered  filled by late originals alone
+filled     in a multicast group: filled by late originals, or by what another receiver requested,
+           if no NAK passed here and the sending order is unknown
+passed     skipped by the receiver, as an unreliable subscription does
+elsewhere  not taken from this destination by a reliable receiver, which joined later, or received
+           the bytes at another destination that was captured here
+open       incomplete at the end of the capture
+"""
+
+_ALL_PIECES = np.zeros(1 << 16, dtype=gap_kernel.PIECE)
+"""The pieces of the stream whose frames are being processed. Between batches each stream keeps only
+the pieces that it uses, because a capture may contain very many streams."""
+_HIGHEST = np.iinfo(np.int64).max
 
 
 class RepairWalk:
@@ -93,12 +120,17 @@ class RepairWalk:
         self._geometry = geometry
         self._senders = np.zeros(1, dtype=sending_order.SENDER)
         self._flows = np.zeros(1, dtype=FLOW)
-        self._gaps = np.zeros(1 << 10, dtype=gap_kernel.GAP)
-        self._pieces = np.zeros(_PIECES_MAX, dtype=gap_kernel.PIECE)
+        self._consumed: dict[int, dict[int, int]] = {}
+        self._gaps = np.zeros(1, dtype=gap_kernel.GAP)
+        self._pieces = np.zeros(0, dtype=gap_kernel.PIECE)
         self._control = np.zeros(gap_kernel.CONTROL_LENGTH, dtype=np.int64)
 
-    def feed(self, events: Events, flow_count: int) -> Any:
-        """Process events and return their outcomes as EVENT_OUTCOME[n]."""
+    def feed(self, events: Events, destinations: list[str]) -> Any:
+        """Process events and return their outcomes as EVENT_OUTCOME[n].
+
+        `destinations` are those of all flows so far.
+        """
+        flow_count = len(destinations)
         count = len(events.rows)
         outcomes = np.zeros(count, dtype=EVENT_OUTCOME)
         orders, is_believed = np.zeros(count, dtype=np.int64), np.zeros(count, dtype=np.bool_)
@@ -119,7 +151,7 @@ class RepairWalk:
             events.times_ns,
             events.kinds,
             events.flow_of,
-            events.starts,
+            self._passed_positions(events, destinations),
             events.ends,
             orders,
             is_believed,
@@ -128,10 +160,39 @@ class RepairWalk:
             outcomes,
             self._flows,
             self._gaps,
-            self._pieces,
+            self._expanded_pieces(),
             self._control,
         )
+        self._gaps = trim(self._gaps, int(self._control[gap_kernel.GAPS]))
+        self._pieces = _ALL_PIECES[: int(self._control[gap_kernel.PIECES])].copy()
         return outcomes
+
+    def _expanded_pieces(self) -> Any:
+        """Return the shared array of pieces. It begins with the pieces of this stream."""
+        _ALL_PIECES[: len(self._pieces)] = self._pieces
+        return _ALL_PIECES
+
+    def _passed_positions(self, events: Events, destinations: list[str]) -> Any:
+        """Return the start of each event. For a group's status messages, return the position that
+        all receivers of the group have consumed."""
+        starts = events.starts
+        status = np.flatnonzero(events.kinds == kernel.STATUS)
+        for flow in np.unique(events.flow_of[status]).tolist():
+            if not is_group(destinations[flow]):
+                continue
+            rows = status[events.flow_of[status] == flow]
+            receivers, reported = events.receivers[rows], events.starts[rows]
+            known = self._consumed.setdefault(flow, {})
+            lowest = np.full(len(rows), _HIGHEST, dtype=np.int64)
+            for receiver in sorted({*known, *receivers.tolist()}):
+                consumed = np.where(receivers == receiver, reported, -_HIGHEST)
+                consumed[0] = max(consumed[0], known.get(receiver, -_HIGHEST))
+                consumed = np.maximum.accumulate(consumed)
+                known[receiver] = int(consumed[-1])
+                lowest = np.minimum(lowest, np.where(consumed == -_HIGHEST, _HIGHEST, consumed))
+            starts = starts.copy()
+            starts[rows] = lowest
+        return starts
 
     def flow(self, index: int) -> dict[str, Any]:
         """Return a row of FLOWS without key columns, for one destination."""
@@ -157,35 +218,86 @@ class RepairWalk:
         filled_ns = lost["first_filled_ns"]
         is_spurious = (lost["nak_count"] > 0) & (filled_ns > 0) & (filled_ns < lost["first_nak_ns"])
         row["spurious_naks"] = int(lost["nak_count"][is_spurious].sum())
+        skipped = gaps[~self._is_elsewhere(gaps, index)]
+        row["gap_fills_min"], row["gap_fills_max"] = self._gap_fills(skipped, row["naks"])
+        row["is_order_known"] = bool(sending_order.counts_packets(self._senders[index]))
         row["is_inferred"] = True
         row["problem"] = self._geometry.problem
         if self._control[gap_kernel.PIECES_OVERFLOWED]:
             row["problem"] = "too many gaps were open at once, so some were not tracked"
         return row
 
+    def _gap_fills(self, gaps: Any, naks: int) -> tuple[int, int]:
+        """Return the minimum and maximum number of gap fills. A fill does not cross a term."""
+        if naks:
+            return 0, 0
+        gaps = gaps[gaps["cause"] == gap_kernel.BEFORE_CAPTURE]
+        term_length = self._geometry.term_length
+        terms = (gaps["end"] - 1) // term_length - gaps["start"] // term_length + 1
+        # A late frame in the middle of a gap leaves a piece on either side of it.
+        pieces = np.maximum(gaps["filled_frames"] + (gaps["is_whole"] == 0), 1)
+        is_passed = (gaps["passed_ns"] > 0) & (gaps["is_whole"] == 0)
+        return int(is_passed.sum()), int((terms - 1 + pieces).sum())
+
     def _gaps_of(self, flow: int) -> Any:
         gaps = self._gaps[: int(self._control[gap_kernel.GAPS])]
         return gaps[gaps["flow"] == flow]
 
-    def gaps(self, flow: int) -> Iterator[dict[str, Any]]:
+    def _is_elsewhere(self, gaps: Any, flow: int) -> Any:
+        """Return which gaps of a flow a reliable receiver filled with frames for other
+        destinations.
+        """
+        is_skipped = (gaps["passed_ns"] > 0) & (gaps["is_whole"] == 0) & (gaps["nak_count"] == 0)
+        if self._flows[flow]["naks"]:
+            return is_skipped
+        if is_skipped.any():
+            others = [each for each in range(len(self._flows)) if each != flow]
+            found = [self._contains(each, gaps["start"], gaps["end"]) for each in others]
+            is_skipped &= np.any([np.zeros(len(gaps), dtype=np.bool_), *found], axis=0)
+        return is_skipped
+
+    def _contains(self, flow: int, starts: Any, ends: Any) -> Any:
+        """Return which ranges a flow contained completely."""
+        state, gaps = self._flows[flow], self._gaps_of(flow)
+        missing = gaps[(gaps["cause"] == gap_kernel.BEFORE_CAPTURE) & (gaps["is_whole"] == 0)]
+        missing = missing[np.argsort(missing["start"], kind="stable")]
+        reach = np.maximum.accumulate(np.append(-_HIGHEST, missing["end"]))
+        before = np.searchsorted(missing["start"], ends, side="left")
+        is_missing = reach[before] > starts
+        return (state["low"] <= starts) & (ends <= state["hwm"]) & ~is_missing
+
+    def gaps(self, flow: int, in_group: bool = False) -> Iterator[dict[str, Any]]:
         """Return the rows of GAPS for one destination, without key columns, in order of
-        detection."""
-        return (gap_row(gap) for gap in self._gaps_of(flow))
+        detection.
+
+        `in_group`: whether the destination is a multicast group.
+        """
+        is_uncertain = in_group and not sending_order.counts_packets(self._senders[flow])
+        gaps = self._gaps_of(flow)
+        for gap, is_elsewhere in zip(gaps, self._is_elsewhere(gaps, flow), strict=True):
+            row = gap_row(gap, is_uncertain)
+            yield {**row, "outcome": "elsewhere"} if is_elsewhere else row
 
 
-def gap_row(gap: Any) -> dict[str, Any]:
-    """Convert a gap record of the kernel to a row of GAPS."""
+def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:
+    """Convert a compiled kernel's gap record to a row of GAPS.
+
+    `is_uncertain`: whether another receiver may have requested what filled it.
+    """
     length = int(gap["end"] - gap["start"])
     first_nak_ns, filled_ns = int(gap["first_nak_ns"]), int(gap["filled_ns"])
     is_whole = bool(gap["is_whole"])
+    is_local = gap["cause"] == gap_kernel.BEFORE_CAPTURE
     if is_whole:
-        is_local = gap["cause"] == gap_kernel.BEFORE_CAPTURE
         needed_no_nak = not first_nak_ns or gap["late_bytes"] > 0
         is_reordered = is_local and gap["repaired_bytes"] == 0 and needed_no_nak
-        outcome = "reordered" if is_reordered else "repaired"
+        late = "filled" if is_uncertain else "reordered"
+        outcome = late if is_reordered else "repaired"
     else:
-        outcome = "passed" if gap["passed_ns"] else "open"
+        skipped = "repaired" if first_nak_ns else "passed"
+        outcome = skipped if gap["passed_ns"] else "open"
     opened_ns = int(gap["opened_ns"])
+    to_fill_ns = filled_ns - opened_ns if is_whole else None
     return {
         "position": int(gap["start"]),
         "length": length,
@@ -197,9 +309,11 @@ def gap_row(gap: Any) -> dict[str, Any]:
         "nak_count": int(gap["nak_count"]),
         "resent_frames": int(gap["filled_frames"]),
         "resent_bytes": int(gap["filled_bytes"]),
+        "late_bytes": int(gap["late_bytes"]),
         "over_filled_bytes": max(0, int(gap["filled_bytes"]) - length),
         "first_filled_ns": int(gap["first_filled_ns"]) or None,
         "repaired_ns": filled_ns if is_whole else None,
         "passed_ns": int(gap["passed_ns"]) or None,
-        "time_to_repair_ns": filled_ns - opened_ns if is_whole else None,
+        "time_to_repair_ns": to_fill_ns if is_local else None,
+        "time_to_resend_ns": None if is_local else to_fill_ns,
     }

@@ -48,7 +48,7 @@ STEPS_MIN = 16
 ODD_SHARE = 8
 """At most one in this many packets may contradict a counter."""
 WEIGHED_MAX = 512
-"""Number of weighed packets above which earlier packets count half."""
+"""Number of evaluated packets above which earlier packets count only half."""
 _NUMBERS = 1 << 16
 
 
@@ -61,7 +61,7 @@ def _step(sender: Any, identification: int) -> int:
 
 @allocating_kernel
 def _weigh(sender: Any, identification: int, start: int) -> int:
-    """Return the sending order of a packet, and record whether it behaves like a counter."""
+    """Return a packet's sending order. Records whether identifications behave like a counter."""
     step = _step(sender, identification)
     order = sender["order"] + step
     if step > 0:
@@ -82,6 +82,13 @@ def _weigh(sender: Any, identification: int, start: int) -> int:
     if sender["steps"] + sender["odd"] > WEIGHED_MAX:
         sender["steps"], sender["odd"] = sender["steps"] // 2, sender["odd"] // 2
     return int(order)
+
+
+@allocating_kernel
+def counts_packets(sender: Any) -> bool:
+    """Return whether a sender is known to count its packets."""
+    fits_counter = sender["odd"] * ODD_SHARE <= sender["steps"]
+    return bool(sender["steps"] >= STEPS_MIN and fits_counter)
 
 
 @allocating_kernel
@@ -113,5 +120,4 @@ def put_in_order(
             sender["packet_order"] = _weigh(sender, identification, start)
         sender["high"] = max(sender["high"], start)
         orders[index] = sender["packet_order"]
-        fits_counter = sender["odd"] * ODD_SHARE <= sender["steps"]
-        is_believed[index] = sender["steps"] >= STEPS_MIN and fits_counter
+        is_believed[index] = counts_packets(sender)

@@ -1,4 +1,4 @@
-"""The set of walks: one `StreamWalk` for each vantage point, session and stream.
+"""Runs one `StreamWalk` for each vantage point, session and stream.
 
     frames in capture order  -->  walk of (vantage point, session, stream)  -->  flows, gaps, ...
                              -->  another walk
@@ -27,11 +27,11 @@ from windtunnel.reports.analysis.streams.stream_walk import (
 
 KEY_NAMES = ("vantage_point", "session_id", "stream_id")
 FRAME_COLUMNS = (*KEY_NAMES, *StreamWalk.COLUMNS)
-"""Columns of the frame table that the walks need."""
+"""Columns of the frame table that a StreamWalk and its key need."""
 
 
 class StreamSet:
-    """One walk per vantage point and stream. Streams with unknown geometry are ignored."""
+    """One `StreamWalk` per vantage point and stream. Streams with unknown geometry are ignored."""
 
     def __init__(
         self, known: dict[StreamKey, Geometry], settings: WalkSettings | None = None
@@ -47,7 +47,7 @@ class StreamSet:
     def follow(
         self, frames: pa.RecordBatch
     ) -> Iterator[tuple[WalkKey, StreamWalk, Any, WalkedFrames]]:
-        """Process frames and yield key, walk, frames and outcomes of each stream."""
+        """Process frames and yield the key, StreamWalk, frames and outcomes of each stream."""
         for key, rows in by_stream(frames):
             yield from self.follow_stream(key, rows)
 
@@ -68,7 +68,7 @@ class StreamSet:
         return self._walks[key]
 
     def finish_all_but(self, keep: WalkKey | None) -> list[dict[str, Any]]:
-        """End all walks except one and return their rows of NESTED_FLOWS."""
+        """End every StreamWalk except one and return their rows of NESTED_FLOWS."""
         rows = []
         for key in sorted(each for each in self._walks if each != keep):
             rows += self._walks.pop(key).rows()
@@ -97,8 +97,8 @@ def by_stream(frames: pa.RecordBatch) -> Iterator[tuple[WalkKey, pa.RecordBatch]
 
 
 def _walk_key(point: str, stream: int) -> WalkKey:
-    """Return a walk key. `stream` has the session id in its upper and the stream id in its lower
-    half."""
+    """Return a StreamWalk's key. `stream` has the session id in its upper half, and the stream
+    id in its lower half."""
     stream_id = stream & 0xFFFFFFFF
     return point, stream >> 32, stream_id - (1 << 32) if stream_id >= 1 << 31 else stream_id
 

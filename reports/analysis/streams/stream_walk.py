@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from windtunnel.reports.analysis.reading.stream_events import Events, StreamEvents
+from windtunnel.reports.analysis.reading.stream_events import Events, StreamEvents, is_group
 from windtunnel.reports.analysis.streams.flow_control import STALLS, WINDOWS, FlowControlWalk
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.image import IMAGES, MESSAGES, ImageWalk, parts_of
@@ -43,7 +43,7 @@ NESTED_FLOWS = pa.schema(
 
 @dataclass(frozen=True)
 class WalkSettings:
-    """Settings that request optional results of a walk."""
+    """Settings that request optional results of a StreamWalk."""
 
     keeps_messages: bool = False
     "Whether to return a row per message."
@@ -58,12 +58,12 @@ class WalkedFrames:
 
 
 class StreamWalk:
-    """A walk over a stream at one vantage point. Call `feed` in capture order, then read `rows`."""
+    """Analyses one stream at one vantage point. Call `feed` in capture order, then read `rows`."""
 
     COLUMNS = (
         *StreamEvents.COLUMNS, "payload_crc32", "echo_timestamp_ns", "reception_delta_ns",
     )  # fmt: skip
-    "Columns of the frame table that the walk needs besides the key."
+    "Columns of the frame table that are needed besides the key."
 
     def __init__(self, key: WalkKey, geometry: Geometry, settings: WalkSettings) -> None:
         self._key, self._geometry, self._settings = key, geometry, settings
@@ -71,6 +71,7 @@ class StreamWalk:
         self._repair = RepairWalk(geometry)
         self._control = FlowControlWalk(geometry)
         self._images: list[ImageWalk] = []
+        self._images_in_order: list[ImageWalk] = []
         self._samples: list[PositionSamples] = []
         self._messages: list[list[Any]] = []
 
@@ -78,16 +79,19 @@ class StreamWalk:
         """Process frames of this stream, and return their events and outcomes."""
         events = self.events.of(frames)
         count = len(self.events.destinations)
-        outcomes = self._repair.feed(events, count)
+        outcomes = self._repair.feed(events, self.events.destinations)
         self._control.feed(events, outcomes, count)
         self._control.feed_echoes(frames)
         while len(self._images) < count:
             self._images.append(ImageWalk(self._geometry))
+            self._images_in_order.append(ImageWalk(self._geometry))
             self._samples.append(PositionSamples())
             self._messages.append([])
         for flow in range(count):
             self._samples[flow].feed(events, outcomes, flow)
             self._keep(flow, self._images[flow].feed(parts_of(frames, events, outcomes, flow)))
+            in_order = parts_of(frames, events, outcomes, flow, only_first=True)
+            self._images_in_order[flow].feed(in_order)
         return WalkedFrames(events, outcomes)
 
     def _keep(self, flow: int, messages: Any) -> None:
@@ -100,17 +104,22 @@ class StreamWalk:
 
     def _row(self, index: int) -> dict[str, Any]:
         point, session, stream = self._key
-        gaps = list(self._repair.gaps(index))
+        in_group = is_group(self.events.destinations[index])
+        gaps = list(self._repair.gaps(index, in_group))
         self._keep(index, self._images[index].finish())
         image = self._images[index].row()
-        window = self._control.window(index, gaps)
+        window = self._control.window(index, gaps, in_group)
+        flow = self._repair.flow(index)
+        self._images_in_order[index].finish()
+        in_order = self._images_in_order[index].row()
         return {
             "vantage_point": point,
             "session_id": session,
             "stream_id": stream,
             "destination": self.events.destinations[index],
-            **self._repair.flow(index),
+            **flow,
             "messages": image["messages"],
+            "messages_min": (image if flow["naks"] else in_order)["messages"],
             "unmatched_control": self.events.unmatched,
             "gaps": gaps,
             "windows": [window],

@@ -1,4 +1,4 @@
-"""The local analysis engine: reads captures on one core, with the same kernels as Spark workers."""
+"""The local analysis engine: reads captures on one core, with the same code as Spark workers."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -38,7 +38,8 @@ class LocalFrames:
     def batches(
         self, columns: Sequence[str] = READ_FRAMES.names, keep: Sequence[str] = ()
     ) -> Iterator[pa.RecordBatch]:
-        """Yield batches with these columns, in capture order, and report the bytes read for each.
+        """Yield batches with the given columns, in capture order, and report the bytes read for
+        each.
 
         The columns in `keep` stay in memory for `merged`, if they fit.
         """
@@ -91,7 +92,7 @@ class LocalFrames:
     def _read(
         self, files: list[CaptureFile], rows: list[pa.RecordBatch], columns: Sequence[str]
     ) -> Iterator[tuple[str, pa.RecordBatch, int]]:
-        """Yield vantage point, batch and bytes read, and append rows of CAPTURES to `rows`."""
+        """Yield each batch with its vantage point and bytes read. Adds CAPTURES rows to `rows`."""
         for part in plan(files, self._settings):
             reader = PartReader(part, self._settings)
             reported = 0
@@ -109,7 +110,7 @@ class LocalFrames:
 
 
 def _earliest(waiting: dict[str, tuple[pa.RecordBatch, int]], ahead_ns: dict[str, int]) -> str:
-    """Return the point whose batch begins first according to the corrected clocks."""
+    """Return the capture point whose batch begins first according to the corrected clocks."""
     if len(waiting) == 1:
         return next(iter(waiting))
 

@@ -37,6 +37,7 @@ from windtunnel.reports.analysis.streams.frame_outcomes import (
     missing_batches,
 )
 from windtunnel.reports.analysis.streams.geometry import Geometry, StreamKey, learn_geometry
+from windtunnel.reports.analysis.streams.stream_limit import limit_streams
 from windtunnel.reports.analysis.streams.stream_set import KEY_NAMES, StreamSet, tables_of
 from windtunnel.reports.analysis.streams.stream_walk import NESTED_FLOWS, WalkKey, WalkSettings
 from windtunnel.reports.analysis.streams.streams import streams_of
@@ -44,7 +45,7 @@ from windtunnel.reports.analysis.streams.streams import streams_of
 ARROW_BATCH_ROWS = 32
 """Number of frame batches, of 2 MB each, that are passed to a worker together."""
 ARROW_BATCH_SETTING = "spark.sql.execution.arrow.maxRecordsPerBatch"
-"""The Spark setting for this number. Its previous value is restored after the analysis."""
+"""The Spark setting for ARROW_BATCH_ROWS. Its previous value is restored after the analysis."""
 
 _Batches = Iterator[pa.RecordBatch]
 
@@ -52,7 +53,7 @@ _Batches = Iterator[pa.RecordBatch]
 def read_captures(
     spark: SparkSession, paths: list[str], settings: ReadSettings, table: str = "frames"
 ) -> DataFrame:
-    """Return a table of these captures, read through the data source `aeron.pcap`."""
+    """Return a table of the given captures, read through the data source `aeron.pcap`."""
     options = {
         "paths": json.dumps(paths),
         "ports": ",".join(str(each) for each in settings.ports),
@@ -178,6 +179,7 @@ def _analyze(
 ) -> Tables:
     quick = replace(settings, keeps_hash=False, keeps_crc32=False)
     captures, totals = unpack_survey(read_captures(spark, paths, quick, "survey").toArrow())
+    totals, left_out = limit_streams(totals)
     known = learn_geometry(totals)
     points = joined_streams(totals)
     offsets = coarse_offsets(totals, captures["vantage_point"].unique().to_pylist())
@@ -199,5 +201,6 @@ def _analyze(
         captures=sum_captures(captures),
         streams=streams_of(totals, known),
         links=link_table(link_rows),
+        left_out=left_out,
         **tables_of(rows),
     )

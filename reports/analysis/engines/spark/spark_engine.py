@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 JAVA_RELEASE_MIN = 17
 _SUBMITTED = "PYSPARK_GATEWAY_PORT"
-"""Environment variable set by spark-submit, which has already chosen a master."""
+"""Environment variable that spark-submit sets. The master is already chosen in this case."""
 
 WORKER_WAIT_S = 120.0
 """Time limit for a cluster to provide a worker. Spark itself would wait forever."""
@@ -55,7 +55,7 @@ def first_line(error: Exception) -> str:
 
 
 def _java_release(text: str) -> int:
-    """Return the major version from a JRE's `release` file, or 0 if it contains none."""
+    """Return the major version in a JRE's `release` file, or 0 if the file has no version."""
     found = re.search(r'JAVA_VERSION="(?:1\.)?(\d+)', text)
     return int(found[1]) if found else 0
 

@@ -13,6 +13,7 @@ from windtunnel.harness.replay.frame_outcome import (
     is_nearer,
     match,
     match_captures,
+    repeatable,
 )
 from windtunnel.harness.replay.observed import act_of
 from windtunnel.harness.replay.sightings import FEEDBACK, TRANSMISSION, Stream
@@ -23,12 +24,17 @@ NEAR = [(at * 100 * US, at * LENGTH) for at in range(20)]
 """Twenty frames, one every 100 us."""
 
 
-def stream(passages, feedback=()):
-    """Return a stream with frames (time, position) and feedback (time, kind, position, length)."""
+def stream(passages, feedback=(), numbers=None, in_group=False):
+    """Return a stream with frames (time, position) and feedback (time, kind, position, length).
+
+    `numbers` are the packet identifications of the frames in order of time.
+    """
     frames = np.zeros(len(passages), dtype=TRANSMISSION)
     for row, (time_ns, position) in zip(frames, sorted(passages), strict=True):
         row["time_ns"], row["position"], row["length"] = time_ns + 1, position, LENGTH
         row["payload"], row["frame_type"] = LENGTH - 32, DATA
+    if numbers is not None:
+        frames["identification"] = numbers
     back = np.zeros(len(feedback), dtype=FEEDBACK)
     for row, values in zip(back, sorted(feedback), strict=True):
         for name, value in zip(
@@ -47,6 +53,7 @@ def stream(passages, feedback=()):
         transmissions=frames,
         feedback=back,
         has_ended=True,
+        in_group=in_group,
     )
 
 
@@ -169,6 +176,55 @@ def test_at_the_sender_what_was_asked_for_and_sent_again_was_lost_behind():
 def test_a_repair_at_the_very_time_of_its_nak_is_one():
     passages = [*NEAR, (4 * MS, 5 * LENGTH)]
     assert told(infer_outcomes(stream(passages, [nak(4 * MS + 1, 5)]))) == [(DROP, 5, 1)]
+
+
+def test_at_the_sender_a_nak_that_crosses_the_repair_is_no_second_loss():
+    """The round trip is 2 ms: the second NAK was sent before the retransmit could arrive."""
+    passages = [*NEAR, (2600 * US, 5 * LENGTH), (3600 * US, 5 * LENGTH)]
+    naks = [nak(2600 * US, 5), nak(3600 * US, 5)]
+    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1)]
+    naks.append(nak(4700 * US, 5))
+    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1), (DROP, 5, 2)]
+
+
+def test_at_the_receiver_a_repair_that_was_asked_for_twice_is_no_copy():
+    passages = [*NEAR[:5], *NEAR[6:], (4 * MS, 5 * LENGTH), (5 * MS, 5 * LENGTH)]
+    naks = [nak(2 * MS, 5), nak(3 * MS, 5)]
+    assert told(infer_outcomes(stream(passages, naks))) == [(DROP, 5, 1)]
+
+
+def test_each_nak_a_round_trip_before_the_repair_is_a_lost_transmission():
+    """NAKs are as far apart as a repair takes, which is the usual case."""
+    passages = [*NEAR[:5], *NEAR[6:], (9 * MS, 5 * LENGTH)]
+    naks = [nak(at * MS, 5) for at in (3, 5, 7)]
+    fast = [*passages, (12 * MS, 30 * LENGTH), (15 * MS, 29 * LENGTH)]
+    naks.append(nak(13 * MS, 29))
+    found = told(infer_outcomes(stream(fast, naks)))
+    assert [each for each in found if each[1] == 5] == [(DROP, 5, 1), (DROP, 5, 2), (DROP, 5, 3)]
+
+
+def test_identifications_tell_a_copy_from_a_retransmit():
+    numbers = [*range(1, 21), 6, 21]
+    again = [*NEAR, (4 * MS, 5 * LENGTH), (5 * MS, 5 * LENGTH)]
+    found = infer_outcomes(stream(again, [nak(3 * MS, 5)], numbers))
+    assert told(found) == [(COPY, 5, 1), (DROP, 5, 1)]
+
+
+@pytest.mark.parametrize(("number", "what"), [(6, LATE), (21, DROP)])
+def test_identifications_tell_a_late_frame_from_what_another_member_requested(number, what):
+    numbers = [*range(1, 6), *range(7, 21), number]
+    passages = [*NEAR[:5], *NEAR[6:], (4 * MS, 5 * LENGTH)]
+    (fate,) = infer_outcomes(stream(passages, numbers=numbers, in_group=True))
+    assert (fate.what, fate.attempt) == (what, 1)
+
+
+def test_only_what_a_receiver_requests_can_be_repeated():
+    outcomes = [
+        FrameOutcome(DROP, "DATA", 0, 64, 1), FrameOutcome(LATE, "DATA", 0, 64, 2),
+        FrameOutcome(COPY, "DATA", 0, 64, 3), FrameOutcome(DROP, "DATA", 64, 64, 2),
+        FrameOutcome(DROP, "DATA", 128, 64, 1), FrameOutcome(DROP, "DATA", 128, 64, 3),
+    ]  # fmt: skip
+    assert repeatable(outcomes) == ([*outcomes[:3], outcomes[4]], 2)
 
 
 def test_what_came_twice_without_being_asked_for_is_a_copy():

@@ -199,7 +199,7 @@ def test_ranges_out_of_order_are_refused():
     for wrong in (spans, lapping):
         with pytest.raises(ScenarioError, match="expected disjoint ranges in ascending order"):
             case_of(drop(wrong))
-    with pytest.raises(ScenarioError, match="expected exactly one of a range"):
+    with pytest.raises(ScenarioError, match="expected exactly one of: a range"):
         case_of(
             [rule("r", {"drop": "always"}, "DATA", position={"at": "term-end", "ranges": apart})]
         )

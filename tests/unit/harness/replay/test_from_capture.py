@@ -1,0 +1,78 @@
+"""Scenarios from captures of a model stream lose what the model lost."""
+
+import pytest
+
+from tests.stand_ins.lossy_stream import MS, STEP, LossyStream, Plan
+from windtunnel.harness.replay.frame_outcome import DROP, infer_outcomes, repeatable
+from windtunnel.harness.replay.from_capture import from_captures
+from windtunnel.harness.replay.sightings import read_streams
+
+PLANS = [
+    *(Plan(seed, loss=0.05, resend_loss=0.3) for seed in range(3)),
+    *(Plan(seed, loss=0.1, resend_loss=0.2, way_ns=2 * MS, has_numbers=False) for seed in range(3)),
+]
+
+
+def inferred(folder, point):
+    (stream,) = read_streams(folder / f"{point}.pcap").values()
+    return {
+        (each.position // STEP + index, each.attempt)
+        for each in infer_outcomes(stream)
+        if each.what == DROP
+        for index in range(each.length // STEP)
+    }
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+@pytest.mark.parametrize("point", ["pub", "sub1"])
+def test_one_capture_infers_what_was_lost(tmp_path, plan, point):
+    """Whether an unneeded retransmit was lost, too, nobody can see."""
+    stream = LossyStream(plan)
+    every = set(stream.receivers[0].lost)
+    lost = {each for each in every if {(each[0], at) for at in range(1, each[1])} <= every}
+    found = inferred(stream.write(tmp_path), point)
+    assert {each for each in found if each[1] == 1} == {each for each in lost if each[1] == 1}
+    assert len(found ^ lost) <= len(lost) // 10
+    result = from_captures([tmp_path / f"{point}.pcap"], tmp_path / "out.yaml")
+    (told,) = result.streams
+    assert (told["late"], told["copies"]) == (0, 0)
+    assert len(lost) * 4 // 5 <= told["lost"] <= len(lost)
+    assert any("outcomes of its frames are inferred" in note for note in result.notes)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=str)
+def test_every_rule_of_a_scenario_selects_something(tmp_path, plan):
+    """A rule for an attempt needs one for each attempt before it."""
+    stream = LossyStream(plan)
+    folder = stream.write(tmp_path)
+    files = [folder / "pub.pcap", folder / "sub1.pcap"]
+    for chosen in (files[:1], files[1:], files):
+        result = from_captures(chosen, tmp_path / "out.yaml")
+        assert all(told["lost"] for told in result.streams)
+    (near,) = read_streams(files[0]).values()
+    kept, left_out = repeatable(infer_outcomes(near))
+    by_position = {}
+    for each in kept:
+        by_position.setdefault(each.position, set()).add(each.attempt)
+    assert all(each == set(range(1, len(each) + 1)) for each in by_position.values())
+    assert left_out >= 0
+
+
+@pytest.mark.parametrize("point", ["sub1", "sub2"])
+@pytest.mark.parametrize("sees_others", [False, True])
+def test_a_member_of_a_group_lost_what_it_lost(tmp_path, point, sees_others):
+    plan = Plan(4, receivers=3, in_group=True, loss=0.03, sees_others=sees_others)
+    stream = LossyStream(plan)
+    (receiver,) = [each for each in stream.receivers if each.name == point]
+    assert inferred(stream.write(tmp_path), point) == set(receiver.lost)
+    result = from_captures([tmp_path / f"{point}.pcap"], tmp_path / "out.yaml")
+    assert (result.streams[0]["late"], result.streams[0]["copies"]) == (0, 0)
+    assert any("sent to a group" in note for note in result.notes)
+
+
+def test_frames_in_a_gap_that_nothing_filled_are_counted(tmp_path):
+    stream = LossyStream(Plan(2, loss=0.2, is_reliable=False))
+    folder = stream.write(tmp_path)
+    (told,) = from_captures([folder / "sub1.pcap"], tmp_path / "out.yaml").streams
+    assert told["lost"] == len(stream.receivers[0].lost)
+    assert told["reliable"] is False

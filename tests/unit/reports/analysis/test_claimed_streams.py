@@ -1,0 +1,106 @@
+"""A capture may claim a stream in each datagram. Streams are limited, and take little memory."""
+
+import struct
+import subprocess
+import sys
+from collections import Counter
+
+import pytest
+
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.output.summary import summary_lines
+from windtunnel.reports.analysis.streams import stream_limit
+
+FEW, MANY = 200, 2_200
+RESIDENT_PER_STREAM_MAX_KIB, VIRTUAL_PER_STREAM_MAX_KIB = 48, 96
+MEASURE = """
+import sys
+from windtunnel.reports.analysis.analyze import analyze
+assert analyze([sys.argv[1]]).flows.num_rows == int(sys.argv[2])
+text = open("/proc/self/status").read()
+print(*(line.split()[1] for line in text.splitlines() if line[:6] in ("VmHWM:", "VmPeak")))
+"""
+
+
+def write_claims(path, frames_of):
+    """Write a capture with a number of consecutive DATA frames for each session."""
+    records = [struct.pack("<IHHiIII", 0xA1B23C4D, 2, 4, 0, 0, 1 << 18, 1)]
+    for session, frames in frames_of.items():
+        for number in range(frames):
+            frame = struct.pack("<iBBH4iq", 32, 0, 0xC0, 1, number * 32, session, 1001, 5, 0)
+            udp = struct.pack(">4H", 40_000, 24_325, 8 + len(frame), 0)
+            ends = bytes([10, 0, 0, 1, 10, 0, 0, 2])
+            ip = struct.pack(">BBHHHBBH", 0x45, 0, 28 + len(frame), 0, 0, 64, 17, 0) + ends
+            packet = bytes(12) + b"\x08\x00" + ip + udp + frame
+            times = 1_760_000_000, abs(session) * 1_000 + number
+            records.append(struct.pack("<4I", *times, len(packet), len(packet)) + packet)
+    path.write_bytes(b"".join(records))
+
+
+def peaks_kib(path, streams):
+    """Return the peak of virtual and of resident memory of an analysis."""
+    write_claims(path, dict.fromkeys(range(streams), 1))
+    command = [sys.executable, "-c", MEASURE, str(path), str(streams)]
+    told = subprocess.run(command, check=True, capture_output=True, text=True, timeout=240)
+    virtual, resident = map(int, told.stdout.split())
+    return virtual, resident
+
+
+@pytest.mark.timeout(600)
+def test_a_claimed_stream_takes_little_memory(tmp_path):
+    few = peaks_kib(tmp_path / "few.pcap", FEW)
+    many = peaks_kib(tmp_path / "many.pcap", MANY)
+    virtual, resident = (
+        (large - small) / (MANY - FEW) for small, large in zip(few, many, strict=True)
+    )
+    assert resident < RESIDENT_PER_STREAM_MAX_KIB
+    assert virtual < VIRTUAL_PER_STREAM_MAX_KIB
+
+
+FRAMES_OF = {1: 3, 2: 1, 3: 5, 4: 1, 5: 2}
+KEPT = {1, 3, 5}
+LEFT_OUT = (
+    "5 streams were found, expected at most 3: the 2 with the fewest frames, 2 frames in all, were "
+    "left out; analyse fewer files at a time, or only the UDP ports of interest"
+)
+
+
+def is_limited(tables):
+    """Assert that exactly the three streams with the most frames were analysed."""
+    assert set(tables.streams["session_id"].to_pylist()) == KEPT
+    assert set(tables.flows["session_id"].to_pylist()) == KEPT
+    frames = Counter()
+    for row in tables.flows.to_pylist():
+        frames[row["session_id"]] += row["first_frames"]
+    assert dict(frames) == {session: FRAMES_OF[session] for session in KEPT}
+    assert tables.problems == [LEFT_OUT]
+    assert tables.is_partial
+    assert summary_lines(tables)[-1] == f"PARTIAL: {LEFT_OUT}"
+
+
+def test_streams_beyond_the_limit_are_left_out_and_reported(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_limit, "STREAMS_MAX", 3)
+    write_claims(tmp_path / "claims.pcap", FRAMES_OF)
+    is_limited(analyze([str(tmp_path / "claims.pcap")]))
+
+
+@pytest.mark.timeout(600)
+def test_spark_leaves_out_the_same_streams(tmp_path, monkeypatch, spark):
+    monkeypatch.setattr(stream_limit, "STREAMS_MAX", 3)
+    write_claims(tmp_path / "claims.pcap", FRAMES_OF)
+    is_limited(analyze([str(tmp_path / "claims.pcap")], spark=spark))
+
+
+def test_of_streams_with_equal_frames_the_lowest_ids_are_kept(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_limit, "STREAMS_MAX", 2)
+    write_claims(tmp_path / "claims.pcap", {5: 1, -3: 1, 4: 1})
+    tables = analyze([str(tmp_path / "claims.pcap")])
+    assert set(tables.flows["session_id"].to_pylist()) == {-3, 4}
+
+
+def test_as_many_streams_as_expected_are_no_problem(tmp_path, monkeypatch):
+    monkeypatch.setattr(stream_limit, "STREAMS_MAX", len(FRAMES_OF))
+    write_claims(tmp_path / "claims.pcap", FRAMES_OF)
+    tables = analyze([str(tmp_path / "claims.pcap")])
+    assert tables.problems == []
+    assert set(tables.flows["session_id"].to_pylist()) == set(FRAMES_OF)
