@@ -91,14 +91,14 @@ class _Generator(GenerateJsonSchema):
     def function_before_schema(
         self, schema: core_schema.BeforeValidatorFunctionSchema
     ) -> JsonSchemaValue:
-        """Describe a list, in place of which its only item may be written."""
+        """Describe a list. In place of a list with one item, a file may contain just the item."""
         found = super().function_before_schema(schema)
         if schema["function"]["function"] is not one_or_many:
             return found
         return {"anyOf": [found["items"], found]}
 
     def nullable_schema(self, schema: core_schema.NullableSchema) -> JsonSchemaValue:
-        """Describe an optional value, which is omitted and never written as null."""
+        """Describe an optional value. A file omits an absent value and never contains null."""
         return self.generate_inner(schema["schema"])
 
 
@@ -125,7 +125,7 @@ def _check(resolved: Schema) -> Schema:
 
 
 def _clean(value: Any, *, is_schema: bool = True) -> None:
-    """Remove defaults and numeric limits, which apply only to resolved values."""
+    """Remove defaults and numeric limits, because these apply only to resolved values."""
     if isinstance(value, list):
         for each in value:
             _clean(each)

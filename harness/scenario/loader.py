@@ -64,7 +64,7 @@ def parse_table(
 
 
 def _empty_values(value: object, path: tuple[str | int, ...]) -> Iterator[Problem]:
-    """Yield keys and items without a value, which would otherwise silently become defaults."""
+    """Yield keys and items without a value. These would otherwise silently become defaults."""
     if value is None:
         yield Problem(path, "this key has no value: write one, or remove the key")
     items = value.items() if isinstance(value, dict) else ()
@@ -80,7 +80,7 @@ def _causes(error: ValidationError) -> list[Any]:
 
 
 def _path(error: Any, document: YamlDocument) -> tuple[str | int, ...]:
-    """Return the part of pydantic's path that exists in the file, with the key if it is missing."""
+    """Return the part of pydantic's path that exists in the file, and a missing key at its end."""
     path: tuple[str | int, ...] = ()
     for step in error["loc"]:
         if (*path, step) in document.marks:

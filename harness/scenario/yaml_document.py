@@ -50,7 +50,7 @@ Where = tuple[str | int, ...]
 
 
 class ScenarioError(ValueError):
-    """Raised for an invalid file. `errors` contains a message with location for each problem."""
+    """Raised for an invalid file. `errors` has a message, with its location, for each problem."""
 
     def __init__(self, errors: Iterable[str]) -> None:
         self.errors = tuple(errors)
@@ -58,7 +58,7 @@ class ScenarioError(ValueError):
 
 
 class _Loader(yaml.SafeLoader):  # type: ignore[misc]  # PyYAML has no types
-    """PyYAML's loader without dates, merge keys and default values, which become strings."""
+    """PyYAML's loader, which here reads dates, merge keys and default values as strings."""
 
     yaml_implicit_resolvers: ClassVar[dict[str, list[tuple[str, Any]]]] = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag in _RESOLVED]
@@ -81,7 +81,8 @@ def read_yaml(file: Path) -> str:
 
 def quoted(value: object) -> str:
     """Return a value for an error message, with control characters escaped and long strings cut
-    off."""
+    off.
+    """
     if isinstance(value, dict | list | tuple):
         kind = "a table" if isinstance(value, dict) else "a list"
         return f"{kind} of {len(value)} item{'' if len(value) == 1 else 's'}"
@@ -267,7 +268,7 @@ def _short(text: str) -> str:
 
 
 def _key(each: Problem) -> tuple[tuple[int, str], ...]:
-    """Return a sort key for a problem's path, whose steps are keys and indices."""
+    """Return a sort key for a problem's path of keys and indices."""
     return tuple((step, "") if isinstance(step, int) else (-1, step) for step in each.path)
 
 

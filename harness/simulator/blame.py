@@ -1,7 +1,7 @@
 """Attributes an exception to the driver or client if it passed through their code.
 
-A failed assertion in a kernel leaves no such traceback, so it counts as a defect of the harness
-until it has been investigated.
+A failed assertion in a compiled kernel leaves no such traceback, so it counts as a defect of the
+harness until it has been investigated.
 """
 
 from __future__ import annotations

@@ -138,7 +138,8 @@ class CaseRun:
 
     def _settle(self, world: SimulatedWorld, programs: ApplicationSet) -> None:
         """Run the world until the last frames have arrived, including those that the middlebox
-        holds."""
+        holds.
+        """
         end_ns, latest_ns = world.now_ns + SETTLE_NS, world.now_ns + DRAIN_NS
         while world.now_ns < end_ns or (_is_in_flight(world) and world.now_ns < latest_ns):
             self._step(world, programs)

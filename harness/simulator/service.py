@@ -2,7 +2,7 @@
 
     (case, run folder, sabotage) --FD--> a run --FD--> exit code         until the other end closes
 
-A run's output goes to the log in its run folder, as if it had its own process. Kernels are
+A run's output goes to the log in its run folder, as if it had its own process. Compiled kernels are
 loaded once. Messages are pickled: both ends are the same program, and no other process can reach
 the socket.
 """

@@ -8,7 +8,9 @@ from collections.abc import Iterator
 from windtunnel.harness.scenario.schema import applies
 from windtunnel.harness.scenario.schema.model import Check, Scenario
 from windtunnel.harness.scenario.schema.problem import Path, Problem, unknown_name
+from windtunnel.harness.scenario.schema.units import parse_bytes
 from windtunnel.harness.verdict.registry import CHECKS
+from windtunnel.harness.verdict.views.undelivered import AT_MOST
 
 TRAFFIC, TO = "traffic", "to"
 ARGUMENTS = (TRAFFIC, TO, applies.KEY)
@@ -28,11 +30,17 @@ def expectation_problems(scenario: Scenario) -> Iterator[Problem]:
 
 def _arguments(scenario: Scenario, check: Check, path: Path) -> Iterator[Problem]:
     found = []
+    known = (*ARGUMENTS, AT_MOST) if CHECKS[check.name].is_limited else ARGUMENTS
     for name in check.arguments:
-        if name not in ARGUMENTS:
-            hint = f"the arguments are {', '.join(ARGUMENTS)}"
-            text = unknown_name("an argument of a check", name, ARGUMENTS, hint)
+        if name not in known:
+            hint = f"the arguments are {', '.join(known)}"
+            text = unknown_name("an argument of a check", name, known, hint)
             found.append(Problem((*path, name), text))
+        elif name == AT_MOST:
+            try:
+                parse_bytes(check.arguments[name])
+            except ValueError as error:
+                found.append(Problem((*path, name), str(error)))
     ids = [each.id for each in scenario.traffic]
     for chosen in _listed(check, TRAFFIC):
         if chosen not in ids:

@@ -17,14 +17,17 @@ from windtunnel.harness.artifact.documents import Document, write_document
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, CheckCase, TrafficCase
 from windtunnel.harness.scenario.schema import applies
+from windtunnel.harness.scenario.schema.units import parse_bytes
 from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
 from windtunnel.harness.verdict.checks.subject import subject_lived
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding, Missing, inconclusive
+from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, inconclusive
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
-from windtunnel.harness.verdict.registry import CHECKS, GATES
+from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
+from windtunnel.harness.verdict.views.undelivered import AT_MOST, limited, undelivered_notes
 
 SCHEMA = "windtunnel-verdict/1"
+_USUALLY_AT_FAULT = {Outcome.FAIL: AtFault.DRIVER, Outcome.HARNESS: AtFault.HARNESS}
 
 
 @dataclass(frozen=True)
@@ -36,6 +39,8 @@ class Verdict:
     outcome: Outcome
     reason: str
     "The finding that determined the outcome, in one line."
+    at_fault: AtFault | None
+    "The party that has to change something, or None if the run passed or the cause is unknown."
     gates: tuple[Finding, ...]
     checks: tuple[Finding, ...]
 
@@ -51,6 +56,7 @@ class Verdict:
             "outcome": str(self.outcome),
             "exit_code": self.exit_code,
             "reason": self.reason,
+            **({} if self.at_fault is None else {"at_fault": str(self.at_fault)}),
             "gates": [finding.as_document() for finding in self.gates],
             "checks": [finding.as_document() for finding in self.checks],
         }
@@ -74,12 +80,14 @@ def verdict_of(evidence: Evidence) -> Verdict:
     else:
         checks += _expectations(evidence, case)
     checks = _attribute(gates, checks)
-    outcome, reason = _conclude(evidence, gates, checks)
+    undelivered = [] if isinstance(case, Missing) else list(undelivered_notes(evidence, case))
+    outcome, reason, at_fault = _conclude(evidence, gates, checks, undelivered)
     return Verdict(
         scenario="" if isinstance(case, Missing) else case.name,
         seed=None if isinstance(case, Missing) else case.seed,
         outcome=outcome,
         reason=reason,
+        at_fault=at_fault,
         gates=tuple(gates),
         checks=tuple(checks),
     )
@@ -100,7 +108,8 @@ def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Fi
     if check is None:
         text = f"unknown check; available checks: {', '.join(CHECKS)}"
         return [Finding(expected.name, Outcome.HARNESS, text)]
-    unknown = set(expected.arguments) - {"traffic", "to", applies.KEY}
+    known = {"traffic", "to", applies.KEY} | ({AT_MOST} if check.is_limited else set())
+    unknown = set(expected.arguments) - known
     flows = [
         flow
         for each in case.traffic
@@ -116,7 +125,14 @@ def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Fi
         return [Finding(expected.name, Outcome.HARNESS, text)]
     findings = _guarded(expected.name, check.run, evidence, flows)
     findings = [replace(each, kind=each.kind or check.kind) for each in findings]
+    if AT_MOST in expected.arguments:
+        findings = _guarded(expected.name, _limit, findings, expected.arguments[AT_MOST])
     return [_for_subject(evidence, expected, each) for each in findings]
+
+
+def _limit(findings: list[Finding], at_most: object) -> list[Finding]:
+    at_most_bytes = parse_bytes(at_most)
+    return [limited(each, at_most_bytes) for each in findings]
 
 
 def _for_subject(evidence: Evidence, expected: CheckCase, finding: Finding) -> Finding:
@@ -145,7 +161,7 @@ def _selects(expected: CheckCase, key: str, name: str) -> bool:
 
 
 def _applies_to_flow(expected: CheckCase, flow: TrafficCase) -> bool:
-    """Return whether a check covers a subscriber. A `partial` one must be named in `to`."""
+    """Return whether a check covers a subscriber. A `partial` subscriber must be named in `to`."""
     if "to" not in expected.arguments:
         return flow.to_host not in flow.partial
     return _selects(expected, "to", flow.to_host)
@@ -169,30 +185,41 @@ def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
     for check in checks:
         excuse = next((gate for gate in failed if gate.may_excuse(check)), None)
         violated = check.outcome is Outcome.FAIL
-        judged.append(check.excused(excuse) if violated and excuse is not None else check)
+        if violated and excuse is not None:
+            check = replace(check.excused(excuse), at_fault=BLAMED_ON.get(excuse.name))
+        judged.append(check)
     return judged
 
 
 def _conclude(
-    evidence: Evidence, gates: list[Finding], checks: list[Finding]
-) -> tuple[Outcome, str]:
-    """Return the run's outcome and the text of the first finding with that outcome."""
+    evidence: Evidence, gates: list[Finding], checks: list[Finding], undelivered: list[str]
+) -> tuple[Outcome, str, AtFault | None]:
+    """Return the run's outcome, the first finding with that outcome, and the party at fault.
+
+    `undelivered` are the notes about undelivered messages, which a passing run names.
+    """
     manifest = evidence.manifest
     has_failure = any(check.outcome is Outcome.FAIL for check in checks)
     if not isinstance(manifest, Missing) and manifest.unsupported and not has_failure:
-        return Outcome.UNSUPPORTED, manifest.unsupported
+        return Outcome.UNSUPPORTED, manifest.unsupported, None
     unsupported = [check for check in checks if check.outcome is Outcome.UNSUPPORTED]
     if unsupported and not has_failure:
-        return Outcome.UNSUPPORTED, unsupported[0].text
+        return Outcome.UNSUPPORTED, unsupported[0].text, None
     advisory = [gate for gate in gates if gate.outcome is not Outcome.PASS and gate.advisory]
     decisive = [gate for gate in gates if gate not in advisory]
     outcome = merge(finding.outcome for finding in (*decisive, *checks))
     if outcome is Outcome.PASS:
-        return outcome, _pass_text(gates, checks, advisory)
+        return outcome, "; ".join([_pass_text(gates, checks, advisory), *undelivered]), None
     order = (*checks, *decisive) if outcome is Outcome.FAIL else (*decisive, *checks)
     first = next(finding for finding in order if finding.outcome is outcome)
     about = f" ({first.about})" if first.about else ""
-    return outcome, f"{first.name}{about}: {first.text}"
+    at_fault = first.at_fault or _USUALLY_AT_FAULT.get(outcome)
+    if outcome is Outcome.INCONCLUSIVE:
+        at_fault = BLAMED_ON.get(first.name, first.at_fault)
+    reason = f"{first.name}{about}: {first.text}"
+    if at_fault in (AtFault.SCENARIO, AtFault.MACHINE):
+        reason = f"{reason} (at fault: the {at_fault})"
+    return outcome, reason, at_fault
 
 
 def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Finding]) -> str:

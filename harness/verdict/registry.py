@@ -29,7 +29,7 @@ from windtunnel.harness.verdict.checks.retransmission import (
     retransmit_checks,
 )
 from windtunnel.harness.verdict.core.evidence import Evidence
-from windtunnel.harness.verdict.core.finding import Finding
+from windtunnel.harness.verdict.core.finding import AtFault, Finding
 from windtunnel.harness.verdict.core.kind import Kind
 from windtunnel.harness.verdict.gates import (
     event_gates,
@@ -52,6 +52,8 @@ class Check:
     name: str
     kind: Kind
     run: RunCheck
+    is_limited: bool = False
+    """Whether the check permits losses. `undelivered_at_most` can limit these losses."""
 
     @property
     def about(self) -> str:
@@ -93,13 +95,23 @@ GATES: dict[str, Gate] = {
     overload.NAME: overload.host_was_not_overloaded,
 }
 
+BLAMED_ON = {
+    "captures_complete": AtFault.MACHINE,
+    "sockets_dropped_nothing": AtFault.MACHINE,
+    overload.NAME: AtFault.MACHINE,
+    "faults_happened": AtFault.SCENARIO,
+    event_gates.NAME: AtFault.SCENARIO,
+}
+"""The party at fault if one of these gates makes a run INCONCLUSIVE. Other gates identify
+nobody."""
+
 CHECKS: dict[str, Check] = {
     check.name: check
     for check in (
         Check(delivery.ONCE, Kind.SAFETY, _each(delivery.delivered_once)),
-        Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact)),
-        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken)),
-        Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts)),
+        Check(delivery.INTACT, Kind.SAFETY, _each(delivery.delivered_intact), True),
+        Check(stretch.UNBROKEN, Kind.SAFETY, _each(stretch.delivered_unbroken), True),
+        Check(parts.IN_PARTS, Kind.SAFETY, _each(parts.delivered_in_parts), True),
         Check(coverage.COVERED, Kind.SAFETY, _each(coverage.positions_covered)),
         Check(coverage.PADDED, Kind.SAFETY, _each(coverage.pad_only_where_lost)),
         Check(

@@ -30,10 +30,10 @@ UNSUPPORTED = 127
 SIGNAL_BASE = 128
 
 SUBJECT_PACKAGE = "windtunnel.driver"
-"""The client is part of the software under test: an exception in it is a failure of the subject."""
+"""The package under test, which includes the client. Its exceptions are failures of the subject."""
 
 SCARCE = frozenset({errno.ENOSPC, errno.EDQUOT, errno.ENOMEM, errno.EMFILE, errno.ENFILE})
-"""Errors of a machine that has run out of a resource, in whatever code they occur."""
+"""Errors that show that the machine has run out of a resource. Any code may raise them."""
 
 RUNS = {
     "publisher": publisher.run,
@@ -71,7 +71,7 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _report_unexpected(role: str, error: Exception) -> int:
-    """Report an unexpected error. The exit code says whose code raised it."""
+    """Report an unexpected error. Returns the exit code for a subject or a harness failure."""
     is_subject = _is_subject_error(error)
     whose = "the client failed" if is_subject else "the workload itself failed, not the subject"
     # The log may be on the disk that is full.

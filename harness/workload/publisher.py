@@ -16,6 +16,7 @@ from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.harness.artifact.host.offer import OFFER
 from windtunnel.harness.artifact.run.plan import MessagePlan, message_bytes, plan
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.resolved.cut import may_disconnect
 from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase
 from windtunnel.harness.workload.options import SKIP_MESSAGE, Options
 from windtunnel.harness.workload.pacer import Pacer
@@ -155,9 +156,8 @@ def run(options: Options, stop: Stop) -> None:
     start = Start() if len(traffic.publishers) > 1 else None
     payload = np.fromfile(options.case.payload.path, dtype=np.uint8)
     skip = message_plan.count // 2 if options.sabotage == SKIP_MESSAGE else -1
-    publisher = Publisher(
-        message_plan, payload, skip, stop, traffic.pace, waits_for_readers=traffic.rejoins
-    )
+    waits = traffic.rejoins or may_disconnect(options.case, traffic)
+    publisher = Publisher(message_plan, payload, skip, stop, traffic.pace, waits_for_readers=waits)
     try:
         with Aeron(options.aeron_dir) as aeron, timeouts_as_gave_up(aeron):
             publication = _open(aeron, traffic)
@@ -207,7 +207,7 @@ def _wait_until_connected(publication: Publication, stop: Stop) -> None:
 
 
 def _reached(publication: Publication, publisher: Publisher) -> int:
-    """Return the position after the last accepted message, even of a closed publication."""
+    """Return the position after the last accepted message, even if the publication is closed."""
     if not publication.is_closed:
         return publication.position
     return int(publisher.offers["position"][-1]) if publisher.accepted_count else 0

@@ -63,22 +63,22 @@ class Parts:
         self._ended: set[int] = set()
         """Sessions that the application has read to their end."""
         self._tapped: set[int] = set()
-        """Sessions that the tap has read to their end."""
+        """Sessions that the tap (the frame recorder) has read to their end."""
         self._seen: set[int] = set()
-        """Correlation ids of the current client's images, which are unique within a driver."""
+        """Correlation ids of the current client's images. They are unique within a driver."""
         self._open: dict[int, tuple[Image, Part]] = {}
 
     @property
     def is_over(self) -> bool:
-        """Whether enough sessions have ended, for the application and for the tap."""
+        """Whether enough sessions have ended, both for the application and for the frame tap."""
         return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
 
     def read(self, own: Subscription, tapped: Subscription) -> int:
-        """Read what is available for the application and the tap. Returns the amount of work."""
+        """Read what is available for application and frame tap. Returns the amount of work done."""
         return self._read_images(own) + self._read_tapped(tapped)
 
     def leave(self) -> None:
-        """End the parts of the current client, which was closed or is no longer needed."""
+        """End the current client's parts, after the client was closed or is no longer needed."""
         for image, part in self._open.values():
             self._leave(image, part)
         self._open.clear()

@@ -27,7 +27,7 @@ from windtunnel.harness.workload.stop import Stop, SubjectError
 
 IDLE_S = 0.001
 TIMEOUT_S = 300.0
-"""Timeout for the start of the stream, which allows drivers to compile."""
+"""Timeout for the start of the stream. Drivers may have to compile first."""
 
 INCREMENT = 3
 INCREMENTS = 5

@@ -35,7 +35,7 @@ from windtunnel.harness.workload.tap import Tap
 IDLE_S = 0.0001
 FRAGMENT_LIMIT = 256
 PACED_FRAGMENT_LIMIT = 8
-"""Fragment limit of a paced application, which thus starts a rest at most this many frames late."""
+"""Fragment limit of a paced application. A pause can start at most this many frames late."""
 BUFFER_BYTES = 1 << 20
 
 _RECORD = struct.Struct("<qii")
@@ -223,7 +223,8 @@ def _read(
                 if may_be_cut_off:
                     break
                 raise GaveUp(
-                    f"the image was closed at position {own.position} (tap: {tapped.position}), "
+                    f"the image was closed at position {own.position} "
+                    f"(the tap had reached position {tapped.position}), "
                     "before the end of the stream"
                 )
             time.sleep(IDLE_S)

@@ -1,4 +1,4 @@
-"""A second subscription to the stream, which records every frame, including padding.
+"""Records every frame of a stream, including padding, through a second subscription (the tap).
 
 It reads the frames in the image's log, while the application's subscription reassembles messages.
 """

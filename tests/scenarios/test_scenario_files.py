@@ -7,10 +7,9 @@ import pytest
 
 from windtunnel.driver.logbuffer.frame import HEADER_LENGTH
 from windtunnel.driver.logbuffer.tail import framed_length
-from windtunnel.harness.scenario.explain.explain import WINDOW_DEFAULT
 from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.scenario.resolved.case import Payload, resolve
-from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.scenario.schema.channel import WINDOW_BYTES, parse_channel
 from windtunnel.harness.verdict.registry import CHECKS
 
 FOLDER = Path(__file__).resolve().parents[2] / "scenarios"
@@ -62,7 +61,7 @@ def test_no_padding_carries_a_sender_out_of_the_reach_of_a_reader_that_is_held_b
     """A status message from more than half a term behind the sender is refused, as Aeron does."""
     case = case_of(file)
     for traffic in case.traffic if case.events else ():
-        window = min(traffic.receiver_window_bytes or WINDOW_DEFAULT, traffic.term_length // 2)
+        window = min(traffic.receiver_window_bytes or WINDOW_BYTES, traffic.term_length // 2)
         padding = framed_length(traffic.longest_bytes, traffic.mtu - HEADER_LENGTH)
         assert window + padding < traffic.term_length // 2, traffic.id
 

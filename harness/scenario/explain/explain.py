@@ -10,17 +10,17 @@ from collections.abc import Iterator
 from windtunnel.harness.scenario.explain.explain_fault import choice_lines, fault_line
 from windtunnel.harness.scenario.explain.explain_impairment import impairment_lines
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.resolved.cut import CONNECTION_NS, may_disconnect
 from windtunnel.harness.scenario.resolved.fault_case import FaultCase
+from windtunnel.harness.scenario.resolved.unawaited import waits_for, without_waiting
 from windtunnel.harness.scenario.schema.archive import archive_line
-from windtunnel.harness.scenario.schema.channel import ALIGNMENT, HEADER_LENGTH
+from windtunnel.harness.scenario.schema.channel import ALIGNMENT, HEADER_LENGTH, WINDOW_BYTES
 from windtunnel.harness.scenario.schema.host_event import event_line
 from windtunnel.harness.scenario.schema.merge import merge_line
 from windtunnel.harness.scenario.schema.pace import pace_line
 from windtunnel.harness.scenario.schema.units import format_bytes, format_duration
 
 _SAMPLES = 4096
-WINDOW_DEFAULT = 128 * 1024
-"""Default receiver window, the same in both drivers. Source: Aeron 1.53."""
 
 
 def expected_data_frames(traffic: TrafficCase) -> float:
@@ -58,7 +58,7 @@ def padding_exceeds_half_term(traffic: TrafficCase) -> bool:
     Padding is as long as a message that did not fit in its term, and can exceed the window.
     """
     half = traffic.term_length // 2
-    window = min(traffic.receiver_window_bytes or WINDOW_DEFAULT, half)
+    window = min(traffic.receiver_window_bytes or WINDOW_BYTES, half)
     whole, rest = divmod(traffic.longest_bytes, traffic.mtu - HEADER_LENGTH)
     last = -(-(rest + HEADER_LENGTH) // ALIGNMENT) * ALIGNMENT if rest else 0
     return window + whole * traffic.mtu + last > half
@@ -95,6 +95,7 @@ def _lines(case: Case) -> Iterator[str]:
     for traffic in case.traffic:
         yield ""
         yield from _traffic_lines(traffic)
+        yield from _promise_lines(case, traffic)
         if case.events and padding_exceeds_half_term(traffic):
             yield "  window and padding exceed half a term: a subscriber that an event stops for"
             yield "  5 s may be considered dead (a smaller rcv-wnd prevents this)"
@@ -113,6 +114,19 @@ def _lines(case: Case) -> Iterator[str]:
     yield from impairment_lines(case.backend, case.impairments)
     yield ""
     yield "checks    " + ", ".join(check.name for check in case.expect)
+
+
+def _promise_lines(case: Case, traffic: TrafficCase) -> Iterator[str]:
+    """Yield lines about guarantees that Aeron does not give, due to timeouts and flow control."""
+    if may_disconnect(case, traffic):
+        yield (
+            f"  no status message may arrive for {format_duration(CONNECTION_NS)}: the publication "
+            "is then"
+        )
+        yield "  disconnected, and the publisher waits until a receiver is connected again"
+    late = [flow for flow in traffic.flows if not waits_for(flow)]
+    for flow in {each.to_host: each for each in late}.values():
+        yield f"  {flow.to_host} may miss the start: {without_waiting(flow)}"
 
 
 def _traffic_lines(traffic: TrafficCase) -> Iterator[str]:

@@ -79,8 +79,7 @@ class ForgedCase(Part):
     length: int | None = None
     payload_length: int = 0
     holds_frames: bool = False
-    """Whether the payload consists of frames, which a driver may mistake for frames of the
-    datagram.
+    """Whether the payload consists of frames. Drivers may mistake these for the datagram's frames.
     """
     window_bytes: int = 0
 

@@ -29,10 +29,7 @@ class LinkCase(Part):
 
 
 def link_names(links: Sequence[LinkCase]) -> tuple[str, ...]:
-    """Return the names of the link directions, by code. If `links` is empty, there is one link.
-
-    If `links` is empty, these are the only link's.
-    """
+    """Return the names of the link directions, by code. If `links` is empty, there is one link."""
     if not links:
         return LINK_NAMES
     return tuple(f"{sender}->{receiver}" for sender, receiver in directions(links))

@@ -18,11 +18,15 @@ from windtunnel.harness.scenario.schema.units import DURATION_NS_MAX, format_dur
 TERM_LENGTH_MIN = 64 * 1024
 TERM_LENGTH_MAX = 1 << 30
 SIZE_MAX = (1 << 31) - 1
-"""Maximum of all sizes in a channel, which drivers store in 32 bits."""
+"""Maximum of all sizes in a channel. Drivers store sizes in 32 bits."""
 INT64_MIN, INT64_MAX = -(1 << 63), (1 << 63) - 1
 TERM_LENGTH_DEFAULT = 16 * 1024 * 1024
 MTU_DEFAULT = 1408
 MTU_MAX = 65504
+WINDOW_BYTES = 128 * 1024
+"""Default receiver window. Source: Aeron 1.53, aeron.rcv.initial.window.length."""
+RECEIVE_BUFFER_BYTES = 128 * 1024
+"""Default length of a receive buffer. Source: Aeron 1.53, aeron.socket.so_rcvbuf."""
 HEADER_LENGTH = 32
 ALIGNMENT = 32
 MULTICAST_FIRST, MULTICAST_LAST = 224, 239
@@ -146,6 +150,11 @@ class Channel:
         return self._size("rcv-wnd", 0) or None
 
     @property
+    def receive_buffer_bytes(self) -> int:
+        """Return the length of the receive buffer, which limits the receiver window."""
+        return self._size("so-rcvbuf", 0) or RECEIVE_BUFFER_BYTES
+
+    @property
     def send_buffer_bytes(self) -> int | None:
         """Return the size of the socket's send buffer, or None for the driver's default."""
         return self._size("so-sndbuf", 0) or None
@@ -181,8 +190,7 @@ class Channel:
 
     @property
     def initial_position(self) -> int:
-        """Return the stream's start position, which is 0 unless the channel has a term id and
-        offset."""
+        """Return the stream's start position: 0 unless the channel has a term id and offset."""
         initial, term_id = self._id("init-term-id"), self._id("term-id")
         offset = self._size("term-offset", 0)
         given = [name for name in _START if name in self.parameters]
@@ -238,7 +246,7 @@ _START = ("init-term-id", "term-id", "term-offset")
 _PROPERTIES = (
     *("ports", "term_length", "mtu", "reliable", "receiver_window_bytes", "initial_position"),
     *("flow_control", "group_tag", "session_id", "nak_delay_ns", "send_buffer_bytes"),
-    *("publication_window_bytes", "signals_end"),
+    *("publication_window_bytes", "signals_end", "receive_buffer_bytes"),
 )
 """Channel properties that parse its parameters."""
 
@@ -264,6 +272,16 @@ def check_parameters(channel: Channel) -> None:
         if name not in PARAMETERS:
             hint = f"the parameters are {', '.join(PARAMETERS)}"
             raise ValueError(unknown_name("a channel parameter", name, PARAMETERS, hint))
+
+
+def check_window(channel: Channel) -> None:
+    """Raise ValueError if a subscriber's window exceeds its receive buffer. Aeron rejects that."""
+    buffer, window = channel.receive_buffer_bytes, channel.receiver_window_bytes
+    found = channel.parameters.get("rcv-wnd", f"{WINDOW_BYTES} (the default)")
+    if (window or WINDOW_BYTES) > buffer:
+        text = f"rcv-wnd={shown(found)}: expected at most {buffer} bytes, the receive buffer: "
+        text += f"add so-rcvbuf={window or WINDOW_BYTES}, or use a smaller rcv-wnd"
+        raise ValueError(text)
 
 
 def read_all(channel: Channel) -> None:

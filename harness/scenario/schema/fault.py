@@ -88,13 +88,14 @@ class PositionFilter(Table):
     def _one_kind(self) -> "PositionFilter":
         ranged = self.start is not None or self.length is not None or self.every is not None
         if [ranged, self.at is not None, self.ranges is not None].count(True) != 1:
-            raise ValueError("expected exactly one of a range (from, length, every), ranges and at")
+            raise ValueError("expected exactly one of: a range (from, length, every), ranges, at")
         spans = self.ranges or ()
         for before, after in pairwise(spans):
             if before.start + before.length > after.start:
                 raise ValueError(
-                    f"expected disjoint ranges in ascending order, found one from {after.start}B "
-                    f"after one from {before.start}B with length {before.length}B"
+                    "expected disjoint ranges in ascending order, found a range that starts at "
+                    f"{after.start}B after a range of {before.length}B that starts at "
+                    f"{before.start}B"
                 )
         if ranged and self.length is None and self.every is None:
             raise ValueError("expected `length` or `every`")
@@ -162,7 +163,7 @@ class What(Table):
 
     @property
     def frame_types(self) -> tuple[FrameType, ...]:
-        """Return the frame types, in which groups such as CONTROL are expanded."""
+        """Return the frame types, with groups such as CONTROL expanded."""
         found: list[FrameType] = []
         for each in self.types:
             if each == "CONTROL":
@@ -175,7 +176,7 @@ class What(Table):
 
 
 class Reached(Table):
-    """A stream position, which is reached when a frame that ends there or later has passed."""
+    """A stream position. It is reached when a frame that ends there or later has passed."""
 
     stream_id: int = Field(alias="stream", ge=-(1 << 31), lt=1 << 31)
     """A stream id of the scenario."""

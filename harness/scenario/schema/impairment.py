@@ -58,7 +58,7 @@ class Impairments(Table):
     """Delay, with optional jitter."""
 
     rate_bits_per_s: Rate | None = Field(default=None, alias="rate", ge=1_000)
-    """Rate limit, which counts packet headers; at least 1kbit/s."""
+    """Rate limit; at least 1kbit/s. Packet headers count against it."""
 
     queue_packets: int | None = Field(default=None, alias="queue", ge=1, le=QUEUE_MAX)
     """Queue length in packets. Excess packets are dropped. Default: practically unlimited."""
@@ -67,7 +67,8 @@ class Impairments(Table):
     """Share of the packets to duplicate, in percent."""
 
     corrupt: Share | None = None
-    """Share of the packets with a flipped bit, which the receiver discards, in percent."""
+    """Share of the packets in which a bit is flipped, in percent. The receiver discards these
+    packets."""
 
     reorder: Reorder | None = None
     """Reordering, which needs a delay."""

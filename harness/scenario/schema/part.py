@@ -4,6 +4,6 @@ from pydantic import BaseModel, ConfigDict
 
 
 class Part(BaseModel):
-    """An immutable value with a JSON form, in which unknown keys are errors."""
+    """An immutable value with a JSON form. Unknown keys in the JSON form are errors."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", populate_by_name=True)

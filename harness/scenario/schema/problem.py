@@ -20,7 +20,8 @@ class Problem:
 
 def unknown_name(what: str, found: object, known: Iterable[str], hint: str) -> str:
     """Return the error message for an unknown name: it suggests the nearest known names, or gives a
-    hint."""
+    hint.
+    """
     name = str(found)
     if len(name) > NAME_SHOWN_MAX:
         found = name = f"{name[:NAME_SHOWN_MAX]}..."

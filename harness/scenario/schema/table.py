@@ -67,7 +67,7 @@ ARGUMENTS_MAX, ARGUMENT_ITEMS_MAX, ARGUMENT_LENGTH_MAX = 16, 64, 200
 
 
 def _arguments(value: object) -> object:
-    """Check the types of a check's arguments. `applies` has a separate format."""
+    """Validate the types of a check's arguments, except `applies`, which has its own format."""
     if not isinstance(value, dict):
         return value  # The field's type rejects it.
     if len(value) > ARGUMENTS_MAX:

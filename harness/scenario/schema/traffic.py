@@ -28,7 +28,7 @@ TRAFFIC_MAX = 256
 PATHS_MAX = 64
 """Maximum number of destinations or sources of a stream."""
 LONGEST: Literal["max"] = "max"
-"""A message length that stands for the maximum with this term length."""
+"""Keyword for the maximum message length that the term length allows."""
 
 
 def _bytes_or_longest(value: object) -> object:
@@ -82,8 +82,9 @@ def ends_of(
     to_hosts: tuple[str, ...],
     special: Mapping[str, str | None],
 ) -> tuple[str, ...]:
-    """Return the hosts on which workloads with a role take part in a stream, which role `sender`
-    sends.
+    """Return the hosts on which workloads with a role take part in a stream.
+
+    `sender` is the role that sends the stream.
 
     `special` maps each role that neither sends nor subscribes to its host, or to None.
     """

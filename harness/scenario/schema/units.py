@@ -123,7 +123,8 @@ def format_share(share_ppb: int) -> str:
 
 def shown(text: str) -> str:
     """Return a string for an error message, with control characters escaped and long strings cut
-    off."""
+    off.
+    """
     printable = text.encode("unicode_escape").decode() if not text.isprintable() else text
     return printable if len(printable) <= DIGITS_MAX else f"{printable[:DIGITS_MAX]}..."
 

@@ -49,7 +49,7 @@ def _streams(scenario: Scenario, fault: Fault) -> list[Traffic]:
 
 
 def _can_deceive(scenario: Scenario) -> bool:
-    """Return whether a rule forges or damages frames, which may cause unusual driver behaviour."""
+    """Return whether a rule forges or damages frames. These may cause unusual driver behaviour."""
     return any(each.act.inject or each.act.corrupt for each in scenario.faults)
 
 

@@ -15,6 +15,7 @@ from windtunnel.harness.scenario.schema.channel import (
     SELF,
     Channel,
     check_parameters,
+    check_window,
     parse_channel,
     placeholders,
     read_all,
@@ -92,7 +93,7 @@ def _ends(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Problem]
 
 
 def _unknown_in(scenario: Scenario, text: str) -> str:
-    """Return the problem of a channel's host placeholders, or an empty string."""
+    """Describe the first unknown host in a channel's placeholders, or return an empty string."""
     known = (*scenario.network.hosts, SELF)
     unknown = [host for host in placeholders(text) if host not in known]
     return unknown_host(unknown[0], scenario.network.hosts) if unknown else ""
@@ -104,6 +105,8 @@ def _channel(
     try:
         check_parameters(channel)
         read_all(channel)
+        if not is_sending:
+            check_window(channel)
         if not channel.control_mode:
             _ = channel.endpoint_port
     except ValueError as error:
@@ -132,13 +135,17 @@ def _others(scenario: Scenario, traffic: Traffic, path: Path) -> Iterator[Proble
         for host, text in table.items():
             if host not in hosts:
                 yield Problem((*path, key, host), unknown_host(host, hosts))
-            yield from _readable(scenario, text, (*path, key, host))
+            yield from _readable(
+                scenario, text, (*path, key, host), is_subscription=key == "receives"
+            )
     for key, texts in (("destinations", traffic.destinations), ("sources", traffic.sources)):
         for index, text in enumerate(texts):
             yield from _readable(scenario, text, (*path, key, index))
 
 
-def _readable(scenario: Scenario, text: str, path: Path) -> Iterator[Problem]:
+def _readable(
+    scenario: Scenario, text: str, path: Path, *, is_subscription: bool = False
+) -> Iterator[Problem]:
     unknown = _unknown_in(scenario, text)
     if unknown:
         yield Problem(path, unknown)
@@ -147,6 +154,8 @@ def _readable(scenario: Scenario, text: str, path: Path) -> Iterator[Problem]:
         channel = parse_channel(text)
         check_parameters(channel)
         read_all(channel)
+        if is_subscription:
+            check_window(channel)
     except ValueError as error:
         yield Problem(path, str(error))
 

@@ -16,6 +16,7 @@ from windtunnel.harness.scenario.validation.impairment_validation import (
     impairment_problems,
     shared_netem_problems,
 )
+from windtunnel.harness.scenario.validation.interruption_validation import interruption_problems
 from windtunnel.harness.scenario.validation.traffic_validation import traffic_problems, unknown_host
 
 _MULTICAST = re.compile(r"[=:?|]2(2[4-9]|3[0-9])\.")
@@ -33,6 +34,7 @@ def problems(scenario: Scenario) -> list[Problem]:
     found += fault_problems(scenario)
     found += _unique("faults", "id", [each.id for each in scenario.faults])
     found += _events(scenario)
+    found += interruption_problems(scenario)
     found += _unique("events", "id", [each.id for each in scenario.events])
     found += _unique("expect", None, [each.name for each in scenario.expect])
     found += _readers(scenario)
@@ -40,7 +42,7 @@ def problems(scenario: Scenario) -> list[Problem]:
 
 
 def _readers(scenario: Scenario) -> Iterator[Problem]:
-    """Yield checks of hosts without subscribers, and partial subscribers without a check."""
+    """Yield problems: checks of hosts without a subscriber, and unchecked partial subscribers."""
     known = {host for each in scenario.traffic for host in each.to_hosts}
     checked: set[str] = set()
     for index, check in enumerate(scenario.expect):

@@ -1,4 +1,4 @@
-"""All programs of one simulated run, including killed programs and their successors.
+"""All programs of one simulated run, including killed programs and their replacements.
 
 drivers       one per host, each with its sampler
 applications  subscribers, then publishers: one for each end of each stream
@@ -16,6 +16,7 @@ from windtunnel.driver.client.aeron import Aeron
 from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.scenario.resolved.cut import may_disconnect
 from windtunnel.harness.simulator.applications.programs import Application, DriverProgram, Program
 from windtunnel.harness.simulator.applications.publisher import Publisher
 from windtunnel.harness.simulator.applications.subscriber import Subscriber
@@ -86,6 +87,7 @@ class ApplicationSet:
             connect,
             self._clock_ns,
             skips=self._sabotage.skips_message,
+            waits_for_readers=traffic.rejoins or may_disconnect(self._case, traffic),
         )
 
     @property
@@ -101,14 +103,16 @@ class ApplicationSet:
     @property
     def have_subscribed(self) -> bool:
         """Return whether the drivers have acknowledged all subscribers, or an application has
-        failed."""
+        failed.
+        """
         if any(each.error for each in self.living):
             return True
         return all(each.is_subscribed for each in self.subscribers)
 
     def count_bytes(self, role: str) -> int:
         """Return the bytes of complete messages that all programs with a role published or
-        received."""
+        received.
+        """
         return sum(each.work.count_bytes for each in self.living if each.role == role)
 
     def step(self) -> None:
@@ -130,7 +134,7 @@ class ApplicationSet:
         ]
 
     def replace(self, killed: Program) -> None:
-        """Start the successor of a killed program."""
+        """Start the replacement for a killed program."""
         if isinstance(killed, DriverProgram):
             self.drivers.append(killed.successor())
         elif isinstance(killed, Application):

@@ -28,7 +28,7 @@ from windtunnel.harness.workload.stop import SubjectError
 KILLED = -9
 """Exit code of a process killed by SIGKILL."""
 SUCCESSOR = "#"
-"""Separator between a program's name and its number, used in the names of successors."""
+"""Separator between a program's name and its number, used in the names of replacements."""
 
 
 class Program(Protocol):
@@ -56,7 +56,7 @@ class Program(Protocol):
 
 
 def next_name(name: str) -> str:
-    """Return the name of a program's successor."""
+    """Return the name of the replacement for a program."""
     first, _, number = name.partition(SUCCESSOR)
     return f"{first}{SUCCESSOR}{int(number or 1) + 1}"
 

@@ -39,11 +39,12 @@ class Publisher:
         clock_ns: Callable[[], int],
         *,
         skips: bool,
+        waits_for_readers: bool = False,
     ) -> None:
         """Create a publisher that connects on its first step.
 
         `connect` creates a client, or returns None if no driver is running. `skips` leaves out the
-        middle message.
+        middle message. `waits_for_readers` offers a message again while no reader is connected.
         """
         self.traffic = traffic
         self.peers: list[Publisher] = [self]
@@ -59,6 +60,7 @@ class Publisher:
             traffic.longest_bytes,
             traffic.shortest_bytes,
         )
+        self._waits_for_readers = waits_for_readers
         self._skip = self._plan.count // 2 if skips else -1
         self._offers = np.zeros(self._plan.count, dtype=OFFER)
         self._next = 0
@@ -140,7 +142,7 @@ class Publisher:
         publication.close()
 
     def _offer(self, publication: Publication, start: int, length: int) -> int:
-        """Offer one message. Returns its position, or 0 if it must be offered again later."""
+        """Offer one message. Returns the new position, or 0 if the offer must be repeated later."""
         at, message = start % self._payload.size, self._payload
         if at + length > self._payload.size:
             message, at = message_bytes(self._payload, start, length), 0
@@ -152,7 +154,7 @@ class Publisher:
             if position == result.BACK_PRESSURED:
                 self._facts.back_pressure_count += 1
                 return 0
-            if position == result.NOT_CONNECTED and self.traffic.rejoins:
+            if position == result.NOT_CONNECTED and self._waits_for_readers:
                 self._facts.not_connected_count += 1
                 return 0
             if position != result.ADMIN_ACTION:

@@ -160,8 +160,8 @@ class Subscriber:
         elif own.is_closed or tapped.is_closed:
             if self.traffic.to_host not in self.traffic.partial:
                 raise SubjectError(
-                    f"the image was closed at position {own.position} (tap: {tapped.position}), "
-                    "before the end of the stream"
+                    f"the image was closed at position {own.position} (position of the frame "
+                    f"recorder: {tapped.position}), before the end of the stream"
                 )
             self.is_done = True
         if self.is_done:

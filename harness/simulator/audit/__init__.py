@@ -1,1 +1,1 @@
-"""Checks of every stream's invariants, made in kernels after each turn of a swarm trial."""
+"""Checks of every stream's invariants, run by compiled kernels after each turn of a swarm trial."""

@@ -1,4 +1,4 @@
-"""The streams that kernels publish, read and check, with their progress and the first violation.
+"""The state of the simulated streams: the progress of each stream, and the first violation.
 
     Audit   streams     ids, progress of both ends, addresses of logs and counters
             frames      the expected frames, and what the link did to each
@@ -114,7 +114,7 @@ NO_GOAL, GATES, ENDS = range(3)
 
 
 class Audit(NamedTuple):
-    """The streams of a world that its kernels publish, read and check."""
+    """The state of the streams that compiled kernels publish, read and check."""
 
     streams: Any  # STREAM[n]; none if applications in Python do that
     appenders: Any  # APPENDER[n], the driver's own state of each publication

@@ -1,4 +1,4 @@
-"""Kernels that publish and read streams: the applications of a world with an audit.
+"""Compiled kernels that publish and read streams in a simulated world that is audited.
 
     publisher   plan's lengths, payload --the driver's own appender--> log of the publication
     reader      log of the image --> each frame compared with plan, payload and publication's log

@@ -3,7 +3,7 @@
     mailboxes --cross--> engine (the rules) --> outbox --> impairments --> wires
                             ^- holds, go_on -^
 
-The kernels for two and for many hosts share this module.
+The compiled kernels for two and for many hosts share this module.
 """
 
 from windtunnel.driver.kernels.jit import kernel

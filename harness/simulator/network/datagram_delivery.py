@@ -30,6 +30,7 @@ from windtunnel.harness.simulator.network.in_flight import (
     DESTINATION,
     DESTINATION_LENGTH,
     ENVELOPE_LENGTH,
+    IDENTIFICATION,
     SEAL,
     SOURCE_LENGTH,
     Wires,
@@ -58,6 +59,7 @@ PACKET_HEADERS = 42
 _NAME = 8
 """Number of bytes of a socket name that contain the IPv4 address and port."""
 _PACKET_SEAL = 2 * _NAME
+_PACKET_IDENTIFICATION = _PACKET_SEAL + 8
 
 
 @kernel
@@ -108,6 +110,7 @@ def depart(
                 put_i32(buf, V4_ADDRESS, routes.addresses[host])
                 put_i32(buf, SOURCE_LENGTH, mailbox.local_length)
                 put_i32(buf, DESTINATION_LENGTH, name_length)
+                put_i64(buf, IDENTIFICATION, event_log.next_identification(events))
                 event_log.note_datagram(events, now_ns, host, SENT, buf, 0, length)
                 stream_audit.on_sent(audit, host, buf, ENVELOPE_LENGTH, length)
                 state[LEFT_OVER] = _route(routes, ports, host, buf)
@@ -181,6 +184,7 @@ def _impair(
     copy(packet, _NAME, buf, at + DESTINATION, _NAME)
     copy(packet, PACKET_HEADERS, buf, at + ENVELOPE_LENGTH, length)
     put_i64(packet, _PACKET_SEAL, seal(packet, PACKET_HEADERS, length))
+    put_i64(packet, _PACKET_IDENTIFICATION, get_i64(buf, at + IDENTIFICATION))
     impairment.apply(impairments, direction, packet, 0, PACKET_HEADERS, length, now_ns)
 
 
@@ -207,6 +211,7 @@ def send_impaired(
         put_i32(packet, SOURCE_LENGTH, V4_LENGTH)
         put_i32(packet, DESTINATION_LENGTH, V4_LENGTH)
         put_i64(packet, SEAL, get_i64(kept, _PACKET_SEAL))
+        put_i64(packet, IDENTIFICATION, get_i64(kept, _PACKET_IDENTIFICATION))
         copy(packet, ENVELOPE_LENGTH, kept, PACKET_HEADERS, length)
         held_frames.free_slot(held, slot)
         in_flight.put(wires, direction, now_ns + state[DELAY], packet, 0, ENVELOPE_LENGTH, length)
@@ -216,7 +221,7 @@ def send_impaired(
 
 @kernel
 def seal(buf: Any, at: int, length: int) -> int:
-    """Return a checksum of the bytes. It is never 0, which means that there is no checksum."""
+    """Return a checksum of the bytes. It is never 0, because 0 stands for no checksum."""
     return event_log.mix_bytes(length, buf, at, length) | 1
 
 

@@ -1,4 +1,4 @@
-"""Datagrams in flight on the wire, which arrive a constant time after leaving the middlebox.
+"""Datagrams in flight on the wire. They arrive a constant time after leaving the middlebox.
 
     head                          tail
      | due, length, envelope, bytes | due, length, envelope, bytes |   one ring per link direction
@@ -6,10 +6,12 @@
 A constant delay preserves the order, so a ring is enough. The middlebox has already applied delay
 and reordering. An envelope names source and destination:
 
-    0              28       32                 60            64      72
-    | source name  | length | destination name | length      | seal  |
+    0              28       32                 60            64      72               80
+    | source name  | length | destination name | length      | seal  | identification |
 
-The seal is a checksum of the datagram if impairments may corrupt it, else 0.
+The seal is a checksum of the datagram if impairments may corrupt it, else 0. The identification is
+the packet's IPv4 identification: transmissions of the same bytes differ in it, and duplicates made
+on the way have their original's.
 """
 
 from typing import Any, NamedTuple
@@ -24,7 +26,8 @@ SOURCE_LENGTH = NAME_LENGTH_MAX
 DESTINATION = SOURCE_LENGTH + 4
 DESTINATION_LENGTH = DESTINATION + NAME_LENGTH_MAX
 SEAL = DESTINATION_LENGTH + 4
-ENVELOPE_LENGTH = SEAL + 8
+IDENTIFICATION = SEAL + 8
+ENVELOPE_LENGTH = IDENTIFICATION + 8
 
 NOTHING = -1
 NEVER = (1 << 63) - 1
@@ -53,7 +56,10 @@ def make_wires(links: int, capacity: int) -> Wires:
 def put(
     wires: Wires, link: int, due_ns: int, buf: Any, at: int, envelope_length: int, length: int
 ) -> bool:
-    """Put a datagram and its envelope on a wire. Returns False if the wire is full."""
+    """Put a datagram on a wire, after an envelope with its addresses.
+
+    Returns False if the wire is full.
+    """
     memory, ends = wires.memory[link], wires.ends[link]
     capacity = memory.size
     needed = (_HEADER + length + 7) & -8
@@ -105,7 +111,7 @@ def next_due_ns(wires: Wires, link: int) -> int:
 
 @kernel
 def envelope_at(at: int) -> int:
-    """Return the offset of a datagram's envelope, which the payload follows."""
+    """Return the offset of a datagram's envelope. The envelope precedes the payload."""
     return at + _ENVELOPE
 
 

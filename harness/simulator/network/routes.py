@@ -52,13 +52,13 @@ def make_routes(case: Case) -> Routes:
 
 @kernel
 def is_group(name: Any, at: int) -> bool:
-    """Return whether the socket name at `at` has a multicast address."""
+    """Return whether the socket name at offset `at` has a multicast address."""
     return bool(name[at + V4_ADDRESS] >> 4 == _GROUP)
 
 
 @kernel
 def ways(routes: Routes, host: int, name: Any, at: int) -> int:
-    """Return the links, as bits, from a host to the socket name at `at`, or NOWHERE."""
+    """Return the links, as bits, from a host to the socket name at offset `at`, or NOWHERE."""
     if is_group(name, at):
         return int(routes.groups[host])
     address = get_i32(name, at + V4_ADDRESS)

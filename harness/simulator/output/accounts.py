@@ -27,7 +27,7 @@ from windtunnel.harness.simulator.world.world import SimulatedWorld
 
 
 def ledger(world: SimulatedWorld) -> Ledger:
-    """Return the middlebox's ledger: its accounts of links, rules and ports."""
+    """Return the middlebox's ledger: its counts for links, rules and ports."""
     case, between = world.case, world.between
     links = {}
     for link, name in enumerate(case.link_names):

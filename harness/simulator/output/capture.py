@@ -2,9 +2,9 @@
 
     | packet header 16 | Ethernet 14 | IPv4 20 | UDP 8 | datagram |
 
-Addresses and ports are the true ones; the rest of the headers is synthesized: MAC addresses derive
-from the IPv4 addresses, for groups as RFC 1112 specifies. The UDP checksum is absent, except for a
-datagram whose seal does not match, which gets an incorrect checksum. IPv4 only.
+Addresses, ports and IPv4 identifications are the true ones; the rest of the headers is synthesized:
+MAC addresses derive from the IPv4 addresses, for groups as RFC 1112 specifies. The UDP checksum is
+absent, except for a datagram whose seal does not match, which gets an incorrect one. IPv4 only.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.simulator.network.datagram_delivery import is_whole
-from windtunnel.harness.simulator.network.in_flight import DESTINATION
+from windtunnel.harness.simulator.network.in_flight import DESTINATION, IDENTIFICATION
 from windtunnel.harness.simulator.network.routes import is_group
 from windtunnel.harness.simulator.world.event_log import (
     TAPE_BYTES,
@@ -83,6 +83,7 @@ def _write_packet(tape: Any, at: int, length: int, out: Any, start: int) -> int:
         out[ip + index] = 0
     out[ip] = 0x45
     _put_u16(out, ip + 2, _IP + _UDP + length)
+    _put_u16(out, ip + 4, get_i64(tape, source + IDENTIFICATION))
     out[ip + 8] = 64
     out[ip + 9] = _PROTOCOL
     for index in range(4):

@@ -46,7 +46,7 @@ class CounterSamples:
     def close(self, now_ns: int) -> None:
         """Take the last sample and write counters, errors and logs.
 
-        The files stay mapped and open after the driver has ended, so this may be called then.
+        This may be called after the driver has ended, since the files stay mapped and open.
         """
         self._output.write(self._sampler.sample(now_ns).tobytes())
         self._output.close()

@@ -28,7 +28,7 @@ READS_ALL = 1 << 30
 
 @dataclass(frozen=True)
 class Reader:
-    """The pace of a reader: how many frames it reads at once, and how long it pauses then."""
+    """The pace of a reader: how many frames it reads at once, and how long it then pauses."""
 
     visit_frames: int = READS_ALL
     rest_ns: int = 0
@@ -80,7 +80,7 @@ class Choice:
 
 
 def choose(seed: int, *, frames: int | None = None) -> Choice:
-    """Derive the trial of a seed.
+    """Derive a trial from a seed.
 
     `frames` overrides the number of frames that the seed would choose.
     """
@@ -134,5 +134,5 @@ def _size(count_bytes: int) -> str:
 
 
 def _parameters(channel: str) -> str:
-    """Return a channel's parameters without its media and first parameter."""
+    """Return a channel's parameters, except the first one, as a string."""
     return "|".join(part for part in channel.split("|")[1:] if part)

@@ -201,7 +201,8 @@ def _place(rng: random.Random) -> PlaceCase:
 
 def _when(rng: random.Random, streams: int) -> WhenCase:
     """Choose when a rule is active: for one pulse, periodic pulses, or between two stream
-    positions."""
+    positions.
+    """
     if rng.random() < 0.3:
         first = spread(rng, 1, 1 << 20)
         return WhenCase(

@@ -161,7 +161,7 @@ def _use_mmap_for_large_arrays() -> None:
 
 
 def _die_with_parent(parent: int) -> None:
-    """Have the kernel kill this process when its parent dies.
+    """Have the Linux kernel kill this process when the parent process dies.
 
     A worker whose pool has died would otherwise wait for work forever and keep its memory.
     """

@@ -97,7 +97,8 @@ def _wrong_counter(world: SimulatedWorld, stream: Any, traffic: TrafficCase) -> 
 
 def _host_error(world: SimulatedWorld) -> str:
     """Describe the first host error that the link did not cause on purpose, or return an empty
-    string."""
+    string.
+    """
     frames = world.between.engine.frames
     for index, host in enumerate(world.hosts):
         towards = frames[1 - index]

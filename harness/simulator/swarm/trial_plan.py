@@ -1,4 +1,4 @@
-"""Prepares the messages that a trial's streams send, and the expected frames, for the kernels.
+"""Prepares the messages and the expected frames of a trial's streams for the compiled kernels.
 
     traffic --plan--> lengths of messages --expected_log--> frames      stream after stream
 

@@ -1,4 +1,4 @@
-"""Sets up one stream of a trial: waits for the client's objects and passes them to the kernels."""
+"""Sets up one stream of a trial: passes its publication and image to the compiled kernels."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Stream:
     def find_image(self) -> Image | None:
         """Return the image, or None until both ends are connected.
 
-        Ignores images from corrupted frames.
+        Images that corrupted frames created are ignored.
         """
         if self.image is None and self.publication is not None and self.publication.is_connected:
             subscription = self.far.client.get_subscription(self.subscription_id)
@@ -56,7 +56,7 @@ class Stream:
         return self.image
 
     def attach(self, audit: Audit) -> None:
-        """Pass a connected stream to the kernels that publish and read it."""
+        """Pass a connected stream to the compiled kernels that publish and read it."""
         publication, image = self.publication, self.image
         assert publication is not None
         assert image is not None

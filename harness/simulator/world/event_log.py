@@ -1,4 +1,4 @@
-"""Records all events of a world in one digest and, optionally, the datagrams themselves.
+"""Records all events of a simulated world in one digest and, optionally, all datagrams.
 
     datagram   (time, host, direction, bytes) --+--> digest, 64 bits
     counter    (time, host, id, value)        --+
@@ -73,14 +73,14 @@ if JIT_DISABLED:
 
 @kernel
 def mix(digest: int, word: int) -> int:
-    """Return a digest to which a word has been added."""
+    """Return the digest with one more 64-bit word mixed in."""
     mixed = _times(digest ^ word, _PRIME)
     return mixed ^ ((mixed >> 32) & _LOW)
 
 
 @kernel
 def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
-    """Return a digest to which bytes have been added. The last word is padded with zeros.
+    """Return the digest with more bytes mixed in. The last word is padded with zeros.
 
     Four words at a time are mixed into four independent digests, which the CPU can do in parallel.
     """
@@ -102,7 +102,7 @@ def mix_bytes(digest: int, buf: Any, at: int, length: int) -> int:
 
 @kernel
 def has_room(log: EventLog, length: int) -> bool:
-    """Return whether a datagram can be recorded, or none are recorded."""
+    """Return whether there is room to record a datagram. True if no datagrams are recorded."""
     tape_length = int(log.tape.size)
     used = int(log.state[USED])
     return tape_length == 0 or used + TAPE_BYTES + length + 8 <= tape_length
@@ -112,7 +112,7 @@ def has_room(log: EventLog, length: int) -> bool:
 def note_datagram(
     log: EventLog, now_ns: int, host: int, way: int, buf: Any, envelope: int, length: int
 ) -> None:
-    """Record a datagram that a host sent or received. Its bytes follow the envelope."""
+    """Record a datagram that a host sent or received, with time, direction, addresses and bytes."""
     state = log.state
     digest = mix(state[DIGEST], now_ns)
     digest = mix(digest, length << 8 | host << 4 | way << 2 | _DATAGRAM)
@@ -131,6 +131,14 @@ def note_datagram(
 
 
 @kernel
+def next_identification(log: EventLog) -> int:
+    """Return the IPv4 identification of the next datagram, a 16-bit number that no datagram sent
+    shortly before or after it has.
+    """
+    return int(log.state[DATAGRAMS]) & 0xFFFF
+
+
+@kernel
 def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int, end: int) -> None:
     """Record which counters of a host have changed, for the ids from `first` up to `end`."""
     seen = log.seen[host]
@@ -146,7 +154,7 @@ def note_counters(log: EventLog, now_ns: int, host: int, values: Any, first: int
 
 @kernel
 def tape_length(tape: Any, at: int) -> int:
-    """Return the length of the datagram in a record of the tape."""
+    """Return the length of a recorded datagram, given the offset of its record."""
     return int(get_i32(tape, at + TAPE_LENGTH))
 
 

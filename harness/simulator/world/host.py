@@ -1,4 +1,4 @@
-"""A simulated host: one driver, whose agents the world runs, and its clients.
+"""A simulated host: one driver with its agents, and its clients.
 
     host ---- driver ---- can be paused and resumed, or killed and replaced by a successor
           `-- clients     one per program; each can be paused independently
@@ -89,7 +89,7 @@ class Host:
             seed=self._seed,
         )
         self.agents = Agents(*self.driver.agents, self._links)
-        """The agent states that the world's kernels run."""
+        """The agents' states, for the simulated world's compiled kernels."""
         self.is_running = True
         """Whether the driver is alive and not paused."""
         self._has_fresh_heartbeat = True
@@ -143,7 +143,7 @@ class Host:
         return self._clients[0].client
 
     def turn(self, *, is_requested: bool) -> None:
-        """Run the Python duty cycles that are due. `is_requested` makes the driver's due now."""
+        """Run the Python duty cycles that are due. `is_requested` makes the driver's cycle due."""
         now_ns = self._clock.now_ns()
         work_count = 0
         if is_requested or now_ns >= self._shell_ns:

@@ -20,13 +20,13 @@ from windtunnel.harness.simulator.applications.programs import Program
 
 
 class Programs(Protocol):
-    """The programs of a world, found by host and role."""
+    """The programs of a simulated world, found by host and role."""
 
     def on_host(self, host: str, roles: Sequence[str]) -> list[Program]:
         """Return the programs with these roles on a host, except those that were killed."""
 
     def replace(self, killed: Program) -> None:
-        """Start the successor of a killed program."""
+        """Start the replacement for a killed program."""
 
 
 @dataclass

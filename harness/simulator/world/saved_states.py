@@ -1,4 +1,4 @@
-"""Saves agent states as bytes in memory, from which kernels load them by address.
+"""Saves agent states as bytes in memory. Compiled kernels load the states by address.
 
     SavedState(agents of a) --> address            load_state(like, address) --> agents of a
     SavedState(agents of b) --> address
@@ -43,7 +43,7 @@ def _type_store(typing_context: Any, state: Any, address: Any) -> Any:
 
 
 def _type_load_state(typing_context: Any, like: Any, address: Any) -> Any:
-    """Define the intrinsic that loads a state of the type of `like` from an address."""
+    """Define the intrinsic that loads a state with the same type as `like` from an address."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
@@ -62,7 +62,7 @@ _JIT_DISABLED: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # 
 _size_of: Any = intrinsic(_type_size_of)
 _store: Any = intrinsic(_type_store)
 load_state: Any = _load_saved_state if _JIT_DISABLED else intrinsic(_type_load_state)
-"""Kernel function (like, address) -> state. The state must have the same type as `like`."""
+"""Compiled function (like, address) -> state. The state must have the same type as `like`."""
 
 
 @kernel

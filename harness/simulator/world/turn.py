@@ -94,7 +94,7 @@ def run(world: World, until_ns: int) -> int:
 
 @kernel
 def _publish(world: World) -> int:
-    """Run the publishers that are kernels. Returns the number of accepted messages."""
+    """Run the publishers that are compiled kernels. Returns the number of accepted messages."""
     audit, count = world.between.audit, 0
     for index in range(audit.streams.size):
         stream = audit.streams[index]
@@ -108,7 +108,7 @@ def _publish(world: World) -> int:
 
 @kernel
 def _read(world: World, now_ns: int) -> int:
-    """Run the readers that are kernels and check the counters.
+    """Run the readers that are compiled kernels, and check the counters.
 
     Returns the number of frames read.
     """

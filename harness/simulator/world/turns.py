@@ -1,5 +1,5 @@
-"""Selects the kernel that advances a world: a fast one for two hosts without events, or a general
-one.
+"""Selects the compiled kernel that advances a simulated world: a fast one for two hosts without
+events, or a general one.
 
     TwoHosts     as few calls as possible: a million turns a second
     ManyHosts    each host sleeps and wakes independently, may be paused, and may get another driver
@@ -27,7 +27,7 @@ from windtunnel.harness.simulator.world.world_state import (
 
 
 class Turns(Protocol):
-    """A way to advance a world turn by turn."""
+    """A way to advance a simulated world turn by turn."""
 
     def run(self, until_ns: int) -> int:
         """Advance the world turn by turn until a given time, or until Python is needed.
@@ -38,7 +38,7 @@ class Turns(Protocol):
 
 
 class TwoHosts:
-    """Advances a world of two hosts that are never paused."""
+    """Advances a simulated world with two hosts that are never paused."""
 
     def __init__(self, hosts: Sequence[Host], between: Between) -> None:
         left, right = hosts
@@ -49,7 +49,7 @@ class TwoHosts:
 
 
 class ManyHosts:
-    """Advances a world of any hosts, whose drivers may be paused or replaced."""
+    """Advances a simulated world with any number of hosts. Drivers may be paused or replaced."""
 
     def __init__(self, hosts: Sequence[Host], between: Between) -> None:
         self._hosts, self._between = tuple(hosts), between

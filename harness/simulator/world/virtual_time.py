@@ -1,7 +1,7 @@
 """The clock of a simulated world, which advances only between turns.
 
-The kernels of a turn and the Python code around them read the same cell, so they always agree about
-the time. Times are in nanoseconds. Monotonic and epoch readings differ by a constant.
+A turn's compiled kernels and the Python code around them read the same cell, so they always agree
+about the time. Times are in nanoseconds. Monotonic and epoch readings differ by a constant.
 """
 
 from __future__ import annotations
@@ -10,10 +10,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 EPOCH_NS = 1_600_000_000_000_000_000
-"""Epoch time at which the monotonic clock of every world is zero: 2020-09-13, 12:26:40 UTC."""
+"""Epoch time at which the monotonic clock of every simulated world is zero: 2020-09-13, 12:26:40
+UTC."""
 NS_PER_MS = 1_000_000
 START_NS = 1_000 * NS_PER_MS
-"""Monotonic time at which every world starts. It is not zero, which drivers interpret as never."""
+"""Monotonic time at which every simulation starts. Drivers interpret zero as never."""
 
 
 class VirtualClock:

@@ -4,8 +4,8 @@
         registration = world.hosts[0].client.async_add_publication(...)
         world.until(lambda: ...)                  runs turns, with Python duty cycles in between
 
-Turns run in kernels. Python is entered when a conductor requests it and every few simulated
-milliseconds. The drivers' files are removed with the world.
+Turns run in compiled kernels. Python is entered when a conductor requests it and every few
+simulated milliseconds. The drivers' files are removed with the world.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ NO_AUDIT = make_audit(0, 0, 0, np.zeros(0, dtype=np.uint8))
 COUNTERS_WATCHED = 256
 """Number of counters per host whose changes are recorded. Drivers allocate ids from zero."""
 SYSTEM_COUNTERS = 46
-"""Number of the driver's system counters, whose ids precede those of stream counters."""
+"""Number of the driver's system counters. Their ids precede those of stream counters."""
 
 
 class SimulatedWorld:

@@ -1,4 +1,4 @@
-"""The state of a simulated world as arrays and numbers, which kernels read and write.
+"""The state of a simulated world as arrays and numbers, for compiled kernels.
 
     left, right     each host's agents and mailboxes
     between         what the hosts share, and what is recorded:
@@ -6,7 +6,7 @@
         wires           datagrams in flight, one ring per link direction
         audit, events   the streams to check, the recorded events
 
-This module only names the cells. It contains no kernels.
+This module only names the cells. It contains no compiled code.
 """
 
 from typing import Any, NamedTuple
@@ -87,7 +87,7 @@ class World(NamedTuple):
 
 
 def make_state(delay_ns: int, turn_ns: int, idle_max_ns: int, longest: int) -> Any:
-    """Create a world's state cells. The clock starts later, with a `VirtualClock`."""
+    """Create a simulated world's state cells. The clock starts later, with a `VirtualClock`."""
     state = np.zeros(STATE_CELLS, dtype=np.int64)
     state[TURN] = state[IDLE] = turn_ns
     state[IDLE_MAX] = idle_max_ns

@@ -49,7 +49,9 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
         if not any(each.role == role for each in subjects):
             findings.append(inconclusive(NAME, Missing(where, f"lists no {role}")))
     if findings:
-        return findings
+        # The process that ended first stopped the run; others fail because of it.
+        first = manifest.stopped.partition(" ")[0]
+        return sorted(findings, key=lambda each: each.about != first)
     return [passed(NAME, f"{len(subjects)} drivers and workloads ran to completion")]
 
 
@@ -102,7 +104,7 @@ def is_harness_failure(each: ProcessExit) -> bool:
 
 
 def workload_failed(manifest: Manifest, host: str, stem: str) -> bool:
-    """Return whether the workload that writes a host's files `stem` had a harness error."""
+    """Return whether the workload whose files on a host are named `stem` had a harness error."""
     mine = [each for each in manifest.processes if is_harness_failure(each)]
     return any(each.name.partition(RESTART_SEPARATOR)[0] == f"{host}/{stem}" for each in mine)
 
@@ -138,7 +140,7 @@ def _shutdown_failures(
 
 
 def _may_be_killed_by_event(each: ProcessExit, happened: list[AppliedEvent] | Missing) -> bool:
-    """Return whether a host event may have killed this process, which also sets `asked`."""
+    """Return whether a host event may have killed this process. Its kill also sets `asked`."""
     if isinstance(happened, Missing):
         return True
     host = each.name.partition("/")[0]

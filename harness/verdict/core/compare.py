@@ -1,4 +1,4 @@
-"""Kernels that find the first byte at which two byte ranges differ."""
+"""Compiled kernels that find the first byte at which two byte ranges differ."""
 
 from typing import Any
 

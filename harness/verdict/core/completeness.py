@@ -39,14 +39,14 @@ def truncation(path: Path, dtype: np.dtype[Any]) -> str:
 
 
 def index_mismatch(deliveries: Records, facts: SubscriberFacts) -> str:
-    """Describe how the delivery index and the subscriber's count differ, or return ""."""
+    """Describe how the delivery index and the subscriber's message count differ, or return ""."""
     if len(deliveries) == facts.message_count:
         return ""
     return f"lists {len(deliveries)} messages, but the subscriber counted {facts.message_count}"
 
 
 def messages_mismatch(deliveries: Records, messages: NDArray[np.uint8], *, is_whole: bool) -> str:
-    """Describe how the lengths of the messages file and its index differ, or return ""."""
+    """Describe how the lengths of the messages file and its index file differ, or return ""."""
     indexed = int(deliveries["length"].astype(np.int64).sum())
     wrong = indexed != len(messages) if is_whole else indexed > len(messages)
     if not wrong and (len(deliveries) == 0 or deliveries["length"].min() >= 0):

@@ -1,6 +1,7 @@
 """The result of one gate or check for one stream, host or link, with its evidence."""
 
 from dataclasses import dataclass, field, replace
+from enum import StrEnum
 from typing import Any, TypeVar, overload
 
 from windtunnel.harness.verdict.core.kind import BROKEN_RUN_KINDS, Kind
@@ -12,6 +13,15 @@ _C = TypeVar("_C")
 _D = TypeVar("_D")
 
 
+class AtFault(StrEnum):
+    """The party that has to change something for a run to pass."""
+
+    DRIVER = "driver"
+    SCENARIO = "scenario"
+    MACHINE = "machine"
+    HARNESS = "windtunnel"
+
+
 @dataclass(frozen=True)
 class Missing:
     """Missing evidence, returned in place of the value."""
@@ -20,7 +30,7 @@ class Missing:
     "Path within the run folder, or a description."
     reason: str
     damaged: bool = False
-    "The file exists but cannot be parsed, which is a defect of the harness."
+    "Whether the file exists but cannot be parsed. This is a defect of the harness."
 
 
 @dataclass(frozen=True)
@@ -53,6 +63,8 @@ class Finding:
     "For a check: it was violated, but does not apply to this subject."
     kind: Kind | None = None
     "For a check: the kind of requirement that it tests."
+    at_fault: AtFault | None = None
+    "The party at fault, if it is not the usual one for the outcome (the driver for a FAIL)."
     facts: dict[str, int] = field(default_factory=dict)
     "The numbers in the text, by name."
 
@@ -71,6 +83,8 @@ class Finding:
             document["difference"] = True
         if self.kind is not None:
             document["kind"] = str(self.kind)
+        if self.at_fault is not None:
+            document["at_fault"] = str(self.at_fault)
         return {**document, "facts": self.facts} if self.facts else document
 
     def as_difference(self, subject: str) -> "Finding":

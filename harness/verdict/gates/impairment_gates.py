@@ -31,7 +31,7 @@ CONFIDENCE = 0.999
 BURSTS_MIN = 10
 """Minimum number of loss bursts that are needed to estimate the loss rate."""
 UNRELATED_MAX = 32
-"""Limit on the packets, such as ARP, that the lab itself sends over one interface in a run."""
+"""Limit on the number of packets, such as ARP, that the lab itself sends per interface in a run."""
 
 
 @dataclass(frozen=True)
@@ -159,7 +159,7 @@ def _datagrams(capture: Capture, sender: str) -> int:
 def _disagreement(
     impairment: ImpairmentCase, account: LinkAccount, applied: NetemLink, arrived: int
 ) -> str:
-    """Describe how the kernel's counters and the captures disagree, or return ""."""
+    """Describe how netem's counters and the captures disagree, or return ""."""
     if applied.waiting:
         return f"{applied.waiting} packets were still queued in netem at the end"
     sent, others = account.datagrams_out, account.other_out + UNRELATED_MAX

@@ -255,7 +255,7 @@ def _log_mismatches(
 
 
 def _eligible(case: Case, index: int, fault: FaultCase, ledger: Ledger, decisions: Records) -> int:
-    """Return how many frames a rule examined: all of its types that no earlier rule matched."""
+    """Return how many frames a rule examined: frames of its types that no earlier rule matched."""
     count = 0
     earlier = decisions[decisions["rule"] < index]
     for link in fault.links:

@@ -29,7 +29,8 @@ WAIT_NS_MAX = 90_000_000
 ends, so a wait as long as the timing checks tolerate (100 ms, less the time that an agent sleeps)
 lies between two samples."""
 WAIT_SHARE_MAX = 0.5
-"""Limit on the share of STARVED_NS that a driver waits. If it waits longer, it is not at fault."""
+"""Limit on the share of STARVED_NS that a driver waits for a processor. A driver that waits longer
+is not at fault."""
 GAP_NS_MAX = 50_000_000
 """Limit on the time between two samples, which are due every few ms. It is half of what the timing
 checks tolerate, since the driver shares the processors with the sampler."""
@@ -125,7 +126,7 @@ def _finding(problems: list[str], summary: str, about: str, where: tuple[str, ..
 
 
 def _limit_excuse(finding: Finding) -> Finding:
-    """Return the finding, limited to excusing violations that a slow host can cause."""
+    """Return the finding with its excuse limited to violations that a slow host can cause."""
     return replace(finding, excuses_kinds=SLOW_HOST_KINDS)
 
 
@@ -150,7 +151,7 @@ def _longest_gap_ns(rows: Pressure) -> int:
 
 
 def _stolen_between_looks_ns(rows: Pressure) -> int:
-    """Return the largest steal time between two rows. A guest does not count it as a wait."""
+    """Return the largest steal time between two rows. Guest systems do not count it as a wait."""
     stolen_ns = rows.column("stolen_ns")
     return 0 if UNKNOWN in stolen_ns else int(np.diff(stolen_ns).max(initial=0))
 

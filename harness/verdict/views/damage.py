@@ -1,4 +1,4 @@
-"""Payload corruption by the middlebox, which a driver cannot detect.
+"""Payload corruption by the middlebox. A driver cannot detect it.
 
     decision   corrupt, position 4096, bit 2345 of the frame
     expected   ... 0x41 ...          delivered   ... 0x43 ...      only this bit: as specified

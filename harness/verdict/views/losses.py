@@ -39,7 +39,7 @@ _DISTURBING = (DROP, HOLD, SWAP, DISPLACE, CORRUPT, TRUNCATE, INJECT)
 
 @dataclass(frozen=True)
 class Losses:
-    """The decisions about one stream's DATA and PAD frames, mapped to its expected log."""
+    """The decisions about one stream's DATA and PAD frames, mapped to the stream's expected log."""
 
     disturbed: NDArray[np.bool_]
     "For each frame of the expected log: whether a transmission was lost, corrupted or reordered."

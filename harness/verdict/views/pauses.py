@@ -28,7 +28,7 @@ class Pauses:
     def within_ns(
         self, from_ns: NDArray[np.int64], until_ns: NDArray[np.int64]
     ) -> NDArray[np.int64]:
-        """Return for how long the driver was paused within each time range."""
+        """Return how long the driver was paused within each time range."""
         still = np.zeros(len(from_ns), dtype=np.int64)
         for start_ns, end_ns in self._each():
             overlap = np.minimum(until_ns, end_ns) - np.maximum(from_ns, start_ns)

@@ -29,6 +29,7 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
+from windtunnel.harness.verdict.views.undelivered import undelivered_facts
 
 UNBROKEN = "delivered_unbroken"
 _CONTENT_PRESERVING = ("drop", "duplicate", "hold", "swap")
@@ -81,7 +82,8 @@ def delivered_unbroken(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return failed(UNBROKEN, late, traffic.id, evidence=document, position=position)
     text = f"messages {first} to {first + count - 1} of {plan.count}, each delivered once and in "
     text += "order"
-    return passed(UNBROKEN, text, traffic.id, evidence=where, facts={"delivered": count})
+    facts = {"delivered": count, **undelivered_facts(planned, delivered)}
+    return passed(UNBROKEN, text, traffic.id, evidence=where, facts=facts)
 
 
 def late_join(evidence: Evidence, traffic: TrafficCase, subscriber: SubscriberFacts) -> str:

@@ -1,4 +1,4 @@
-"""Requests an archive to record a stream, and polls until the recording has stopped.
+"""Makes an archive record a stream, and polls the archive until the recording has stopped.
 
     recorder --start recording--> archive --subscribes--> driver
              <-- position -------
@@ -6,7 +6,7 @@
 
 The process prints `ready` when the archive has subscribed and records everything that is published
 afterwards. The archive's subscription ends with its first image (auto stop). If the archive dies,
-the recorder waits for its successor and requests the recording again. The recorder's document
+the recorder waits for its replacement and requests the recording again. The recorder's document
 contains what the archive reported. The judge reads the recording's files.
 """
 
@@ -45,7 +45,7 @@ class Recorder:
         self._before: frozenset[int] = frozenset()
         """Recordings that existed before the archive last subscribed."""
         self._requested_from = NULL_VALUE
-        """Id of the archive that got the last request, which differs from its successor's id."""
+        """Id of the archive that got the last request. A restarted archive has a different id."""
 
     @property
     def recordings(self) -> list[Recorded]:
@@ -109,7 +109,7 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
-    """Connect to the archive, again after each failure, until the recording has stopped."""
+    """Poll the archive until the recording has stopped, and reconnect after each failure."""
     was_ready = False
     archive_context = context(options)
     connect_until_ns = time.monotonic_ns() + archive_context.message_timeout_ns
@@ -140,7 +140,7 @@ def _follow(options: Options, recorder: Recorder, stop: Stop) -> None:
 
 
 def _source(options: Options) -> tuple[str, SourceLocation]:
-    """Return the channel and source location that the archive subscribes to.
+    """Return the channel and the source location with which the archive subscribes.
 
     These select what the archive's host receives, or what it sends.
     """

@@ -1,4 +1,4 @@
-"""Requests an archive to replay a recording to a channel, in place of a publisher.
+"""Makes an archive replay a recording to a channel, in place of a publisher.
 
     archive of b   recording of `orders`  ---- replay ----> channel of `again` --> subscriber on a
     replayer       starts it, polls the driver's sender position
@@ -49,7 +49,7 @@ def run(options: Options, stop: Stop) -> None:
 
 
 def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_id: int) -> None:
-    """Set the facts of a replay, a stream with the parameters of the recorded stream."""
+    """Set the facts about a replay: its session id, and parameters from the recording."""
     facts.session_id = session_id
     facts.initial_term_id = recording.initial_term_id
     facts.term_length = recording.term_buffer_length
@@ -59,7 +59,7 @@ def note_replay(facts: PublisherFacts, recording: RecordingDescriptor, session_i
 
 
 def sent_position(aeron: Aeron, session_id: int, stream_id: int) -> int:
-    """Return the driver's sender position of a stream, or NOT_SENT without a counter."""
+    """Return the driver's sender position of a stream, or NOT_SENT if it has no counter."""
     ids = (session_id, stream_id)
     for each in aeron.counters:
         is_of_type = each.type_id == SENDER_POSITION

@@ -1,4 +1,4 @@
-"""Requests an archive to replicate a recording from another host's archive, over their link.
+"""Makes an archive replicate a recording from another host's archive, over their link.
 
     archive of b   recording ---- replay over the link ----> archive of a   copy
          ^                                                        ^

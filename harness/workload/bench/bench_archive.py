@@ -47,7 +47,7 @@ def run_archive(load: Load, aeron: Aeron) -> None:
 
 
 class _Rounds:
-    """A sequence of recordings, each of which is replayed and purged."""
+    """A sequence of recordings. Each recording is replayed and then purged."""
 
     def __init__(self, load: Load, aeron: Aeron, archive: AeronArchive) -> None:
         self._load, self._aeron, self._archive = load, aeron, archive
@@ -144,7 +144,7 @@ class _Rounds:
         return self._board.fault is Fault.NONE
 
     def purge(self) -> bool:
-        """Purge the recording before the next one. Returns False on a fault."""
+        """Purge the recording before the next recording. Returns False on a fault."""
         return self._wait(self._is_purged)
 
     def _is_purged(self) -> bool:

@@ -1,4 +1,4 @@
-"""Measures round trips, one message at a time: a ping takes the time, and a pong echoes.
+"""Measures round trips, one message at a time: ping sends and takes the time, pong echoes.
 
     ping --channel--> pong
          <--reply----
@@ -28,7 +28,8 @@ LOOKS_BETWEEN_CHECKS = 256
 BLOCK_BYTES = 1 << 12
 
 _HEAD = struct.Struct("<i2xHiiiiqq")
-"""Frame length, type, term offset, session, stream, term, reserved value and first payload word."""
+"""Frame header fields (length, type, offset, session, stream, term, reserved value), and payload
+start."""
 assert _HEAD.size == HEADER_LENGTH + 8
 
 

@@ -5,8 +5,8 @@
            --channel C --stream-id N --message-length L [--reply-channel C] [--idle yield]
            [--control-channel C] [--message-count N]
 
-The load reports its progress on its board and ends when the board has a stop command. Exit codes: 0
-if it was stopped, 1 on a fault, which is on the board or on stderr.
+The load reports its progress in its counter board file, and ends when the file has a stop command.
+Exit codes: 0 if it was stopped, 1 on a fault, which is reported in the file or on stderr.
 """
 
 import gc

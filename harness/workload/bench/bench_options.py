@@ -50,7 +50,12 @@ def parse(arguments: Sequence[str] | None) -> Options:
     parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.workload.bench.bench_load")
     parser.add_argument("role", choices=ROLES)
     parser.add_argument("--aeron-dir", type=Path, required=True, help="the driver's directory")
-    parser.add_argument("--board", type=Path, required=True, help="the load's board file")
+    parser.add_argument(
+        "--board",
+        type=Path,
+        required=True,
+        help="file in which the load counts its messages (its counter board)",
+    )
     parser.add_argument("--channel", required=True)
     parser.add_argument(
         "--reply-channel", default="", help="channel for echoes (ping and pong only)"

@@ -1,4 +1,4 @@
-"""Numbered messages, and the check that none of them is missing or out of order.
+"""Numbered messages, and the check that no message is missing or out of order.
 
     message   | sequence (int64) | padding up to the message's length |
 
@@ -51,7 +51,7 @@ def check_block(
 
 
 class Batch:
-    """A batch of adjacent messages, whose numbers continue from batch to batch."""
+    """A batch of adjacent messages. The numbers continue from batch to batch."""
 
     def __init__(self, message_length: int) -> None:
         if message_length < SEQUENCE_LENGTH:

@@ -1,8 +1,9 @@
-"""The load of one stream at full speed: a source offers batches, and a sink checks every number.
+"""The load of one stream at full speed: a source offers batches, a sink checks message numbers.
 
     source --batches--> driver --blocks of whole frames--> sink
 
-An error is written to the board and ends the load. The benchmark decides what it means.
+An error is written to the counter board file and ends the load. The benchmark decides what it
+means.
 """
 
 import time
@@ -24,7 +25,7 @@ PROGRESS_S = 0.0005
 
 
 class Load:
-    """State that all loads have in common: the board and the time limit."""
+    """State that all loads have in common: the counter board file and the time limit."""
 
     def __init__(self, options: Options, board: Board) -> None:
         self.options = options

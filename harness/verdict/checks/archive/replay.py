@@ -54,7 +54,7 @@ def _archive_ended_orderly(evidence: Evidence, case: Case, host: str) -> bool:
 
 
 def _ended_while_acknowledged(wire: Wire, stop_position: int) -> bool:
-    """Return whether a stream ended before a position although status messages still arrived."""
+    """Return whether a stream ended before `position` although status messages still arrived."""
     eos, eos_positions = wire.end_of_stream_heartbeats(wire.heartbeats_sent)
     if not len(eos) or (eos["flags"] & FLAG_REVOKED).any() or eos_positions.max() >= stop_position:
         return False

@@ -1,7 +1,7 @@
 """Check that the drivers' packet counters agree with the captures.
 
     sent        a counter equals what left the host: both are final when the driver has ended
-                (a killed driver may not have counted the packets of its last system call)
+                (a killed driver might not have counted the packets of its last system call)
     received    a counter is at most what arrived at the host, and at least what had arrived
                 before the driver shut down; datagrams dropped by a full socket may be missing
 
@@ -138,7 +138,7 @@ def was_killed(evidence: Evidence, host: str) -> bool:
 
 
 def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
-    """Return the valid ranges of send counters. A killed driver may not count its last call."""
+    """Return the valid ranges of send counters. A killed driver may miss its last send call."""
     first = _first_sendings(sent)
     naks, messages = int((sent["frame_type"] == NAK).sum()), len(status_messages(sent))
     beats = int((sent["frame_type"] == HEARTBEAT).sum())
@@ -156,7 +156,7 @@ def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
 
 
 def _first_sendings(sent: Frames) -> int:
-    """Return the bytes of datagrams whose first frame is not a retransmit, and of heartbeats."""
+    """Return the number of bytes in heartbeats and in datagrams that begin with new data."""
     beats = sent[sent["frame_type"] == HEARTBEAT]
     data = sent[np.isin(sent["frame_type"], POSITIONAL)]
     keys = [data[name] for name in ("term_offset", "term_id", "stream_id", "session_id")]
@@ -172,7 +172,7 @@ def _first_sendings(sent: Frames) -> int:
 def _received(
     evidence: Evidence, case: Case, host: str, sent: Frames, arrived: Frames
 ) -> list[_Bound] | Missing:
-    """Return the valid ranges of receive counters: from certainly processed to captured packets."""
+    """Return valid ranges of receive counters: from packets certainly processed to all captured."""
     kinds = arrived["frame_type"]
     early = _while_sending(case, host, sent, arrived)
     found = []

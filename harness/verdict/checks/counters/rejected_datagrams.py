@@ -53,7 +53,7 @@ class _Datagrams:
     "Number of stream bytes that each datagram's frames occupy."
     is_invalid: NDArray[np.bool_]
     is_odd: NDArray[np.bool_]
-    "Whether a frame is shorter than its header, which not all drivers reject."
+    "Whether a frame is shorter than its header. Not all drivers reject such a frame."
 
 
 def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Datagrams:
@@ -249,7 +249,7 @@ def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
 def _bounds(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, arrived: Frames
 ) -> NDArray[np.int64]:
-    """Return the lower and upper bounds on a stream's over-runs, then those on its under-runs."""
+    """Return [minimum, maximum] for a stream's over-runs, and then for its under-runs."""
     facts = wire.facts
     ours = arrived[np.isin(arrived["frame_type"], _POSITION_FRAMES)]
     ours = ours[(ours["session_id"] == facts.session_id) & (ours["stream_id"] == facts.stream_id)]

@@ -11,10 +11,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.scenario.resolved.case import TrafficCase
+from windtunnel.harness.scenario.resolved.unawaited import (
+    MAX,
+    flow_control,
+    waits_for,
+    without_waiting,
+)
 from windtunnel.harness.verdict.checks.archive.replay import was_truncated
 from windtunnel.harness.verdict.core.compare import first_difference, first_wrong_message
 from windtunnel.harness.verdict.core.evidence import Delivered, Evidence, Planned
 from windtunnel.harness.verdict.core.finding import (
+    AtFault,
     Finding,
     Missing,
     all_or_missing,
@@ -22,14 +29,17 @@ from windtunnel.harness.verdict.core.finding import (
     inconclusive,
     passed,
 )
+from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.views.damage import payload_damage, undo_damage
 from windtunnel.harness.verdict.views.losses import link_losses
-from windtunnel.harness.verdict.views.stretch import late_join
+from windtunnel.harness.verdict.views.stretch import delivered_unbroken, late_join
+from windtunnel.harness.verdict.views.unawaited import missed_start
+from windtunnel.harness.verdict.views.undelivered import undelivered_facts
 
 ONCE = "delivered_once"
 INTACT = "delivered_intact"
 _LOOK_AHEAD = 4096
-"""A misplaced message is searched for among this many messages before and after its place."""
+"""Number of messages to search before and after the expected place of a misplaced message."""
 
 
 def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
@@ -39,6 +49,8 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
         return inconclusive(ONCE, planned, traffic.id)
     if isinstance(delivered, Missing):
         return inconclusive(ONCE, delivered, traffic.id)
+    if missed_start(evidence, traffic):
+        return _once_from_join(evidence, traffic, planned, delivered)
     where = _where(evidence, traffic)
     delivered = _undo_ordered_damage(evidence, traffic, planned, delivered)
     lengths = delivered.deliveries["length"].astype(np.int64)
@@ -68,22 +80,42 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
             conclusive=True,
         )
     if count < planned.plan.count:
-        missing = planned.plan.count - count
-        position = _message_start(planned, count)
-        text = f"message {count} (position {position}) and the {missing - 1} messages after it "
-        text += "never arrived"
-        conclusive = was_truncated(evidence, traffic)
-        return failed(
-            ONCE,
-            text,
-            traffic.id,
-            evidence=where,
-            message=count,
-            position=position,
-            conclusive=conclusive,
-        )
+        return _unfinished(evidence, traffic, planned, count)
     text = f"{count} messages, {planned.plan.total_bytes} bytes, each delivered once and in order"
     return passed(ONCE, text, traffic.id, evidence=where)
+
+
+def _once_from_join(
+    evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
+) -> Finding:
+    """Check a receiver that the sender did not wait for: it gets every message after its join."""
+    finding = delivered_unbroken(evidence, traffic)
+    if finding.outcome is not Outcome.PASS:
+        return replace(finding, name=ONCE)
+    position = int(delivered.deliveries["position"].max())
+    next_message = int(np.searchsorted(planned.log.message_ends, position, side="right"))
+    if next_message < planned.plan.count:
+        return _unfinished(evidence, traffic, planned, next_message)
+    text = f"{finding.text}; joined late: "
+    return replace(finding, name=ONCE, text=text + without_waiting(traffic))
+
+
+def _unfinished(evidence: Evidence, traffic: TrafficCase, planned: Planned, first: int) -> Finding:
+    """Return a finding about messages that are missing at the end."""
+    position, missing = _message_start(planned, first), planned.plan.count - first
+    text = f"message {first} (position {position}) and the {missing - 1} messages after it "
+    text += "never arrived"
+    waits = waits_for(traffic) or flow_control(traffic).strategy != MAX
+    return failed(
+        ONCE,
+        text if waits else f"{text}: {without_waiting(traffic)}",
+        traffic.id,
+        evidence=_where(evidence, traffic),
+        message=first,
+        position=position,
+        conclusive=was_truncated(evidence, traffic),
+        at_fault=None if waits else AtFault.SCENARIO,
+    )
 
 
 def _undo_ordered_damage(
@@ -117,7 +149,7 @@ def _wrong_message(
     about: str,
     where: tuple[str, ...],
 ) -> Finding:
-    """Return a finding about what was delivered in place of a message."""
+    """Return a finding about the data that was delivered in place of an expected message."""
     position = int(delivered.deliveries["position"][index])
     other = _matching_message(planned, delivered, index)
     place = f"message {index} (ending at position {position})"
@@ -145,7 +177,10 @@ def _wrong_message(
 
 
 def _matching_message(planned: Planned, delivered: Delivered, index: int) -> int | None:
-    """Return the planned message that matches a delivery, or None. The next one must match, too."""
+    """Return the planned message that matches a delivered message, or None.
+
+    The messages after the two must match, too.
+    """
     plan = planned.plan
     first = max(0, index - _LOOK_AHEAD)
     last = min(plan.count, index + _LOOK_AHEAD)
@@ -191,7 +226,8 @@ def delivered_intact(evidence: Evidence, traffic: TrafficCase) -> Finding:
     violation = _not_intact(evidence, traffic, planned, delivered, index)
     if violation is not None:
         return violation
-    return _undelivered(evidence, traffic, planned, index)
+    facts = undelivered_facts(planned, delivered)
+    return _undelivered(evidence, traffic, planned, index, facts)
 
 
 def _not_intact(
@@ -239,7 +275,11 @@ def _not_intact(
 
 
 def _undelivered(
-    evidence: Evidence, traffic: TrafficCase, planned: Planned, index: NDArray[np.int64]
+    evidence: Evidence,
+    traffic: TrafficCase,
+    planned: Planned,
+    index: NDArray[np.int64],
+    counted: dict[str, int],
 ) -> Finding:
     """Check that every message whose frames all arrived in order was delivered."""
     found = all_or_missing(link_losses(evidence, traffic), evidence.subscriber(traffic))
@@ -262,7 +302,7 @@ def _undelivered(
     undelivered = expected.copy()
     undelivered[index] = False
     where = (*_where(evidence, traffic), evidence.name_of(evidence.folder.decisions))
-    facts = {"delivered": len(index), "damaged_on_link": int((~expected).sum())}
+    facts = {"delivered": len(index), "damaged_on_link": int((~expected).sum()), **counted}
     if undelivered.any():
         message = int(np.flatnonzero(undelivered)[0])
         position = int(starts[message])

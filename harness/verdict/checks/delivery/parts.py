@@ -34,6 +34,7 @@ from windtunnel.harness.verdict.views.sessions import (
     end_of,
     image_expectations,
 )
+from windtunnel.harness.verdict.views.undelivered import undelivered_facts
 
 IN_PARTS = "delivered_in_parts"
 
@@ -80,6 +81,7 @@ def delivered_in_parts(evidence: Evidence, traffic: TrafficCase) -> Finding:
     delivered_bytes = sum(each.end_position - each.join_position for each in parts)
     text = f"{len(parts)} images of {len(sessions)} sessions, each delivered exactly its range"
     facts = {"parts": len(parts), "sessions": len(sessions), "bytes_of_stream": delivered_bytes}
+    facts |= undelivered_facts(planned, delivered)
     return passed(IN_PARTS, text, traffic.id, evidence=where, facts=facts)
 
 

@@ -65,7 +65,7 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _reached(wire: Wire, port: int, position: int) -> int:
-    """Return how far contiguous data arrived at a port, starting from a position."""
+    """Return the end of the contiguous data that arrived at a port from a start position on."""
     live = wire.arrived.frames["destination_port"] == port
     order = np.argsort(wire.arrived.starts[live], kind="stable")
     starts, ends = wire.arrived.starts[live][order], wire.arrived.ends[live][order]

@@ -37,7 +37,8 @@ from windtunnel.harness.verdict.views.stretch import expected_join_position
 
 EQUAL = "image_log_equals_publication"
 FILLS_MAX = 1 << 16
-"""Limit on recorded filled gaps. Even a term full of minimum-length frames has fewer."""
+"""Limit on the number of recorded filled gaps. Even a term full of minimum-length frames has
+fewer."""
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ NAK_DELAY_NS = 1_000
 """A unicast receiver's default NAK delay. The retry delay is RETRY_RATIO times as long."""
 RETRY_RATIO = 100
 PACE_SLACK_NS = 5_000_000
-"""Tolerance for the interval of NAKs: the first one may be late by a scheduler time slice."""
+"""Tolerance for the interval between NAKs: the first one may be late by a scheduler time slice."""
 
 
 @dataclass(frozen=True)

@@ -95,7 +95,7 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
-    """Return the maximum size of a response, in bytes, that every driver supports."""
+    """Return the maximum response size that every driver supports, in bytes."""
     channel = parse_channel(traffic.channel)
     configured = channel.flow_control.answered_windows
     # For unicast some drivers use the channel's parameter, others the driver's setting only.
@@ -208,7 +208,7 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
 
 
 def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | Missing:
-    """Return a stream's Wire for each subscriber, or [] if the host does not publish the stream."""
+    """Return a stream's `Wire` for each subscriber, or [] if the host does not publish it."""
     wires = []
     for reader in traffic.subscribers if host in traffic.publishers else ():
         wire = evidence.wire(traffic.between(host, reader))
@@ -219,7 +219,7 @@ def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | 
 
 
 def _bounds(wires: list[Wire]) -> tuple[int, int]:
-    """Return the minimum and maximum number of responses, given the Wires of one stream."""
+    """Return the minimum and maximum valid number of NAK responses, given a stream's `Wire`s."""
     if not wires:
         return 0, 0
     # Two contiguous responses look like one.

@@ -232,7 +232,7 @@ def socket_drops(evidence: Evidence, host: str) -> int:
 
 
 def resent_bytes(wire: Wire) -> int:
-    """Return the number of retransmitted bytes. Like drivers, count a PAD with its full length."""
+    """Return the number of retransmitted bytes. A PAD counts in full, as in drivers' counters."""
     spans = wire.sent.ends - wire.sent.starts
     return int(spans[wire.retransmitted()].sum())
 

@@ -296,3 +296,48 @@ def test_a_version_that_is_unknown_leaves_a_violation_open(tmp_path):
     verdict = pace_of(tmp_path, ["aeron-c>=1.50"], "aeron-c", "")
     assert verdict.outcome is Outcome.INCONCLUSIVE
     assert "cannot determine whether this check applies to version" in verdict.reason
+
+
+def test_the_process_that_ended_first_is_named(tmp_path):
+    # The subscriber's driver refused its channel, so the publisher never had a reader.
+    run = make_run(tmp_path)
+    publisher, reader = run.manifest.processes[2:4]
+    publisher.exit_code, publisher.last_log_line = 1, "no reader"
+    reader.exit_code, reader.last_log_line = 1, "rcv-wnd=64m: expected at most 131072 bytes"
+    run.manifest.complete, run.manifest.stopped = False, "b/subscriber-one ended with exit code 1"
+    verdict = judge(run.write())
+    assert verdict.outcome is Outcome.FAIL
+    assert verdict.reason.startswith("subject_lived (b/subscriber-one): b/subscriber-one exited")
+    assert "rcv-wnd=64m" in verdict.reason
+
+
+def test_a_verdict_names_who_is_at_fault(tmp_path):
+    run = make_run(tmp_path / "passed")
+    passed = judge(run.write())
+    assert passed.at_fault is None
+    assert "at_fault" not in passed.as_document()
+
+    run = make_run(tmp_path / "driver")
+    run.messages[5] = (run.messages[5][0], bytes(len(run.messages[5][1])))
+    wrong = judge(run.write())
+    assert wrong.as_document()["at_fault"] == "driver"
+    assert "at fault" not in wrong.reason
+
+    run = make_run(tmp_path / "scenario")
+    fault = run.case.faults[0].model_copy(update={"id": "rare", "frame_types": ("NAK",)})
+    run.case = run.case.model_copy(update={"faults": (*run.case.faults, fault)})
+    unused = judge(run.write())
+    assert unused.outcome is Outcome.INCONCLUSIVE
+    assert unused.as_document()["at_fault"] == "scenario"
+    assert unused.reason.endswith("(at fault: the scenario)")
+
+    run = make_run(tmp_path / "machine", reliable=False)
+    run.rcvbuf_errors["b"] = 3
+    overflowed = judge(run.write())
+    assert overflowed.outcome is Outcome.INCONCLUSIVE
+    assert overflowed.as_document()["at_fault"] == "machine"
+    assert overflowed.reason.endswith("(at fault: the machine)")
+
+    run = make_run(tmp_path / "harness")
+    run.manifest.errors = ["the relay ended"]
+    assert judge(run.write()).as_document()["at_fault"] == "windtunnel"

@@ -12,7 +12,10 @@ from windtunnel.harness.scenario.schema.host_event import ALL_ROLES, EventCase, 
 
 def text_of(event, *, rejoins=False, more=""):
     content = "content: {bytes: 1MiB, message: {from: 1B, to: max}}"
-    text = GOOD.replace(content, f"{content}\n    rejoins: true") if rejoins else GOOD
+    text = GOOD
+    if rejoins:
+        text = GOOD.replace(content, f"{content}\n    rejoins: true")
+        text = text.replace("delivered_once", "delivered_in_parts")
     return text.replace("expect:", f"events:\n  - {event}\n{more}expect:")
 
 

@@ -25,7 +25,9 @@ events:
   - {id: crash, whom: {host: a, process: publisher}, when: {after: 1s},
      act: {kill: {restart_after: 1s}}}
 """
-REJOINS = LARGE.replace("    content", "    rejoins: true\n    content")
+REJOINS = LARGE.replace("    content", "    rejoins: true\n    content").replace(
+    "delivered_once", "delivered_in_parts"
+)
 GROUP = UNRELIABLE.replace("?endpoint=${b}:24325|term", "?control-mode=dynamic|control=${a}:1|term")
 
 

@@ -75,8 +75,8 @@ def test_empty_wire_has_nothing_due():
 
 
 def test_full_wire_takes_nothing_and_keeps_what_it_has():
-    wires = in_flight.make_wires(1, 256)
     first = bytes(range(ENVELOPE_LENGTH + 40))
+    wires = in_flight.make_wires(1, 2 * (16 + len(first)))
     assert put(wires, 0, 1, first)
     assert put(wires, 0, 2, first)
     assert not put(wires, 0, 3, first)

@@ -6,7 +6,12 @@ import pytest
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.harness.dissect.capture.checksum import has_valid_checksums
 from windtunnel.harness.simulator.network.datagram_delivery import seal
-from windtunnel.harness.simulator.network.in_flight import DESTINATION, ENVELOPE_LENGTH, SEAL
+from windtunnel.harness.simulator.network.in_flight import (
+    DESTINATION,
+    ENVELOPE_LENGTH,
+    IDENTIFICATION,
+    SEAL,
+)
 from windtunnel.harness.simulator.output.capture import HEADERS_LENGTH, write_packets
 from windtunnel.harness.simulator.world.event_log import (
     RECEIVED,
@@ -18,12 +23,13 @@ from windtunnel.harness.simulator.world.event_log import (
 IP_AT, UDP_AT = 16 + 14, 16 + 14 + 20
 
 
-def packet(length, *, is_sealed=False, flipped=None, to="10.0.0.2"):
+def packet(length, *, is_sealed=False, flipped=None, to="10.0.0.2", number=0):
     """Convert one datagram. Returns the bytes of its packet in a capture."""
     made = np.zeros(ENVELOPE_LENGTH + length, dtype=np.uint8)
     for at, (address, port) in ((0, ("10.0.0.1", 54_321)), (DESTINATION, (to, 24_325))):
         name = SocketAddress(address, port).encode()
         made[at : at + len(name)] = np.frombuffer(name, dtype=np.uint8)
+    made[IDENTIFICATION : IDENTIFICATION + 8].view(np.int64)[0] = number
     made[ENVELOPE_LENGTH:] = np.arange(length) * 7 % 251
     if is_sealed:
         made[SEAL : SEAL + 8].view(np.int64)[0] = seal(made, ENVELOPE_LENGTH, length)
@@ -59,3 +65,10 @@ def test_packet_with_a_flipped_bit_is_refused(length):
         assert not has_valid_checksums(
             packet(length, is_sealed=True, flipped=flipped), IP_AT, UDP_AT
         )
+
+
+@pytest.mark.parametrize("number", [0, 1, 0xABCD, 0xFFFF])
+def test_packet_has_its_identification(number):
+    made = packet(32, number=number)
+    assert int.from_bytes(made[IP_AT + 4 : IP_AT + 6].tobytes(), "big") == number
+    assert has_valid_checksums(made, IP_AT, UDP_AT)

@@ -225,6 +225,8 @@ def test_a_violation_of_time_fails_a_run_unless_the_host_was_pressed(run, presse
     assert verdict.outcome is (INCONCLUSIVE if pressed else FAIL), verdict
     if pressed:
         assert "inconclusive because gate host_was_not_overloaded failed" in verdict.reason
+        assert verdict.reason.endswith("(at fault: the machine)")
+    assert verdict.at_fault == ("machine" if pressed else "driver")
 
 
 @pytest.mark.parametrize("pressed", [False, True])

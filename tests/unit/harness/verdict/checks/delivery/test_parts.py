@@ -156,6 +156,20 @@ def test_what_lies_between_two_images_may_be_gone(story, count):
     assert finding.outcome is Outcome.PASS, finding.text
 
 
+def test_messages_between_two_images_are_counted(story, count):
+    story.part(0, 10).add_host_event().setup(story.begins[15])
+    finding = story.part(15, count, eos=True).judge()
+    assert finding.facts["undelivered_messages"] == 5
+    assert finding.facts["undelivered_bytes"] == sum(story.run.plan.lengths[10:15].tolist())
+    assert finding.facts["planned_messages"] == count
+
+
+def test_a_message_that_another_session_delivered_is_not_counted(story, count):
+    story.killed_session(12).part(0, 12, session=OTHER, eos=True).part(0, count, eos=True)
+    finding = story.judge()
+    assert finding.facts["undelivered_messages"] == finding.facts["undelivered_bytes"] == 0
+
+
 def test_an_image_that_joins_inside_a_message_brings_the_next(story, count):
     join = story.begins[15] + 32
     story.part(0, 10).add_host_event().setup(join)

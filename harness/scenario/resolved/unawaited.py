@@ -1,0 +1,51 @@
+"""Receivers that a sender does not wait for. Aeron does not guarantee them a whole stream.
+
+    fc=max (default)     the sender follows the fastest receiver and waits for none
+    fc=min, fc=min,g:/1  it starts with the first receiver, and waits for those that have joined
+    fc=min,g:/3          it starts once three receivers have joined
+    fc=tagged,g:7/2      it only counts receivers whose status messages carry tag 7
+
+A receiver that joins after the start misses what was sent before. With `max` the sender may also
+leave a receiver so far behind that it no longer retransmits what that receiver lacks.
+Source: Aeron 1.53, multicast flow control.
+"""
+
+from windtunnel.harness.scenario.resolved.traffic_case import TrafficCase
+from windtunnel.harness.scenario.schema.channel import parse_channel
+from windtunnel.harness.scenario.schema.flow_control import FlowControl
+
+MAX, TAGGED = "max", "tagged"
+
+
+def waits_for(flow: TrafficCase) -> bool:
+    """Return whether the sender cannot start before this receiver has joined.
+
+    The channels of a resolved case are valid.
+    """
+    if len(flow.subscribers) == 1:
+        return True
+    control = flow_control(flow)
+    if control.strategy == MAX:
+        return False
+    counted = flow.subscribers
+    if control.strategy == TAGGED:
+        counted = tuple(host for host in counted if _tag_of(flow, host) == control.group_tag)
+    return flow.to_host in counted and control.group_min >= len(counted)
+
+
+def flow_control(flow: TrafficCase) -> FlowControl:
+    """Return the sender's flow control."""
+    return parse_channel(flow.channel).flow_control
+
+
+def _tag_of(flow: TrafficCase, host: str) -> int | None:
+    return parse_channel(dict(flow.receives).get(host, flow.receive)).group_tag
+
+
+def without_waiting(flow: TrafficCase) -> str:
+    """Explain why a sender does not wait for a receiver, and which flow control would wait."""
+    control = flow_control(flow)
+    strategy = f"fc={control.strategy}"
+    if control.strategy != MAX:
+        strategy += f" with a group of {control.group_min}"
+    return f"{strategy} does not wait for this receiver; fc=min,g:/{len(flow.subscribers)} does"

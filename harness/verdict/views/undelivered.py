@@ -1,0 +1,75 @@
+"""Counts of planned messages that a subscriber did not receive.
+
+    plan         | m0 | m1 | m2 | m3 | m4 | m5 |
+    delivered    | m0 | m1 |         | m4 | m5 |     2 of 6 messages were not delivered
+
+A check may permit such losses: of an unreliable stream, of an image that was lost and replaced, of
+a receiver that joined late. Even so, a passing verdict names them, and `undelivered_at_most` in
+`expect` limits their bytes.
+"""
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.schema.units import format_bytes
+from windtunnel.harness.verdict.core.evidence import Delivered, Evidence, Planned
+from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, all_or_missing
+from windtunnel.harness.verdict.core.outcome import Outcome
+
+AT_MOST = "undelivered_at_most"
+"""The argument of a check that limits the bytes of undelivered messages."""
+MESSAGES, BYTES, PLANNED = "undelivered_messages", "undelivered_bytes", "planned_messages"
+"""Names of a finding's facts: undelivered messages, their bytes, and planned messages."""
+
+
+def undelivered_facts(planned: Planned, delivered: Delivered) -> dict[str, int]:
+    """Return how many planned messages, and how many of their bytes, were never delivered.
+
+    A delivered message is identified by its last position, in whichever session it was delivered.
+    """
+    ends = planned.log.message_ends
+    positions = delivered.deliveries["position"].astype(np.int64)
+    is_missing = ~np.isin(ends, positions)
+    lengths = planned.plan.lengths.astype(np.int64)
+    return {
+        MESSAGES: int(is_missing.sum()),
+        BYTES: int(lengths[is_missing].sum()),
+        PLANNED: planned.plan.count,
+    }
+
+
+def limited(finding: Finding, at_most_bytes: int) -> Finding:
+    """Return a passing finding as FAIL if more bytes were not delivered than the scenario permits.
+
+    The finding is unchanged if it does not count undelivered messages.
+    """
+    missing = finding.facts.get(BYTES, 0)
+    if finding.outcome is not Outcome.PASS or missing <= at_most_bytes:
+        return finding
+    text = f"{_counted(finding.facts)} were not delivered, the scenario permits "
+    text += f"{format_bytes(at_most_bytes)} ({AT_MOST}): {finding.text}"
+    return replace(finding, outcome=Outcome.FAIL, text=text, at_fault=AtFault.SCENARIO)
+
+
+def undelivered_notes(evidence: Evidence, case: Case) -> Iterator[str]:
+    """Yield one note for each subscriber with undelivered messages, for a verdict's first line.
+
+    The notes depend on the subscribers' records alone, not on the checks of the scenario.
+    """
+    for traffic in case.traffic:
+        for host in traffic.subscribers:
+            flow = traffic.between(traffic.from_host, host)
+            found = all_or_missing(evidence.planned(flow), evidence.delivered(flow))
+            if isinstance(found, Missing):
+                continue
+            facts = undelivered_facts(*found)
+            if facts[MESSAGES]:
+                name = f"{flow.id} at {host}" if len(traffic.subscribers) > 1 else flow.id
+                yield f"{name}: {_counted(facts)} were not delivered"
+
+
+def _counted(facts: dict[str, int]) -> str:
+    return f"{facts[MESSAGES]} of {facts[PLANNED]} messages ({facts[BYTES]} bytes)"

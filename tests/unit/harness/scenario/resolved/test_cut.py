@@ -1,0 +1,60 @@
+"""A publisher waits where a cut or a pause is as long as Aeron's connection timeout."""
+
+import pytest
+
+from tests.unit.harness.scenario.schema.test_host_event import PAUSE
+from tests.unit.harness.scenario.test_scenario_loader import GOOD
+from windtunnel.harness.scenario.explain.explain import explain
+from windtunnel.harness.scenario.loader import parse_scenario
+from windtunnel.harness.scenario.resolved.case import Payload, resolve
+from windtunnel.harness.scenario.resolved.cut import may_disconnect
+
+RULE = "  - {id: lose, where: {link: a->b}, what: {type: DATA}, act: {drop: 2%}}\n"
+
+
+def case_of(text):
+    return resolve(
+        parse_scenario(text, "made.yaml"), seed=1, fidelity="netns",
+        addresses={"a": "10.64.0.3", "b": "10.64.0.19"},
+        payload=Payload(path="payload.bin", sha256="0" * 64, length_bytes=1),
+    )  # fmt: skip
+
+
+def ruled(when, link="both", types="ANY", act="drop: always", more=""):
+    rule = f"  - {{id: cut, where: {{link: {link}}}, what: {{type: {types}{more}}}, "
+    rule += f"when: {{{when}}}, act: {{{act}}}}}\n"
+    assert RULE in GOOD
+    return GOOD.replace(RULE, rule).replace("wall: 20s", "wall: 60s")
+
+
+def paused(process, host, lasts):
+    event = (PAUSE % (process, "after: 1s", lasts)).replace("host: b", f"host: {host}")
+    return GOOD.replace("expect:", f"events:\n  - {event}\nexpect:")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cut"),
+    [
+        (ruled("after: 2s, for: 5s"), True),
+        (ruled("after: 2s, for: 4600ms"), True),
+        (ruled("after: 2s, for: 4599ms"), False),
+        (ruled("for: 5s", link="b->a", types="SM"), True),
+        (ruled("for: 5s", link="a->b"), False),
+        (ruled("for: 5s", link="b->a", types="NAK"), False),
+        (ruled("for: 5s", link="b->a", types="SM", act="drop: 99%"), False),
+        (ruled("for: 5s", link="b->a", types="SM", act="hold: {share: 100%, for: 5ms}"), False),
+        (ruled("for: 5s", link="b->a", types="SM", more=", stream: 1001"), True),
+        (ruled("for: 5s", link="b->a", types="SM", more=", order: {from: 1, to: 9}"), False),
+        (ruled("until: {stream: 1001, position: 64KiB}", link="b->a", types="SM"), True),
+        (ruled("after: 2s", link="b->a", types="SM"), False),
+        (paused("driver", "b", "5s"), True),
+        (paused("all", "a", "5s"), True),
+        (paused("driver", "b", "4s"), False),
+        (paused("subscriber", "b", "5s"), False),
+        (GOOD, False),
+    ],
+)
+def test_a_cut_as_long_as_the_connection_timeout_may_disconnect(text, is_cut):
+    case = case_of(text)
+    assert may_disconnect(case, case.traffic[0]) is is_cut
+    assert ("the publisher waits until a receiver" in explain(case)) is is_cut
