@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help run test test-full lint format image spark-image base-image lock nightly bench clean
+.PHONY: help run test test-full lint docs format image spark-image base-image wheel lock nightly bench bench-start clean
 
 ARGS ?=
 BIN := .venv/bin
@@ -28,6 +28,10 @@ lint: ## style, import contracts and types
 	@$(BIN)/ruff format --check .
 	@$(BIN)/lint-imports --no-cache
 	@.ci/types.sh
+
+docs: ## the documentation as static pages in build/site
+	@.ci/setup.sh test
+	@.ci/docs.sh
 
 format: ## let ruff rewrite what it can
 	@.ci/setup.sh test
@@ -70,6 +74,10 @@ nightly: lint test-full ## the slow round: without the JIT, with bounds checks, 
 bench: ## our driver beside the real C driver, on a quiet machine (ARGS="--only udp-1344")
 	@.ci/setup.sh test
 	@$(BIN)/windtunnel bench $(ARGS)
+
+bench-start: ## how long a newcomer waits, beside the floors, on a quiet machine
+	@.ci/setup.sh test
+	@$(BIN)/python -m tests.bench_start $(ARGS)
 
 clean: ## remove what runs left on this machine, then what the tools left here (run folders stay)
 	@[ ! -x $(BIN)/windtunnel ] || $(BIN)/windtunnel clean

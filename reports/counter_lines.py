@@ -110,11 +110,15 @@ def value_at(line: Line, time_ns: Times) -> Positions:
 
 
 def difference(name: str, upper: Line, lower: Line) -> Line:
-    """Return the difference of two lines at the points of either line, while both lines exist."""
+    """Return the difference of two lines at the points of either line, while both lines exist.
+
+    Where the lower line is ahead, because the two hosts were polled at different times, it is 0.
+    """
     begin = max(int(upper.time_ns[0]), int(lower.time_ns[0]))
     time_ns = np.union1d(upper.time_ns, lower.time_ns)
     time_ns = time_ns[time_ns >= begin]
-    return Line(name, time_ns, value_at(upper, time_ns) - value_at(lower, time_ns))
+    apart = value_at(upper, time_ns) - value_at(lower, time_ns)
+    return Line(name, time_ns, np.maximum(apart, 0))
 
 
 DISTANCES: tuple[tuple[str, str, str], ...] = (

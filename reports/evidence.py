@@ -21,6 +21,8 @@ _Read = TypeVar("_Read")
 
 UNJUDGED = "INCONCLUSIVE"
 ANALYSIS_SCHEMA = "windtunnel-run-analysis/1"
+OWN_COMMIT = " commit=windtunnel"
+"""The end of the version that the built-in driver reports."""
 KNOWN = "KNOWN"
 """The outcome in suite.json of a run that failed with a known failure."""
 
@@ -72,10 +74,12 @@ class RunDocuments:
     @property
     def subjects(self) -> str:
         """The drivers under test, by host. Empty if they were not recorded."""
-        found = self.manifest.subjects if self.manifest else {}
+        if self.manifest is None:
+            return ""
+        own = self.manifest.versions.get("windtunnel", "")
         return " · ".join(
-            f"{each.side} on {host}: {each.peer} {each.version}".rstrip()
-            for host, each in found.items()
+            f"{each.side} on {host}: {each.peer} {version_text(each.version, own)}".rstrip()
+            for host, each in self.manifest.subjects.items()
         )
 
     @property
@@ -98,6 +102,19 @@ class RunDocuments:
 
     def rule_names(self) -> list[str]:
         return [each.id for each in self.case.faults] if self.case else []
+
+
+def version_text(version: str, own: str = "") -> str:
+    """Return a driver's version for display, such as `1.53.0 (Windtunnel 0.1.0)`.
+
+    Our driver reports the version of Aeron that it is compatible with, and a label instead of a
+    commit. `own` is the version of Windtunnel, or an empty string if it is unknown.
+    """
+    if not version.endswith(OWN_COMMIT):
+        return version
+    # A checkout that is not installed has a sentence in place of its version.
+    known = f" {own}" if own[:1].isdigit() else ""
+    return f"{version.removesuffix(OWN_COMMIT)} (Windtunnel{known})"
 
 
 def read_run(run: RunDir, summary: SuiteRun | None = None) -> RunDocuments:

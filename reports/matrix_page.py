@@ -16,7 +16,7 @@ from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.harness.artifact.run.matrix import Matrix, MatrixCell
 from windtunnel.harness.artifact.run.suite import Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import MatrixDir
-from windtunnel.reports.evidence import worst
+from windtunnel.reports.evidence import version_text, worst
 from windtunnel.reports.html import Markup, badge, element, joined, table
 from windtunnel.reports.outcomes import pair_name
 from windtunnel.reports.page import ASSETS, write_suite_report
@@ -233,5 +233,8 @@ def _unsupported(matrix: Matrix) -> Markup:
 
 def _peers(matrix: Matrix) -> Markup:
     heads = [("driver", "text mono"), ("version", "text")]
-    rows = [[each.name, each.version or each.missing or "unknown"] for each in matrix.peers]
+    rows = [
+        [each.name, version_text(each.version) or each.missing or "unknown"]
+        for each in matrix.peers
+    ]
     return joined([element("h2", "Drivers"), table(heads, rows)])

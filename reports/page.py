@@ -22,6 +22,7 @@ from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.reports import tables
 from windtunnel.reports.charts import chart_document
 from windtunnel.reports.evidence import RunDocuments, read_run, read_suite, worst
+from windtunnel.reports.finding_tables import findings
 from windtunnel.reports.html import Markup, badge, element, joined, text
 from windtunnel.reports.packing import compress, pack
 from windtunnel.reports.series import RunSeries, read_series
@@ -29,7 +30,7 @@ from windtunnel.reports.series import RunSeries, read_series
 ASSETS = Path(__file__).parent / "assets"
 SCRIPTS = ("thin.js", "chart.js", "page.js")
 CHARTS_MAX = 12
-"""Maximum number of runs with a chart, which keeps the page small. Failed runs take precedence."""
+"""Maximum number of runs with a chart, to keep the page small. Failed runs take precedence."""
 
 
 def write_suite_report(suite_dir: Path) -> Path:
@@ -41,7 +42,7 @@ def write_suite_report(suite_dir: Path) -> Path:
     folder = SuiteDir(suite_dir)
     suite, runs = read_suite(folder)
     if suite is None and not runs:
-        raise DocumentError(f"{suite_dir}: neither a suite nor a run folder in it")
+        raise DocumentError(f"{suite_dir}: contains neither a suite nor a run folder")
     with_chart = {each.run.path.name for each in sorted(runs, key=_is_uneventful)[:CHARTS_MAX]}
     drawn = [
         (run, read_series(run.run) if run.run.path.name in with_chart else None, f"run-{index}")
@@ -173,7 +174,7 @@ def _run(folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: 
         else "",
         _chart(run, series, anchor),
         _captures(folder, run),
-        tables.findings(run),
+        findings(run),
         tables.ledger(run),
         tables.facts(run),
         _repro(run),
@@ -211,7 +212,7 @@ def _chart(run: RunDocuments, series: RunSeries | None, anchor: str) -> Markup:
 def _captures(folder: SuiteDir, run: RunDocuments) -> Markup:
     """Return the run's capture analysis as HTML, or the command that creates the analysis."""
     if not run.capture_summary:
-        if not any(run.run.captures.glob("*.pcap")):
+        if not any(run.run.captures.glob("*.pcap*")):
             return Markup("")
         command = element("code", _command("analyze --report", run))
         return element(

@@ -58,10 +58,13 @@ class StreamSeries:
 
     @property
     def delivered_bytes(self) -> int:
-        """Number of bytes delivered to the subscriber: the last value of sub-pos."""
-        return max(
+        """Number of log bytes delivered to the subscriber: the last value of sub-pos, without the
+        padding that its driver put into gaps."""
+        consumed = max(
             (int(line.value[-1]) for line in self.lines if line.name == "sub-pos"), default=0
         )
+        filled = sum(int(each.length.sum()) for each in self.marks if each.kind == "gap fill")
+        return max(0, consumed - filled)
 
 
 @dataclass
@@ -95,6 +98,24 @@ class RunSeries:
         times = np.concatenate([np.empty(0, np.int64), *active])
         return (int(times.min()), int(times.max())) if len(times) else (self.start_ns, self.end_ns)
 
+    def count(self, kind: str) -> int:
+        """Return the number of events of some kind on all streams.
+
+        A frame to a multicast group belongs to the series of each receiver, but is counted once.
+        """
+        if kind != "retransmit":
+            return sum(stream.count(kind) for stream in self.streams)
+        sent = {
+            (stream.stream_id, *event)
+            for stream in self.streams
+            for each in stream.marks
+            if each.kind == kind
+            for event in zip(
+                each.time_ns.tolist(), each.position.tolist(), each.detail.tolist(), strict=True
+            )
+        }
+        return len(sent)
+
     def _ends(self, index: int) -> list[int]:
         times = [
             each
@@ -108,7 +129,7 @@ class RunSeries:
 
 
 def read_series(run: RunDir) -> RunSeries:
-    """Read the chart series of a run. Missing and damaged files cause notes, not errors."""
+    """Read the chart series of a run. Missing and damaged files result in notes, not errors."""
     series = RunSeries()
     case = _attempt(series, "case.json", Case.read, run.case)
     if case is None:
@@ -126,7 +147,7 @@ def read_series(run: RunDir) -> RunSeries:
 def _attempt(
     series: RunSeries, what: str, read: Callable[..., _Part | None], *arguments: object
 ) -> _Part | None:
-    """Call `read`, but if the file is missing or malformed add a note and return None."""
+    """Call `read`. If the file is missing or malformed, add a note and return None."""
     try:
         found = read(*arguments)
     except (OSError, ValueError, KeyError, IndexError) as error:

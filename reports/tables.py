@@ -1,6 +1,5 @@
-"""HTML tables of a report: the suite overview, and each run's checks, gates, ledger and facts."""
+"""HTML tables of a report: the suite overview, and each run's key figures, ledger and facts."""
 
-from windtunnel.harness.artifact.documents import Document
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
 from windtunnel.harness.artifact.run.suite import Suite
 from windtunnel.reports.evidence import RunDocuments
@@ -9,8 +8,6 @@ from windtunnel.reports.marks import LOSSES
 from windtunnel.reports.series import RunSeries
 
 MEGABYTE = 1e6
-_QUIET_OUTCOMES = ("PASS", "UNSUPPORTED")
-"""Outcomes whose findings are initially collapsed."""
 
 
 def suite_table(runs: list[tuple[RunDocuments, RunSeries | None, str]]) -> Markup:
@@ -65,7 +62,7 @@ def count(series: RunSeries | None, *kinds: str) -> int | None:
     """Return the number of events of the given kinds on all streams."""
     if series is None:
         return None
-    return sum(stream.count(kind) for stream in series.streams for kind in kinds)
+    return sum(series.count(kind) for kind in kinds)
 
 
 def duration_text(run: RunDocuments) -> str | None:
@@ -105,40 +102,6 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
         element("li", joined([element("b", value), element("span", name)])) for name, value in facts
     )
     return element("ul", joined(entries), class_="tiles")
-
-
-def findings(run: RunDocuments) -> Markup:
-    """Return the HTML tables of checks and gates, expanded if any of them did not pass."""
-    parts = []
-    for kind, title in (("checks", "Checks"), ("gates", "Gates")):
-        found = run.findings(kind)
-        bad = [each for each in found if each.get("outcome") not in _QUIET_OUTCOMES]
-        remark = f"{len(found) - len(bad)} of {len(found)} passed" if found else "none"
-        parts.append(details(title, remark, _finding_table(found), is_open=bool(bad)))
-    return joined(parts)
-
-
-def _finding_table(found: list[Document]) -> Markup:
-    heads = [("", ""), ("name", ""), ("subject", ""), ("finding", "text")]
-    ranked = sorted(found, key=lambda each: each.get("outcome") in _QUIET_OUTCOMES)
-    rows = [
-        [
-            badge(str(each.get("outcome")), "small"),
-            element("code", each.get("name")),
-            each.get("about", ""),
-            joined([str(each.get("text", "")), _pointers(each)]),
-        ]
-        for each in ranked
-    ]
-    return table(heads, rows)
-
-
-def _pointers(finding: Document) -> Markup:
-    """Return the location of a finding as text: message, byte, position, files."""
-    keys = (("message", "message"), ("byte_offset", "byte"), ("position", "position"))
-    parts = [f"{word} {finding[key]}" for key, word in keys if finding.get(key) is not None]
-    parts += [str(each) for each in finding.get("evidence", [])]
-    return element("div", " · ".join(parts), class_="where") if parts else Markup("")
 
 
 def ledger(run: RunDocuments) -> Markup:

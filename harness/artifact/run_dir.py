@@ -8,7 +8,7 @@ runs/<suite-id>/               report.html  suite.json
     host-events.json                        if host events pause or kill processes
     replayed.bin  replay.json               if the run replays the decisions of another
     simulation.json  simulator.log          instead of relay.log, in a simulated run
-    captures/<host>.pcap  captures/<host>.json  captures/<host>.log
+    captures/<host>.pcap or .pcap.gz  captures/<host>.json  captures/<host>.log
     hosts/<host>/
       driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
       pressure.json  logs.json  logs/<publications or images>-<registration id>.logbuffer
@@ -22,6 +22,8 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
+
+COMPRESSED_SUFFIX = ".gz"
 
 
 def new_suite_id(now_utc: datetime) -> str:
@@ -49,7 +51,7 @@ class SuiteDir:
         return self.path / "suite.json"
 
     def run(self, scenario: str, seed: int) -> "RunDir":
-        """Return the folder of one run, which need not exist."""
+        """Return the folder of one run. The folder need not exist."""
         return RunDir(self.path / run_name(scenario, seed))
 
     def runs(self) -> list["RunDir"]:
@@ -283,8 +285,13 @@ class RunDir:
         return self.path / "hosts"
 
     def capture(self, host: str) -> Path:
-        """Return the path of a host's packet capture, which has both directions."""
-        return self.captures / f"{host}.pcap"
+        """Return the path of a host's packet capture, with packets in both directions.
+
+        This is the compressed file if there is only that.
+        """
+        plain = self.captures / f"{host}.pcap"
+        compressed = self.captures / f"{host}.pcap{COMPRESSED_SUFFIX}"
+        return compressed if compressed.exists() and not plain.exists() else plain
 
     def capture_statistics(self, host: str) -> Path:
         """Return the path of a capture's statistics: packets received and packets dropped."""

@@ -1,4 +1,4 @@
-"""`windtunnel clean`: removes namespaces, containers and other resources of killed runs."""
+"""`windtunnel clean`: removes what killed runs left on this machine, or old run folders."""
 
 from functools import partial
 from pathlib import Path
@@ -6,21 +6,82 @@ from pathlib import Path
 import click
 
 from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.render.table import echo
+
+KEEP_DEFAULT = 10
 
 
-@click.command(short_help="Remove namespaces, containers and files left behind by killed runs.")
+@click.command(short_help="Remove what killed runs left behind, or old run folders.")
 @click.option(
     "--out",
     type=click.Path(file_okay=False, path_type=Path),
     default=Path("runs"),
-    help="Folder that contains the runs to clean up after.  [default: runs]",
+    help="Folder that contains the runs.  [default: runs]",
 )
-def clean(out: Path) -> int:
+@click.option(
+    "--runs", "of_runs", is_flag=True, help="Remove old suite and matrix folders instead."
+)
+@click.option(
+    "--keep",
+    type=click.IntRange(min=0),
+    help=f"With --runs: number of newest suites to keep.  [default: {KEEP_DEFAULT}]",
+)
+@click.option("--dry-run", is_flag=True, help="With --runs: print what would be removed.")
+def clean(out: Path, of_runs: bool, keep: int | None, dry_run: bool) -> int:
     """Remove every namespace, container, network and qdisc left behind by killed runs.
 
     Resources of a live run are kept, and so are run folders. Resources of another user are reported
     and kept.
+
+    With --runs, remove old suite and matrix folders from the folder of runs instead, oldest first.
+    Other folders, links and suites that may still be running are kept.
+
+    \b
+      windtunnel clean --runs --keep 3 --dry-run
+      windtunnel clean --runs --keep 3
     """
+    if of_runs:
+        return _clean_runs(out, KEEP_DEFAULT if keep is None else keep, dry_run)
+    if keep is not None or dry_run:
+        raise click.UsageError("--keep and --dry-run need --runs")
+    return _clean_machine(out)
+
+
+def _clean_runs(out: Path, keep: int, dry_run: bool) -> int:
+    """Remove all but the newest suites from a folder of runs, and print each with its size."""
+    from windtunnel.harness.orchestrate.lab import LabError
+    from windtunnel.harness.orchestrate.teardown import old_suites
+
+    suites = old_suites.find_suites(out)
+    selected = old_suites.select(suites, keep)
+    freed_bytes, problems = 0, []
+    for each in selected:
+        try:
+            if not dry_run:
+                old_suites.remove_suite(each)
+        except LabError as error:
+            problems.append(str(error))
+            continue
+        freed_bytes += each.size_bytes
+        verb = "would remove" if dry_run else "removed"
+        echo(f"{verb} {each.path}  {_size_text(each.size_bytes)}")
+    for line in problems:
+        echo(f"Error: not removed: {line}", err=True)
+    done = len(selected) - len(problems)
+    verb = "would be removed" if dry_run else "removed"
+    click.echo(
+        f"{done} of {len(suites)} suites {verb}, {_size_text(freed_bytes)}; {len(suites) - done} "
+        f"{'would be ' if dry_run else ''}kept in {out}"
+    )
+    return exit_code.HARNESS if problems else exit_code.OK
+
+
+def _size_text(size_bytes: int) -> str:
+    return f"{size_bytes:,} bytes"
+
+
+def _clean_machine(out: Path) -> int:
+    """Remove what killed runs left on this machine, and print a line for each removal."""
     from windtunnel.harness.orchestrate.lab import LabError
     from windtunnel.harness.orchestrate.labs import containers
     from windtunnel.harness.orchestrate.teardown.clean import NotAllRemoved, remove_leftovers

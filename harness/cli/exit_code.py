@@ -1,4 +1,4 @@
-"""Exit codes of the `windtunnel` command. Those of verdicts, 0 to 3, are in `verdict.core.outcome`.
+"""Exit codes of the `windtunnel` command. `verdict.core.outcome` has the codes of verdicts, 0 to 3.
 
 2 means INCONCLUSIVE, so an invalid command line exits with 64 and not with the usual 2.
 """

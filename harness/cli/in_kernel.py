@@ -19,8 +19,8 @@ RUN_S = 300.0
 """Extra time for each run in seconds: processes start about ten times more slowly in User Mode
 Linux."""
 WARM_UPS = ("windtunnel.harness.warm_up", "windtunnel.driver.warm_up")
-"""Programs that compile missing kernels on the host, which has more than one processor. A failure
-is not fatal: the kernels are then compiled in User Mode Linux, which delays the start."""
+"""Programs that compile missing numba kernels on the host, which has more than one processor. A
+failure is not fatal: these kernels are then compiled in User Mode Linux, which delays the start."""
 
 
 def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
@@ -94,7 +94,9 @@ def command(
     if environment.launcher:
         argv = [sys.executable, "-m", *environment.launcher, *argv]
     for name, value in options.items():
-        if value is not None:
+        if isinstance(value, bool):
+            argv += [f"--{name}"] if value else []
+        elif value is not None:
             argv += [f"--{name}", str(value)]
     boot.finish([[sys.executable, "-m", each] for each in WARM_UPS])
     click.echo(f"windtunnel: starting kernel {found.release} from {found.program}", err=True)

@@ -22,7 +22,7 @@ SIGNAL_EXIT_BASE = 128
 
 
 class Cancelled(BaseException):
-    """The harness was stopped by a signal, which is not an error."""
+    """A signal stopped the harness. This is not an error."""
 
     def __init__(self, signal_number: int) -> None:
         self.signal_number = signal_number

@@ -41,11 +41,11 @@ class RunEvent:
     published_bytes: int = 0
     delivered_bytes: int = 0
     total_bytes: int = 0
-    drop_count: int = 0
-    """Number of frames that the relay has dropped so far."""
+    drop_count: int | None = None
+    """Number of frames that the relay has dropped so far, or None if that is not yet known."""
 
-    nak_count: int = 0
-    """Number of NAKs that all drivers have sent so far."""
+    retransmit_count: int | None = None
+    """Number of retransmits that all drivers have sent so far, or None if that is not yet known."""
 
     outcome: str = ""
     """Outcome of a verdict: FAIL, KNOWN, HARNESS, INCONCLUSIVE, UNSUPPORTED, PASS or CANCELLED."""

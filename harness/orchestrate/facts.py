@@ -17,7 +17,7 @@ DISTRIBUTIONS = ("windtunnel", "numpy", "numba", "pydantic", "scapy")
 
 
 def versions() -> dict[str, str]:
-    """Return the versions of the interpreter, the kernel and the main packages."""
+    """Return the versions of the interpreter, the Linux kernel and the main packages."""
     found = {"python": sys.version.split()[0], "kernel": platform.release()}
     for name in DISTRIBUTIONS:
         try:

@@ -1,4 +1,4 @@
-"""The names of the fidelities. Each fidelity has a different lab."""
+"""The names of the fidelity levels. Each level has a different lab."""
 
 from __future__ import annotations
 

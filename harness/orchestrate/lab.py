@@ -74,7 +74,7 @@ class Lab(Protocol):
         """Return the middlebox's interfaces to the hosts, in the order of the hosts in the case."""
 
     def python(self, place: str) -> str:
-        """Return the path of the Python interpreter for Windtunnel's programs in a place."""
+        """Return the path of the Python interpreter for Windtunnel's programs on a host."""
 
     def shared_memory(self, host: str) -> str:
         """Return the path of a private in-memory directory for the driver of a host."""
@@ -87,7 +87,7 @@ class Lab(Protocol):
         env: Mapping[str, str] | None = None,
         log: Path,
     ) -> LabProcess:
-        """Start a process in a place.
+        """Start a process on a host or on the middlebox.
 
         The process can import Windtunnel's packages. It leads a process group and dies with the
         harness. `env` is added to the lab's environment variables. stdout and stderr are appended
@@ -95,10 +95,10 @@ class Lab(Protocol):
         """
 
     def path(self, path: Path) -> str:
-        """Return the path that a file in the run folder, or the payload, has in every place."""
+        """Return the path at which every host sees the payload or a file in the run folder."""
 
     def read(self, place: str, path: str) -> bytes:
-        """Return the contents of a small file in a place, such as /proc/net/snmp."""
+        """Return the contents of a small file on a host, such as /proc/net/snmp."""
 
     def down(self) -> None:
         """Kill all processes, remove everything that `up` created, and verify that nothing is left.

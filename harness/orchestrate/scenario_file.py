@@ -1,4 +1,4 @@
-"""Loading of scenario files, which rejects files that cannot be run or judged.
+"""Loads scenario files, and rejects files that cannot be run or judged.
 
     load_scenario       the sections of the file, and the rules that involve several sections
     the registry        the checks that `expect` names, and their arguments

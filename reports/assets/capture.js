@@ -11,7 +11,9 @@ class Chart {
   static OUTCOMES = {
     repaired: { colour: "retransmit", symbol: "triangle-up" },
     reordered: { colour: "swapped", symbol: "diamond" },
+    filled: { colour: "swapped", symbol: "diamond-open" },
     passed: { colour: "gap-fill", symbol: "square" },
+    elsewhere: { colour: "rcv-pos", symbol: "square-open" },
     open: { colour: "dropped", symbol: "x" },
   };
   static LOST = {
@@ -249,7 +251,11 @@ class Chart {
       `${gaps.length[index].toLocaleString("en")} bytes at ${gaps.position[index].toLocaleString("en")}`,
       `${gaps.outcome[index]}, lost ${Chart.LOST[gaps.cause[index]]}`,
       `${gaps.naks[index]} NAK${gaps.naks[index] === 1 ? "" : "s"}`,
-      repair === null ? "not repaired" : `${repair.toPrecision(3)} ms until repaired`,
+      repair !== null
+        ? `${repair.toPrecision(3)} ms until repaired`
+        : gaps.outcome[index] === "repaired"
+          ? "repair not seen here"
+          : "not repaired",
     ].join("<br>");
   }
 
@@ -298,6 +304,7 @@ class Chart {
     const times = this.chosen.flatMap((stream) =>
       [...stream.gaps.t.keys()]
         .filter((index) => stream.gaps.outcome[index] === "repaired")
+        .filter((index) => stream.gaps.repair_ms[index] !== null)
         .map((index) => Math.max(stream.gaps.repair_ms[index], 1e-6)),
     );
     const bins = new Map();

@@ -26,6 +26,10 @@ class Chart {
     "feedback lost": "M0 5H12V7H0z",
   };
   static LOSSES = ["dropped", "lost to impairment"];
+  static SHORT = { "lost to impairment": "impairment", "feedback lost": "feedback" };
+  static LANE = 15; // height of an event lane in pixels, with room for its label
+  static GAP = 30; // space between panels in pixels, with room for a panel's title
+  static MARGIN = { t: 22, r: 12, b: 42 }; // around the panels, in pixels
   static BUCKET = 2; // width of a line bucket in pixels
   static CELL = { far: 18, close: 4 }; // grid cell in pixels; one mark is drawn per cell
   static CLOSE_MARKS = 90; // up to this many marks of a kind are drawn large
@@ -418,11 +422,32 @@ class Chart {
     return parts.join("<br>");
   }
 
+  /** Return the vertical range of each panel. Lanes have a fixed height: labels never overlap. */
+  domains() {
+    const height = this.plot.clientHeight - Chart.MARGIN.t - Chart.MARGIN.b;
+    const differences = 0.24;
+    const foot = differences + Chart.GAP / height;
+    const top = foot + (Math.max(this.stream.marks.length, 1) * Chart.LANE) / height;
+    return {
+      differences: [0, differences],
+      lanes: [foot, top],
+      positions: [top + Chart.GAP / height, 1],
+    };
+  }
+
+  /** Return the width in pixels of the margin that holds the labels of lanes and positions. */
+  leftMargin(narrow) {
+    const longest = Math.max(0, ...this.stream.marks.map((marks) => marks.kind.length));
+    return narrow ? 70 : Math.max(84, 12 + Math.ceil(longest * 5.6));
+  }
+
   layout(range, below) {
     const ink = Page.colour("ink"),
       soft = Page.colour("soft"),
       rule = Page.colour("rule");
     const narrow = this.plot.clientWidth < 560;
+    const domains = this.domains();
+    const left = this.leftMargin(narrow);
     const bytes = ([low, high], count) => {
       const ticks = Thin.byteTicks(low, high, count);
       return {
@@ -443,7 +468,7 @@ class Chart {
       xref: "paper",
       yref: "paper",
       xanchor: "left",
-      yanchor: "top",
+      yanchor: "bottom",
       showarrow: false,
       font: { color: soft, size: 11.5 },
       borderpad: 2,
@@ -454,7 +479,7 @@ class Chart {
       showlegend: false,
       hovermode: "closest",
       font: { family: "system-ui, sans-serif", color: ink, size: 12 },
-      margin: { l: narrow ? 64 : 84, r: 12, t: 8, b: 42 },
+      margin: { l: left, ...Chart.MARGIN },
       dragmode: "zoom",
       hoverdistance: 14,
       hoverlabel: {
@@ -478,22 +503,24 @@ class Chart {
         spikecolor: soft,
         separatethousands: true,
         exponentformat: "none",
-        nticks: narrow ? 4 : 10,
+        nticks: narrow ? 4 : Math.max(4, Math.floor((this.plot.clientWidth - left) / 110)),
       },
-      yaxis: { ...bytes(range, 8), domain: [0.46, 1] },
-      yaxis2: { ...bytes(below, 4), domain: [0, 0.24] },
+      yaxis: { ...bytes(range, 8), domain: domains.positions },
+      yaxis2: { ...bytes(below, 4), domain: domains.differences },
       yaxis3: {
-        domain: [0.28, 0.41],
+        domain: domains.lanes,
         range: [-0.1, Math.max(this.stream.marks.length, 1)],
         fixedrange: true,
         tickmode: "array",
         tickvals: this.stream.marks.map((_, lane) => lane + 0.35),
         showgrid: false,
-        ticktext: this.stream.marks.map((marks) => marks.kind).reverse(),
+        ticktext: this.stream.marks
+          .map((marks) => (narrow && Chart.SHORT[marks.kind]) || marks.kind)
+          .reverse(),
         zeroline: false,
         tickfont: { color: soft, size: 10.5 },
       },
-      annotations: [panel("positions", 1), panel("differences", 0.24)],
+      annotations: [panel("positions", 1), panel("differences", domains.differences[1])],
       separators: ".\u2009",
     };
   }

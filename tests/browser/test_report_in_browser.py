@@ -208,6 +208,47 @@ def test_pointing_reads_every_line(opened: Browser) -> None:
     assert sent >= received > 100_000
 
 
+EVERY_KIND = f"""(() => {{
+    const chart = {CHART}, stream = chart.stream, first = stream.marks[0];
+    stream.marks = Object.keys(Chart.SYMBOLS).map((kind) => ({{ ...first, kind }}));
+    chart.labels();
+    chart.draw();
+}})()"""
+OVERLAPS = """(() => {
+    const plot = document.querySelector('#run-0 .plot'), frame = plot.getBoundingClientRect();
+    const texts = [...plot.querySelectorAll('.main-svg text')].filter((each) => each.textContent);
+    const boxes = texts.map((each) => [each.textContent, each.getBoundingClientRect()]);
+    const faults = [];
+    boxes.forEach(([text, box], index) => {
+        if (box.left < frame.left || box.right > frame.right || box.bottom > frame.bottom)
+            faults.push(`${text}: outside`);
+        boxes.slice(index + 1).forEach(([other, its]) => {
+            const across = Math.min(box.right, its.right) - Math.max(box.left, its.left);
+            const down = Math.min(box.bottom, its.bottom) - Math.max(box.top, its.top);
+            if (across > 0.5 && down > 0.5) faults.push(`${text} and ${other}`);
+        });
+    });
+    return { faults, count: boxes.length };
+})()"""
+
+
+@pytest.mark.parametrize("size", [(1280, 1000), (700, 900), PHONE], ids=["desk", "narrow", "phone"])
+@pytest.mark.parametrize("kinds", ["some", "every"])
+def test_no_labels_of_a_chart_overlap(opened: Browser, size: tuple[int, int], kinds: str) -> None:
+    opened.resize(*size, mobile=size == PHONE)
+    opened.wait_for(f"{CHART}.plot._fullLayout.width <= {size[0]} && !{CHART}.busy")
+    if kinds == "every":
+        opened.evaluate(EVERY_KIND)
+    settle(opened)
+    for width_ms in (0, 40, 0.5):
+        if width_ms:
+            opened.evaluate(f"{CHART}.show({{ from: 123.456, to: {123.456 + width_ms} }})")
+            settle(opened)
+        found = opened.evaluate(OVERLAPS)
+        assert found["count"] > 10
+        assert found["faults"] == []
+
+
 def test_says_what_a_mark_is(opened: Browser) -> None:
     (text, *_) = trace(opened, "dropped", "text")
     assert "term " in str(text)

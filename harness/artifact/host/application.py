@@ -24,7 +24,7 @@ class PublisherFacts:
     term_length: int
     mtu: int
     start_position: int
-    "Initial position of the publication, which is 0 unless the channel specifies another."
+    "Initial position of the publication. It is 0 unless the channel specifies a position."
     end_position: int
     "The publication's position after the last accepted message."
     message_count: int
@@ -34,7 +34,7 @@ class PublisherFacts:
     ended_ns: int
     error: str | None
     not_connected_count: int = 0
-    "Number of offers that returned NOT_CONNECTED, for a stream that rejoins."
+    "Number of offers that returned NOT_CONNECTED and were repeated."
 
     def write(self, path: Path) -> None:
         write_document(path, {"schema": PUBLISHER_SCHEMA, **asdict(self)})

@@ -37,6 +37,6 @@ def write_applied_events(path: Path, events: list[AppliedEvent]) -> None:
 
 
 def read_applied_events(path: Path) -> list[AppliedEvent] | None:
-    """Read a run's events in order of their begin. Returns None if the file is missing."""
+    """Read a run's events in order of their start times. Returns None if the file is missing."""
     found = read_as(_AppliedEvents, path, SCHEMA)
     return None if found is None else found.events

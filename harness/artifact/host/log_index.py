@@ -24,7 +24,7 @@ class LogFacts:
     folder: str
     "Subfolder of the log: PUBLICATIONS or IMAGES."
     registration_id: int
-    "Registration id of the publication or correlation id of the image, which names the file."
+    "Registration id of the publication or correlation id of the image. It is the file's name."
     length: int
     left_out: str
     "The reason why the log was not copied, or an empty string if it was copied."

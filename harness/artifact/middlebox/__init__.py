@@ -1,1 +1,1 @@
-"""Files that the middlebox writes to a run folder: ledger, decision log and netem account."""
+"""Files that the middlebox writes to a run folder: ledger, decision log and netem.json."""

@@ -1,4 +1,4 @@
-"""Account of the relay's impairments on one link direction, counted in datagrams.
+"""Counts of the relay's impairments on one link direction, in datagrams.
 
 received + duplicated - lost - overflowed == sent        sent includes corrupted datagrams
 """

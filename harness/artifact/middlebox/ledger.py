@@ -57,7 +57,7 @@ class LinkAccount:
     "Packets that are not UDP to or from an Aeron port."
     other_out: int = 0
     kernel_drops: int = 0
-    "Packets that the kernel dropped before the relay read them."
+    "Packets that the Linux kernel dropped before the relay read them."
     send_failures: int = 0
     frames: dict[str, FrameAccount] = field(default_factory=dict)
     "Frame counts by frame class name."
@@ -109,12 +109,12 @@ class RuleAccount:
 
 @dataclass
 class Ledger:
-    """The accounts of all link directions, by name such as `a->b`, and of all rules, by id."""
+    """The counts for all link directions, by name such as `a->b`, and for all rules, by id."""
 
     links: dict[str, LinkAccount]
     rules: dict[str, RuleAccount] = field(default_factory=dict)
     ports: dict[str, PortAccount] = field(default_factory=dict)
-    "Accounts by host, present only with several links."
+    "Counts by host, present only with several links."
 
     def write(self, path: Path) -> None:
         links = {name: link.as_document() for name, link in self.links.items()}

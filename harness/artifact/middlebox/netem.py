@@ -1,4 +1,4 @@
-"""Account of the kernel's netem: its configuration and its effect on packets.
+"""The netem account of a run: how netem was configured, and its effect on packets.
 
 netem.json    by link direction: arguments of tc, options read back, counters at the end
 """
@@ -39,5 +39,8 @@ class NetemAccount:
 
     @classmethod
     def read(cls, path: Path) -> "NetemAccount | None":
-        """Read the account, or return None if it is missing. Raises DocumentError."""
+        """Read the netem account of a run, or return None if the file is missing.
+
+        Raises DocumentError.
+        """
         return read_as(cls, path, SCHEMA)

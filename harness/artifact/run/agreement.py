@@ -37,7 +37,7 @@ class Agreement:
     repeated: int
     "Number of original decisions that were repeated for the same frames."
     added: int
-    "Number of additional decisions, which is 0 unless the harness has a defect."
+    "Number of additional decisions: 0 unless the harness has a defect."
     never_came: list[dict[str, Any]] = field(default_factory=list)
     "The first frames that did not reappear: action, link, type, stream, position, attempt."
 

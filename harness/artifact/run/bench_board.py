@@ -38,7 +38,7 @@ class State(IntEnum):
     ENDED = 3
     """The load sends no more messages, but its streams are still open."""
     RECORDED = 4
-    """An archive load: all messages sent are in the recording, which is closed."""
+    """An archive load: the recording contains all messages sent, and is closed."""
     REPLAYED = 5
     """An archive load: all recorded messages were replayed."""
 
@@ -88,7 +88,7 @@ assert FAULT_TEXTS.keys() == set(Fault)
 
 
 class Board:
-    """The mapped record of one load generator."""
+    """The counter board of one load generator: its record in shared memory."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -98,7 +98,7 @@ class Board:
 
     @classmethod
     def create(cls, path: Path) -> "Board":
-        """Create a board file that is filled with zeros."""
+        """Create a counter board file that is filled with zeros."""
         path.write_bytes(bytes(BOARD.itemsize))
         return cls(path)
 
@@ -160,5 +160,5 @@ class Board:
 
 
 def latencies_file(board: Path) -> Path:
-    """Return the path of the round-trip times of a board's load generator."""
+    """Return the path of the file with round-trip times that belongs to a counter board."""
     return board.with_suffix(".latencies")

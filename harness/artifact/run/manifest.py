@@ -51,7 +51,7 @@ class SubjectFacts:
     side: str
     "`publisher` or `subscriber`."
     peer: str
-    "The name used to select it, such as `ours`."
+    "The name used to select the driver, such as `ours`."
     version: str = ""
     "The version that the driver reports, or an empty string if it is unknown."
 
@@ -90,7 +90,7 @@ class Manifest:
     replays: str = ""
     "Id of the run whose decisions this run replays, or an empty string."
     complete: bool = False
-    "Whether every phase has completed, which the last step of a run sets."
+    "Whether every phase has completed. The last step of a run sets this."
     subjects: dict[str, SubjectFacts] = field(default_factory=dict)
     "The software under test, by host."
 

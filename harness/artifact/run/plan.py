@@ -29,7 +29,7 @@ class MessagePlan:
 
     lengths: NDArray[np.int64]
     starts: NDArray[np.int64]
-    "Total length of the messages before each one, where it begins in the repeated payload."
+    "Each message's offset in the repeated payload: the total length of all earlier messages."
 
     @property
     def count(self) -> int:

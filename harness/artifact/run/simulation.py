@@ -17,7 +17,7 @@ class Simulation:
     """The additional facts of one simulated run."""
 
     digest: str
-    "Digest of all datagrams and counter changes with their times, which equal seeds reproduce."
+    "Digest of all datagrams and counter changes with their times. Equal seeds give equal digests."
     datagrams: int
     "Number of datagrams sent and received by all hosts."
     changes: int

@@ -41,7 +41,7 @@ class ScenarioResult:
     "Number of runs that passed or failed."
     failures: int
     known: int
-    "Number of runs with known failures only, which `runs` and `failures` do not include."
+    "Number of runs with known failures only. `runs` and `failures` do not include these runs."
     low: float
     high: float
     "`low` and `high` are the 95 % confidence interval of the failure rate."

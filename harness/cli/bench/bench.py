@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from windtunnel.harness.bench.subject import DriverSubject
 
 HEADLINES = ("record-messages", "replay-messages")
-"""The values to print for a reading. Readings that have neither print their first value."""
+"""The values to print for a reading. A reading without these values prints its first value."""
 
 
 def _pairs(
@@ -45,8 +45,8 @@ def _names(
 
 @click.command(
     short_help="Benchmark our driver and archive against Aeron's.",
-    epilog="\b\nExit codes: 0 measured; 1 a --floor was missed (with --enforce); 2 a reading is "
-    "void;\n"
+    epilog="\b\nExit codes: 0 measured; 1 a result is below its --floor (with --enforce); "
+    "2 a reading is void;\n"
     "3 a driver cannot be started; 64 invalid command line.\n",
 )
 @click.option(
@@ -131,7 +131,9 @@ def _names(
     show_default=True,
     help="For the case analyze: bytes in each frame.",
 )
-@click.option("--enforce", is_flag=True, help="Exit with 1 if a --floor is missed.")
+@click.option(
+    "--enforce", is_flag=True, help="Exit with status 1 if a result is below its --floor."
+)
 @click.option(
     "--json",
     "json_file",

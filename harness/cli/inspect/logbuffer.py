@@ -105,7 +105,9 @@ def _check_not_truncated(file: Path, walks: "dict[int, TermWalk]") -> None:
 
 
 def _frames(walk: "TermWalk", limit: int | None) -> "Iterator[LogFrame]":
-    """Yield the frames of a term, at most `limit`. If it is reached, record why the walk ended."""
+    """Yield the frames of a term, at most `limit`. If the limit ends the loop, `walk` records
+    it.
+    """
     for count, frame in enumerate(walk):
         if count == limit:
             walk.ended_at, walk.ended_because = frame.offset, LIMITED

@@ -133,7 +133,7 @@ def driver_document(directory: Path, state: "DriverState") -> dict[str, Any]:
 
 
 def show(read: Callable[[], View], output: OutputOptions) -> int:
-    """Show the view that `read` returns once, or live until Ctrl-C."""
+    """Show the view that `read` returns, either once or live until Ctrl-C."""
     with reading():
         first = read()
     if output.as_json or output.once or not _can_draw():

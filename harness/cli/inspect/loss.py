@@ -31,7 +31,7 @@ COLUMNS = (
 @click.command(short_help="Show the loss of each image of a driver, live.", epilog=EXIT_CODES)
 @live_options
 def loss(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
-    """Show the driver's loss report, which has one entry for each image that lost data.
+    """Show the driver's loss report. It has one entry for each image that lost data.
 
     Lost bytes are counted when a gap is detected, whether or not they are retransmitted later.
 

@@ -1,7 +1,7 @@
 """Progress displays for a running suite.
 
-    terminal    a live line for each run: phase, bar, percent, MB/s, drops and NAKs so far
-    pipe        a plain line for each phase on stderr; only verdicts on stdout
+    terminal    a live line for each run: phase, bytes, drops and retransmits so far, elapsed time
+    pipe        a line for each run and each quarter of its bytes on stderr; verdicts on stdout
 
 Displays show only what the runner's events contain. They read neither processes nor packets.
 """
@@ -17,9 +17,17 @@ from windtunnel.harness.cli.render.table import echo, printable
 from windtunnel.harness.cli.render.verdict_text import run_document, run_line
 
 if TYPE_CHECKING:
+    from rich.progress import ProgressColumn, Task
+
     from windtunnel.harness.orchestrate.event import RunEvent
 
 MEGABYTE = 1e6
+WIDE_COLUMNS = 110
+"""Width of a terminal, in characters, from which on the live line has a bar and a rate."""
+UNFINISHED = 0.9999
+"""The maximum progress that a live line shows, because rich stops the clock of a finished task."""
+SILENCE_MAX_S = 5.0
+"""Time without a line after which a plain display prints the next phase."""
 
 
 class Display(Protocol):
@@ -51,11 +59,15 @@ class Verdicts:
 
 
 class PlainDisplay:
-    """A progress display of plain lines: phases and notes on stderr, verdicts on stdout."""
+    """A progress display of plain lines: progress and notes on stderr, verdicts on stdout.
+
+    A phase is only printed if nothing was printed for a while.
+    """
 
     def __init__(self, verdicts: Verdicts) -> None:
         self.verdicts = verdicts
         self._quarters: dict[int, int] = {}
+        self._printed_s = 0.0
 
     def __enter__(self) -> "PlainDisplay":
         return self
@@ -64,21 +76,27 @@ class PlainDisplay:
         pass
 
     def on_event(self, event: "RunEvent") -> None:
-        run = f"[{event.run_index + 1}/{event.run_count}] {event.scenario} seed {event.seed}"
         if event.kind == "run":
             self.verdicts.on_start(event)
+            self._print(event, f"{event.scenario}  seed {event.seed}")
         elif event.kind == "phase":
-            echo(f"{run}: {event.phase}{f' ({event.text})' if event.text else ''}", err=True)
+            if time.monotonic() - self._printed_s >= SILENCE_MAX_S:
+                self._print(event, event.phase)
         elif event.kind == "note":
-            echo(f"{run}: {event.text}", err=True)
+            self._print(event, event.text)
         elif event.kind == "progress" and event.fraction is not None:
             quarter = int(event.fraction * 4)
             if quarter > self._quarters.get(event.run_index, 0):
                 self._quarters[event.run_index] = quarter
-                click.echo(f"{run}: {quarter * 25} %", err=True)
+                parts = (f"{quarter * 25:>3} %", bytes_text(event), *fault_counts(event))
+                self._print(event, "  ".join(part for part in parts if part))
         elif event.kind == "verdict":
             click.echo(self.verdicts.line(event))
             sys.stdout.flush()
+
+    def _print(self, event: "RunEvent", text: str) -> None:
+        self._printed_s = time.monotonic()
+        echo(f"[{event.run_index + 1}/{event.run_count}] {text}", err=True)
 
 
 class LiveDisplay:
@@ -87,23 +105,23 @@ class LiveDisplay:
 
     def __init__(self, verdicts: Verdicts, on_stderr: bool) -> None:
         from rich.console import Console
-        from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import BarColumn, Progress, SpinnerColumn, TimeElapsedColumn
 
         self.verdicts = verdicts
         self._on_stderr = on_stderr
         self._console = Console(stderr=on_stderr, highlight=False)
-        self._progress = Progress(
+        is_wide = self._console.width >= WIDE_COLUMNS
+        columns = [
             SpinnerColumn(),
-            TextColumn("{task.fields[run]}"),
-            TextColumn("[bold]{task.description}"),
-            BarColumn(bar_width=28),
-            TextColumn("{task.percentage:>3.0f}%"),
-            TextColumn("[cyan]{task.fields[rate]}"),
-            TextColumn("[dim]{task.fields[faults]}"),
+            _column("{task.fields[run]}", is_cut_first=True),
+            _column("{task.description}", "bold", is_cut_first=True),
+            *([BarColumn(bar_width=20)] if is_wide else []),
+            _column("{task.fields[bytes]}"),
+            *([_column("{task.fields[rate]}", "cyan")] if is_wide else []),
+            _column("{task.fields[faults]}", "dim"),
             TimeElapsedColumn(),
-            console=self._console,
-            transient=True,
-        )
+        ]
+        self._progress = Progress(*columns, console=self._console, transient=True)
         self._tasks: dict[int, Any] = {}
         self._rates: dict[int, Rate] = {}
 
@@ -131,7 +149,7 @@ class LiveDisplay:
         self._rates[event.run_index] = Rate()
         run = f"{event.run_index + 1}/{event.run_count} {event.scenario}"
         self._tasks[event.run_index] = self._progress.add_task(
-            "start", total=1.0, run=run, rate="", faults=""
+            "start", total=1.0, run=printable(run), bytes="", rate="", faults=""
         )
 
     def _advance(self, event: "RunEvent") -> None:
@@ -139,9 +157,10 @@ class LiveDisplay:
         rate = meter.megabytes_per_s(event.delivered_bytes, time.monotonic())
         self._progress.update(
             self._tasks[event.run_index],
-            completed=event.fraction or 0.0,
+            completed=min(event.fraction or 0.0, UNFINISHED),
+            bytes=bytes_text(event),
             rate="" if rate is None else f"{rate:.1f} MB/s",
-            faults=fault_counts(event),
+            faults="  ".join(fault_counts(event)),
         )
 
     def _end(self, event: "RunEvent") -> None:
@@ -173,11 +192,33 @@ class Rate:
         return (delivered_bytes - first_bytes) / elapsed_s / MEGABYTE if elapsed_s > 0 else None
 
 
-def fault_counts(event: "RunEvent") -> str:
-    """Return the numbers of drops and NAKs so far as text, or an empty string if the event has
-    none."""
-    counts = (("drops", getattr(event, "drop_count", 0)), ("NAKs", getattr(event, "nak_count", 0)))
-    return "  ".join(f"{count} {name}" for name, count in counts if count)
+def bytes_text(event: "RunEvent") -> str:
+    """Return the delivered bytes and the total as text, or an empty string without a total."""
+    if not event.total_bytes:
+        return ""
+    return f"{event.delivered_bytes / MEGABYTE:.1f}/{event.total_bytes / MEGABYTE:.1f} MB"
+
+
+def fault_counts(event: "RunEvent") -> list[str]:
+    """Return the numbers of dropped frames and retransmits so far as strings, if they are known."""
+    counts = ((event.drop_count, "dropped"), (event.retransmit_count, "retransmits"))
+    return [f"{count:,} {name}" for count, name in counts if count is not None]
+
+
+def _column(template: str, style: str = "", is_cut_first: bool = False) -> "ProgressColumn":
+    """Return a text column of the live line. A narrow terminal cuts the text and does not wrap it.
+
+    Columns with `is_cut_first` are cut before all others.
+    """
+    from rich.progress import ProgressColumn
+    from rich.table import Column
+    from rich.text import Text
+
+    class CutColumn(ProgressColumn):
+        def render(self, task: "Task") -> Text:
+            return Text(template.format(task=task), style, no_wrap=True, overflow="ellipsis")
+
+    return CutColumn(table_column=Column(no_wrap=not is_cut_first))
 
 
 def choose(as_json: bool) -> Display:

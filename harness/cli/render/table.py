@@ -44,7 +44,7 @@ class View:
     problem: str = ""
     "What could not be read. It is printed on stderr, and the exit code is 2."
     keys: list[object] = field(default_factory=list)
-    "A key for each row, which identifies the row in the next view, to highlight changes."
+    "A key for each row. It identifies the row in the next view, to highlight changes."
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -72,8 +72,8 @@ def plain_lines(view: View) -> Iterator[str]:
 
 
 def _table_lines(view: View) -> Iterator[tuple[int | None, str]]:
-    """Yield each line and its row index, which is None for the titles. Yields nothing without
-    rows."""
+    """Yield each line and its row index. The index of title lines is None. Yields nothing
+    without rows."""
     if not view.rows:
         return
     rows = [[printable(cell).rstrip("\n").split("\n") for cell in row] for row in view.rows]

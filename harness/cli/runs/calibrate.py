@@ -24,8 +24,8 @@ UML_BUDGET_S = 1_800.0
 
 @click.command(
     short_help="Measure how exactly relay or netem apply impairments.",
-    epilog="\b\nExit codes: 0 all results are within limits; 1 a result is not; 2 a round is "
-    "void;\n"
+    epilog="\b\nExit codes: 0 all results are within limits; 1 a result is outside its limits; "
+    "2 a round is void;\n"
     "3 this machine cannot create the lab; 64 invalid command line.\n",
 )
 @click.option(

@@ -179,7 +179,7 @@ def require_known_defects(folder: "RunDir", sabotage: str, mutant: str) -> None:
 
 
 def require_replayable(folder: "RunDir") -> None:
-    """Raise Failure unless the run folder has all files that a replay needs, and they agree."""
+    """Raise Failure unless the run folder has all files that a replay needs, without conflicts."""
     from windtunnel.harness.artifact.middlebox.decision import DecisionLogError, read_replayable
     from windtunnel.harness.artifact.middlebox.ledger import Ledger
     from windtunnel.harness.artifact.regular_file import size_of

@@ -66,7 +66,9 @@ def replay_trial(
 
 
 def _options(folder: "RunDir", command: list[str]) -> list[str]:
-    """Return the options of a trial's command that affect it. Raises Failure for invalid values."""
+    """Return the options of a trial's command that affect the trial. Raises Failure for invalid
+    values.
+    """
     types = {name: each.type for each in swarm.params for name in each.opts}
     found: list[str] = []
     for name, value in pairwise(command):

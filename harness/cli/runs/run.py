@@ -97,6 +97,7 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="YAML file that lists known failures. They are reported but do not affect the exit code.",
 )
+@click.option("--compress", is_flag=True, help="Compress the captures of runs that pass with gzip.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON lines: one per run, and one at the end."
 )
@@ -116,6 +117,7 @@ def run(
     subscriber: str,
     jobs: int,
     known: Path | None,
+    compress: bool,
     as_json: bool,
     junit: Path | None,
     markdown: Path | None,
@@ -163,6 +165,7 @@ def run(
                 tested=pair,
                 jobs=jobs,
                 known=known_failures,
+                compress=compress,
             )
         report = write_report(result.suite_dir)
         _write_ci_files(result.suite_dir, junit, markdown)

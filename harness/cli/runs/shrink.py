@@ -115,7 +115,7 @@ def _shrink(request: "ShrinkRequest", fidelity: str | None, as_json: bool) -> in
         else:
             _print_result(shrunk, as_json)
             return exit_code.OK if signal_code is None else signal_code
-    raise AssertionError("there is at least one candidate")
+    raise AssertionError("internal error: shrink has no fidelity to try")
 
 
 class ShrinkRequest:
@@ -257,7 +257,7 @@ def _print_result(shrunk: "Shrunk", as_json: bool) -> None:
     )
     echo(
         f"{shrunk.runs} runs in {shrunk.fidelity}: the first took {shrunk.first_run_s:g} s, "
-        f"the others {shrunk.steps_s:g} s"
+        f"the others {shrunk.steps_s:g} s in total"
     )
     if shrunk.is_interrupted:
         echo("interrupted: a smaller scenario may exist")

@@ -32,7 +32,7 @@ _RETRY_S = 0.05
 
 
 class AgentLink:
-    """A connection to the agent in a place. It can be used from any thread."""
+    """A connection to the agent in a container. It can be used from any thread."""
 
     def __init__(self, place: str, connection: socket.socket) -> None:
         self.place = place
@@ -73,7 +73,8 @@ class AgentLink:
         log_in_container: str,
     ) -> AgentProcess:
         """Start a process whose output goes to `log`. In the container this is
-        `log_in_container`."""
+        `log_in_container`.
+        """
         pid = self.request("spawn", argv=list(argv), env=dict(env), log=log_in_container)["pid"]
         return AgentProcess(name, self, pid, log)
 
@@ -140,7 +141,7 @@ class AgentProcess:
 
 
 def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
-    """Connect to the agent in a place, retrying until it listens. Raises LabError on timeout."""
+    """Connect to a container's agent, retrying until it listens. Raises LabError on timeout."""
     deadline_s = time.monotonic() + timeout_s
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

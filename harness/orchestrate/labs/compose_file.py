@@ -46,7 +46,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """The settings of a place's container."""
+    """The settings of the container for a host or the middlebox."""
 
     image: str
     cap_add: tuple[str, ...]
@@ -71,7 +71,7 @@ def read(path: Path = COMPOSE_FILE) -> dict[str, Any]:
 
 
 def container_spec(document: dict[str, Any], place: str) -> ContainerSpec:
-    """Return the specification of a place's container."""
+    """Return the specification of the container for a host or the middlebox."""
     name = MIDDLEBOX_SERVICE if place == MID else HOST_SERVICE
     service = document["services"][name]
     unknown = sorted(set(service) - _SUPPORTED - _IGNORED)

@@ -90,7 +90,7 @@ def _require_listener() -> None:
 
 @contextmanager
 def connection() -> Iterator[docker.DockerClient]:
-    """Connect to the engine for a block, in which engine errors are raised as LabError."""
+    """Connect to the engine for a `with` block. In the block, engine errors become LabErrors."""
     client = connect()
     try:
         yield client
@@ -229,7 +229,7 @@ def labels_of(owner: LabState) -> dict[str, str]:
 
 
 def control_folder(record: Path) -> Path:
-    """Return the folder with the agents' sockets of the lab that has this record."""
+    """Return the folder with the agents' sockets, given the lab's record."""
     return record.with_suffix(".control")
 
 

@@ -83,7 +83,7 @@ def _receive(connection: socket.socket, length: int) -> bytes | None:
 
 
 def socket_address(control: Path, place: str) -> tuple[str, int]:
-    """Return the address of a place's socket, and a file descriptor to close after use.
+    """Return the address of an agent's socket, and a file descriptor to close after use.
 
     A socket path has at most 107 bytes, which the path of a clone may exceed. The address therefore
     refers to the folder by its file descriptor.
@@ -227,7 +227,7 @@ class Agent:
 
 
 def listen(control: Path, place: str) -> socket.socket:
-    """Create a place's socket, with access for all users who can enter its folder."""
+    """Create the agent's socket, with access for all users who can enter the socket's folder."""
     control.mkdir(parents=True, exist_ok=True)
     address, handle = socket_address(control, place)
     try:
@@ -246,7 +246,7 @@ def _on_terminate(number: int, frame: FrameType | None) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Serve the place given as the only argument until stopped, terminated or idle for too long."""
+    """Run the agent of the host in the only argument until stopped, terminated or idle too long."""
     place = argv[0]
     agent = Agent()
     signal.signal(signal.SIGTERM, _on_terminate)

@@ -14,8 +14,8 @@ import secrets
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from windtunnel.driver.kernels.cache import cache_root, copy_to
-from windtunnel.driver.kernels.sources import CACHE_VARIABLE
+from windtunnel.driver.kernels.cache import copy_to
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE, cache_root
 from windtunnel.harness.installation import ROOT
 from windtunnel.harness.orchestrate.lab import MID, LabError
 from windtunnel.harness.orchestrate.labs import compose_file, engine

@@ -20,7 +20,7 @@ from pathlib import Path
 from windtunnel.harness.orchestrate.lab import LabError
 
 REENTERED = "WINDTUNNEL_USER_NAMESPACE"
-"""Environment variable that prevents a process from executing itself again twice."""
+"""Environment variable that prevents a process from executing itself again more than once."""
 
 CAP_NET_ADMIN = 12
 CAP_NET_RAW = 13

@@ -1,4 +1,4 @@
-"""The lab of a simulated run: an in-memory directory, and one process for all places."""
+"""The lab of a simulated run: an in-memory directory, and one process for all hosts."""
 
 from __future__ import annotations
 

@@ -68,7 +68,7 @@ def mark_name(cache: Path, fidelity: str = NETNS) -> str:
 
 
 def is_complete(cache: Path, fidelity: str = NETNS) -> bool:
-    """Return whether a cache has all kernels of the current sources for a lab."""
+    """Return whether a cache has all compiled kernels of the current sources for a lab."""
     return (cache / mark_name(cache, fidelity)).exists()
 
 

@@ -113,7 +113,7 @@ def set_up_child(request: Message, parent: int) -> None:
 
 
 def load_kernels(packages: Collection[str]) -> int:
-    """Load all cached kernels of some packages' imported modules. Returns the number of kernels."""
+    """Load the cached compiled kernels of some packages' imported modules. Returns their number."""
     count = 0
     seen: set[int] = set()
     for name, module in list(sys.modules.items()):
@@ -173,7 +173,7 @@ def _run(module: str) -> int:
 def _exit_fast(code: int) -> NoReturn:
     """Exit like an interpreter, but without destroying its objects.
 
-    Destroying hundreds of loaded kernels would take longer than the run.
+    Destroying hundreds of compiled kernels would take longer than the run.
     """
     for each in threading.enumerate():
         if each is not threading.current_thread() and not each.daemon:

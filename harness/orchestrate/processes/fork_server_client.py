@@ -59,7 +59,7 @@ them, because it runs as `__main__` and would be imported a second time."""
 SUBJECT_PROGRAMS = ("windtunnel.driver", "windtunnel.driver.archive", "windtunnel.harness.workload")
 HARNESS_PROGRAMS = ("windtunnel.harness.middlebox", "windtunnel.harness.capture.counters")
 STARTUP_VARIABLES = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
-"""Prefixes of the environment variables that affect imports and the loading of kernels."""
+"""Prefixes of the environment variables that affect imports and the loading of compiled kernels."""
 
 END_TIMEOUT_S = 5.0
 KILLED_TIMEOUT_S = 60.0
@@ -148,7 +148,7 @@ class ForkServer:
         return self._process.poll() is None
 
     def load_kernels(self) -> None:
-        """Load all kernels in the server for its future children. Has an effect only once."""
+        """Load all compiled kernels in the server, once, for the children that it will fork."""
         if not self._has_kernels:
             self._has_kernels = True
             self.ask({"operation": "load_kernels"})
@@ -164,7 +164,7 @@ _servers: dict[str, ForkServer] = {}
 
 @cache
 def _has_handles() -> bool:
-    """Return whether the kernel supports process file descriptors (pidfd), as Linux 5.3 does."""
+    """Return whether Linux supports process file descriptors (pidfd), as version 5.3 does."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError:
@@ -231,6 +231,6 @@ def start_servers(env: Mapping[str, str], cwd: Path) -> None:
 
 
 def load_kernels() -> None:
-    """Load all kernels in the running fork servers, which pays off if more runs follow."""
+    """Load all compiled kernels in the running fork servers. This pays off if more runs follow."""
     for server in _servers.values():
         server.load_kernels()

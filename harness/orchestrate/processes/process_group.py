@@ -1,4 +1,4 @@
-"""Signals to a child's process group, which are sent before the child is reaped.
+"""Signals to a child's process group, sent before the child is reaped.
 
 The id of a dead child is not reused until the parent has reaped the child. Afterwards the kernel
 may assign the id to any process, and on a machine that starts many processes, ids wrap around

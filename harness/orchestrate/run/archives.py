@@ -1,4 +1,4 @@
-"""Archives that run next to the drivers: requirements, command line, settings, and ready line.
+"""Archives that run next to the drivers: requirements, command line, settings, and the ready line.
 
     driver of host b <--shared memory--> archive of host b --> hosts/b/archive
                                              ^
@@ -56,8 +56,8 @@ def require(spec: RunSpec) -> None:
                 f"{tested.name} has no archive, but the scenario has one on host {archive.host}"
             )
         if archive.disk_bytes is not None and spec.fidelity != NETNS:
-            text = f"fidelity {spec.fidelity} cannot mount a disk of a given size"
-            raise Unsupported(f"{text}, which the archive on host {archive.host} requires")
+            text = f"the archive on host {archive.host} needs a disk of a given size"
+            raise Unsupported(f"{text}, which fidelity {spec.fidelity} cannot provide")
 
 
 def command(python: str, *, archive: str, aeron: str, disk_bytes: int | None = None) -> list[str]:

@@ -1,11 +1,12 @@
-"""Counts of the relay's drops and the drivers' NAKs during a run, for the progress display.
+"""Counts of the relay's drops and the drivers' retransmits during a run, for the progress display.
 
 Each update reads the records that were appended to the decision log and the counter samples since
-the last one. Verdicts never depend on these counts.
+the last one. A count is None until its file exists. Verdicts never depend on these counts.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -15,53 +16,87 @@ import numpy as np
 from windtunnel.harness.artifact.host.counter_sample import COUNTER_SAMPLE
 from windtunnel.harness.artifact.middlebox.decision import DECISION, DROP
 from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.dissect.driver_files.counter_key import RETRANSMITS_SENT
 
 SYSTEM_COUNTER_TYPE = 0
-NAKS_SENT = 5
 
 
 class FaultCounts:
-    """The numbers of drops and NAKs of a run so far, read from its files."""
+    """The numbers of dropped frames and retransmits of a run so far, read from its files."""
 
     def __init__(self, folder: RunDir, hosts: Iterable[str]) -> None:
         self._decisions = _RecordReader(folder.decisions, DECISION)
         self._counters = [
-            _RecordReader(folder.host(host).counter_samples, COUNTER_SAMPLE) for host in hosts
+            _CounterReader(folder.host(host).counter_samples, RETRANSMITS_SENT) for host in hosts
         ]
-        self._naks = [0] * len(self._counters)
-        self.drop_count = 0
-
-    @property
-    def nak_count(self) -> int:
-        return sum(self._naks)
+        self.drop_count: int | None = None
+        self.retransmit_count: int | None = None
 
     def update(self) -> None:
         """Read the records that were appended since the last call."""
-        self.drop_count += int(np.count_nonzero(self._decisions.read()["action"] == DROP))
-        for index, counters in enumerate(self._counters):
-            samples = counters.read()
-            is_nak_count = (samples["type_id"] == SYSTEM_COUNTER_TYPE) & (
-                samples["counter_id"] == NAKS_SENT
-            )
-            if is_nak_count.any():
-                self._naks[index] = int(samples["value"][is_nak_count][-1])
+        decisions = self._decisions.read()
+        if decisions is not None:
+            dropped = int(np.count_nonzero(decisions["action"] == DROP))
+            self.drop_count = (self.drop_count or 0) + dropped
+        for counter in self._counters:
+            counter.update()
+        known = [each.total for each in self._counters if each.total is not None]
+        self.retransmit_count = sum(known) if known else None
+
+
+class _CounterReader:
+    """The value of a host's system counter, including the values of drivers killed earlier."""
+
+    def __init__(self, path: Path, counter_id: int) -> None:
+        self._samples = _RecordReader(path, COUNTER_SAMPLE)
+        self._counter_id = counter_id
+        self._generation = 0
+        self._earlier = 0
+        self._value: int | None = None
+
+    @property
+    def total(self) -> int | None:
+        return None if self._value is None else self._earlier + self._value
+
+    def update(self) -> None:
+        samples = self._samples.read()
+        if samples is None:
+            return
+        if self._samples.generation != self._generation:
+            self._generation = self._samples.generation
+            self._earlier += self._value or 0
+            self._value = 0
+        mine = (samples["type_id"] == SYSTEM_COUNTER_TYPE) & (
+            samples["counter_id"] == self._counter_id
+        )
+        if mine.any():
+            self._value = int(samples["value"][mine][-1])
 
 
 class _RecordReader:
-    """A reader of the records that are appended to a growing file."""
+    """A reader of the records that are appended to a growing file, or to the file that replaces
+    it.
+    """
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self._path = path
         self._dtype = dtype
         self._offset = 0
+        self._identity: tuple[int, int] | None = None
+        self.generation = 0
 
-    def read(self) -> np.ndarray[Any, np.dtype[Any]]:
+    def read(self) -> np.ndarray[Any, np.dtype[Any]] | None:
+        """Return the new records, or None if the file does not exist."""
         try:
             with self._path.open("rb") as file:
+                status = os.fstat(file.fileno())
+                if (status.st_dev, status.st_ino) != self._identity:
+                    self._identity, self._offset = (status.st_dev, status.st_ino), 0
+                    self.generation += 1
                 file.seek(self._offset)
                 fresh = file.read()
         except FileNotFoundError:
-            fresh = b""
+            return None
         count = len(fresh) // self._dtype.itemsize
         self._offset += count * self._dtype.itemsize
         return np.frombuffer(fresh, dtype=self._dtype, count=count)

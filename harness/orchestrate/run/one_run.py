@@ -13,6 +13,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from windtunnel.harness.artifact.compressed_file import compress_file
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.orchestrate.cancel import Cancellation, Cancelled
 from windtunnel.harness.orchestrate.event import OnEvent, RunEvent
@@ -29,6 +30,7 @@ from windtunnel.harness.orchestrate.run.traffic import Overran
 from windtunnel.harness.scenario.schema.channel import parse_channel
 from windtunnel.harness.scenario.validation.impairment_validation import shared_netem_problems
 from windtunnel.harness.topology import model as topology
+from windtunnel.harness.verdict.core.outcome import Outcome
 from windtunnel.harness.verdict.judge import judge
 
 CANCELLED = "CANCELLED"
@@ -48,7 +50,7 @@ class RunResult:
 
 
 Begin = Callable[[RunSpec, Emit], tuple[Lab, Run]]
-"""A function that returns a lab, which is not up yet, and the run for a specification."""
+"""A function that takes a specification and returns a lab that is not up yet, and a run."""
 
 
 def begin_isolated(spec: RunSpec, emit: Emit) -> tuple[Lab, Run]:
@@ -73,6 +75,9 @@ def execute_run(
         _execute(spec, emit, cancellation, begin)
         emit(kind="phase", phase="judge")
         outcome, reason = _judge(spec.folder)
+        if spec.compress and outcome == Outcome.PASS:
+            emit(kind="phase", phase="compress")
+            outcome, reason = _compress(spec, emit, reason)
     finally:
         on_result(RunResult(outcome, reason, started_ns, time.time_ns()))
 
@@ -161,12 +166,26 @@ def _judge(folder: RunDir) -> tuple[str, str]:
     return str(verdict.outcome), verdict.reason
 
 
+def _compress(spec: RunSpec, emit: Emit, reason: str) -> tuple[str, str]:
+    """Compress a passed run's captures, and judge the run again: the verdict names the files."""
+    try:
+        for host in spec.scenario.network.hosts:
+            if spec.folder.capture(host).exists():
+                compress_file(spec.folder.capture(host))
+    except OSError as error:
+        emit(kind="note", text=f"captures were not compressed: {error}")
+        return str(Outcome.PASS), reason
+    return _judge(spec.folder)
+
+
 def event_emitter(spec: RunSpec, index: int, count: int, on_event: OnEvent) -> Emit:
     """Return a function that reports the progress of a run as events."""
     faults = FaultCounts(spec.folder, spec.scenario.network.hosts)
+    # A simulator writes its files late, so that counts of them would be too low.
+    is_counted = spec.fidelity != SIM
 
     def emit(**fields: Any) -> None:
-        if fields["kind"] == "progress":
+        if fields["kind"] == "progress" and is_counted:
             faults.update()
         on_event(
             RunEvent(
@@ -176,7 +195,7 @@ def event_emitter(spec: RunSpec, index: int, count: int, on_event: OnEvent) -> E
                 seed=spec.seed,
                 pair=spec.tested.name,
                 drop_count=faults.drop_count,
-                nak_count=faults.nak_count,
+                retransmit_count=faults.retransmit_count,
                 **fields,
             )
         )

@@ -79,14 +79,14 @@ def file_sha256(path: Path) -> str:
 
 @contextmanager
 def _unfinished(store: Path) -> Iterator[Path]:
-    """Yield the path of a temporary file in the store, which the caller writes and renames."""
+    """Yield the path of a temporary file in the store. The caller writes and renames the file."""
     store.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=store, prefix=".unfinished-") as folder:
         yield Path(folder) / "payload"
 
 
 def default_payload(store: Path, library: Path | None = None) -> Payload:
-    """Return the archive of the standard library, which is created if the store has none."""
+    """Return the archive of the standard library. It is created if the store has none."""
     library = library or Path(sysconfig.get_path("stdlib"))
     files = _library_files(library)
     if not files:
@@ -101,7 +101,7 @@ def default_payload(store: Path, library: Path | None = None) -> Payload:
 
 
 def file_payload(store: Path, source: Path) -> Payload:
-    """Return the store's copy of a user's file, which is created if the store has none."""
+    """Return the store's copy of a user's file. The copy is created if the store has none."""
     if not source.is_file():
         raise LabError(f"payload {source}: no such file")
     if source.stat().st_size == 0:

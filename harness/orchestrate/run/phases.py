@@ -246,7 +246,7 @@ class Run:
         self._phase("collect", self._collect)
 
     def take_down(self) -> None:
-        """Take the lab down, which is the run's last phase."""
+        """Take the lab down. This is the run's last phase."""
         self._phase("down", self.lab.down)
 
     def _stop(self, is_fast: bool) -> None:

@@ -1,10 +1,10 @@
-"""The processes of a run: command lines, places, and successors of killed processes.
+"""The processes of a run: command lines, hosts, and replacements for killed processes.
 
     place "a", "b", ...   capture, driver, sampler, publishers, subscribers, saboteur,
                           archive, recorders, replayers
     place MID             relay
 
-Each process has a unique name `<place>/<role>`, to which a successor adds a number. The phases
+Each process has a unique name `<place>/<role>`, to which a replacement adds a number. The phases
 decide when processes start and end, except for processes that the scenario kills.
 """
 
@@ -28,7 +28,7 @@ STOP_TIMEOUT_S = 60.0
 """Time limit for ending a process: enough for overloaded machines and User Mode Linux."""
 
 SUCCESSOR = "#"
-"""Separator between the name of a successor process and its number."""
+"""Separator between the name of a replacement process and its number."""
 
 WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
 """Roles for which a host may have several processes, each named after its stream."""
@@ -37,7 +37,7 @@ SUBJECT_ROLES = frozenset({"driver", "archive", *WORKLOADS})
 """Roles of the subject's processes. The judge decides whether they ended as expected."""
 
 ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
-"""For roles that write the files of another role: the other role."""
+"""For each role whose processes write the files of another role: that other role."""
 
 
 class RunProcesses:
@@ -100,7 +100,7 @@ class RunProcesses:
     def _retire_sampler(self, driver: WatchedProcess) -> None:
         """End the sampler of a dead driver, and move its files aside.
 
-        The sampler keeps the dead driver's files open. The successor's sampler writes new files.
+        The sampler keeps the dead driver's files open. The new driver's sampler writes new files.
         """
         host = driver.name.partition("/")[0]
         self._errors += watch.end(self.on_host(host, "sampler"), STOP_TIMEOUT_S)

@@ -44,6 +44,9 @@ class RunSpec:
     replayed: Replayed | None = None
     """Decisions to apply instead of the scenario's rules, or None."""
 
+    compress: bool = False
+    """Whether to compress the captures if the run passes."""
+
     def side(self, host: str) -> str:
         """Return the side that a host is on: `publisher` or `subscriber`."""
         return "publisher" if host in self.scenario.traffic[0].from_hosts else "subscriber"

@@ -33,7 +33,7 @@ from windtunnel.harness.orchestrate.subjects.subject import (
 JAR_VARIABLE = "AERON_ALL_JAR"
 PACKAGE = "pyaeron"
 STORE = ".peers"
-"""Name of the store in the folder of all runs."""
+"""Name of the folder with files for containers, below the folder of all runs."""
 PATH_PREFIX = "aeronmd:"
 ALIASES = {"aeron-c": "pyaeron"}
 KNOWN = ("ours", "pyaeron", "java", f"{PATH_PREFIX}/path/to/aeronmd")

@@ -42,12 +42,12 @@ SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
 DELETE_DIRECTORY_ON_START = {"AERON_DIR_DELETE_ON_START": "true"}
-"""Environment variables for a driver that replaces a killed driver with a recent heartbeat."""
+"""Environment variables for a driver that replaces a killed driver whose heartbeat is recent."""
 
 PYTHON = "{python}"
 DIRECTORY = "{dir}"
 LIBRARIES = "{libraries}"
-"""Placeholders in a subject's command lines and variables, which are filled in for each place."""
+"""Placeholders in a subject's command lines and variables. They are filled in for each host."""
 
 WORKLOAD = ("-m", "windtunnel.harness.workload")
 """Interpreter arguments that start Windtunnel's workloads, which can attach to any driver."""
@@ -71,7 +71,7 @@ class Subject:
     """Whether the driver reads Aeron's settings from environment variables."""
 
     libraries: Path | None = None
-    """Folder, below that of the runs, with files that the subject needs in every place, or None."""
+    """Folder, below that of the runs, with files that the subject needs on every host, or None."""
 
     missing: str = ""
     """Why this machine cannot start the subject, or an empty string if it can."""

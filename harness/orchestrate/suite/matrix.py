@@ -227,7 +227,7 @@ def update_outcome(cell: MatrixCell) -> None:
 
 
 def folder_name(pair: Pair) -> str:
-    """Return the name of a pair's suite folder, which is readable, short and unique."""
+    """Return a readable, short and unique name for a pair's suite folder."""
     names = "-to-".join(_short(each.name) for each in pair)
     if all(name in peers.BUILT_IN_NAMES for name in (each.name for each in pair)):
         return names

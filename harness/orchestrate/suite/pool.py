@@ -46,7 +46,7 @@ END_TIMEOUT_S = 400.0
 
 
 def default_jobs() -> int:
-    """Return the default number of parallel runs, which is half of the processors."""
+    """Return the default number of parallel runs: half the number of processors."""
     return max(1, len(os.sched_getaffinity(0)) // 2)
 
 

@@ -50,7 +50,7 @@ def plan(
 ) -> list[PlannedRun]:
     """Load all scenarios and list their runs. Raises ScenarioError if a file is invalid.
 
-    `backend` overrides what applies the impairments in the files.
+    `backend` overrides the impairment backend in the files.
     """
     loaded = [
         (path, _with_backend(load_runnable(path), backend)) for path in dict.fromkeys(scenarios)
@@ -63,7 +63,7 @@ def plan(
 
 
 def _with_backend(scenario: Scenario, backend: Backend | None) -> Scenario:
-    """Return a copy of the scenario in which another backend applies the impairments."""
+    """Return a copy of the scenario in which a different backend applies the impairments."""
     if backend is None:
         return scenario
     return scenario.model_copy(update={"network": scenario.network.with_backend(backend)})
@@ -89,8 +89,11 @@ def run_suite(
     known: Sequence[KnownFailure] = (),
     backend: Backend | None = None,
     replayed: Replayed | None = None,
+    compress: bool = False,
 ) -> SuiteResult:
     """Execute and judge all runs of all scenarios, up to `jobs` in parallel.
+
+    `compress` compresses the captures of runs that pass.
 
     With `replayed`, the decisions of another run are repeated, and all fidelities are allowed.
 
@@ -111,7 +114,9 @@ def run_suite(
     out = out.resolve()
     try:
         sent = payload_of(out / PAYLOAD_STORE, payload_file)
-        common = SuiteOptions(out, fidelity, sent, sabotage or "", tested, tuple(known), replayed)
+        common = SuiteOptions(
+            out, fidelity, sent, sabotage or "", tested, tuple(known), replayed, compress
+        )
         suite = RunningSuite(out / new_suite_id(datetime.now(UTC)), common)
         _execute_runs(suite, [suite.spec(each) for each in planned], jobs, on_event)
     except OSError as error:
@@ -142,7 +147,7 @@ def _execute_runs(
 
 
 def verdict_event(specs: Sequence[RunSpec], index: int, result: RunResult) -> RunEvent:
-    """Return the verdict event of a run, which is the run's last event."""
+    """Return the verdict event of a run. It is the run's last event."""
     return RunEvent(
         kind="verdict",
         run_index=index,

@@ -78,6 +78,8 @@ class SuiteOptions:
     tested: Pair = OURS_WITH_OURS
     known: tuple[KnownFailure, ...] = ()
     replayed: Replayed | None = None
+    compress: bool = False
+    """Whether to compress the captures of runs that pass."""
 
 
 class RunningSuite:
@@ -116,6 +118,7 @@ class RunningSuite:
             sabotage=common.sabotage,
             runs=common.out,
             replayed=common.replayed,
+            compress=common.compress,
         )
 
     def record(self, spec: RunSpec, result: RunResult) -> SuiteRun:

@@ -49,7 +49,7 @@ _START_TIME_FIELD = 19
 
 
 def _started_ticks(pid: int) -> int:
-    """Return when a process started, in clock ticks since boot, or 0 if it does not exist."""
+    """Return a process's start time in clock ticks since boot, or 0 if it does not exist."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text()
     except (FileNotFoundError, ProcessLookupError, PermissionError):
@@ -119,7 +119,7 @@ class LabState:
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    """Replace a file atomically by a new file, which only this process can have created."""
+    """Replace a file atomically with a new file that this process is certain to have created."""
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:

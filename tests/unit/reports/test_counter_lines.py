@@ -102,6 +102,12 @@ def test_a_distance_has_a_point_where_either_line_has_one() -> None:
     assert gap.value.tolist() == [150, 125, 0]
 
 
+def test_a_distance_is_never_negative() -> None:
+    """A receiver polled later than the sender may seem to have more than was sent."""
+    sent, received = line("snd-pos", (10, 0), (20, 100)), line("rcv-pos", (10, 0), (12, 80))
+    assert difference("in flight", sent, received).value.tolist() == [0, 0, 20]
+
+
 def test_only_distances_of_lines_that_there_are() -> None:
     lines = [line("rcv-hwm", (0, 9)), line("rcv-pos", (0, 4))]
     assert [(each.name, each.value.tolist()) for each in distances(lines)] == [("gap", [5])]

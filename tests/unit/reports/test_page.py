@@ -9,7 +9,7 @@ import pytest
 
 from tests.unit.reports.made_suite import Weather, make_suite
 from windtunnel.harness.artifact.documents import DocumentError, read_document, write_document
-from windtunnel.harness.artifact.run.manifest import Manifest, Phase
+from windtunnel.harness.artifact.run.manifest import Manifest, Phase, SubjectFacts
 from windtunnel.harness.artifact.run.suite import ScenarioResult, Suite, SuiteRun
 from windtunnel.harness.artifact.run_dir import SuiteDir
 from windtunnel.reports import page
@@ -221,3 +221,20 @@ def test_commands_have_paths_that_are_valid_in_every_working_directory(
     monkeypatch.chdir(suite.path)
     _, reader = read(write_run_report(Path(run.name)))
     assert f"windtunnel analyze --report '{run}'" in reader.sections["run-0"]
+
+
+def test_the_version_of_our_driver_is_that_of_windtunnel(tmp_path: Path) -> None:
+    suite = make_suite(tmp_path / "suite", SMALL)
+    (run,) = suite.runs()
+    manifest = Manifest.read(run.manifest)
+    assert manifest is not None
+    manifest.versions["windtunnel"] = "7.8.9"
+    manifest.subjects = {
+        "a": SubjectFacts("publisher", "ours", "1.53.0 commit=windtunnel"),
+        "b": SubjectFacts("subscriber", "aeronmd:/x", "1.53.0 commit=8ba30f3c"),
+    }
+    manifest.write(run.manifest)
+    text, _ = read(write_suite_report(suite.path))
+    assert "publisher on a: ours 1.53.0 (Windtunnel 7.8.9)" in text
+    assert "subscriber on b: aeronmd:/x 1.53.0 commit=8ba30f3c" in text
+    assert "commit=windtunnel" not in text

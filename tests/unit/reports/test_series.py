@@ -163,3 +163,27 @@ def test_each_reader_of_a_stream_has_a_chart(tmp_path: Path) -> None:
     assert series.streams[0].count("dropped") == alone.count("dropped") > 0
     assert series.streams[1].count("dropped") == 0
     assert "the capture of c is missing" in series.notes
+
+
+def test_padding_that_the_receiver_put_into_gaps_is_not_delivered() -> None:
+    times, nothing = np.array([1, 2]), np.zeros(2, dtype=np.int64)
+    consumed = Line("sub-pos", times, np.array([0, 4_096]))
+    fills = Marks("gap fill", times, np.array([64, 1_024]), np.array([128, 64]), nothing)
+    stream = StreamSeries("t", 1001, 65_536, 0, False, lines=[consumed], marks=[fills])
+    assert stream.delivered_bytes == 4_096 - 192
+
+
+def test_a_retransmit_to_a_group_is_counted_once() -> None:
+    """Each receiver's series has it; frames to other destinations have times of their own."""
+    times, nothing = np.array([1, 2]), np.full(2, 2, dtype=np.int64)
+    again = Marks("retransmit", times, np.array([64, 128]), np.array([64, 64]), nothing)
+    other = Marks("retransmit", times + 5, np.array([64, 128]), np.array([64, 64]), nothing)
+    series = RunSeries(
+        [
+            StreamSeries(f"t at {name}", 1001, 65_536, 0, True, marks=[marks])
+            for name, marks in (("a", again), ("b", again), ("c", other))
+        ]
+    )
+    assert series.count("retransmit") == 4
+    naks = [replace(each, marks=[replace(again, kind="NAK")]) for each in series.streams]
+    assert RunSeries(naks).count("NAK") == 6

@@ -79,6 +79,11 @@ def test_an_unknown_check_is_refused_before_anything_starts(
             "22:18: expect[0].naks_paced.trafic: expected an argument of a check, found 'trafic': "
             "did you mean traffic?",
         ),
+        (
+            "delivered_intact: {undelivered_at_most: 5}",
+            "22:24: expect[0].delivered_intact.undelivered_at_most: expected a size with a unit",
+        ),
+        ("naks_paced: {undelivered_at_most: 5KiB}", "found 'undelivered_at_most'"),
         ("naks_paced: {traffic: []}", "22:5: expect[0].naks_paced: expected arguments that select"),
     ],
 )
@@ -91,7 +96,13 @@ def test_each_wrong_expectation_has_its_place(
 
 
 @pytest.mark.parametrize(
-    "check", ["naks_paced", "naks_paced: {traffic: one}", "naks_paced: {traffic: [one], to: b}"]
+    "check",
+    [
+        "naks_paced",
+        "naks_paced: {traffic: one}",
+        "naks_paced: {traffic: [one], to: b}",
+        "delivered_intact: {undelivered_at_most: 5KiB}",
+    ],
 )
 def test_a_right_expectation_is_accepted(check: str, tmp_path: Path) -> None:
     file = written(tmp_path, RUNNABLE.replace(LISTED, f"  - {check}\n"))

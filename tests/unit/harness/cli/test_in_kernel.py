@@ -79,3 +79,13 @@ def test_a_kernel_that_fails_is_our_failure(commands, monkeypatch, capsys):
     monkeypatch.setattr(boot, "run", fail)
     assert main(["run", NAME, "--kernel", "uml"]) == exit_code.HARNESS
     assert "Kernel panic" in capsys.readouterr().err
+
+
+def test_a_flag_has_no_value_inside(commands):
+    main(["run", NAME, "--kernel", "uml", "--compress"])
+    main(["run", NAME, "--kernel", "uml"])
+    with_flag, without = (command.argv for command in commands)
+    assert with_flag[with_flag.index("--compress") + 1 :] != ["True"]
+    assert "True" not in with_flag
+    assert "--compress" not in without
+    assert "False" not in without

@@ -26,9 +26,35 @@ def test_plain_progress_prints_each_quarter_once(capsys: pytest.CaptureFixture[s
     for fraction in (0.1, 0.26, 0.3, 0.8, 0.9):
         display.on_event(event("progress", fraction=fraction))
     assert capsys.readouterr().err.splitlines() == [
-        "[2/3] loss/x seed 7: 25 %",
-        "[2/3] loss/x seed 7: 75 %",
+        "[2/3] loss/x  seed 7",
+        "[2/3]  25 %",
+        "[2/3]  75 %",
     ]
+
+
+def test_plain_progress_has_bytes_and_the_counts_that_are_known(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    display = PlainDisplay(Verdicts(as_json=False))
+    some = {"delivered_bytes": 1_000_000, "total_bytes": 4_000_000}
+    display.on_event(event("progress", fraction=0.25, **some, drop_count=1200))
+    display.on_event(event("progress", fraction=0.5, **some, drop_count=1200, retransmit_count=0))
+    assert capsys.readouterr().err.splitlines() == [
+        "[2/3]  25 %  1.0/4.0 MB  1,200 dropped",
+        "[2/3]  50 %  1.0/4.0 MB  1,200 dropped  0 retransmits",
+    ]
+
+
+def test_plain_progress_prints_a_phase_only_after_a_silence(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now_s = [100.0]
+    monkeypatch.setattr("windtunnel.harness.cli.render.display.time.monotonic", lambda: now_s[0])
+    display = PlainDisplay(Verdicts(as_json=False))
+    display.on_event(event("run"))
+    for now_s[0], phase in ((104.9, "start"), (105.0, "subscribe"), (109.9, "traffic")):
+        display.on_event(event("phase", phase=phase))
+    assert capsys.readouterr().err.splitlines() == ["[2/3] loss/x  seed 7", "[2/3] subscribe"]
 
 
 def test_rate_counts_from_the_first_delivered_bytes() -> None:
@@ -39,30 +65,65 @@ def test_rate_counts_from_the_first_delivered_bytes() -> None:
     assert rate.megabytes_per_s(5_000_000, 13.0) == pytest.approx(2.0)
 
 
-def test_fault_counts_omits_zeros() -> None:
-    assert fault_counts(event("progress")) == ""
-    assert fault_counts(event("progress", drop_count=12, nak_count=3)) == "12 drops  3 NAKs"
+def test_fault_counts_omits_what_is_not_known() -> None:
+    assert fault_counts(event("progress")) == []
+    assert fault_counts(event("progress", drop_count=0)) == ["0 dropped"]
+    known = event("progress", drop_count=12, retransmit_count=3)
+    assert fault_counts(known) == ["12 dropped", "3 retransmits"]
 
 
-def test_live_line_shows_phase_percent_rate_and_counts(monkeypatch: pytest.MonkeyPatch) -> None:
+def live_line(width: int, monkeypatch: pytest.MonkeyPatch) -> str:
+    """The line of a run whose first megabyte was delivered at 1 s and whose fifth at 3 s."""
     from rich.console import Console
 
+    monkeypatch.setenv("COLUMNS", str(width))
     display = LiveDisplay(Verdicts(as_json=False), on_stderr=False)
-    drawn = Console(file=io.StringIO(), force_terminal=True, width=160, color_system=None)
+    drawn = Console(file=io.StringIO(), force_terminal=True, width=width, color_system=None)
     clock = iter([0.0, 0.0, 1.0, 3.0])
     monkeypatch.setattr(
         "windtunnel.harness.cli.render.display.time.monotonic", lambda: next(clock, 3.0)
     )
     display.on_event(event("run"))
     display.on_event(event("phase", phase="traffic"))
-    display.on_event(event("progress", fraction=0.1, delivered_bytes=1_000_000))
-    display.on_event(
-        event("progress", fraction=0.42, delivered_bytes=5_000_000, drop_count=99, nak_count=98)
-    )
+    sizes = {"total_bytes": 12_000_000}
+    display.on_event(event("progress", fraction=0.1, delivered_bytes=1_000_000, **sizes))
+    faults = {"drop_count": 99, "retransmit_count": 98}
+    display.on_event(event("progress", fraction=0.42, delivered_bytes=5_000_000, **sizes, **faults))
     drawn.print(display._progress.get_renderable())
-    line = drawn.file.getvalue()  # type: ignore[attr-defined]
-    for part in ("2/3 loss/x", "traffic", "42%", "MB/s", "99 drops  98 NAKs"):
+    text: str = drawn.file.getvalue()  # type: ignore[attr-defined]
+    return text
+
+
+@pytest.mark.parametrize("width", [80, 160])
+def test_live_line_shows_phase_bytes_counts_and_elapsed_time(
+    width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (line,) = live_line(width, monkeypatch).splitlines()
+    parts = ("2/3 loss/x", "traffic", "5.0/12.0 MB", "99 dropped  98 retransmits", "0:00:0")
+    assert [part for part in parts if part not in line] == []
+    assert ("MB/s" in line) == (width == 160)
+
+
+def test_a_narrow_terminal_cuts_the_names_and_not_the_figures(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    (line,) = live_line(66, monkeypatch).splitlines()
+    assert "…" in line
+    for part in ("5.0/12.0 MB", "99 dropped  98 retransmits", "0:00:0"):
         assert part in line
+
+
+def test_the_clock_of_a_run_goes_on_while_it_is_judged() -> None:
+    display = LiveDisplay(Verdicts(as_json=False), on_stderr=False)
+    display.on_event(event("run"))
+    display.on_event(event("progress", fraction=1.0, delivered_bytes=4, total_bytes=4))
+    (task,) = display._progress.tasks
+    assert not task.finished
+
+
+def test_a_very_narrow_terminal_still_has_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    (line,) = live_line(40, monkeypatch).splitlines()
+    assert len(line) <= 40
 
 
 def test_live_verdict_replaces_the_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -54,8 +54,8 @@ def test_one_line_a_run_then_the_report(
     assert repeat.startswith("reproduce: windtunnel run ")
     assert report == f"report: {tmp_path / 'suite' / 'report.html'}"
     assert "\x1b" not in output.out + output.err
-    assert f"[1/1] {NAME} seed 7: traffic" in output.err
-    assert f"[1/1] {NAME} seed 7: 50 %" in output.err
+    assert f"[1/1] {NAME}  seed 7\n" in output.err
+    assert "[1/1]  50 %\n" in output.err
 
 
 def test_passes_its_options_on(calls: dict[str, Any], tmp_path: Path) -> None:

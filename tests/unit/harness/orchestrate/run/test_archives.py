@@ -71,7 +71,7 @@ def test_a_small_disk_is_filled_and_not_refused(tmp_path):
 def test_a_small_disk_is_for_namespaces(fidelity):
     small = SimpleNamespace(archives=(Archive(host="b", segment="1MiB", disk="16MiB"),))
     spec = SimpleNamespace(scenario=small, subject=lambda host: OURS, fidelity=fidelity)
-    with pytest.raises(Unsupported, match=f"fidelity {fidelity} cannot mount a disk"):
+    with pytest.raises(Unsupported, match=f"fidelity {fidelity} cannot provide"):
         archives.require(spec)
     spec.fidelity = "netns"
     archives.require(spec)

@@ -508,3 +508,45 @@ def test_a_capture_that_never_reports_so_is_waited_for_no_longer_than_it_can_tak
     assert manifest.complete
     (stop,) = (phase for phase in manifest.phases if phase.name == "stop")
     assert stop.ended_ns - stop.started_ns > 0.5e9
+
+
+@pytest.mark.parametrize(
+    ("outcome", "compress", "suffix"),
+    [("PASS", True, ".gz"), ("FAIL", True, ""), ("PASS", False, "")],
+)
+def test_captures_of_passed_runs_are_compressed_on_request(
+    bench, monkeypatch, outcome, compress, suffix
+):
+    def judge(folder):
+        bench.judged.append([each.name for each in folder.captures.glob("*.pcap*")])
+        return outcome, "text"
+
+    monkeypatch.setattr(one_run, "_judge", judge)
+
+    def write_captures(event):
+        if event.phase == "judge":
+            for host in "ab":
+                RunDir(next(bench.folder.glob("runs/*/small-s7"))).capture(host).write_bytes(b"a")
+
+    result = bench.run(on_event=write_captures, compress=compress)
+    captures = RunDir(result.runs[0].run_dir).captures
+    names = [f"a.pcap{suffix}", f"b.pcap{suffix}"]
+    assert sorted(each.name for each in captures.glob("*.pcap*")) == names
+    # The last judgement names the files that exist.
+    assert sorted(bench.judged[-1]) == names
+
+
+def test_a_disk_without_space_for_compressed_captures_does_not_fail_the_run(bench, monkeypatch):
+    def refuse(path):
+        raise OSError(28, "No space left on device", str(path))
+
+    monkeypatch.setattr(one_run, "compress_file", refuse)
+
+    def write_capture(event):
+        if event.phase == "judge":
+            RunDir(next(bench.folder.glob("runs/*/small-s7"))).capture("a").write_bytes(b"a")
+
+    result = bench.run(on_event=write_capture, compress=True)
+    assert [each.outcome for each in result.runs] == ["PASS"]
+    (note,) = [each.text for each in bench.events if each.kind == "note"]
+    assert note.startswith("captures were not compressed: [Errno 28] No space left")

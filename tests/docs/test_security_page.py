@@ -1,0 +1,36 @@
+"""docs/security.md names the limits of the code, and tests that exist."""
+
+import re
+from pathlib import Path
+
+from windtunnel.driver.archive.control import connection_limits
+from windtunnel.driver.archive.observation import archive_errors
+from windtunnel.driver.archive.recording import subscription_requests
+from windtunnel.driver.media_driver.conductor import waiting_commands
+from windtunnel.driver.media_driver.name_resolution import suppliers
+from windtunnel.reports.analysis.streams import stream_limit
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGE = " ".join((ROOT / "docs/security.md").read_text(encoding="utf-8").split())
+
+
+def test_its_limits_are_those_of_the_code() -> None:
+    limits = connection_limits
+    for sentence in (
+        f"{limits.ESTABLISHING_MAX} sessions per request publication are being established at a "
+        f"time, {limits.WAITING_MAX} wait",
+        f"together have {limits.ESTABLISHING_OF_HOST_MAX} and {limits.WAITING_OF_HOST_MAX:,}.",
+        f"adds at most {subscription_requests.IN_FLIGHT_MAX} subscriptions of one client at a time",
+        f"at most {archive_errors.WARNINGS_MAX:,} different warnings",
+        f"have {waiting_commands.WAITING_PER_CLIENT_MAX} waiting commands",
+        f"and {waiting_commands.LOOKUPS_PER_CLIENT_MAX} lookups in progress",
+        f"at most {stream_limit.STREAMS_MAX:,} are analysed",
+    ):
+        assert sentence in PAGE
+    assert suppliers.COMMAND_WORKERS_MAX == 4 * waiting_commands.LOOKUPS_PER_CLIENT_MAX
+
+
+def test_the_tests_that_it_names_exist() -> None:
+    named = re.findall(r"`(tests/[\w./]+)`", PAGE)
+    assert len(named) > 10
+    assert [each for each in named if not (ROOT / each).exists()] == []
