@@ -8,7 +8,9 @@ mkdir -p build
 compile() {
   local log=build/kernels-$1.log
   shift
-  .venv/bin/python -m "$@" >"$log" 2>&1 || { printf 'failed, see %s: %s\n' "$log" "$*" >&2; return 1; }
+  .venv/bin/python -m "$@" >"$log" 2>&1 && return
+  printf 'failed, see %s: %s\n' "$log" "$*" >&2
+  return 1
 }
 
 compile driver windtunnel.driver.warm_up &

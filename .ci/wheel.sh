@@ -2,8 +2,8 @@
 # Builds two wheels into build/wheels:
 #
 #   windtunnel           the project, without machine code
-#   windtunnel-kernels   its compiled kernels for this Python, and for each level of x86-64 that this
-#                        machine can execute
+#   windtunnel-kernels   its compiled kernels for this Python, and for each level of x86-64 that
+#                        this machine can execute
 #
 # An environment with both compiles no kernels. An environment whose Python, numba or processor does
 # not match compiles its own; `windtunnel doctor` reports which of the two applies.

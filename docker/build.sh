@@ -62,7 +62,9 @@ from windtunnel.driver.kernels.cache import copy_to
 copy_to(Path("docker/kernels"))' || clear_kernels
 }
 
-clear_kernels() { find docker/kernels -mindepth 1 -maxdepth 1 ! -name .gitignore -exec rm -rf {} +; }
+clear_kernels() {
+  find docker/kernels -mindepth 1 -maxdepth 1 ! -name .gitignore -exec rm -rf {} +
+}
 
 build() {
   # IMAGE DOCKERFILE RECIPE ARG...

@@ -9,7 +9,7 @@ import sys
 from collections.abc import Sequence
 
 WAIT_INTERVAL_S = 1.0
-"""Longest wait of the main thread. A signal that arrives just before it does not shorten it."""
+"""Longest wait of the main thread. A signal just before a wait does not shorten the wait."""
 
 USAGE = """\
 usage: windtunnel-driver [-h] [-v] [--settings [--json]] [--dir DIRECTORY] [-Dname=value ...]

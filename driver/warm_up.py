@@ -1,4 +1,4 @@
-"""Compiles every kernel of driver, client and archive into the cache before a stream needs it.
+"""Compiles all kernels of the driver, client and archive before a stream needs them.
 
     python -m windtunnel.driver.warm_up [--mode SHARED ...] [--patience SECONDS]
 

@@ -45,7 +45,7 @@ def _part(name: str) -> Iterator[None]:
 
 
 def _case() -> Case:
-    """Build a minimal case, whose contents do not affect the types of the kernels."""
+    """Build a minimal case. Its contents do not affect the types of the compiled kernels."""
     traffic = TrafficCase(
         id="one", ordinal=0, stream_id=1001, from_host="a", to_host="b", publication="exclusive",
         channel="", receive="", port=PORT, reliable=True, term_length=65_536, mtu=1_408,
@@ -67,7 +67,7 @@ def _case() -> Case:
 
 
 def relay(_folder: Path) -> None:
-    """Run one iteration of the relay, which compiles every kernel of the middlebox."""
+    """Compile every kernel of the middlebox by running one iteration of the relay."""
     left, right = socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)
     with left, right:
         mac = bytes(6)

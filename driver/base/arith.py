@@ -1,4 +1,4 @@
-"""Integer arithmetic with the same results in a kernel and in plain Python."""
+"""Integer arithmetic with the same results in compiled kernels and in plain Python."""
 
 from windtunnel.driver.kernels.jit import kernel
 
@@ -12,7 +12,7 @@ I64_MIN = -I64_MAX - 1
 def wrap_i32(value):
     """Wrap an integer to the signed 32-bit range. Term ids wrap in this way when they overflow.
 
-    A cast would cause a warning in plain Python. Masking works in kernels too.
+    A cast would cause a warning in plain Python. Masking works in compiled kernels too.
     """
     return ((value + 0x80000000) & 0xFFFFFFFF) - 0x80000000
 

@@ -1,4 +1,4 @@
-"""Typed memory access: plain, ordered and atomic, for kernels and plain Python.
+"""Typed memory access: plain, ordered and atomic, for compiled kernels and plain Python.
 
 `buf` is a contiguous uint8 array and `at` a byte offset into it. A function without a suffix is a
 plain access. The name of an ordered access ends with its ordering. All integers are returned as

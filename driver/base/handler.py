@@ -13,9 +13,7 @@ from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
 def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function whose first argument is a handler. It is not cached and runs without the
-    GIL.
-    """
+    """Compile a function whose first argument is a handler. It is not cached and needs no GIL."""
     if JIT_DISABLED:
         return function
     compile_lazily: Any = numba.njit(nogil=True)
@@ -24,7 +22,5 @@ def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def is_compiled(function: object) -> bool:
-    """Return whether a kernel can call a function, that is, if it is compiled or the JIT is
-    disabled.
-    """
+    """Return whether a compiled kernel can call a function: it is compiled, or the JIT is off."""
     return JIT_DISABLED or hasattr(function, "py_func")

@@ -1,8 +1,8 @@
 """Idle strategies of agents: spin, yield, sleep, or back off through all three.
 
 The state of a strategy is a record array of length 1, which lets an agent idle without leaving its
-kernel. Source of the defaults: Aeron 1.53 backoff idle strategy, 10 spins, 20 yields, park 1 us
-doubling to 1 ms.
+compiled duty cycle. Source of the defaults: Aeron 1.53 backoff idle strategy, 10 spins, 20 yields,
+park 1 us doubling to 1 ms.
 """
 
 import numpy as np

@@ -17,8 +17,8 @@ from windtunnel.driver.base.atomics import address_of
 from windtunnel.driver.base.errors import StorageError
 
 _UNTRACKED: dict[str, Any] = {"trackfd": False} if sys.version_info >= (3, 13) else {}
-"""By default Python keeps a duplicate of the descriptor open, and a driver or client with many
-streams would run out of descriptors. Before Python 3.13 this cannot be disabled.
+"""Arguments that prevent mmap from keeping a duplicate of the descriptor open. With duplicates, a
+driver or client with many streams would run out of descriptors. They require Python 3.13.
 """
 
 
@@ -34,7 +34,7 @@ class Mapping:
         self.address = address_of(self.array)
 
     def close(self) -> None:
-        """Release the pages, which stay mapped while an array over them is referenced."""
+        """Release the pages. They stay mapped while an array over them is referenced."""
         memory, self._memory = self._memory, None
         self.array = np.empty(0, dtype=np.uint8)
         self.address = 0

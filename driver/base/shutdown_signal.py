@@ -11,7 +11,7 @@ from typing import Self
 
 
 class ShutdownSignal:
-    """A flag that is set once, and for which a thread can wait."""
+    """A flag that is set once. Threads can wait for the flag."""
 
     def __init__(self) -> None:
         self.is_set = False

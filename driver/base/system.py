@@ -1,6 +1,6 @@
-"""System calls for kernels: clocks, sleep, poll, and sending and receiving datagrams in batches.
+"""System calls for compiled kernels: clocks, sleep, poll, and datagrams in batches.
 
-Kernels call libc by symbol name, which allows compiled kernels to be cached on disk. A call that
+Compiled kernels call libc by symbol name, so they can be cached on disk. A call that
 fails returns the negative errno, never -1. Pointers are passed as absolute addresses (see
 `atomics.address_of`), and the caller keeps the memory alive. If the JIT is disabled, the same
 functions are called through ctypes.

@@ -1,4 +1,4 @@
-"""The flow control parameter `fc=`, which selects the receivers that limit a sender.
+"""The flow control parameter `fc=` selects the receivers that limit a sender.
 
     fc=<max|min|tagged>[,t:<duration>][,g:<tag>[/<min size>]|,g:/<min size>][,rrwm:<n>]
 
@@ -19,7 +19,7 @@ TAGGED = "tagged"
 
 @dataclass(frozen=True, slots=True)
 class FlowControlParameters:
-    """A flow control strategy and its options, where None selects the driver's default."""
+    """A flow control strategy and its options. None selects the driver's default."""
 
     strategy: str
     receiver_timeout_ns: int | None = None

@@ -39,14 +39,14 @@ class PublicationDefaults:
     mtu_length: int = 1408
     ipc_mtu_length: int = 1408
     window_length: int = 0
-    """Window in bytes, or 0 for half a term."""
+    """Publication window in bytes, or 0 for half a term."""
     ipc_window_length: int = 0
     linger_ns: int = 5_000_000_000
     is_sparse: bool = True
     spies_simulate_connection: bool = False
     max_resend: int = 16
     socket_sndbuf_length: int = 0
-    """Size in bytes, or 0 for the system's default, `system_sndbuf_length`."""
+    """Send buffer size in bytes, or 0 for the system's default, `system_sndbuf_length`."""
     system_sndbuf_length: int = 212_992
     untethered_window_limit_timeout_ns: int = 5_000_000_000
     untethered_linger_timeout_ns: int | None = None

@@ -40,7 +40,7 @@ _AF_INET6 = int(socket.AF_INET6)
 
 @kernel
 def is_name(name, length):
-    """Return whether `name` (uint8[28]) of this length is an IPv4 or IPv6 socket address."""
+    """Return whether `name` (uint8[28]) with this length is an IPv4 or IPv6 socket address."""
     if length < V4_LENGTH or length > NAME_LENGTH_MAX:
         return False
     family = get_u16(name, FAMILY)
@@ -57,7 +57,7 @@ def port_of(name):
 
 @kernel
 def same_host(name, length, other, other_length):
-    """Return whether two names have the same IP address, regardless of their ports."""
+    """Return whether two encoded addresses (names) have the same IP address, regardless of port."""
     if length != other_length or not is_name(name, length) or not is_name(other, other_length):
         return False
     if length == V4_LENGTH:
@@ -71,7 +71,7 @@ def same_host(name, length, other, other_length):
 
 @kernel
 def same(name, length, other, other_length):
-    """Return whether two names, which are encoded addresses, have the same IP address and port."""
+    """Return whether two encoded addresses (names) have the same IP address and port."""
     return same_host(name, length, other, other_length) and port_of(name) == port_of(other)
 
 
@@ -114,7 +114,7 @@ class SocketAddress:
 
     @property
     def text(self) -> str:
-        """`ip:port`, with brackets around an IPv6 address, as in counters and logs."""
+        """The address as `ip:port`, with brackets around an IPv6 address, as in logs and labels."""
         return f"[{self.host}]:{self.port}" if self.ip.version == 6 else f"{self.host}:{self.port}"
 
     def __str__(self) -> str:
@@ -161,7 +161,7 @@ def decode(data: bytes) -> SocketAddress | None:
 
 
 def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
-    """Write an address into a record's name field. Returns its length, or 0 if it is None."""
+    """Write an address to a record's name field. Returns its length, or 0 for no address (None)."""
     target[:] = 0
     data = b"" if address is None else address.encode()
     target[: len(data)] = np.frombuffer(data, dtype=np.uint8)
@@ -169,7 +169,7 @@ def write_name(target: np.ndarray, address: SocketAddress | None) -> int:
 
 
 def read_name(name: np.ndarray, length: int) -> SocketAddress | None:
-    """Read an address from a record's name field. Returns None if it is empty or invalid."""
+    """Read an address from a record's name field. Returns None if the field is empty or invalid."""
     if not 0 < length <= NAME_LENGTH_MAX:
         return None
     return decode(bytes(bytearray(name[: int(length)])))

@@ -20,7 +20,7 @@ CUBIC = "cubic"
 
 
 class Group(enum.Enum):
-    """Whether a receiver uses group semantics, which include NAK back-off."""
+    """Whether a receiver uses group semantics, such as NAK back-off."""
 
     TRUE = "true"
     FALSE = "false"
@@ -40,7 +40,7 @@ class SubscriptionDefaults:
     initial_window_length: int = 128 * 1024
     congestion_control: str = STATIC
     socket_rcvbuf_length: int = 128 * 1024
-    """Size in bytes, or 0 for the system's default, `system_rcvbuf_length`."""
+    """Receive buffer size in bytes, or 0 for the system's default, `system_rcvbuf_length`."""
     system_rcvbuf_length: int = 212_992
     untethered_window_limit_timeout_ns: int = 5_000_000_000
     untethered_linger_timeout_ns: int | None = None

@@ -72,7 +72,7 @@ class UdpChannel:
 
     @property
     def is_connectable(self) -> bool:
-        """Whether a publication can connect its socket, because it has only one remote address."""
+        """Whether a publication can connect its socket (the channel has one remote address)."""
         return self.control_mode is ControlMode.NONE and self.has_endpoint
 
     def matches_tag(self, other: "UdpChannel") -> bool:
@@ -204,7 +204,7 @@ _Addresses = tuple[
 
 
 def _multicast(uri: ChannelUri, endpoint: SocketAddress, resolver: Resolver) -> _Addresses:
-    """Resolve a multicast channel, which uses an odd group for data and the next one for control.
+    """Resolve a multicast channel: data uses an odd group address, control the next address.
 
     Only the last byte of the address is incremented, and 255 becomes 0 without a carry.
     """
@@ -251,7 +251,7 @@ def _canonical_form(
     remote: SocketAddress,
     group_interface: NetworkInterface | None,
 ) -> str:
-    """Return the canonical form, which has the host names from the URI.
+    """Return the canonical form of a channel, which contains the host names from the URI.
 
     The canonical form does not change when a name resolves to another address.
     """

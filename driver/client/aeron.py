@@ -81,7 +81,7 @@ class Aeron(ResourceFactory):
 
     @property
     def is_closed(self) -> bool:
-        """Whether the program closed the client or the client terminated."""
+        """Whether the application closed the client or an error terminated it."""
         return self._conductor.commands.is_closed
 
     @property
@@ -111,7 +111,7 @@ class Aeron(ResourceFactory):
         return self._conductor.do_work()
 
     def next_correlation_id(self) -> int:
-        """Return a new correlation id, which is unique among all clients of the driver.
+        """Return a new correlation id that is unique among all clients of the driver.
 
         May be called in handlers.
         """

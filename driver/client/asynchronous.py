@@ -1,4 +1,4 @@
-"""Publications and subscriptions for asyncio, with offers that wait and messages to iterate over.
+"""Publications and subscriptions for asyncio: awaitable offers, and iteration over messages.
 
 Shared memory has no file descriptor to wait for, so an idle stream is polled again after a sleep
 that grows from 50 us to 5 ms. Other tasks run during the sleep.
@@ -48,7 +48,7 @@ class Backoff:
 
 
 class AsyncPublication:
-    """An asyncio wrapper for a publication, which remains usable without the wrapper."""
+    """An asyncio wrapper for a publication. The publication also works without the wrapper."""
 
     def __init__(self, publication: Publication) -> None:
         self.publication = publication
@@ -84,7 +84,7 @@ class AsyncPublication:
 
 
 class AsyncSubscription:
-    """An asyncio wrapper for a subscription, which iterates over complete messages.
+    """An asyncio wrapper for a subscription. Iterating over the wrapper yields complete messages.
 
     Only one task may iterate at a time.
     """

@@ -23,7 +23,7 @@ _ADDRESS = struct.Struct("<2i")
 
 
 class HasChannel(Protocol):
-    """A publication or a subscription, which has a channel."""
+    """A publication or a subscription: an object with a channel."""
 
     channel: str
     channel_status_id: int
@@ -31,7 +31,7 @@ class HasChannel(Protocol):
 
 
 def status(reader: CountersReader, item: HasChannel) -> int:
-    """Return the status of a channel, which is ACTIVE for IPC and spies without sockets.
+    """Return the status of a channel. IPC and spy channels have no sockets and are always ACTIVE.
 
     Returns one of the states above, or NO_ID_ALLOCATED if the item is closed.
     """

@@ -13,7 +13,7 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 
 
 class Conductor(Protocol):
-    """The interface of a client conductor for resources, which `ClientConductor` implements."""
+    """The client conductor's interface for resources. `ClientConductor` implements it."""
 
     commands: CommandChannel
     counters: CountersReader

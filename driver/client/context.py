@@ -52,19 +52,21 @@ class ClientContext:
     client_name: str = ""
     """Name of the client in tools, at most 100 bytes. Set by AERON_CLIENT_NAME."""
     use_conductor_agent_invoker: bool = False
-    """Whether the program calls `Aeron.invoke` in its duty cycle instead of a conductor thread."""
+    """Whether the application calls `Aeron.invoke` regularly, so no conductor thread is needed."""
     pre_touch_mapped_memory: bool = False
     """Whether to read each page of a new log. Set by AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY."""
     error_handler: ErrorHandler | None = None
-    """Function called with errors that no call of the program can raise: termination of the
+    """Function called with errors that no API call of the application can raise: termination of the
     client, an exception in a handler, or a failed socket of a channel. None logs these errors.
     """
     publication_error_handler: PublicationErrorHandler | None = None
     """Function called when a receiver rejects an image of one of this client's publications."""
     on_available_image: AvailableImageHandler | None = None
-    """Default handler of available images for subscriptions that are added without a handler."""
+    """Default handler for available images, used by subscriptions that are added without a
+    handler."""
     on_unavailable_image: UnavailableImageHandler | None = None
-    """Default handler of unavailable images for subscriptions that are added without a handler."""
+    """Default handler for unavailable images, used by subscriptions that are added without a
+    handler."""
     on_available_counter: CounterHandler | None = None
     on_unavailable_counter: CounterHandler | None = None
     on_close: CloseHandler | None = None

@@ -1,4 +1,4 @@
-"""Counters that a client allocates, which are 64-bit values in shared memory.
+"""Counters that a client allocates: 64-bit values in shared memory.
 
 Any process may read a counter. A plain write is for a counter with one writer. `get_and_add`,
 `compare_and_set` and `propose_max` are atomic among all processes. A closed counter reads as 0 and
@@ -69,7 +69,7 @@ class Counter:
         return "" if self.is_closed else self._conductor.counters.label(self.counter_id)
 
     def get(self) -> int:
-        """Return the value with acquire semantics. Earlier stores of its writer are visible."""
+        """Return the value with acquire semantics. Earlier stores by the writer are visible."""
         return 0 if self.is_closed else int(get_i64_acquire(self._values, self._at))
 
     def set(self, value: int) -> None:

@@ -26,7 +26,7 @@ _DestinationCommand = (
 
 
 class Destinations:
-    """The methods for destinations that publications and subscriptions share."""
+    """The destination methods that publications and subscriptions have in common."""
 
     ADD_DESTINATION: ClassVar[type[_DestinationCommand]]
     REMOVE_DESTINATION: ClassVar[type[_DestinationCommand]]
@@ -83,7 +83,7 @@ class ReceiveDestinations(Destinations):
 
 
 class SendDestinations(Destinations):
-    """The methods for the destinations of a publication, which can also be removed by id."""
+    """The methods for a publication's destinations. These can also be removed by id."""
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddDestination, RemoveDestination
 

@@ -86,7 +86,7 @@ class ClosedError(ClientError):
 
 
 class ReentrantCallError(ClientError):
-    """A handler of the client conductor called a method that changes the conductor."""
+    """A handler of the client conductor called a method that changes the conductor's state."""
 
 
 class MaxPositionExceededError(ClientError):

@@ -1,4 +1,4 @@
-"""The types of the handlers that a program passes to a client.
+"""The types of the handlers that an application passes to a client.
 
 The types for fragments and frames are in `image.fragment_handlers`.
 """
@@ -10,7 +10,7 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 from windtunnel.driver.command.response import PublicationError
 
 ErrorHandler = Callable[[Exception], object]
-"""Handler called with an error that no call of the program can raise."""
+"""Handler called with an error that no API call of the application can raise."""
 AvailableImageHandler = Callable[[Image], object]
 """Handler called with an image that was added to a subscription."""
 UnavailableImageHandler = Callable[[Image], object]

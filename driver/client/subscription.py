@@ -106,7 +106,7 @@ class Subscription(ReceiveDestinations):
         return self._poll_in_turn(fragment_limit, lambda image, left: image.poll(handler, left))
 
     def controlled_poll(self, handler: ControlledHandler, fragment_limit: int = 10) -> int:
-        """Poll like `poll`, but with a handler whose returned Action applies to the image."""
+        """Poll like `poll`, but with a handler that returns an Action for each fragment."""
         return self._poll_in_turn(
             fragment_limit, lambda image, left: image.controlled_poll(handler, left)
         )
@@ -128,7 +128,7 @@ class Subscription(ReceiveDestinations):
         )
 
     def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
-        """Call `handler` with a block of whole frames per image. Returns the bytes consumed."""
+        """Call `handler` with a block of whole frames per image. Returns the total byte count."""
         return sum(image.block_poll(handler, block_length_limit) for image in self.images)
 
     def raw_poll(self, handler: RawBlockHandler, block_length_limit: int) -> int:
@@ -166,17 +166,31 @@ class Subscription(ReceiveDestinations):
 
         Raises ValueError if the reason is longer than REASON_LENGTH_MAX bytes.
         """
+        self._conductor.commands.wait(
+            self._send_reject(image_correlation_id, position, reason, is_collected=True)
+        )
+
+    def async_reject_image(self, image_correlation_id: int, position: int, reason: str) -> int:
+        """Reject an image without waiting for the response. Returns the command's correlation id.
+
+        An error of the driver is passed to the error handler. Raises ValueError like
+        `reject_image`.
+        """
+        return self._send_reject(image_correlation_id, position, reason, is_collected=False)
+
+    def _send_reject(
+        self, image_correlation_id: int, position: int, reason: str, *, is_collected: bool
+    ) -> int:
         self.require_open()
         length = len(reason.encode("utf-8", "replace"))
         if length > REASON_LENGTH_MAX:
             raise ValueError(f"reason has {length} bytes, expected at most {REASON_LENGTH_MAX}")
         commands = self._conductor.commands
-        commands.wait(
-            commands.send_command(
-                lambda correlation_id: RejectImage(
-                    commands.client_id, correlation_id, image_correlation_id, position, reason
-                )
-            )
+        return commands.send_command(
+            lambda correlation_id: RejectImage(
+                commands.client_id, correlation_id, image_correlation_id, position, reason
+            ),
+            is_collected=is_collected,
         )
 
     def close(self) -> None:

@@ -68,11 +68,24 @@ class KernelCacheError(OSError):
 
 @cache
 def prebuilt_root() -> Path | None:
-    """Return the directory of the package of compiled kernels, or None if it is not installed."""
+    """Return the directory of the package of compiled kernels, or None if none is installed."""
     found = importlib.util.find_spec(PREBUILT)
     if found is None or not found.submodule_search_locations:
         return None
     return Path(next(iter(found.submodule_search_locations)))
+
+
+def prebuilt_counts() -> tuple[int, int]:
+    """Return how many modules of the package of compiled kernels match the current sources, and
+    how many do not. Both are 0 if the package is not installed.
+    """
+    root = prebuilt_root()
+    if root is None:
+        return 0, 0
+    stored = {path.name for path in root.iterdir() if path.is_dir() and "-" in path.name}
+    known = sources()
+    current = {directory_name(file, known.module_of(file)) for file in known.files()}
+    return len(stored & current), len(stored - current)
 
 
 @cache
@@ -98,9 +111,7 @@ def require_trusted(directory: Path) -> None:
 
 @cache
 def sources() -> Sources:
-    """Return the source digests of all modules. Their summaries are saved when the
-    process exits.
-    """
+    """Return the source digests of all modules. New summaries are saved when the process exits."""
     found = Sources(store=cache_root() / FILE_NAME)
     atexit.register(found.save)
     return found
@@ -137,7 +148,7 @@ def copy_to(target: Path) -> int:
 
 
 class _Locator(_CacheLocator):
-    """Locates the cache directory of a kernel for numba. Cached kernels never become stale."""
+    """Locates a compiled kernel's cache directory for numba. Cached kernels never become stale."""
 
     _seen: ClassVar[Counter[tuple[str, str]]] = Counter()
 
@@ -174,7 +185,7 @@ class _Impl(CompileResultCacheImpl):
 
 
 class KernelCache(FunctionCache):
-    """The on-disk cache of one kernel, for all its signatures."""
+    """The on-disk cache of one compiled kernel, for all its signatures."""
 
     _impl_class = _Impl
 
@@ -213,7 +224,7 @@ def recompile_damaged(file: Any) -> None:
 
 
 def load_prebuilt(file: Any, directory: Path) -> None:
-    """Make numba load a kernel from a second directory if the first one does not have it."""
+    """Make numba load a compiled kernel from a second directory if the first does not have it."""
     load = file.load
     prefix = Path(file._index_path).name.removesuffix(".nbi")
     second = IndexDataCacheFile(str(directory), prefix, file._source_stamp)
@@ -227,7 +238,7 @@ def load_prebuilt(file: Any, directory: Path) -> None:
 
 
 def save_one_at_a_time(file: Any) -> None:
-    """Serialize processes that save signatures of the same kernel.
+    """Serialize the processes that save compiled signatures of the same kernel.
 
     numba reads the index, adds an entry and writes the index back. Without a lock, two processes
     could lose one of two new entries, and the remaining entry could refer to the wrong file.

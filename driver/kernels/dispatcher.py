@@ -1,16 +1,17 @@
-"""Kernels that compile with everything that they call as one unit.
+"""Compiles each kernel together with everything that it calls, as one unit.
 
-numba compiles each function that a kernel calls as a unit of its own: it optimizes it, emits
-machine code for it, wraps it for Python and for C, and stores it, although only the kernels that
-Python calls ever need a wrapper. Here only those, the roots, become machine code. A kernel that is
-called from another kernel is lowered to LLVM's intermediate representation and linked into the
-root, where it is optimized once together with its callers.
+By default, numba compiles each function that a kernel calls as a separate unit: it optimizes the
+function, emits machine code, creates wrappers for Python and for C, and stores the result. However,
+only the kernels that Python calls need a wrapper. With this module, only these kernels, the roots,
+become machine code. A kernel that another kernel calls (an inner kernel) is lowered to LLVM's
+intermediate representation and linked into the root. There it is optimized once, together with its
+callers.
 
     Python calls a kernel   ->  root: optimized, emitted, wrapped, stored in the cache
     a kernel calls a kernel ->  inner: typed and lowered, linked into every root that needs it
 
 Arguments of inner calls lose their literal types, so that `copy(buf, 8)` and `copy(buf, 16)` share
-one specialization; LLVM still propagates the constants where it inlines the call.
+one specialization. LLVM still propagates the constants where it inlines the call.
 
 Source: numba 0.68, `Dispatcher.get_call_template`, `CPUCodeLibrary.finalize`.
 """
@@ -20,9 +21,8 @@ from typing import Any
 
 import llvmlite.binding as llvm
 from llvmlite import ir
-from numba.core import compiler, typing
+from numba.core import compiler, dispatcher, typing
 from numba.core.codegen import JITCodeLibrary
-from numba.core.dispatcher import _FunctionCompiler
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.types import unliteral
@@ -52,7 +52,7 @@ class InnerLibrary(JITCodeLibrary):
         return self._final_module
 
     def _get_module_for_linking(self) -> Any:
-        """Return the module of this kernel and all its callees, for a caller under plain numba."""
+        """Return the module of this kernel and all its callees, for callers outside this module."""
         if self._shared_module is None:
             shared = self.module.clone()
             for library in self._linking_libraries:
@@ -62,7 +62,7 @@ class InnerLibrary(JITCodeLibrary):
 
 
 def _with_callees(library: Any) -> Iterator[Any]:
-    """Yield a library and, of an inner kernel, the libraries of everything that it calls."""
+    """Yield a library, and for an inner kernel also the libraries of all kernels that it calls."""
     yield library
     if isinstance(library, InnerLibrary):
         yield from library._linking_libraries
@@ -75,7 +75,7 @@ def _module_of(library: Any) -> Any:
 
 
 class RootLibrary(JITCodeLibrary):
-    """The code of one root and of all kernels that it calls."""
+    """The code of one root kernel and of all kernels that it calls."""
 
     def __init__(self, codegen: Any, name: str) -> None:
         super().__init__(codegen, name)
@@ -94,9 +94,9 @@ class RootLibrary(JITCodeLibrary):
         super().finalize()
 
     def serialize_using_object_code(self) -> Any:
-        """Return the machine code, and declarations of its symbols instead of all its bitcode.
+        """Return the machine code, with symbol declarations in place of the full bitcode.
 
-        The bitcode would only serve to link the root into other kernels, which link its inner
+        The bitcode would only be needed to link the root into other kernels. They link its inner
         form instead.
         """
         self._ensure_finalized()
@@ -118,8 +118,12 @@ class RootLibrary(JITCodeLibrary):
         return llvm.parse_assembly(str(module))
 
 
-class _Compiler(_FunctionCompiler):
-    """Compiles one function as a root or as an inner kernel."""
+_FunctionCompiler: Any = vars(dispatcher)["_FunctionCompiler"]
+_make_template: Any = vars(typing)["make_concrete_template"]
+
+
+class _Compiler(_FunctionCompiler):  # type: ignore[misc]  # numba has no types for it
+    """Compiles one function, either as a root kernel or as an inner kernel."""
 
     def _compile_core(self, args: Any, return_type: Any) -> Any:
         library = RootLibrary(self.targetdescr.target_context.codegen(), self.py_func.__qualname__)
@@ -136,7 +140,7 @@ class _Compiler(_FunctionCompiler):
         return self._compile(args, None, library, no_compile=True, no_cpython_wrapper=True)
 
     def _compile(self, args: Any, return_type: Any, library: Any, **options: bool) -> Any:
-        flags = compiler.Flags()
+        flags: Any = compiler.Flags()
         self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
         flags.no_cfunc_wrapper = True
         for name, value in options.items():
@@ -164,12 +168,12 @@ class KernelDispatcher(CPUDispatcher):
         self._inner: dict[tuple[Any, ...], tuple[object, Any]] = {}
 
     def compile(self, sig: Any) -> Any:
-        """Load a signature from the cache, or compile it; returns its entry point."""
+        """Load a signature from the cache, or compile it. Returns its entry point."""
         self._open_cache()
         return super().compile(sig)
 
     def load_stored(self) -> int:
-        """Load every signature that the cache has. Returns their number."""
+        """Load all signatures in the cache. Returns the number of signatures."""
         self._open_cache()
         stored = getattr(self._cache, "_cache_file", None)
         signatures = [signature for signature, *_ in stored._load_index()] if stored else []
@@ -178,7 +182,8 @@ class KernelDispatcher(CPUDispatcher):
         return len(signatures)
 
     def _open_cache(self) -> None:
-        # Opened at the first use: most kernels are only called by other kernels.
+        # The cache is opened at its first use, because most kernels are only called by other
+        # kernels.
         if self._make_cache is not None:
             make_cache, self._make_cache = self._make_cache, None
             self._cache = make_cache(self.py_func)
@@ -189,13 +194,11 @@ class KernelDispatcher(CPUDispatcher):
         plain = tuple(unliteral(each) for each in folded)
         _, result = self._inner_of(plain)
         name = self.py_func.__name__
-        template = typing.make_concrete_template(
-            f"CallTemplate({name})", key=name, signatures=[result.signature]
-        )
+        template = _make_template(f"CallTemplate({name})", key=name, signatures=[result.signature])
         return template, signature, plain, {}
 
-    def get_overload(self, sig: Any) -> object:
-        """Return the key under which the target context knows an inner kernel."""
+    def get_overload(self, sig: Any) -> Any:
+        """Return the key of an inner kernel in numba's target context."""
         key, _ = self._inner_of(tuple(normalize_signature(sig)[0]))
         return key
 

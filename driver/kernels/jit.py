@@ -26,7 +26,7 @@ JIT_DISABLED = bool(_SETTINGS.DISABLE_JIT)
 """True if `NUMBA_DISABLE_JIT=1` is set. Kernels then run as plain Python."""
 
 BOUNDS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
-"""True if `NUMBA_BOUNDSCHECK=1` is set. `atomics` then asserts each access, which numba does not.
+"""True if `NUMBA_BOUNDSCHECK=1` is set. `atomics` then asserts the bounds of each access.
 """
 
 _FUNCTION = TypeVar("_FUNCTION", bound=Callable[..., object])

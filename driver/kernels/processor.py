@@ -1,10 +1,11 @@
-"""The processor that kernels are compiled for: a level of x86-64 instead of one processor model.
+"""Selects the processor to compile for: an x86-64 level instead of one processor model.
 
 Kernels that were compiled on one machine then run on every other machine of the same level, so that
 they can be part of a wheel, of a container image, or of a cache between CI machines.
 
-`NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` take precedence. Processors other than x86-64, and those
-below every level, are compiled for exactly. Source: x86-64 psABI, microarchitecture levels.
+`NUMBA_CPU_NAME` and `NUMBA_CPU_FEATURES` take precedence. On other processors than x86-64, or below
+the lowest level, kernels are compiled for exactly this processor. Source: x86-64 psABI,
+microarchitecture levels.
 """
 
 from collections.abc import Mapping
@@ -13,7 +14,7 @@ from typing import Any
 _V2 = ("cx16", "popcnt", "sahf", "sse3", "sse4.1", "sse4.2", "ssse3")
 _V3 = (*_V2, "avx", "avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 LEVELS = {"x86-64-v3": _V3, "x86-64-v2": _V2}
-"""LLVM's names of the levels, the highest first, and of the features that each requires."""
+"""LLVM's names for the levels, highest first, and for the features that each level requires."""
 
 
 def levels_of(features: Mapping[str, bool]) -> list[str]:

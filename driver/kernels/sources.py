@@ -24,9 +24,9 @@ from pathlib import Path
 
 PACKAGE = "windtunnel"
 PACKAGES = ("driver", "harness", "reports")
-"""The packages below it whose modules may define kernels."""
+"""The subpackages of `windtunnel` whose modules may define kernels."""
 CACHE_VARIABLE = "WINDTUNNEL_KERNEL_CACHE"
-"""Names the cache directory. It is defined here because `cache` imports numba, which is slow."""
+"""Environment variable for the cache directory, defined here because importing `cache` is slow."""
 SOURCE_ROOT = Path(__file__).resolve().parents[2]
 """The directory that contains `driver/` and `harness/`: a checkout or the installed package."""
 
@@ -89,7 +89,7 @@ class Sources:
 
     root: Path = SOURCE_ROOT
     store: Path | None = None
-    "The file that stores summaries; None stores nothing."
+    "The file in which summaries are stored, or None to store none."
     _summaries: dict[Path, Summary] = field(default_factory=dict)
     _imported: dict[Path, list[Path]] = field(default_factory=dict)
     _digests: dict[Path, str] = field(default_factory=dict)
@@ -143,7 +143,7 @@ class Sources:
         )
 
     def digest_of_all(self) -> str:
-        """Return one digest of all these files, 64 hex digits."""
+        """Return one digest of all source files, as 64 hex digits."""
         combined = hashlib.sha256()
         for path in self.files():
             name = path.relative_to(self.root).as_posix()
@@ -151,7 +151,7 @@ class Sources:
         return combined.hexdigest()
 
     def module_of(self, file: Path) -> str:
-        """The full name of the module in a source file below the source root."""
+        """Return the full name of the module in a source file below the source root."""
         relative = str(file)[len(str(self.root)) + 1 :].removesuffix(".py").replace(os.sep, ".")
         return f"{PACKAGE}.{relative}".removesuffix(".__init__")
 
@@ -176,7 +176,7 @@ class Sources:
         return self._stored
 
     def save(self) -> None:
-        """Store new summaries. If two processes save at once, the summaries of one may be lost."""
+        """Store new summaries. If two processes save at once, one set of summaries may be lost."""
         if not self._is_changed or self.store is None:
             return
         self._is_changed = False

@@ -5,9 +5,8 @@ the last. Each frame is claimed by a negative length, filled, and committed by i
 
 Every offer returns the position after the message, or a code of `publication_result`. `limit` is
 the publication limit that the caller has just read. The state of an exclusive publication belongs
-to one thread. That of a concurrent publication is only read, except that `claim` stores the last
-claim in it.
-Source: driver-protocol 2.6.
+to one thread. The state of a concurrent publication is only read, except that `claim` stores the
+last claim there. Source: driver-protocol 2.6.
 """
 
 import numpy as np
@@ -71,7 +70,7 @@ def write_frame(
 
 @kernel
 def fragment_flags(offset, payload, length):
-    """Return the BEGIN and END flags of the `payload` bytes at `offset` in a message."""
+    """Return the BEGIN and END flags for the `payload` bytes at `offset` in a message."""
     flags = types.BEGIN if offset == 0 else 0
     return flags | (types.END if offset + payload == length else 0)
 
@@ -200,7 +199,7 @@ def offer_batch(appender, log, values, limit_at, source, source_at, lengths, fir
 
 @kernel
 def claim(appender, log, limit, length):
-    """Claim one frame, whose payload the caller writes in place at the appender's `claim_at` + 32.
+    """Claim one frame. The caller writes the payload in place, at the appender's `claim_at` + 32.
 
     Subscribers cannot read past the claim until `commit` or `abort`. Threads that share an appender
     must not claim concurrently.
@@ -304,7 +303,7 @@ def offer_block(appender, log, limit, source, source_at, length):
 
 
 def attach(log: np.ndarray, meta_at: int) -> np.ndarray:
-    """Create the APPENDER record of a log that passed `check_log`. The mapping must outlive it."""
+    """Create the APPENDER record of a valid log (see `check_log`). The log must stay mapped."""
     appender = np.zeros(1, APPENDER)
     state = appender[0]
     state.log_address, state.log_length, state.meta_at = address_of(log), log.size, meta_at

@@ -1,4 +1,4 @@
-"""Zeroes consumed parts of a term, which makes them writable again.
+"""Zeroes consumed parts of a term, so publishers can write there again.
 
 Source: driver-protocol 2.7.
 """

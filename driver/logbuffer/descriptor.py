@@ -95,7 +95,7 @@ def log_length(term_length, page_size):
 
 @kernel
 def meta_at(log_length):
-    """Return the offset of the metadata, which is always at the end of the file."""
+    """Return the offset of the metadata. They are always at the end of the file."""
     return log_length - METADATA_LENGTH
 
 

@@ -80,7 +80,7 @@ def first_word(frame_length, upper):
 
 @kernel
 def write_header(log, at, meta_at, frame_length, term_id, term_offset):
-    """Claim `frame_length` bytes at `at` and fill the header from the log's template.
+    """Claim `frame_length` bytes at offset `at` and fill the header from the log's template.
 
     Memory: the negative length is stored first, so an unblocker can read the length of the claim.
             The reserved value is not changed; `publish` makes the frame readable.

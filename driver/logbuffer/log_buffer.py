@@ -1,7 +1,7 @@
-"""A log file, which the driver creates for a publication or an image and clients map.
+"""A log file. The driver creates it for a publication or an image, and clients map it.
 
-A mapped file is validated before use. A LogBuffer must stay open while a kernel uses its address.
-Source: driver-protocol 2.1.
+A mapped file is validated before use. A LogBuffer must stay open while a compiled kernel uses its
+address. Source: driver-protocol 2.1.
 """
 
 import os

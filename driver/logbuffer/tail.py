@@ -87,7 +87,7 @@ def claim_shared(appender, log, limit, framed_length, length):
 
 @kernel
 def claim_exclusive(appender, log, limit, framed_length, length):
-    """Claim space like `claim` for an exclusive publication, whose appender holds the tail.
+    """Claim space like `claim` for an exclusive publication. Its appender holds the tail.
 
     Memory: the raw tail is released before the header of the frame is written
     """

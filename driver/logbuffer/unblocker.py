@@ -24,7 +24,7 @@ def is_zero_between(log, base, begin, end):
 
 @kernel
 def unblock_term(log, base, meta_at, term_length, offset, tail_offset, term_id):
-    """Replace the claim at `offset`, which blocks the term, with padding.
+    """Replace the claim that blocks the term at `offset` with padding.
 
     Returns: NO_ACTION, UNBLOCKED, or UNBLOCKED_TO_END if the padding extends to the end of the term
     """

@@ -24,20 +24,20 @@ from windtunnel.driver.media.port_manager import PORT_MAX, PortManager
 from windtunnel.driver.media.udp_socket import SocketOptions, UdpSocket, open_socket
 
 FIRST_EPHEMERAL_PORT = 49152
-"""First ephemeral port of a simulated host; the start of the IANA dynamic range."""
+"""First ephemeral port of a simulated host: the start of the IANA dynamic port range."""
 
 
 class OpenSocket(Protocol):
-    """A socket as the conductor uses it. `fd` is for the agents' kernels."""
+    """The conductor's interface to a socket. Compiled kernels use its file descriptor `fd`."""
 
     fd: int
     local: SocketAddress
 
     def reconnect(self, peer: SocketAddress) -> None:
-        """Change the peer of a connected socket. This is safe while a kernel uses the fd."""
+        """Change the peer of a connected socket. This is safe while an agent uses the fd."""
 
     def close(self) -> None:
-        """Close the fd. Every kernel that polls it must have released it before."""
+        """Close the fd. Every agent that polls the fd must have released it before."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class PublicationSockets:
 
     frames: OpenSocket
     control: OpenSocket
-    """Receives status messages and NAKs. It differs from `frames` only for multicast."""
+    """The socket that receives status messages and NAKs. Only multicast has a separate one."""
     is_connected: bool
     """Whether datagrams can be sent without a destination address."""
 

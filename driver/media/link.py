@@ -96,7 +96,7 @@ def _ring_length(links):
 
 @kernel
 def _claim(links, ring, length):
-    """Claim space for a datagram. Returns its offset in `memory`, or NOTHING if there is none."""
+    """Claim space for a datagram. Returns its offset in `memory`, or NOTHING without space."""
     ring_length = _ring_length(links)
     needed = align(HEADER_LENGTH + length, 8)
     state = links.rings[ring]
@@ -189,7 +189,7 @@ def take_inbound(links, index, name, buf, at, length_max):
 
 @kernel
 def take(links, index, name, buf, at, length_max):
-    """Take the oldest datagram that a mailbox sent; the simulator calls this.
+    """Take the oldest datagram that a mailbox sent. Called by the simulator.
 
     Returns: (datagram length or NOTHING, name length)
     """

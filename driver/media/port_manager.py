@@ -20,7 +20,7 @@ class PortManager:
         self._used: dict[int, int] = {}
 
     def acquire(self, port: int) -> int:
-        """Return the port to bind for a channel's `port`; a result of 0 lets the system choose."""
+        """Return the port to bind for a channel's `port`, or 0 to let the system choose."""
         if port == 0 and self.high == 0:
             return 0
         if port == 0:

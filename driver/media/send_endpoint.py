@@ -1,9 +1,9 @@
 """The sender's record of a send channel endpoint: its sockets and remote address.
 
 A unicast channel has one connected socket, which receives status messages and NAKs only from the
-address that it sends to. The conductor writes a slot before the hand-over. One word is shared while
-the sender runs: the time of the last status message, published with release through a byte view of
-the same memory.
+address that it sends to. The conductor writes a slot before the hand-over. One field is shared
+while the sender runs: the time of the last status message, published with release through a byte
+view of the same memory.
 """
 
 import numpy as np

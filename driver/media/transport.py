@@ -80,7 +80,7 @@ def make_receive_batch(count: int, slot_length: int) -> ReceiveBatch:
 
 @kernel
 def set_outgoing(batch, index, address, length):
-    """Set entry `index` to `length` bytes at `address`, which must stay valid until sent."""
+    """Set entry `index` to `length` bytes at `address`. They must stay valid until sent."""
     vector = batch.vectors[index]
     vector.address = address
     vector.length = length
@@ -232,7 +232,7 @@ def segment_length(batch, index):
 
 @kernel
 def is_truncated(batch, index):
-    """Return whether message `index` was longer than its slot, which makes it invalid."""
+    """Return whether message `index` was longer than its slot and is therefore invalid."""
     return (batch.headers[index].message_flags & TRUNCATED) != 0
 
 

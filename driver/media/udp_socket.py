@@ -39,7 +39,7 @@ class SocketOptions:
     interface: NetworkInterface | None = None
     """The interface on which groups are joined and from which multicast is sent."""
     group: SocketAddress | None = None
-    """The multicast group to join. The socket then shares its port with others."""
+    """The multicast group to join. The socket then shares its port with other sockets."""
     ttl: int = 0
     """Time-to-live of multicast datagrams."""
     gro_enabled: bool = False
@@ -73,7 +73,7 @@ class UdpSocket:
         return self._handle.getsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF)
 
     def reconnect(self, peer: SocketAddress) -> None:
-        """Connect the socket to another peer; safe while a kernel uses the file descriptor."""
+        """Connect the socket to a different peer. This is safe while an agent uses the socket."""
         try:
             if peer.family != self._handle.family:
                 raise OSError(errno.EAFNOSUPPORT, os.strerror(errno.EAFNOSUPPORT))
@@ -82,7 +82,7 @@ class UdpSocket:
             raise SocketError(f"cannot reconnect {self.local} to {peer}", error) from error
 
     def close(self) -> None:
-        """Close the socket. Every kernel that polls its fd must have released it before."""
+        """Close the socket. Every agent that polls its fd must have released the fd before."""
         self._handle.close()
         self.fd = -1
 
@@ -172,7 +172,7 @@ def probe_system_buffers() -> SystemBuffers:
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as handle:
         for option in (socket.SO_SNDBUF, socket.SO_RCVBUF):
             lengths.append(handle.getsockopt(socket.SOL_SOCKET, option))
-            # The kernel clamps a larger request to its maximum.
+            # The operating system limits a larger request to its maximum.
             handle.setsockopt(socket.SOL_SOCKET, option, _BUFFER_LENGTH_MAX)
             lengths.append(handle.getsockopt(socket.SOL_SOCKET, option))
     return SystemBuffers(*lengths)

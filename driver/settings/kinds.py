@@ -32,7 +32,7 @@ def parse_flag(variable: str, text: str) -> bool:
 
 
 def between(low: str, high: str) -> str:
-    """Return a message text for a range of valid values."""
+    """Return the part of an error message that describes a range of valid values."""
     return f"from {low} to {high}"
 
 

@@ -39,7 +39,7 @@ class RawSettings:
             self.set_variable(variable, text, path_or_url)
 
     def environment_variables(self) -> set[str]:
-        """Return the names of the variables set in the environment, which other programs share."""
+        """Return the names of the variables from the environment, which other programs use too."""
         return set(self.texts) - set(self.origins)
 
     def origin_of(self, variable: str) -> str:

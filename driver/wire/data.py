@@ -1,4 +1,4 @@
-"""Data, padding and heartbeat frames, which are identical in a term and on the wire.
+"""Data, padding and heartbeat frames. They are identical in a term and on the wire.
 
     0       4  5  6   8       12      16      20      24              32
     +-------+--+--+---+-------+-------+-------+-------+---------------+---------

@@ -26,7 +26,8 @@ BAD_VERSION = -3
 BAD_ALIGNMENT = -4
 BAD_TYPE = -5
 BAD_VALUE = -6
-"""A field value is out of range for the frame type. Only a type's own `check` returns this."""
+"""A field value is out of range for the frame type. Only the `check` function of a frame type
+returns this."""
 
 DATA_HEADER_LENGTH = 32
 ALIGNMENT = 32

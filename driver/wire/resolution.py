@@ -46,7 +46,7 @@ INVALID = -1
 
 @kernel
 def address_length(buf, at):
-    """Return the address length of the entry at `at`, or INVALID for an unknown entry type."""
+    """Return the address length of the entry at offset `at`, or INVALID if its type is unknown."""
     kind = get_u8(buf, at + RES_TYPE)
     if kind == NAME_TO_IP4:
         return 4
@@ -65,7 +65,7 @@ def name_at(buf, at):
 
 @kernel
 def check_entry(buf, at, length):
-    """Check that an entry lies inside the `length` bytes from `at` to the end of the frame.
+    """Check that an entry lies inside the `length` bytes from offset `at` to the end of the frame.
 
     Returns: the aligned length of the entry, at least 8, or INVALID; the last entry may lack its
              padding

@@ -18,7 +18,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
-from windtunnel.driver.kernels.cache import cache_root
+from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.artifact.run.bench_board import Command, State
 from windtunnel.harness.bench.archive_host import ArchiveHost
 from windtunnel.harness.bench.loads import Loads, MeasurementError
@@ -43,7 +43,7 @@ class Turn:
     duration_ns: int
     """Duration by the load's clock."""
     processor_ns: int
-    """Processor time of the archive and its driver, including start and end."""
+    """Processor time of the archive and its driver, including the start and end of the turn."""
 
 
 def check_room(folder: Path, settings: BenchSettings) -> None:
@@ -120,7 +120,7 @@ def _under_load(
             turns.append(_record_and_replay(loads, host, count))
         last_ns = time.time_ns()
     if compiled_between(cache_root(), first_ns, last_ns):
-        raise MeasurementError("kernels were compiled on this machine during the measurement")
+        raise MeasurementError("kernels were JIT-compiled on this machine during the measurement")
     return {
         f"{way}-{name}": value
         for way, each in zip(("record", "replay"), zip(*turns, strict=True), strict=True)

@@ -1,4 +1,4 @@
-"""Runs the real Aeron C driver, which the pyaeron package contains.
+"""Runs the real Aeron C driver from the pyaeron package.
 
     python -m windtunnel.harness.bench.c_driver
 

@@ -1,11 +1,12 @@
-"""The load generators of one measurement: one process each, with a shared-memory board.
+"""The load generators of one measurement: one process each, with a counter board in shared memory.
 
     with Loads(case, ...) as loads:
         loads.wait_until_flowing()
         loads.count        messages that arrived, or round trips, up to now
         loads.finish()     nothing is missing, or MeasurementError
 
-Every failure is a MeasurementError: a load that exited, a fault on a board, a wait that timed out.
+Every failure is a MeasurementError: a load that exited, a fault on a counter board, a wait that
+timed out.
 """
 
 import contextlib
@@ -116,11 +117,11 @@ class Loads:
 
     @property
     def board(self) -> Board:
-        """The board of the load that counts messages or round trips."""
+        """The counter board (shared file) in which a load counts its messages or round trips."""
         return self.boards[self._counting]
 
     def check(self) -> None:
-        """Raise MeasurementError unless all loads are running and no board has a fault."""
+        """Raise MeasurementError unless all loads are running and none has reported a fault."""
         for role, board in self.boards.items():
             if board.fault is not Fault.NONE:
                 raise MeasurementError(f"{role}: {board.fault_text}")

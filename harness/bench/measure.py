@@ -1,4 +1,4 @@
-"""Takes one measurement of one driver, which may be void.
+"""Takes one measurement of one driver. The measurement may be void.
 
     connect | first second dropped | sample 1 ......... sample 2 | drain, compare | end
                                      count, time, processor time
@@ -15,7 +15,7 @@ from pathlib import Path
 
 import numpy as np
 
-from windtunnel.driver.kernels.cache import cache_root
+from windtunnel.driver.kernels.sources import cache_root
 from windtunnel.harness.artifact.run.bench_board import latencies_file
 from windtunnel.harness.bench.host import DriverHost
 from windtunnel.harness.bench.loads import Loads, MeasurementError
@@ -30,7 +30,7 @@ LOAD_LIMIT_S = 240.0
 
 @dataclass(frozen=True)
 class Reading:
-    """The result of one measurement, which may be void."""
+    """The result of one measurement. The measurement may be void."""
 
     driver: str
     case: str
@@ -131,7 +131,7 @@ def _under_load(
         resident = host.memory().resident / 1e6
         loads.finish()
     if compiled_between(cache_root(), first.wall_ns, second.wall_ns):
-        raise MeasurementError("kernels were compiled on this machine during the measurement")
+        raise MeasurementError("kernels were JIT-compiled on this machine during the measurement")
     if case.kind == "stream":
         values = stream_values(first, second, case.message_length)
     else:

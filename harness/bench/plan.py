@@ -81,9 +81,9 @@ class BenchSettings:
     both_set: dict[str, str] = field(default_factory=dict)
     """Additional environment variables for both drivers."""
     ours_set: dict[str, str] = field(default_factory=dict)
-    """Additional environment variables for our driver only, which take precedence."""
+    """Additional environment variables for our driver only. They override all others."""
     recording_bytes: int = 512 << 20
-    """Maximum size of one recording, which is purged before the next recording."""
+    """Maximum size of one recording. Each recording is purged before the next one."""
 
     def chosen(self) -> list[BenchCase]:
         """Return the cases to measure for a driver, start-up first."""

@@ -59,7 +59,10 @@ def parse_trials(text: str) -> list[dict[str, Any]]:
 
 
 def reading(trials: Iterable[dict[str, Any]], seconds: float, round_index: int) -> Reading:
-    """Compute a reading from the trials that ended in time, except the first, or from one."""
+    """Compute a reading from the trials that ended in time, without the first trial.
+
+    If no other trial ended in time, the second trial alone is used.
+    """
     trials_read = list(trials)
     if wrong := _first_wrong(trials_read):
         void = f"seed {wrong['seed']}: {wrong['violation'] or wrong['defect']}"

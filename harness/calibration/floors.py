@@ -1,4 +1,4 @@
-"""Compares a round's measured values with the requested ones, and checks their accuracy limits.
+"""Compares a round's measured values with the requested values, and checks accuracy limits.
 
     loss rate      inside the 99.9 % interval of the requested rate
     burst length   within 5 %
@@ -102,7 +102,7 @@ def problems(rows: list[Measure]) -> list[str]:
 
 
 def _rate(name: str, settings: ImpairmentCase, delivery: Delivery) -> Measure:
-    """Measure the arrival rate, compared with the requested rate if the sender offered more."""
+    """Measure the arrival rate. The requested rate is included only if the sender offered more."""
     arrived = measure.bits_per_s(delivery)
     requested = (
         settings.rate_bits_per_s if measure.offered_bits_per_s(delivery) > arrived.high else 0

@@ -43,7 +43,7 @@ class Delivery:
     sent_ns: NDArray[np.int64]
     """Departure time of each packet, by packet number."""
     numbers: NDArray[np.int64]
-    """Numbers of the packets that arrived intact, in order of arrival and with copies."""
+    """Numbers of the packets that arrived intact, in order of arrival, including copies."""
     arrived_ns: NDArray[np.int64]
     corrupted: int
 

@@ -147,7 +147,7 @@ class Round:
         return self._read()
 
     def flood(self, packets: int, packets_per_s: int) -> tuple[float, LinkAccount]:
-        """Send packets in bursts, without captures. Returns packets/s and the relay's account.
+        """Send packets in bursts, without captures. Returns packets/s and the link's ledger entry.
 
         Raises Void or RunFailed.
         """

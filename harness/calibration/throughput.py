@@ -23,7 +23,7 @@ STEPS_PER_S = tuple(range(25_000, 300_001, 25_000))
 PACE_SHARE_MIN = 0.98
 """Minimum share of the requested pace. Below it, the sender is the bottleneck."""
 LAG_P50_MAX_NS = 2_000_000
-"""Maximum median lag. The relay forwards one burst faster; a growing queue exceeds the limit."""
+"""Maximum median lag. Forwarding one burst takes less time, and a growing queue takes more."""
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""The sampler process, which reads a driver's counters from shared memory during a run.
+"""The sampler process: reads a driver's counters from shared memory during a run.
 
     python -m windtunnel.harness.capture.counters --aeron-dir D --out DIR --interval 5ms
 

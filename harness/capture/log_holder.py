@@ -1,4 +1,4 @@
-"""A driver's log files, which are opened when they appear and copied at the end of a run.
+"""Opens a driver's log files when they appear, and copies them at the end of a run.
 
     D/publications/17.logbuffer --poll--> open handle --copy--> logs/publications-17.logbuffer
     D/images/23.logbuffer                                       logs.json
@@ -17,7 +17,7 @@ from windtunnel.harness.artifact.host.log_index import FOLDERS, SUFFIX, LogFacts
 from windtunnel.harness.artifact.run_dir import HostDir
 
 HELD_MAX = 512
-"""Maximum number of open logs. Of a run with more streams, only the first logs are copied."""
+"""Maximum number of open logs. If a run has more streams, only the first logs are copied."""
 
 LOG_LENGTH_MAX = 64 << 20
 """Maximum length of a copied log. Longer logs have terms of at least 32 MiB, mostly unused."""
@@ -60,7 +60,7 @@ class LogHolder:
             self._handles[key] = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
 
     def copy(self, files: HostDir) -> None:
-        """Copy all logs, write their index, and close them."""
+        """Copy all logs, write the index file, and close the logs."""
         remaining_bytes = COPIED_BYTES_MAX
         logs = [
             LogFacts(*key, length=0, left_out=f"the limit of {HELD_MAX} open logs was reached")
@@ -87,7 +87,7 @@ class LogHolder:
 
 
 def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
-    """Copy the blocks that are not zero, until a limit is exceeded. Returns their total size."""
+    """Copy the blocks that are not zero, until a limit is exceeded. Returns the size copied."""
     copied = 0
     with target.open("wb") as output:
         output.truncate(length)

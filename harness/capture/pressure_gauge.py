@@ -25,7 +25,7 @@ _TICK_NS = 1_000_000_000 // os.sysconf("SC_CLK_TCK")
 _STEAL = 8
 """Index of the steal time in a processor's line of /proc/stat."""
 _THROTTLED = {"throttled_usec": 1_000, "throttled_time": 1}
-"""Keys in control groups v2 and v1, with the length of their units in nanoseconds."""
+"""Keys of the throttled time in control groups v2 and v1, with their units in nanoseconds."""
 
 
 class PressureGauge:

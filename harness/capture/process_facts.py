@@ -9,7 +9,7 @@ from pathlib import Path
 
 _TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
 _UTIME, _STIME = 11, 12
-"""Indexes of the times among the fields of /proc/<pid>/stat that follow the command name."""
+"""Indexes of user time and system time among the fields after the command in /proc/<pid>/stat."""
 KIB = 1024
 
 

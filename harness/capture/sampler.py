@@ -40,7 +40,7 @@ class Sampler:
         self._life_of: dict[int, int] = {}
 
     def sample(self, now_ns: int) -> NDArray[Any]:
-        """Read all counters once, in the order of their ids, and return the changed ones."""
+        """Read all counters once, in the order of their ids, and return the changed counters."""
         count = self._grow()
         value = self._value[:count].copy()
         registration = self._registration[:count].copy()
@@ -63,13 +63,13 @@ class Sampler:
         return samples
 
     def _grow(self) -> int:
-        """Count the ids allocated so far, which are contiguous."""
+        """Count the ids allocated so far. The ids are contiguous."""
         while self._count < len(self._state) and self._state[self._count] != UNUSED:
             self._count += 1
         return self._count
 
     def _record_allocation(self, counter_id: int) -> None:
-        """Record the counter that an id now has: a new one, or one seen before its registration."""
+        """Record the counter that an id now has. It may have been sampled before registration."""
         facts = self._cnc.counter(counter_id)
         if facts is None:
             self._known[counter_id] = False

@@ -1,4 +1,4 @@
-"""The relay process, which forwards packets between hosts and applies the case's faults.
+"""The relay process: forwards packets between hosts and applies the case's faults.
 
     python -m windtunnel.harness.middlebox --case FILE --interface IF ... --out DIR
 
@@ -52,7 +52,7 @@ PRIORITY = -15
 """Niceness of the relay process."""
 READY = "ready {interfaces}"
 TURN_NS = 50_000_000
-"""Longest time in the kernel before decisions are written and signals are checked."""
+"""Longest run of the compiled loop before decisions are written and signals are checked."""
 
 
 class Stop:
@@ -162,7 +162,7 @@ def routes(case: Case) -> NDArray[np.int64]:
 
 
 def _raise_priority() -> None:
-    """Raise the priority above the hosts', if allowed, because a late relay distorts the run."""
+    """Raise this process's priority, if allowed, because a late relay distorts the run."""
     with suppress(PermissionError):
         os.setpriority(os.PRIO_PROCESS, 0, PRIORITY)
 
@@ -178,7 +178,7 @@ def _find_macs(case: Case, ports: Sequence[Port], relay: Relay, stop: Stop) -> N
 def _turn_until_stopped(
     relay: Relay, engine: Engine, log: DecisionLog, stop: Stop, longest_ns: int
 ) -> str:
-    """Forward until stopped and drained. Returns an error message, or an empty string.
+    """Forward packets until stopped and drained. Returns an error message, or an empty string.
 
     `longest_ns` is the longest time that the last frames may take to leave.
     """
@@ -234,7 +234,7 @@ def _errors(engine: Engine, relay: Relay, ports: Sequence[Port]) -> list[str]:
 
 
 def _reset_accounts(relay: Relay, engine: Engine) -> None:
-    """Reset the accounts, discarding packets that passed before all hosts were found."""
+    """Reset the counts, to exclude packets that passed before all hosts were found."""
     relay.counts[:] = 0
     relay.link_counts[:] = 0
     relay.lags[:] = 0

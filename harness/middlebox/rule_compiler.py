@@ -1,4 +1,4 @@
-"""Compiles a case's faults into the tables that kernels use.
+"""Compiles a case's faults into the tables that compiled kernels use.
 
     case.faults  -->  RULES, streams that each applies to, bits that each corrupts
                  -->  TEMPLATES --> PATCHES, and the bytes of forged frames
@@ -27,7 +27,7 @@ SWAP_PATIENCE_NS = 1_000_000
 """Time for which a swapped frame waits for a neighbour before it is sent alone."""
 
 PAYLOAD = -1
-"""Replaces a number of bits, and stands for everything after the frame's header."""
+"""Used in place of a number of bits. It means everything after the frame's header."""
 
 _ACTIONS = {name: code for code, name in decision.ACTIONS.items()}
 _PLACES = {
@@ -89,7 +89,7 @@ def compile_rules(
 
 
 def compile_ranges(case: Case) -> NDArray[np.int64]:
-    """Return the begin and end of each position range, rule after rule."""
+    """Return the begin and end of each position range, in the order of the rules."""
     found = [
         (start, start + length) for fault in case.faults for start, length in fault.place.ranges
     ]

@@ -86,7 +86,7 @@ def _expected(requested: ImpairmentCase) -> dict[str, Any]:
 
 
 def _flat(options: dict[str, Any]) -> dict[str, float]:
-    """Flatten nested options to a dict by path. The caller treats a missing option as zero."""
+    """Flatten nested options to a dict with paths as keys. Callers treat missing options as 0."""
     flat = {}
     for key, value in options.items():
         if isinstance(value, dict):

@@ -29,7 +29,7 @@ from windtunnel.harness.uml.kernel import Kernel
 
 MODULES = ("veth", "bridge", "sch_netem")
 INSIDE_VARIABLE = "WINDTUNNEL_KERNEL"
-"""Environment variable that is set for the command inside.
+"""Environment variable that is set for the command inside the User Mode Linux kernel.
 
 The command then includes `--kernel` in the command line that repeats a run.
 """
@@ -44,12 +44,12 @@ SIGNALLED = 128
 
 
 class BootError(Exception):
-    """A kernel that failed. The message has the reason and the end of the kernel's log."""
+    """A User Mode Linux kernel failed. The message has the reason and the end of its log."""
 
 
 @dataclass(frozen=True)
 class Command:
-    """A command to run inside the kernel, and its timeout."""
+    """A command to run inside User Mode Linux, and its timeout."""
 
     argv: Sequence[str]
     timeout_s: float
@@ -60,7 +60,7 @@ class Command:
 
 
 def run(kernel: Kernel, command: Command) -> int:
-    """Run a command inside a new kernel. Returns its exit code. Raises BootError."""
+    """Run a command inside User Mode Linux. Returns the command's exit code. Raises BootError."""
     with own_folder() as folder:
         _prepare(folder, kernel, command)
         with _Machine(folder, kernel, command) as machine:
@@ -76,7 +76,7 @@ def run(kernel: Kernel, command: Command) -> int:
 
 @contextlib.contextmanager
 def own_folder() -> Iterator[Path]:
-    """Create a temporary folder, which `windtunnel clean` removes if this process is killed."""
+    """Create a temporary folder. `windtunnel clean` removes it if this process is killed."""
     with tempfile.TemporaryDirectory(prefix=FOLDER_PREFIX) as name, _claim(Path(name)):
         yield Path(name)
 
@@ -92,7 +92,7 @@ def finish(commands: Sequence[Sequence[str]]) -> None:
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the folders of kernels whose parent was killed. Returns a line for each folder.
+    """Remove the folders of kernels whose parent process was killed. Returns a line per folder.
 
     Other users can create files with such names, so only directories of this user are removed.
     Raises BootError if a folder cannot be removed, after all others have been removed.
@@ -152,7 +152,7 @@ def _prepare(folder: Path, kernel: Kernel, command: Command) -> None:
 
 
 class _Machine:
-    """A running kernel, which is killed when the context ends."""
+    """A running User Mode Linux kernel. It is killed when the context ends."""
 
     def __init__(self, folder: Path, kernel: Kernel, command: Command) -> None:
         self.signals: list[int] = []
@@ -199,7 +199,7 @@ class _Machine:
         return self
 
     def wait(self) -> None:
-        """Wait until the kernel ends, a timeout expires, or a second signal arrives."""
+        """Wait until User Mode Linux ends, a timeout expires, or a second signal arrives."""
         started_s = time.monotonic()
         while not self._has_ended():
             elapsed_s = time.monotonic() - started_s
@@ -214,7 +214,7 @@ class _Machine:
             time.sleep(POLL_S)
 
     def _has_ended(self) -> bool:
-        """Return whether the kernel has ended, without freeing its process id."""
+        """Return whether User Mode Linux has ended, without freeing its process id."""
         try:
             options = os.WEXITED | os.WNOHANG | os.WNOWAIT
             return os.waitid(os.P_PID, self._popen.pid, options) is not None
@@ -222,7 +222,7 @@ class _Machine:
             return True
 
     def last_log_lines(self) -> str:
-        """Return the end of the kernel's log."""
+        """Return the end of the User Mode Linux kernel's log."""
         return self._log_end
 
     def __exit__(
@@ -242,7 +242,7 @@ class _Machine:
         self._log_end = "\n".join(text.splitlines()[-LOG_LINES:])
 
     def _end(self) -> None:
-        """Kill the kernel and its helper processes, and reap the kernel."""
+        """Kill User Mode Linux and its helper processes, and reap it."""
         if self._popen.returncode is None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._popen.pid, signal.SIGKILL)
@@ -256,7 +256,7 @@ class _Machine:
 
 
 def _death_wrapper() -> list[str]:
-    """Return a command prefix that makes the kernel and its helpers die with this process.
+    """Return a command prefix that makes User Mode Linux and its helpers die with this process.
 
     The helpers would outlive the kernel. In a separate process namespace, all of them die with the
     first process. If the programs or the privileges are missing, the list is empty, and the helpers
@@ -273,7 +273,7 @@ def _death_wrapper() -> list[str]:
 
 
 def _copy(source: int, sink: BinaryIO, up: threading.Event | None) -> None:
-    """Copy a console, without the initial `UP`, to a stream until the console is closed."""
+    """Copy a console's output, without the initial `UP`, to a stream until the console closes."""
     head = b""
     while chunk := os.read(source, 65536):
         if up is not None and not up.is_set():

@@ -1,4 +1,4 @@
-"""The request for the kernel's first process, and the result of the request.
+"""The request for the first process of a User Mode Linux kernel, and the request's result.
 
 <folder>/request.json     request: the command, its environment, the modules to load
 <folder>/exit.json      result:  its exit code, or the error
@@ -14,7 +14,7 @@ EXIT_FILE = "exit.json"
 
 @dataclass(frozen=True)
 class BootRequest:
-    """A command that the kernel's first process must run."""
+    """A command that process 1 inside User Mode Linux must run."""
 
     argv: list[str]
     cwd: str

@@ -48,7 +48,7 @@ _CONTROLLERS = Path("/proc/cgroups")
 
 
 class NoEngine(Exception):
-    """A container engine that cannot be started. The message has the reason."""
+    """The container engine cannot be started. The message gives the reason."""
 
 
 def main(argv: list[str]) -> int:

@@ -4,8 +4,8 @@
                                       |  stdout --> tty1     signals <-- tty3
                                       |  stderr --> tty2
 
-Process 1 must not exit, so it always ends by powering the machine off. Like any process 1, it reaps
-all orphans.
+Process 1 must not exit, so it always ends by powering the virtual machine off. Like any process 1,
+it reaps all orphans.
 """
 
 import contextlib
@@ -49,7 +49,7 @@ _SETTINGS = {
 
 
 def main() -> None:
-    """Execute the request, write the result, and power the machine off."""
+    """Execute the request, write the result, and power the virtual machine off."""
     folder = Path(sys.argv[1])
     ended = Exit(None, "the first process ended early")
     try:
@@ -148,7 +148,7 @@ def _pass_signals(console: int, running: subprocess.Popen[bytes]) -> None:
 
 
 def power_off() -> None:
-    """Power the machine off, which ends every process inside."""
+    """Power off the virtual machine. This ends every process inside."""
     # LINUX_REBOOT_CMD_POWER_OFF and the two magic numbers of reboot(2).
     ctypes.CDLL(None).syscall(169, 0xFEE1DEAD, 0x28121969, 0x4321FEDC, 0)
 

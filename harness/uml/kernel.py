@@ -48,6 +48,6 @@ def find() -> Kernel:
 
 
 def has_module(kernel: Kernel, name: str) -> bool:
-    """Return whether a kernel has a feature, either built in or as a module."""
+    """Return whether a User Mode Linux kernel has a feature, either built in or as a module."""
     lists = (kernel.modules / "modules.dep", kernel.modules / "modules.builtin")
     return any(f"/{name}.ko" in path.read_text() for path in lists if path.is_file())

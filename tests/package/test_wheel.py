@@ -15,8 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from windtunnel.driver.kernels.cache import cache_root
-from windtunnel.driver.kernels.sources import CACHE_VARIABLE
+from windtunnel.driver.kernels.sources import CACHE_VARIABLE, cache_root
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILT_FROM = ("driver", "harness", "reports", "scenarios")

@@ -1,4 +1,4 @@
-"""Calls the handlers of the program from the client conductor.
+"""Calls the application's handlers from the client conductor.
 
 The conductor's tables may be inconsistent while a handler runs, so calls that would change them
 raise ReentrantCallError. An exception in a handler is passed to the error handler, and the client
@@ -16,7 +16,7 @@ _LOGGER = logging.getLogger("windtunnel.driver.client")
 
 
 class Callbacks:
-    """The handlers of a client, which are called under the conductor's lock."""
+    """The handlers of a client. They are called under the conductor's lock."""
 
     def __init__(self, error_handler: ErrorHandler | None) -> None:
         self._error_handler = error_handler
@@ -31,7 +31,7 @@ class Callbacks:
             raise ReentrantCallError("a handler of the client conductor must not call this method")
 
     def call(self, handler: Callable[..., object] | None, *arguments: object) -> None:
-        """Call a handler unless it is None, and report its exception if it raises one."""
+        """Call a handler unless it is None, and report any exception that the handler raises."""
         if handler is None:
             return
         was_running, self._is_running = self._is_running, True

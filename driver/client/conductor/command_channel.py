@@ -43,7 +43,7 @@ class CommandChannel:
         self.registrations = Registrations(self.callbacks.report)
         self.is_closed = False
         self.termination: ClientTerminatedError | None = None
-        """The error that terminated the client, or None if the program closed it."""
+        """The error that terminated the client, or None if the application closed the client."""
 
     def close(self, termination: ClientTerminatedError | None = None) -> None:
         """Refuse commands from now on. `termination` is the error that terminated the client."""
@@ -118,6 +118,24 @@ class CommandChannel:
 
     def _undo(self, undo: Callable[[int, int], Command], late_id: int) -> None:
         self.send_unawaited(lambda correlation_id: undo(correlation_id, late_id))
+
+    def take(self, correlation_id: int) -> Any:
+        """Run a duty cycle. Returns the result of a command, or None if there is no result yet.
+
+        Raises RegistrationError or CommandTimeoutError once, when the command has failed, and
+        ClientError for an unknown id.
+        """
+        self._do_work()
+        with self.lock:
+            self.require_open()
+            taken = self.registrations.take(correlation_id)
+            if taken is None and not self.registrations.is_active(correlation_id):
+                raise ClientError(f"correlation id {correlation_id}: no command has this id")
+        if taken is None:
+            return None
+        if taken.error is not None:
+            raise taken.error
+        return taken.value
 
     def wait(self, correlation_id: int) -> Any:
         """Run duty cycles until the driver has responded to a command.

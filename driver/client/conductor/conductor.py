@@ -49,7 +49,7 @@ class ClientConductor:
         self._events = DriverEvents(self)
         self.liveness = Liveness(context, cnc, self.commands.proxy, clock)
         self._must_send_close = False
-        """Whether the program closed the client and the driver must still be notified."""
+        """Whether the application closed the client and the driver must still be notified."""
 
     def do_work(self) -> int:
         """Receive events from the driver and send keepalives. Returns the work count."""
@@ -93,7 +93,7 @@ class ClientConductor:
             )
 
     def abandon(self, registration_id: int) -> None:
-        """Close a resource that was added without waiting, now or when its response arrives."""
+        """Close a resource that was added without waiting, at once or when its response arrives."""
         with self.commands.lock:
             self.commands.callbacks.require_not_in_callback()
             self.commands.registrations.abandon(registration_id)
@@ -102,7 +102,7 @@ class ClientConductor:
             found.close()
 
     def release_publication(self, publication: Publication, *, revoke: bool = False) -> None:
-        """Close a publication for its owner and remove it from the driver."""
+        """Close a publication and remove it from the driver."""
         if self._remove_resource(publication.registration_id):
             self.logs.release(
                 publication.on_client_closed("closed by its owner"), self.clock.now_ns()
@@ -115,7 +115,7 @@ class ClientConductor:
             )
 
     def release_subscription(self, subscription: Subscription) -> None:
-        """Close a subscription for its owner and remove it from the driver."""
+        """Close a subscription and remove it from the driver."""
         if self._remove_resource(subscription.registration_id):
             removed = subscription.registration_id
             self.commands.send_unawaited(
@@ -126,7 +126,7 @@ class ClientConductor:
             self._close_subscription(subscription)
 
     def release_counter(self, counter: Counter) -> None:
-        """Close a counter for its owner and remove it from the driver unless it is static."""
+        """Close a counter, and remove it from the driver unless the counter is static."""
         if self._remove_resource(counter.correlation_id):
             counter.on_client_closed()
             if not counter.is_static:

@@ -39,7 +39,7 @@ Resource = Publication | Subscription | Counter
 
 
 class EventTarget(Conductor, Protocol):
-    """The interface of the client state that events change, which `ClientConductor` implements."""
+    """The interface to the client state that events change. `ClientConductor` implements it."""
 
     context: ClientContext
     clock: Clock

@@ -25,7 +25,7 @@ class DriverProxy:
         self.client_id = self.next_correlation_id()
 
     def next_correlation_id(self) -> int:
-        """Return a new correlation id, which is unique among all clients of the driver."""
+        """Return a new correlation id that is unique among all clients of the driver."""
         return int(ring_buffer.next_correlation_id(self._to_driver))
 
     def heartbeat_ms(self) -> int:
@@ -33,7 +33,7 @@ class DriverProxy:
         return int(ring_buffer.consumer_heartbeat_ms(self._to_driver))
 
     def send(self, command: Command) -> None:
-        """Write a command to the ring buffer. Raises DriverBufferFullError if it stays full."""
+        """Write a command to the ring buffer. Raises DriverBufferFullError if there is no space."""
         content = np.frombuffer(command.encode(), dtype=np.uint8).copy()
         type_id = int(command.TYPE_ID)
         for _ in range(SEND_ATTEMPTS_MAX):

@@ -44,7 +44,7 @@ class Registrar:
         self._conductor = conductor
 
     def request_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
-        """Send the command to add a publication, which may share a stream if it is concurrent."""
+        """Send the command to add a publication. Concurrent publications may share a stream."""
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         command = AddExclusivePublication if is_exclusive else AddPublication
         kind = ExclusivePublication if is_exclusive else Publication
@@ -78,7 +78,7 @@ class Registrar:
         on_available_image: AvailableImageHandler | None,
         on_unavailable_image: UnavailableImageHandler | None,
     ) -> int:
-        """Send the command to add a subscription, whose images may become available at any time."""
+        """Send the command to add a subscription. Its images may become available at any time."""
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         context = conductor.context
 
@@ -103,7 +103,7 @@ class Registrar:
         )
 
     def request_counter(self, type_id: int, key: bytes, label: str) -> int:
-        """Send the command to add a counter that is freed with this client.
+        """Send the command to add a counter that is freed when this client closes.
 
         Raises ValueError if the key or the label is too long."""
         _check_texts(key, label)
@@ -121,7 +121,7 @@ class Registrar:
     def request_static_counter(
         self, type_id: int, key: bytes, label: str, registration_id: int
     ) -> int:
-        """Send the command to add or find the static counter with a type and a registration id.
+        """Send the command to find or add the static counter with a given type and registration id.
 
         The counter exists until the driver closes. Raises ValueError if the key or the label is too
         long.

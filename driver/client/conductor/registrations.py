@@ -17,7 +17,7 @@ from windtunnel.driver.command.codec import Response
 from windtunnel.driver.command.response import ErrorResponse
 
 ABANDONED_MAX = 1_024
-"""Maximum number of abandoned commands, which an unresponsive driver could otherwise accumulate."""
+"""Maximum number of abandoned commands. They would pile up without limit if a driver hangs."""
 
 
 @dataclass(slots=True)
@@ -82,7 +82,7 @@ class Registrations:
             del self._abandoned[next(iter(self._abandoned))]
 
     def on_response(self, correlation_id: int, response: Response) -> None:
-        """Apply a response, which may be for a command of another client."""
+        """Apply a response. It is ignored if it is for another client's command."""
         if correlation_id in self._abandoned:
             undo = self._abandoned.pop(correlation_id)
             if undo is not None and not isinstance(response, ErrorResponse):

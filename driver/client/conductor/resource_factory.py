@@ -41,8 +41,20 @@ class ResourceFactory:
         )
         return session_id
 
+    def async_next_session_id(self, stream_id: int) -> int:
+        """Start `next_session_id` without waiting. Returns the command's correlation id."""
+        return self._registrar.request_next_session_id(stream_id)
+
+    def get_next_session_id(self, correlation_id: int) -> int | None:
+        """Return the session id that a command requested, or None until the driver responds.
+
+        Returns it once. Raises RegistrationError, or ClientError for an unknown id.
+        """
+        session_id: int | None = self._conductor.commands.take(correlation_id)
+        return session_id
+
     def add_publication(self, channel: str, stream_id: int) -> Publication:
-        """Add a concurrent publication, which threads and clients may share.
+        """Add a concurrent publication. Several threads and clients may share it.
 
         Raises RegistrationError.
         """
@@ -53,7 +65,7 @@ class ResourceFactory:
         return publication
 
     def add_exclusive_publication(self, channel: str, stream_id: int) -> ExclusivePublication:
-        """Add an exclusive publication, to which only one thread may write.
+        """Add an exclusive publication. Only one thread may write to it.
 
         Raises RegistrationError.
         """
@@ -81,7 +93,9 @@ class ResourceFactory:
         return subscription
 
     def add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> Counter:
-        """Add a counter that is freed with this client. Programs use values of `type_id` from 1000.
+        """Add a counter that is freed when this client closes.
+
+        Applications use values of `type_id` from 1000.
 
         Units:   key up to 112 bytes, label up to 380 bytes. Raises ValueError, RegistrationError
         """
@@ -93,7 +107,7 @@ class ResourceFactory:
     def add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> Counter:
-        """Add or find the static counter with a type and a registration id.
+        """Find or add the static counter with the given type and registration id.
 
         The counter exists until the driver closes. Raises ValueError, RegistrationError.
         """

@@ -1,1 +1,1 @@
-"""Images, from which programs read fragments, messages, batches and blocks."""
+"""Images, from which applications read fragments, messages, batches and blocks."""

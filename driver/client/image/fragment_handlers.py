@@ -6,7 +6,7 @@ from collections.abc import Callable
 from windtunnel.driver.client.image.header import Action, Header
 
 FragmentHandler = Callable[[memoryview, Header], object]
-"""Handler called with (payload, header), which are valid only during the call."""
+"""Handler called with (payload, header). Both are valid only until the handler returns."""
 ControlledHandler = Callable[[memoryview, Header], Action | None]
 """Handler called with (payload, header). It returns an Action, or None for CONTINUE."""
 FrameHandler = Callable[[int, memoryview], object]

@@ -63,7 +63,7 @@ class FragmentReader(LogReader):
     def bounded_poll(
         self, handler: FragmentHandler, limit_position: int, fragment_limit: int = 10
     ) -> int:
-        """Poll like `poll`, but only fragments that start before `limit_position`."""
+        """Poll like `poll`, but read only fragments that start before `limit_position`."""
         log, view = self._log, self._view
         if self.is_closed:
             return 0
@@ -96,7 +96,7 @@ class FragmentReader(LogReader):
     def bounded_controlled_poll(
         self, handler: ControlledHandler, limit_position: int, fragment_limit: int = 10
     ) -> int:
-        """Poll like `controlled_poll`, but only fragments that start before `limit_position`."""
+        """Poll like `controlled_poll`, but read only fragments before `limit_position`."""
         log, view = self._log, self._view
         if self.is_closed:
             return 0

@@ -32,7 +32,7 @@ class Action(IntEnum):
 
 
 class SourceImage(Protocol):
-    """The interface of a fragment's image for the handler of the fragment.
+    """The interface through which a handler accesses the image of a fragment.
 
     `Image` implements it and documents its members.
     """
@@ -67,11 +67,14 @@ class SourceImage(Protocol):
         """The number of source addresses that send the stream."""
 
     def reject(self, reason: str) -> None:
-        """Reject the image, which sends an error to its publisher and ends the image."""
+        """Reject the image: send an error to the publisher, and end the image."""
+
+    def async_reject(self, reason: str) -> None:
+        """Reject the image without waiting for the driver's response."""
 
 
 class Header:
-    """The header of a fragment, which is valid only while the handler is called.
+    """The header of a fragment. It is valid only until the handler returns.
 
     The header of a reassembled message describes the whole message: it has the offset and the
     reserved value of the first fragment, and the position of the last fragment.

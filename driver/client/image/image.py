@@ -1,4 +1,4 @@
-"""An image, the stream of one session that a subscription reads.
+"""An image: the stream of one session, as a subscription reads it.
 
 `fragment_reader` and `log_reader` implement the polls. A closed image keeps the values that its
 properties had when it closed.
@@ -17,9 +17,12 @@ from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
 
 class RejectingSubscription(Protocol):
-    """The subscription interface for rejecting images."""
+    """The interface of a subscription through which an image is rejected."""
 
     def reject_image(self, image_correlation_id: int, position: int, reason: str) -> None:
+        """Send the command that rejects an image, and wait for the response."""
+
+    def async_reject_image(self, image_correlation_id: int, position: int, reason: str) -> int:
         """Send the command that rejects an image."""
 
 
@@ -55,7 +58,7 @@ class Image(FragmentReader):
 
     @property
     def position(self) -> int:
-        """The position up to which the image was read, which is constant once the image is closed.
+        """The position up to which the image was read. It is constant once the image is closed.
 
         It may be set to the beginning of a later frame, up to the end of the term. Other values
         raise ValueError.
@@ -100,15 +103,23 @@ class Image(FragmentReader):
         return int(descriptor.active_transport_count_acquire(log, self._mapped.meta_at))
 
     def reject(self, reason: str) -> None:
-        """Reject the image, which sends the reason to its publisher and ends the image later.
+        """Reject the image: send the reason to the publisher, and end the image later.
 
         `reason` has at most 1023 bytes. Waits for the driver's response. Raises RegistrationError.
         """
         if self.subscription is not None and not self.is_closed:
             self.subscription.reject_image(self.correlation_id, self.position, reason)
 
+    def async_reject(self, reason: str) -> None:
+        """Reject the image like `reject`, without waiting for the driver's response.
+
+        An error of the driver is passed to the client's error handler.
+        """
+        if self.subscription is not None and not self.is_closed:
+            self.subscription.async_reject_image(self.correlation_id, self.position, reason)
+
     def on_unavailable(self) -> LogBuffer:
-        """Close the image. Returns its log, which the conductor releases.
+        """Close the image. Returns the image's log for the client conductor to release.
 
         Called by the client conductor. Only the first call stores the final values, because a later
         call could not distinguish the end of the stream from an interruption.

@@ -10,8 +10,8 @@ the driver never reuses memory that a handler is still reading. The position nev
 does not change once the reader is closed, because the driver may have reused the counter.
 
 Every method loads the log's array first and checks `is_closed` afterwards. Closing releases the
-array but never unmaps it. A log therefore stays mapped while a reader, kernel or view uses it.
-`fragment_reader` reads messages.
+array but never unmaps it. A log therefore stays mapped while a reader, compiled kernel or view uses
+it. `fragment_reader` reads messages.
 """
 
 import io
@@ -43,7 +43,8 @@ from windtunnel.driver.wire.data import ALIGNMENT, HEADER_LENGTH
 from windtunnel.driver.wire.frame_type import PAD
 
 FRAMES_PER_WALK = 256
-"""Maximum number of frames that a kernel call describes. A longer poll makes several calls."""
+"""Maximum number of frames that one call of the compiled loop describes. A longer poll makes
+several calls."""
 
 
 class LogReader:

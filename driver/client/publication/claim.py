@@ -1,4 +1,4 @@
-"""A claim, a frame that is reserved in the log and whose payload the program writes in place."""
+"""A claim: a frame reserved in the log, whose payload the application writes in place."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ class Claim:
         self.payload: memoryview = memoryview(log)[
             claim_at + data.PAYLOAD : claim_at + frame_length
         ]
-        """The buffer for the payload, which must not be used after `commit` or `abort`."""
+        """The payload buffer. It must not be used after `commit` or `abort`."""
 
     @property
     def reserved_value(self) -> int:
@@ -72,7 +72,7 @@ class Claim:
         return not is_done and bool(appender.commit(self._log, self._claim_at))
 
     def abort(self) -> bool:
-        """Turn the claimed frame into padding. Returns the same as `commit`."""
+        """Turn the claimed frame into padding. Returns the same values as `commit`."""
         is_done, self._is_done = self._is_done, True
         return not is_done and bool(appender.abort(self._log, self._claim_at))
 

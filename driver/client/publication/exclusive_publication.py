@@ -1,4 +1,4 @@
-"""An exclusive publication, which is the only writer of its stream and has more operations.
+"""An exclusive publication: the only writer of its stream, with additional operations.
 
 The tail position is local to the object, so writes are cheaper, but only one thread at a time may
 write.
@@ -31,7 +31,7 @@ class ExclusivePublication(Publication):
     _is_revoked = False
 
     def append_padding(self, length: int) -> int:
-        """Write a padding frame with `length` bytes of payload, which subscribers skip.
+        """Write a padding frame with a payload of `length` bytes. Subscribers skip the frame.
 
         Returns: the new position, or a code, which is ERROR for more than `max_message_length`
         """
@@ -65,7 +65,7 @@ class ExclusivePublication(Publication):
         self._is_revoked = True
 
     def revoke(self) -> None:
-        """Close and revoke the stream. Its images end immediately, even if they are unread."""
+        """Close the publication and revoke the stream. Unread images end immediately too."""
         self._is_revoked = True
         self.close()
 

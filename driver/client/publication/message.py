@@ -1,4 +1,4 @@
-"""The type of messages that can be offered, which is any bytes-like object."""
+"""The type of messages that can be offered: any bytes-like object."""
 
 import numpy as np
 

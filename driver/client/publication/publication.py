@@ -1,11 +1,11 @@
-"""A concurrent publication, to whose stream several threads and clients may write.
+"""A concurrent publication: several threads and clients may write to its stream.
 
 An offer returns the new stream position, or a negative code from
 `driver.logbuffer.publication_result`. Retry BACK_PRESSURED later, ADMIN_ACTION immediately, and
 NOT_CONNECTED when a subscriber is connected. CLOSED and MAX_POSITION_EXCEEDED are permanent.
 
 Every method loads the log's array first and checks `is_closed` afterwards. Closing releases the
-array but never unmaps it. A running kernel is therefore safe if another thread closes the
+array but never unmaps it. A running compiled kernel is therefore safe if another thread closes the
 publication.
 """
 
@@ -138,7 +138,7 @@ class Publication(SendDestinations):
     def offer_parts(
         self, parts: Sequence[Message], reserved_value: int | ReservedValueSupplier = 0
     ) -> int:
-        """Write a message that consists of consecutive parts. Returns the same as `offer`."""
+        """Write a message that consists of consecutive parts. Returns a result like `offer`."""
         log = self._log
         if self.is_closed:
             return result.CLOSED
@@ -240,7 +240,7 @@ class Publication(SendDestinations):
             self._conductor.release_publication(self)
 
     def on_client_closed(self, reason: str) -> LogBuffer:
-        """Close the publication. Returns its log, which the client conductor releases."""
+        """Close the publication. Returns its log for the client conductor to release."""
         self.is_closed = True
         self.close_reason = reason
         self._log = np.empty(0, dtype=np.uint8)

@@ -1,4 +1,4 @@
-"""An offer that gets the reserved value of each frame from a function of the program.
+"""An offer that gets each frame's reserved value from an application function.
 
 The function receives each whole frame, with header and payload, before it is published, for example
 to compute a checksum or a timestamp. It runs between claim and commit, so it delays subscribers. If

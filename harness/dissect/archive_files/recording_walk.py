@@ -1,4 +1,4 @@
-"""Parser for segment files, window by window, which returns rows of the recorded frames.
+"""Parser for segment files. It reads window by window, and writes one row per recorded frame.
 
     file      | 0 0 0 | DATA | DATA | PAD (header) 0 0 0 0 | DATA | 0 0 0 0 0
     position          ^ start                                     ^ end: length 0, or stop position

@@ -3,8 +3,8 @@
     pcap     magic 4 | version 4 | zone 4 | sigfigs 4 | snap length 4 | link type 4 | records
     pcapng   section header block | interface blocks and packet blocks, in any order
 
-This module parses the first bytes of a file. The kernels of `capture_records` parse the interface
-blocks of pcapng. Sources: the file format drafts of the tcpdump group.
+This module parses the first bytes of a file. The compiled kernels in `capture_records` parse the
+interface blocks of pcapng. Sources: the file format drafts of the tcpdump group.
 """
 
 from dataclasses import dataclass
@@ -27,7 +27,8 @@ RECORD_LENGTH_MAX = 1 << 20
 BLOCK_LENGTH_MAX = 1 << 22
 """Maximum length of a pcapng block."""
 INTERFACES_MAX = 64
-"""Maximum number of interfaces in a pcapng section. Packets of other ones are only counted."""
+"""Maximum number of interfaces in a pcapng section. Packets of additional interfaces are only
+counted."""
 
 _NANOSECONDS_A_UNIT = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
 
@@ -80,7 +81,7 @@ def read_format(head: bytes) -> CaptureFormat:
         )
     if len(head) < PCAP_HEADER_LENGTH:
         raise CaptureFormatError(
-            f"ends after {len(head)} bytes, within its file header of {PCAP_HEADER_LENGTH}"
+            f"ends after {len(head)} bytes, within its file header of {PCAP_HEADER_LENGTH} bytes"
         )
     is_big = big in _NANOSECONDS_A_UNIT
     # The upper half specifies frame check sequences, which our capture programs do not write.

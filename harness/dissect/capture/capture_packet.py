@@ -89,7 +89,9 @@ def read_packet(
     ports: Any, walk: Any, counts: Any, rows: Any, table: Any, texts: Any, pending: Any,
     store: Any, addresses: Any,
 ) -> None:  # fmt: skip
-    """Read the packet between `at` and `end`. Shapes are as in `capture_walk.walk_records`."""
+    """Read the packet between the offsets `at` and `end`. Shapes are as in
+    `capture_walk.walk_records`.
+    """
     counted = 0 if walk["is_tail"] else 1
     ip_at = ip_start(buf, at, end, link_type)
     status, payload_at, length, offset, more, identification = ip_at, 0, 0, 0, 0, 0

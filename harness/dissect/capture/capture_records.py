@@ -1,4 +1,4 @@
-"""Kernels that find record boundaries in a window of a capture file, also after damage.
+"""Compiled kernels that find record boundaries in a capture file, even after damage.
 
     window   ...| header | packet | header | packet | header | pack      `limit`: end of the bytes
                 ^ at                                                     read so far, or of the file
@@ -48,7 +48,7 @@ WINDOW = np.dtype(
         ("steps", "<i8"),  # number of headers that a search may still examine
     ]
 )
-"""A reader's state, which is kept between kernel calls."""
+"""A reader's state, kept between calls of the compiled kernels."""
 
 SHORT = -1
 """Status: there are fewer bytes than a record header has."""
@@ -140,7 +140,7 @@ def _pcapng_length(buf: Any, at: int, limit: int, big_endian: int, known_only: b
 
 @allocating_kernel
 def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) -> int:
-    """Return the length of the record at `at`, including its header, or SHORT or IMPLAUSIBLE.
+    """Return the length of the record at offset `at`, with header, or SHORT or IMPLAUSIBLE.
 
     The record may end after `limit`. `known_only` rejects pcapng blocks of unknown type.
     """
@@ -151,8 +151,10 @@ def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) 
 
 @allocating_kernel
 def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
-    """Return FOUND if a chain of records starts at `start`, else NOT_FOUND, or MORE to be
-    refilled."""
+    """Return FOUND if records follow each other from `start` on, else NOT_FOUND, or MORE.
+
+    MORE means that the window must be refilled first.
+    """
     at = start
     count = 0
     while at - start < CHAIN_LENGTH:
@@ -173,7 +175,7 @@ def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
 
 @allocating_kernel
 def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
-    """Return whether the chain of records that begins at `at` has a record boundary at `end`."""
+    """Return whether the chain of records that begins at offset `at` has a boundary at `end`."""
     while at < end:
         length = record_length(buf, at, limit, window, True)
         window["steps"] -= 1
@@ -185,7 +187,7 @@ def _is_on_chain(buf: Any, at: int, end: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
-    """Return whether a record at `at` could end after `to`. This is a fast check of its length."""
+    """Return whether the length of a record at offset `at` allows it to end after `to`."""
     if window["kind"] != PCAP or limit - at < PCAP_RECORD_HEADER_LENGTH:
         return True
     captured = u32(buf, at + 8, window["big_endian"])
@@ -194,8 +196,7 @@ def _may_reach(buf: Any, at: int, to: int, limit: int, window: Any) -> bool:
 
 @allocating_kernel
 def _end_of_outer(buf: Any, inner: int, limit: int, window: Any) -> int:
-    """Return the end of the record whose packet contains `inner`, or a negative status if none
-    does.
+    """Return the end of the record whose packet contains the offset `inner`, or a negative status.
 
     If a capture inside a packet ends at the end of the packet, its chain continues with the records
     of the file. In this case an earlier record also ends at one of the chain's boundaries.
@@ -241,7 +242,7 @@ def find_record(buf: Any, window: Any) -> int:
 
 @allocating_kernel
 def read_interface(buf: Any, at: int, total: int, big_endian: int, interface: Any) -> None:
-    """Parse the interface block at `at` into an INTERFACE record."""
+    """Parse the interface block at offset `at` into an INTERFACE record."""
     interface["link_type"] = u16(buf, at + 8, big_endian)
     interface["exponent"] = 6
     interface["is_binary"] = 0

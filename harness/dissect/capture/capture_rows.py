@@ -114,7 +114,7 @@ def read_datagram(
     interface: int, identification: int, ports: Any, walk: Any, counts: Any, rows: Any, table: Any,
     texts: Any,
 ) -> None:  # fmt: skip
-    """Read the datagram whose UDP header is at `udp_at`. `addresses` is int64[4], for both ends."""
+    """Read the datagram with its UDP header at `udp_at`. `addresses` is int64[4], for both ends."""
     length = udp_length(buf, udp_at, end, room)
     if length == CUT:
         counts[CUT_COUNT] += 1

@@ -41,7 +41,7 @@ from windtunnel.harness.dissect.frames.wire_frame import KEEPS_CRC32, KEEPS_HASH
 
 CELL_LENGTH = 1 << 24
 CELL_LENGTH_MIN = 1 << 17
-"""Minimum cell length: longer than any IP packet, which ensures that no cell is inside a record."""
+"""Minimum cell length: longer than any IP packet, so that no cell is inside a record."""
 WINDOW_LENGTH = 1 << 23
 """Window length: twice the longest record, so that a record and the chain after it always fit."""
 READ_LENGTH = 1 << 20
@@ -74,9 +74,9 @@ class FrameRows:
     rows: NDArray[Any]
     "Array of WIRE_FRAME, in file order."
     addresses: NDArray[Any]
-    "ADDRESS slots, which `source` and `destination` of the rows refer to."
+    "ADDRESS slots. The `source` and `destination` of a row are indices of slots."
     texts: NDArray[np.uint8]
-    "Bytes of error messages and resolution entries, which `text_at` of the rows refers to."
+    "Bytes of error messages and resolution entries. A row's `text_at` is an offset in them."
 
 
 @dataclass(frozen=True)
@@ -265,7 +265,7 @@ class CaptureStream:
         return batch
 
     def _search(self, start: int) -> bool:
-        """Search for the next record from `start`, which is in the window, to the end of its cell.
+        """Search for the next record from `start` (in the window) to the end of the cell.
 
         Returns False if there is none. Reading then continues at the end of the cell or file.
         """

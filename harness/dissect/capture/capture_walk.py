@@ -1,12 +1,12 @@
-"""The loop over the records in a capture window, which writes rows of Aeron frames.
+"""Loops over the records in a capture window and writes one row for each Aeron frame.
 
     window -> record -> packet -> rows, addresses, texts
                 |
                 +-> section, interface: stored; truncated, damaged, full: returned to the caller
 
 A call runs until the window, the rows or the records of this reader are exhausted. Each record is
-counted in exactly one counter. The kernels pass a dozen arrays per packet without reference
-counting, which would take longer than the parsing itself.
+counted in exactly one counter. The compiled kernels pass a dozen arrays per packet without
+reference counting, which would take longer than the parsing itself.
 """
 
 from typing import Any

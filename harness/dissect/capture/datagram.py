@@ -23,7 +23,7 @@ _HEADERS_BETWEEN = (0, 43, 60)
 
 @allocating_kernel
 def ip_payload(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, int]:
-    """Locate the payload of the IP packet at `at`.
+    """Locate the payload of the IP packet at offset `at`.
 
     Returns: status WHOLE, FRAGMENT, CUT or NOT_UDP; offset of the payload; its length according to
              the headers, which may exceed `end`; and for a FRAGMENT: its offset in the IP payload,
@@ -95,7 +95,7 @@ def _payload_v6(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
 
 @allocating_kernel
 def udp_length(buf: Any, at: int, end: int, room: int) -> int:
-    """Return the payload length of the UDP datagram at `at`, or CUT.
+    """Return the payload length of the UDP datagram at offset `at`, or CUT.
 
     `end` is the end of the captured bytes, `room` the length of the IP payload. The payload of a
     fragmented datagram is longer than its first fragment. In this case the caller passes the

@@ -130,7 +130,7 @@ def _udp_start_v6(buf: Any, at: int, end: int) -> tuple[int, int]:
 
 @allocating_kernel
 def udp_payload_length(buf: Any, at: int, packet_end: int) -> int:
-    """Return the length of the UDP payload after the UDP header at `at`, or CUT."""
+    """Return the length of the UDP payload after the UDP header at offset `at`, or CUT."""
     if packet_end - at < _UDP_HEADER_LENGTH:
         return CUT
     length = u16_be(buf, at + 4)
@@ -153,7 +153,7 @@ def address_v6(buf: Any, at: int) -> tuple[int, int]:
 
 @allocating_kernel
 def matches_ports(ports: Any, source_port: int, destination_port: int) -> bool:
-    """Return whether a datagram is to or from one of these ports, or True if there are none."""
+    """Return whether a datagram is to or from one of `ports`, or True if `ports` is empty."""
     is_match = len(ports) == 0
     for port in ports:
         if port in (source_port, destination_port):

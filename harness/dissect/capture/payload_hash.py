@@ -84,7 +84,7 @@ def _rest(total: Any, buf: Any, at: int, end: int) -> Any:
 
 @allocating_kernel
 def payload_hash(buf: Any, at: int, length: int) -> int:
-    """Return the XXH64, with seed 0, of the `length` bytes at `at` as a signed integer."""
+    """Return the XXH64 (seed 0) of `length` bytes at offset `at`, as a signed integer."""
     end = at + length
     total = _P5
     if length >= 32:

@@ -1,4 +1,4 @@
-"""Parser for pcap files, which returns a row for each Aeron frame.
+"""Parser for pcap files. It returns a row for each Aeron frame.
 
     file header 24 | packet header 16 | packet | packet header 16 | packet | ...
 
@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.driver.kernels.jit import allocating_kernel
-from windtunnel.harness.artifact.regular_file import map_bytes
+from windtunnel.harness.artifact.compressed_file import CompressionError, map_plain_bytes
 from windtunnel.harness.dissect.capture.checksum import has_valid_checksums
 from windtunnel.harness.dissect.capture.packet import (
     CUT,
@@ -45,7 +45,7 @@ _MAGICS = {0xA1B2C3D4: 1000, 0xA1B23C4D: 1}
 PACKETS, DATAGRAMS, OTHER_PORTS, NOT_UDP_COUNT, FRAGMENTS, CUT_COUNT, TORN, DAMAGED = range(8)
 _STATISTICS = 8
 _GROUP_BIT = 1 << 40
-"""The group bit of a MAC address, which is set in broadcast and multicast packets."""
+"""The group bit of a MAC address. It is set in broadcast and multicast addresses."""
 
 
 @allocating_kernel
@@ -115,7 +115,7 @@ def _read_packet(
     statistics: Any,
     macs: Any,
 ) -> int:
-    """Read one packet. Returns `count` plus the number of its frames."""
+    """Read one packet. Returns `count` plus the number of frames in the packet."""
     ip_at = ip_start(buf, at, end, link_type)
     status = ip_at
     if ip_at >= 0:
@@ -203,7 +203,7 @@ class Capture:
     cut: int
     "Number of packets with fewer bytes than their headers specify."
     damaged: int
-    "Number of damaged datagrams, which the receiver discards; 0 without `skip_damaged`."
+    "Number of damaged datagrams, discarded by the receiver; 0 without `skip_damaged`."
     torn: bool
     "Whether the file ends inside a packet, because the capture program was killed."
     problem: str
@@ -213,16 +213,20 @@ class Capture:
 def read_capture(
     path: Path, ports: Iterable[int] = (), *, skip_damaged: bool = False
 ) -> Capture | None:
-    """Read the frames of a capture file. Returns None if the file does not exist.
+    """Read the frames of a capture file, plain or compressed with gzip.
+
+    Returns None if the file does not exist.
 
     Only datagrams to or from one of `ports` are read, or all datagrams if `ports` is empty.
     `skip_damaged` skips datagrams that the receiver discards because of wrong checksums or MAC
     addresses. Raises UnsafeFileError if the path is not a regular file.
     """
     try:
-        mapped = map_bytes(path)
+        mapped = map_plain_bytes(path)
     except (FileNotFoundError, NotADirectoryError):
         return None
+    except CompressionError as error:
+        return _unreadable(np.zeros(0, dtype=np.uint8), str(error))
     return read_capture_bytes(mapped, ports, skip_damaged=skip_damaged)
 
 

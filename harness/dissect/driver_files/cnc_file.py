@@ -26,7 +26,7 @@ LABEL_LENGTH_MAX = 380
 ERROR_HEADER_LENGTH = 24
 UNUSED, ALLOCATED, RECLAIMED = 0, 1, -1
 _COUNTERS_A_LOOK = 256
-"""Step of the search for the first unused counter id, which avoids reading the entire file."""
+"""Step of the search for the first unused counter id. Reading the entire file is avoided."""
 
 HEADER = np.dtype(
     [
@@ -78,8 +78,8 @@ class CncFile:
     start_timestamp_ms: int
     client_liveness_timeout_ns: int
     heartbeat: NDArray[np.int64]
-    "Array of one element: the conductor's last heartbeat in epoch milliseconds, -1 after it "
-    "closed."
+    "Array of one element: the conductor's last heartbeat in epoch milliseconds, or -1 "
+    "after a normal shutdown."
     metadata: NDArray[Any]
     "Array of METADATA, one element per counter id."
     values: NDArray[Any]

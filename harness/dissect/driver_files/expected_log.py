@@ -44,7 +44,7 @@ class ExpectedLog:
 
     frames: NDArray[Any]
     message_ends: NDArray[np.int64]
-    "Position after each message, which is also the return value of its offer."
+    "Position after each message: the return value of the message's offer."
     start_position: int
     end_position: int
 

@@ -117,7 +117,7 @@ class LogFrame:
 
 @dataclass(frozen=True)
 class Tail:
-    """The tail counter of a term, which is unused in images."""
+    """The tail counter of a term. Image logs do not use tail counters."""
 
     term_index: int
     raw_tail: int
@@ -160,7 +160,7 @@ class LogBuffer:
 
 
 class TermWalk:
-    """An iterator over the frames of a term. Afterwards it has the offset and reason of the end."""
+    """An iterator over the frames of a term. It stores where and why the iteration ended."""
 
     def __init__(self, log: LogBuffer, term_index: int, *, over_zeroes: bool = False) -> None:
         self._log = log

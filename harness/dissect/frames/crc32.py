@@ -54,7 +54,7 @@ _POWERS = _powers()
 
 @allocating_kernel
 def crc32(buf: Any, at: int, length: int) -> int:
-    """Return the CRC-32 of the `length` bytes at `at`.
+    """Return the CRC-32 of the `length` bytes at offset `at`.
 
     Shapes:  buf uint8[n], at + length <= n
     """

@@ -1,4 +1,4 @@
-"""Rows of Aeron frames, and a kernel that splits datagrams into frames.
+"""Rows of Aeron frames, and a compiled kernel that splits datagrams into frames.
 
     datagram  | DATA 0..287 | DATA 288..575 | PAD 576..607 |     three rows, one datagram index
 
@@ -83,7 +83,7 @@ def class_of_first(buf: Any, at: int, length: int) -> int:
 
 @allocating_kernel
 def class_of_next(buf: Any, at: int, left: int) -> int:
-    """Return DATA or PAD if there is a complete frame of that type at `at`, else MALFORMED."""
+    """Return DATA or PAD if a complete frame of that type is at offset `at`, else MALFORMED."""
     if left < DATA_HEADER_LENGTH:
         return MALFORMED
     frame_length = i32_le(buf, at)
@@ -105,7 +105,7 @@ def aligned(frame_length: int) -> int:
 
 @allocating_kernel
 def fill(row: Any, buf: Any, at: int, length: int, frame_class: int) -> None:
-    """Copy the fields of the frame at `at`, of which `length` bytes exist, to a row."""
+    """Copy the fields of the frame at offset `at`, of which `length` bytes exist, to a row."""
     row["at"] = at
     row["frame_type"] = frame_class
     if length < HEADER_LENGTH:

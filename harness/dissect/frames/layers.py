@@ -35,7 +35,7 @@ from scapy.packet import NoPayload, Packet, Raw, bind_layers, split_layers
 from windtunnel.harness.dissect.frames import layout
 
 _FILLED_IN: Any = None
-"""Default value of a length, which is then computed when the frame is built."""
+"""Default value of a length field. The actual length is computed when the frame is built."""
 
 TYPE_NAMES = {frame.type_code: frame.name for frame in layout.FRAMES}
 _FLAGS = {
@@ -97,7 +97,7 @@ def _kind(raw: bytes) -> type[Packet]:
 
 
 class AeronFrame(Packet):
-    """The scapy layer for any Aeron frame, which selects a specific layer by type code."""
+    """The scapy layer for any Aeron frame. It selects a specific layer by type code."""
 
     name = "Aeron"
     fields_desc: ClassVar[list[Any]] = []

@@ -94,7 +94,7 @@ SM = Frame(
     ),
 )
 SM_GROUP_TAG = Field("group_tag", 36, 8)
-"""The group tag, which an SM contains if its frame_length is 44."""
+"""The group tag. An SM contains it if the SM's frame_length is 44."""
 
 ERR = Frame(
     "ERR",

@@ -1,5 +1,4 @@
-"""Strict parsing of datagrams, which rejects a datagram unless all its bytes form valid Aeron
-frames.
+"""Strict parsing of datagrams: every byte of a datagram must belong to a valid Aeron frame.
 
     datagram  | DATA 0..287 | DATA 288..575 | PAD 576.. |     three rows
     datagram  | DATA 0..287 | DATA 288.|                      truncated by the capture: two rows,
@@ -83,7 +82,7 @@ KEEPS_HASH, KEEPS_CRC32 = 1, 2
 
 NOT_AERON = 0
 HEADER_CUT = -1
-"""Status: too few bytes were captured to decide whether the datagram is Aeron."""
+"""Status: too few bytes were captured to decide whether the datagram contains Aeron frames."""
 
 TERM_LENGTH_MIN, TERM_LENGTH_MAX = 1 << 16, 1 << 30
 MTU_MIN, MTU_MAX = 32, 65_504
@@ -164,7 +163,7 @@ def _recognise_data(buf: Any, start: int, length: int, have: int) -> int:
 
 @allocating_kernel
 def _is_control(buf: Any, at: int, kind: int, length: int) -> bool:
-    """Return whether the fields of a control frame, which must fill its datagram, are valid."""
+    """Return whether a control frame's fields are valid. The frame must fill its datagram."""
     if kind == SETUP:
         term_length = i32_le(buf, at + 28)
         offset, mtu = i32_le(buf, at + 8), i32_le(buf, at + 32)

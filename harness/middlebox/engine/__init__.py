@@ -1,1 +1,1 @@
-"""The engine, which applies fault rules to the frames of datagrams and uses no sockets."""
+"""The middlebox engine: applies fault rules to the frames of datagrams, without sockets."""

@@ -70,7 +70,7 @@ _NONE = -1
 
 @allocating_kernel
 def has_room(engine: Engine, envelope_length: int, length: int) -> bool:
-    """Return whether outbox and decision log have room for any result of `offer`."""
+    """Return whether the outbox and the decision log have room for any result of `offer`."""
     frames = 1 + length // _ALIGNMENT
     if engine.state[DECISIONS] + frames > len(engine.decisions):
         return False

@@ -79,7 +79,7 @@ def splits_cleanly(buf: Any, at: int, length: int) -> bool:
 
 @allocating_kernel
 def wire_length(buf: Any, at: int, end: int, code: int) -> int:
-    """Return a frame's length in its datagram, which for a PAD is only the header length."""
+    """Return a frame's length in its datagram. A PAD frame has only a header there."""
     if code == DATA:
         return aligned(i32_le(buf, at))
     return _DATA_HEADER if code == PAD else end - at

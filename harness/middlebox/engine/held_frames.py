@@ -49,7 +49,7 @@ class HeldFrames(NamedTuple):
 
 
 def make_held_frames(slots: int, slot_length: int) -> HeldFrames:
-    """Create an empty pool whose slots each hold `slot_length` bytes of envelope and frames."""
+    """Create an empty pool. Each slot holds `slot_length` bytes of packet headers and frames."""
     return HeldFrames(
         records=np.zeros(slots, dtype=HELD_FRAME),
         heap=np.zeros(slots, dtype=np.int64),
@@ -129,7 +129,7 @@ def _put(held: HeldFrames, at: int, slot: int) -> None:
 
 @allocating_kernel
 def _rise(held: HeldFrames, at: int) -> None:
-    """Move an entry up the heap until its parent is due no later."""
+    """Move an entry up the heap until its parent is not due later than the entry."""
     slot = int(held.heap[at])
     while at > 0:
         parent = (at - 1) // 2
@@ -143,7 +143,7 @@ def _rise(held: HeldFrames, at: int) -> None:
 
 @allocating_kernel
 def _sink(held: HeldFrames, at: int) -> None:
-    """Move an entry down the heap until its children are due no sooner."""
+    """Move an entry down the heap until its children are not due earlier than the entry."""
     heap, count = held.heap, held.counts[HEAP]
     slot = int(heap[at])
     while 2 * at + 1 < count:

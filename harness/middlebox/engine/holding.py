@@ -169,7 +169,7 @@ def _link(engine: Engine, slot: int, index: int) -> None:
 
 @allocating_kernel
 def _unlink(engine: Engine, slot: int) -> None:
-    """Remove a held frame from its session's list, if it is on one."""
+    """Remove a held frame from its session's list of held frames, if it is listed there."""
     records = engine.held.records
     if records[slot]["session"] == _NONE:
         return

@@ -1,4 +1,4 @@
-"""Outgoing datagrams, packed into one buffer, each with its envelope.
+"""Outgoing datagrams, packed into one buffer, each with its packet headers (envelope).
 
     buf   | envelope | frames ... | envelope | frames ... |        OUT[i].at -> envelope
 
@@ -80,7 +80,7 @@ def put(
     at: int,
     length: int,
 ) -> None:
-    """Add a datagram, composed of an envelope and frames from separate buffers."""
+    """Add a datagram, composed of packet headers (envelope) and frames from separate buffers."""
     assert outbox.counts[COUNT] < len(outbox.datagrams)
     datagram = outbox.datagrams[outbox.counts[COUNT]]
     start = outbox.counts[USED]

@@ -27,14 +27,15 @@ from windtunnel.harness.dissect.capture.packet import (
 from windtunnel.harness.dissect.frames.bytes_at import u16_be
 
 ENVELOPE_LENGTH_MAX = 192
-"""Longest headers before a datagram. Packets with longer headers (IPv6 extensions) are OTHER."""
+"""Maximum length of the headers before a datagram. Packets with longer headers (IPv6 extensions)
+are OTHER."""
 
 AERON = 0
 """Class of a datagram between two hosts, or from a host to a group, with a port of the case."""
 OTHER = 1
-"""Class of a packet to another host that is not one of the case's Aeron datagrams."""
+"""Class of any other packet to another host: it is not one of the case's Aeron datagrams."""
 FRAGMENT = 2
-"""Class of an IP fragment for another host, which could hold Aeron frames that cannot be seen."""
+"""Class of an IP fragment for another host. It may contain Aeron frames that cannot be parsed."""
 STRAY = 3
 """Class of a packet for none of the hosts, such as ARP, broadcast, or the relay's packets."""
 
@@ -175,7 +176,7 @@ def _pseudo_sum(buf: Any, ip_at: int, is_v4: bool, udp_length: int) -> int:
 
 @allocating_kernel
 def _sum(buf: Any, at: int, end: int) -> int:
-    """Return the sum of big-endian 16-bit words, where an odd last byte counts as a high half."""
+    """Return the sum of big-endian 16-bit words. An odd last byte counts as the high half."""
     even = 0
     odd = 0
     for index in range(at, end - 1, 2):

@@ -17,7 +17,7 @@ from windtunnel.harness.scenario.resolved.case import Case
 
 PAIRS_MIN = 64
 PAIRS_MAX = 1 << 14
-"""Maximum port pairs recorded per direction. Beyond it, replies are not rewritten back."""
+"""Maximum number of port pairs recorded per direction. For other pairs, replies stay unchanged."""
 
 _SOURCE, _DESTINATION = 0, 1
 _NEW, _PEER, _ORIGINAL = range(3)

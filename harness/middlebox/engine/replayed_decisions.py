@@ -1,4 +1,4 @@
-"""The recorded decisions of an earlier run, in a table that a replay searches.
+"""The recorded decisions of an earlier run, as a table that a replay searches.
 
     decisions.bin  --compile_decisions-->  REPLAYED_DECISION[n], sorted by frame
     frame  --find-->  the rule that was applied to it, and the detail of its action

@@ -67,7 +67,7 @@ def find(sessions: Any, count: int, link: int, session_id: int, stream_id: int) 
 def learn(
     sessions: Any, count: int, slots_used: int, slots: int, buf: Any, at: int, link: int
 ) -> tuple[int, int, bool]:
-    """Record a session's parameters from a SETUP frame. If they changed, reset its attempts.
+    """Record a session's parameters from a SETUP frame. If they changed, reset the attempts.
 
     Shapes:  buf uint8[n], a whole SETUP at `at`
     Returns: the numbers of sessions and slots now used, and False if there was no room for a new
@@ -116,7 +116,7 @@ def _sessions_of(sessions: Any, count: int, stream_id: int, link: int) -> int:
 
 @allocating_kernel
 def term_count(session: Any, term_id: int) -> int:
-    """Return the number of terms since the initial one, or at least 2^31 for an earlier term."""
+    """Return the number of terms since the initial term, or at least 2^31 for an earlier term."""
     return int(term_id - session["initial_term_id"]) & 0xFFFFFFFF
 
 

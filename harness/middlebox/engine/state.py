@@ -1,4 +1,4 @@
-"""The state of a middlebox engine, as arrays that kernels and Python share.
+"""The state of a middlebox engine, as arrays shared by compiled kernels and Python code.
 
 Array sizes are upper limits derived from the case, so nothing grows while frames pass. Memory for
 the attempts table is reserved, but not allocated until a term is used.
@@ -53,7 +53,8 @@ HELD_BYTES_MAX = 256 << 20
 OUTBOX_DATAGRAMS = 8192
 DECISIONS_KEPT_MIN = 1 << 16
 BATCH_MAX = 64
-"""Datagrams that a caller may offer on each link before it checks the room for decisions."""
+"""Maximum number of datagrams offered per link between two checks of the free decision log
+space."""
 
 
 @allocating_kernel
@@ -108,7 +109,7 @@ def make_engine(
     envelope_length_max: int,
     replayed: ReplayedDecisions | None = None,
 ) -> Engine:
-    """Create an engine for a case, with maximum lengths of datagrams and envelopes.
+    """Create an engine for a case, given the maximum lengths of datagrams and of their headers.
 
     With `replayed`, the engine replays these decisions, and rules only determine the details of
     their actions.

@@ -80,7 +80,7 @@ def claimed_place(
 
 @allocating_kernel
 def fill_in(buf: Any, at: int, template: Any, patches: Any, values: Any) -> None:
-    """Patch a forged frame at `at` with the live stream's values.
+    """Patch the forged frame at offset `at` with values from the live stream.
 
     Shapes: buf uint8[n]; patches PATCH[m]; values int64[len(SOURCES)]
     """

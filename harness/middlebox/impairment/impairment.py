@@ -75,7 +75,7 @@ _GAP_GOOD, _BURST_GOOD, _BURST_BAD, _GAP_BAD = range(4)
 
 
 class Impairments(NamedTuple):
-    """Settings, state and accounts of all link directions, and the packets in flight."""
+    """Settings, state and packet counts of all link directions, and the packets in flight."""
 
     settings: Any  # int64[link, SETTINGS]
     jitters: Any  # int64[link, JITTERS]: by a draw's leading bits, the amount to add to the delay
@@ -91,7 +91,7 @@ class Impairments(NamedTuple):
 
 
 def make_impairments(case: Case, packet_length_max: int) -> Impairments:
-    """Create the impairments of a case, with a pool for held packets only if there are any."""
+    """Create a case's impairments, with a pool for held packets only if there are impairments."""
     ours = [each for each in case.impairments if case.backend_of(each.link) == "relay"]
     names = case.link_names
     links = len(names)
@@ -130,7 +130,7 @@ def apply(
     length: int,
     now_ns: int,
 ) -> None:
-    """Apply the impairments to one sealed packet, which is then either dropped or in flight.
+    """Apply the impairments to one sealed packet. The packet is then either dropped or in flight.
 
     Shapes: buf uint8[n]: envelope and payload from `at`; `length` is 0 if not Aeron's
     Units:  `now_ns` is the time of arrival, from which a delay is measured

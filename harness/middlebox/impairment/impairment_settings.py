@@ -1,4 +1,4 @@
-"""The impairments of a case, as tables that a kernel can read.
+"""The impairments of a case, as tables that compiled kernels can read.
 
 WeatherCase --> settings[link]   thresholds of a draw of 32 bits, nanoseconds, bits per second
             --> jitters[link]    the delay's deviation at each of 4096 quantiles
@@ -69,7 +69,7 @@ def jitters(impairments: Iterable[ImpairmentCase], link_names: tuple[str, ...]) 
 
 
 def behind_netem(case: Case) -> NDArray[np.int64]:
-    """Return 1 for each port where netem may drop packets, which is no relay failure, else 0."""
+    """Return 1 for each port where netem may drop packets, else 0. Such drops are not failures."""
     found = np.zeros(len(case.hosts), dtype=np.int64)
     if any(
         each.queue_packets and case.backend_of(each.link) == "netem" for each in case.impairments

@@ -132,7 +132,7 @@ def send_impaired(relay: Relay, now_ns: int) -> None:
 
 @allocating_kernel
 def _send(relay: Relay, far: int, count: int) -> None:
-    """Send a batch to an interface, retry while it is busy, and count refused packets."""
+    """Send a batch to an interface, retry while the interface is busy, and count refusals."""
     headers = relay.sent_headers.ctypes.data
     sent = 0
     retries = 0

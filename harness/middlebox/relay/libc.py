@@ -1,6 +1,6 @@
-"""The system calls that the relay's kernels use: batched datagrams, polling, and the clock.
+"""The system calls that the relay's compiled code uses: datagrams, polling, and the clock.
 
-Kernels reach libc by symbol name, which keeps their builds cacheable. Pointers are passed as
+Compiled kernels call libc by symbol name, so they can be cached on disk. Pointers are passed as
 integers, and the caller keeps the memory alive. A call that fails returns the negative errno.
 Without the JIT the same names are bound through ctypes.
 """

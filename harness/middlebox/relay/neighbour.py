@@ -45,7 +45,7 @@ def arp_answer(packet: bytes, target_address: str) -> bytes | None:
 
 
 def find_neighbour(port: Port, target_address: str, timeout_s: float = TIMEOUT_S) -> bytes:
-    """Send ARP requests until the host replies. Raises PortError if it does not reply in time."""
+    """Send ARP requests until the host replies. Raises PortError if there is no reply in time."""
     try:
         IPv4Address(target_address)
     except AddressValueError as error:

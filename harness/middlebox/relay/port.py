@@ -1,4 +1,4 @@
-"""A raw socket on one relay interface, which receives every packet that arrives there.
+"""A raw socket that receives every packet that arrives at one interface of the relay.
 
 The socket does not receive outgoing packets. It requires CAP_NET_RAW, and its large receive buffer
 requires CAP_NET_ADMIN.
@@ -38,7 +38,7 @@ class Port:
     socket: socket.socket
     mac: bytes
     address: str | None
-    ""
+    """The relay's IPv4 address on this interface, or None if it has none."""
     mtu: int
 
     @property

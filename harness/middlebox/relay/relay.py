@@ -50,7 +50,7 @@ _TIMESTAMP_LENGTH = 32
 
 @allocating_kernel
 def run(relay: Relay, engine: Engine, until_ns: int, draining: bool) -> int:
-    """Forward packets until a given time, or an event that Python must handle.
+    """Forward packets until a given time, or until an event that Python code must handle.
 
     Units:   `until_ns` and all other times are wall-clock times
     Returns: TIME_OVER, DECISIONS_FULL, INTERRUPTED by a signal, FAILED with the errno in `counts`,
@@ -138,7 +138,7 @@ def _forward(
     frames_length: int,
     arrived_ns: int,
 ) -> None:
-    """Offer a packet to the engine for one link, or forward it unchanged if it is not Aeron's."""
+    """Offer an Aeron packet to the engine for one link, or forward another packet unchanged."""
     if kind == AERON:
         if not rules_engine.has_room(engine, envelope_length, frames_length):
             flush(relay, engine)

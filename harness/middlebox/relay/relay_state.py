@@ -28,7 +28,7 @@ LAG_BUCKET_NS = 1_000
 LAG_BUCKETS = 20_000
 """Number of buckets for lags. The last bucket also counts all longer lags."""
 CONTROL_LENGTH = 64
-"""Length of a packet's control data, which holds its arrival time."""
+"""Length of a packet's control data (the arrival time)."""
 _CONTROL_WORDS = CONTROL_LENGTH // 8
 
 
@@ -37,7 +37,7 @@ class Relay(NamedTuple):
 
     fds: Any  # int64[port]
     hosts: Any  # int64[port, 2]: halves of each host's address
-    macs: Any  # uint8[port, 12]: the host's address, then the relay's own
+    macs: Any  # uint8[port, 12]: the host's address, then the relay's address
     routes: Any  # int64[port, port]: link direction from the first to the second, or NO_LINK
     targets: Any  # int64[link]: port that a direction leads to
     ports: Any  # int64: the case's UDP ports
@@ -47,7 +47,7 @@ class Relay(NamedTuple):
     controls: Any  # int64[port, batch, words]: ancillary data, which is the arrival time
     sent_headers: Any  # MMSGHDR[batch]
     sent_iovecs: Any  # IOVEC[batch]
-    sent_links: Any  # int64[batch]: the link of each of them
+    sent_links: Any  # int64[batch]: the link of each packet to send
     pollfds: Any  # POLLFD[port + 1]: all for reading, one for writing
     timespec: Any  # int64[2], scratch
     lags: Any  # int64[link, buckets]

@@ -1,4 +1,4 @@
-"""Writes the middlebox's accounts to the run folder, as a ledger and a decision log.
+"""Writes the middlebox's packet counts and decisions to the run folder (ledger, decision log).
 
 Decisions are appended as they are drained, so a killed relay loses only its last decisions.
 """
@@ -64,7 +64,7 @@ class DecisionLog:
 
 
 def link_account(engine: Engine, link: int) -> LinkAccount:
-    """Build the engine's account of one link direction."""
+    """Build the engine's packet account for one link direction."""
     received, sent, dropped, added = (int(each) for each in engine.datagrams[link, DATAGRAMS_IN:])
     frames = {
         NAMES[code]: FrameAccount(*(int(each) for each in engine.frames[link, index]))
@@ -116,7 +116,7 @@ def ledger(engine: Engine, case: Case, relay: Relay, kernel_drops: Sequence[int]
 
 
 def port_account(counts: NDArray[np.int64]) -> PortAccount:
-    """Build the account of the packets that arrived from one host."""
+    """Build the ledger entry for the packets that arrived from one host."""
     return PortAccount(
         received=int(counts[RECEIVED]),
         strays=int(counts[STRAYS]),
@@ -126,7 +126,7 @@ def port_account(counts: NDArray[np.int64]) -> PortAccount:
 
 
 def impairment_account(impairments: Impairments, link: int) -> ImpairmentAccount:
-    """Build the account of what the relay's impairments did to a link direction's datagrams."""
+    """Build the ledger entry for the effects of the impairments on a link direction's datagrams."""
     counts = impairments.counts[link]
     account = ImpairmentAccount(
         received=int(counts[impairment.RECEIVED]),
@@ -155,7 +155,7 @@ def impairment_account(impairments: Impairments, link: int) -> ImpairmentAccount
 
 
 def lag_quantiles(buckets: NDArray[Any], longest_ns: int) -> dict[str, int]:
-    """Return the median, 99th percentile and maximum lag, or an empty dict if there are none."""
+    """Return the median, 99th percentile and maximum lag, or an empty dict without any lags."""
     total = int(buckets.sum())
     if total == 0:
         return {}

@@ -160,6 +160,17 @@ def test_kernels_that_the_installed_package_lacks_are_compiled(driver, run, preb
     assert built
 
 
+COUNTS = "from windtunnel.driver.kernels.cache import prebuilt_counts; print(*prebuilt_counts())"
+
+
+def test_modules_of_the_installed_package_are_counted(driver, run, prebuilt):
+    assert run(driver, COUNTS)[0] == "0 0"
+    path = f"{driver.parents[1]}{os.pathsep}{prebuilt}"
+    assert run(driver, COUNTS, PYTHONPATH=path)[0] == "1 0"
+    (driver / "callee.py").write_text(CALLEE.format(factor=4))
+    assert run(driver, COUNTS, PYTHONPATH=path)[0] == "0 1"
+
+
 def test_an_installed_package_that_others_can_write_to_is_refused(driver, run, prebuilt):
     (prebuilt / cache.PREBUILT).chmod(0o777)
     answer, _ = run(driver, PYTHONPATH=f"{driver.parents[1]}{os.pathsep}{prebuilt}")

@@ -100,7 +100,7 @@ def test_turns_of_the_warm_up_are_dropped(measure, monkeypatch):
         ({"alive_for": 1}, "the archive or its driver exited"),
         # At once, and not when the time for a recording is over.
         ({"alive_for": 0, "never": State.RECORDED}, "the archive or its driver exited"),
-        ({"compiled": True}, "kernels were compiled"),
+        ({"compiled": True}, "kernels were JIT-compiled"),
         ({"never": State.RECORDED}, "RECORD of 762 messages was not completed"),
         ({"never": State.CONNECTED}, "no archive responded"),
     ],

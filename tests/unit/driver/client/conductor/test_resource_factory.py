@@ -104,6 +104,41 @@ def test_next_session_ids_differ(both_ends):
     assert client.next_session_id(STREAM) != client.next_session_id(STREAM)
 
 
+def test_a_session_id_may_be_requested_without_waiting(both_ends):
+    client = both_ends.connect()
+    requested = client.async_next_session_id(STREAM)
+    assert client.get_next_session_id(requested) is None
+    both_ends.driver.turn(3)
+    session_id = client.get_next_session_id(requested)
+    assert isinstance(session_id, int)
+    assert session_id != client.next_session_id(STREAM)
+
+
+def test_the_error_of_a_requested_session_id_is_raised_once(both_ends):
+    client = both_ends.connect(driver_timeout_ms=100)
+    requested = client.async_next_session_id(STREAM)
+    both_ends.driver.clock.advance(101 * MS)
+    with pytest.raises(CommandTimeoutError):
+        client.get_next_session_id(requested)
+    with pytest.raises(ClientError, match="no command has this id"):
+        client.get_next_session_id(requested)
+
+
+def test_an_image_may_be_rejected_without_waiting(both_ends):
+    client = both_ends.connect()
+    subscription = client.add_subscription("aeron:ipc?term-length=64k", STREAM)
+    publication = client.add_exclusive_publication("aeron:ipc?term-length=64k", STREAM)
+    both_ends.until(lambda: subscription.images)
+    before_ns = both_ends.driver.clock.now_ns()
+    subscription.images[0].async_reject("no more")
+    assert both_ends.driver.clock.now_ns() == before_ns
+    both_ends.until(lambda: not subscription.images)
+    assert not both_ends.errors
+    assert not publication.is_closed
+    with pytest.raises(ValueError, match="reason has 1024 bytes"):
+        subscription.async_reject_image(1, 0, "a" * 1_024)
+
+
 def test_a_static_counter_outlives_its_client(both_ends):
     first, second = both_ends.connect(), both_ends.connect()
     made = first.add_static_counter(1001, 77, b"key", "label")

@@ -331,7 +331,7 @@ def test_leaves_out_a_torn_last_packet(to_file):
     ("head", "text"),
     [
         (b"", "is empty"),
-        (b"\xd4\xc3\xb2\xa1", "within its file header of 24"),
+        (b"\xd4\xc3\xb2\xa1", "within its file header of 24 bytes"),
         (b"hello, world; this is no capture", "begins with 68656c6c"),
         (made.pcap([], link=147), "link type 147"),
         (made.pcapng([])[:20], "within its section header"),
