@@ -60,7 +60,7 @@ class Geometry:
 
 
 def decision_marks(decisions: Records, stream_id: int) -> list[Marks]:
-    """Return the middlebox's actions on a stream as marks."""
+    """Return marks for the middlebox's actions on a stream."""
     mine = decisions[decisions["stream_id"] == stream_id]
     with_position = mine["position"] != NO_POSITION
     kinds = {"dropped": DROP, "held": HOLD, "swapped": SWAP, "duplicated": DUPLICATE}
@@ -78,14 +78,14 @@ def _of_decisions(kind: str, rows: Records, detail: str) -> Marks:
 
 
 def nak_marks(frames: Records, geometry: Geometry) -> Marks:
-    """Return a receiver's NAKs as marks, from the stream's frames captured at its host."""
+    """Return marks for a receiver's NAKs, from the stream's frames captured at its host."""
     naks = frames[frames["frame_type"] == NAK]
     at = positions(naks, geometry.initial_term_id, geometry.term_length)
     return _marks("NAK", naks["time_ns"], at, naks["nak_length"], np.zeros(len(naks), np.int64))
 
 
 def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
-    """Return a sender's retransmits as marks, from the stream's frames captured at its host."""
+    """Return marks for a sender's retransmits, from the stream's frames captured at its host."""
     sent = positional(frames)
     at = positions(sent, geometry.initial_term_id, geometry.term_length)
     nth = _nth_occurrence(at)
@@ -97,7 +97,7 @@ def retransmit_marks(frames: Records, geometry: Geometry) -> Marks:
 def impairment_marks(
     sent: Records, received: Records, decisions: Records, geometry: Geometry
 ) -> Marks:
-    """Return the frames lost on a link direction as marks, except those dropped by a rule.
+    """Return a mark for each frame lost in a link direction, except frames dropped by a rule.
 
     `sent` and `received` are the stream's frames captured at both hosts, timed by one clock.
     `decisions` are those about the stream in this direction. An arrival is matched with the last
@@ -129,8 +129,9 @@ def impairment_marks(
 
 
 def gap_fill_marks(seen: Records, sent: Records | None, geometry: Geometry) -> Marks:
-    """Return gaps that a receiver filled with padding as marks, from the frames its subscriber
-    received.
+    """Return marks for the gaps that a receiver filled with padding.
+
+    `seen` are the frames that its subscriber received.
 
     `sent` are the stream's frames captured at the sender. PADs among them end terms and are not gap
     fills.

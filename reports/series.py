@@ -232,7 +232,7 @@ def _geometry(
 def _impairment_losses(
     case: Case, link: int, sent: Records, received: Records, decisions: Records, geometry: Geometry
 ) -> list[Marks]:
-    """Return the frames that were lost to impairments of a link direction, as marks."""
+    """Return marks for the frames that were lost to a link direction's impairments."""
     if link < 0 or case.impairments_of(case.link_names[link]) is None:
         return []
     path = [case.address(host) for host in case.directions[link]]

@@ -64,11 +64,11 @@ class Chart {
     this.root.append(bar);
     this.plots = {};
     this.section("positions", "Positions", "Stream positions over time; stalls are shaded.");
-    this.section("gaps", "Gaps", "Time to repair each gap, by time of detection.");
+    this.section("gaps", "Gaps", "Time until each gap was repaired, or until it was sent again where that is all that was captured.");
     this.section("stalls", "Flow control stalls", "Pauses of the sender caused by flow control.");
     const pair = Page.element("div", "pair");
     this.root.append(pair);
-    this.section("repairs", "Repair times", "Distribution of the time to repair.", pair);
+    this.section("repairs", "Repair times", "Distribution of these times.", pair);
     this.section("links", "Losses by link", "Share of affected frames on each link.", pair);
     this.chosen = [this.data.streams[0]];
     this.filterTables();
@@ -123,7 +123,7 @@ class Chart {
     });
     this.show("gaps", this.gaps(), "No gaps.", {
       height: 260,
-      yaxis: { title: "time to repair, ms", type: "log", tickformat: "~g" },
+      yaxis: { title: "time, ms", type: "log", tickformat: "~g" },
     });
     const stalls = this.stalls();
     this.show("stalls", stalls, "No stalls: no flow control pause of 10 ms or more.", {
@@ -133,7 +133,7 @@ class Chart {
     });
     this.show("repairs", this.repairs(), "No repairs.", {
       height: 300,
-      xaxis: { title: "time to repair, ms", type: "log", tickformat: "~g" },
+      xaxis: { title: "time, ms", type: "log", tickformat: "~g" },
       yaxis: { title: "gaps" },
       bargap: 0.06,
     });
@@ -223,18 +223,24 @@ class Chart {
   }
 
   gaps() {
-    return this.chosen.flatMap((stream) => this.gapTraces(stream, "repair_ms"));
+    return this.chosen.flatMap((stream) => this.gapTraces(stream, "wait_ms"));
+  }
+
+  // Where only the sender's side was captured, the time until a retransmit is all that is known.
+  waits(gaps) {
+    return gaps.repair_ms.map((repair, index) => repair ?? gaps.resend_ms[index]);
   }
 
   gapTraces(stream, field) {
+    const values = field === "wait_ms" ? this.waits(stream.gaps) : stream.gaps[field];
     return Object.entries(Chart.OUTCOMES).flatMap(([outcome, { colour, symbol }]) => {
       const picked = [...stream.gaps.t.keys()].filter(
-        (index) => stream.gaps.outcome[index] === outcome && stream.gaps[field][index] !== null,
+        (index) => stream.gaps.outcome[index] === outcome && values[index] !== null,
       );
       if (!picked.length || (field === "position" && this.several())) return [];
       return {
         x: picked.map((index) => stream.gaps.t[index]),
-        y: picked.map((index) => stream.gaps[field][index]),
+        y: picked.map((index) => values[index]),
         text: picked.map((index) => this.describe(stream.gaps, index)),
         type: "scatter",
         mode: "markers",
@@ -247,15 +253,18 @@ class Chart {
 
   describe(gaps, index) {
     const repair = gaps.repair_ms[index];
+    const resend = gaps.resend_ms[index];
     return [
       `${gaps.length[index].toLocaleString("en")} bytes at ${gaps.position[index].toLocaleString("en")}`,
       `${gaps.outcome[index]}, lost ${Chart.LOST[gaps.cause[index]]}`,
       `${gaps.naks[index]} NAK${gaps.naks[index] === 1 ? "" : "s"}`,
       repair !== null
         ? `${repair.toPrecision(3)} ms until repaired`
-        : gaps.outcome[index] === "repaired"
-          ? "repair not seen here"
-          : "not repaired",
+        : resend !== null
+          ? `${resend.toPrecision(3)} ms until sent again; the repair is not seen here`
+          : gaps.outcome[index] === "repaired"
+            ? "repair not seen here"
+            : "not repaired",
     ].join("<br>");
   }
 
@@ -304,8 +313,9 @@ class Chart {
     const times = this.chosen.flatMap((stream) =>
       [...stream.gaps.t.keys()]
         .filter((index) => stream.gaps.outcome[index] === "repaired")
-        .filter((index) => stream.gaps.repair_ms[index] !== null)
-        .map((index) => Math.max(stream.gaps.repair_ms[index], 1e-6)),
+        .map((index) => this.waits(stream.gaps)[index])
+        .filter((wait) => wait !== null)
+        .map((wait) => Math.max(wait, 1e-6)),
     );
     const bins = new Map();
     times.forEach((time) => {

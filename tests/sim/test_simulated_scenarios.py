@@ -8,13 +8,15 @@ from windtunnel.harness.artifact.run.manifest import Manifest
 
 WITH_TURNS_OF_THEIR_OWN = [
     "many/mdc-min-one-lossy",
-    "many/mdc-tagged-cut-off",
     "many/multicast-one-lossy",
+    "host/kill-publisher",
+    "host/pause-receiver",
+]
+MORE_OF_THEM = [
+    "many/mdc-tagged-cut-off",
     "many/partition-and-heal",
     "many/two-paths-one-worse",
-    "host/kill-publisher",
     "host/pause-past-liveness",
-    "host/pause-receiver",
     "host/pause-sender",
 ]
 """Of several hosts, or of hosts that do not go all the time."""
@@ -38,6 +40,13 @@ def with_turns_of_their_own(tmp_path_factory):
 @pytest.mark.parametrize("name", WITH_TURNS_OF_THEIR_OWN)
 def test_groups_pauses_and_deaths_pass(name, with_turns_of_their_own):
     result = with_turns_of_their_own[name]
+    assert result.outcome == "PASS", result.reason
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("name", MORE_OF_THEM)
+def test_more_groups_and_pauses_pass(name, tmp_path):
+    result = run(SCENARIOS / f"{name}.yaml", tmp_path)
     assert result.outcome == "PASS", result.reason
 
 

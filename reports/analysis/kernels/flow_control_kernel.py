@@ -106,7 +106,10 @@ def _on_status(state: Any, consumed: int, limit: int, time_ns: int) -> None:
 
 @allocating_kernel
 def _room_since(state: Any, end: int) -> int:
-    """Return the history slot of the first limit that admitted a frame with this end, or -1."""
+    """Return the history slot of the first limit that admitted a frame ending at position `end`.
+
+    Returns -1 if this limit is not in the history.
+    """
     found = -1
     for age in range(min(state["raises"], HISTORY)):
         slot = (state["raises"] - 1 - age) % HISTORY

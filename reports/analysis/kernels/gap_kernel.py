@@ -128,11 +128,10 @@ def fill(
     flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
     control: Any,
 ) -> int:  # fmt: skip
-    """Fill the missing pieces in a range. Returns the index of a gap that was filled in
-    part, or -1.
+    """Fill the missing pieces in a range. Returns the index of the gap that contained them.
 
-    If there are several, gaps with a NAK take precedence, then gaps lost before the capture point,
-    then the oldest gap.
+    Returns -1 if nothing was missing. If there are several gaps, gaps with a NAK take precedence,
+    then gaps lost before the capture point, then the oldest gap.
     """
     best, best_rank = -1, -1
     index = 0
@@ -187,10 +186,9 @@ def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -
 
 @allocating_kernel
 def gap_at(flow: int, start: int, end: int, is_any: bool, gaps: Any, control: Any) -> int:
-    """Return a recent gap in this range that was requested by a NAK or skipped by a receiver, or
-    -1.
+    """Return a recent gap in this range that a NAK requested or a receiver skipped.
 
-    With `is_any`, any recent gap in the range is returned.
+    With `is_any`, any recent gap in the range is returned. The result is -1 if there is none.
     """
     for index in range(max(0, control[GAPS] - RECENT_GAPS), control[GAPS]):
         gap = gaps[index]

@@ -103,6 +103,7 @@ def _stream(
     document["gaps"] = {
         "t": [(gap["opened_ns"] - start_ns) / NS_PER_MS for gap in kept],
         "repair_ms": [_ms(gap["time_to_repair_ns"]) for gap in kept],
+        "resend_ms": [_ms(gap["time_to_resend_ns"]) for gap in kept],
         "naks": [gap["nak_count"] for gap in kept],
         **{
             name: [gap[name] for gap in kept] for name in ("position", "length", "outcome", "cause")

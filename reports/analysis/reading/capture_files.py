@@ -145,7 +145,7 @@ class _PiecewiseReader:
         return len(piece)
 
     def seek(self, offset: int) -> int:
-        raise OSError(f"a compressed file cannot seek: offset {offset} requested")
+        raise OSError(f"cannot seek to offset {offset} in a compressed file")
 
     def close(self) -> None:
         self._file.close()

@@ -32,7 +32,7 @@ _V4_PREFIX = 0xFFFF << 32
 
 
 class FrameTable:
-    """A builder of Arrow batches from the frames of one file."""
+    """Builds Arrow batches from the frames of one file, with all or selected columns."""
 
     def __init__(
         self, vantage_point: str, file_index: int, columns: Sequence[str] = READ_FRAMES.names
@@ -47,7 +47,7 @@ class FrameTable:
         self._texts: dict[tuple[int, int], str] = {}
 
     def batch(self, found: FrameRows) -> pa.RecordBatch:
-        """Return the rows as a batch with columns of READ_FRAMES. All data is copied."""
+        """Return a copy of the rows as a batch with the selected columns of READ_FRAMES."""
         rows = found.rows
         classes = _CLASS_OF[rows["frame_type"]]
         masks = {types: has[classes] for types, has in self._has.items()}

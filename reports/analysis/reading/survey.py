@@ -25,7 +25,7 @@ TOTALS_PENDING_MAX = 1 << 16
 
 
 class TotalsSum:
-    """The sum of the totals of many batches, computed in bounded memory."""
+    """Adds up the totals of many batches in bounded memory."""
 
     def __init__(self) -> None:
         self._totals = empty_totals()
@@ -40,7 +40,7 @@ class TotalsSum:
             self._totals, self._pending, self._count = self.table(), [], 0
 
     def table(self) -> pa.Table:
-        """Return the sum so far, with one row per key."""
+        """Return the totals so far as a table, with one row per key."""
         return merge_totals(pa.concat_tables([self._totals, *self._pending]))
 
 

@@ -54,7 +54,7 @@ _NUMBERS = 1 << 16
 
 @allocating_kernel
 def _step(sender: Any, identification: int) -> int:
-    """Return the signed distance of an identification from the highest one, modulo 2^16."""
+    """Return the signed distance, modulo 2^16, of an IP identification from the highest so far."""
     half = _NUMBERS >> 1
     return int((identification - sender["order"] + half) % _NUMBERS - half)
 
