@@ -57,7 +57,7 @@ def port_of(name):
 
 @kernel
 def same_host(name, length, other, other_length):
-    """Return whether two encoded addresses (names) have the same IP address, regardless of port."""
+    """Return whether two encoded socket addresses have the same IP address, with any ports."""
     if length != other_length or not is_name(name, length) or not is_name(other, other_length):
         return False
     if length == V4_LENGTH:
@@ -71,7 +71,7 @@ def same_host(name, length, other, other_length):
 
 @kernel
 def same(name, length, other, other_length):
-    """Return whether two encoded addresses (names) have the same IP address and port."""
+    """Return whether two encoded socket addresses have the same IP address and port."""
     return same_host(name, length, other, other_length) and port_of(name) == port_of(other)
 
 

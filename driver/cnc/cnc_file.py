@@ -78,7 +78,7 @@ class CncFile:
         return heartbeat_ms > 0 and heartbeat_ms >= now_ms - driver_timeout_ms
 
     def set_ready(self, now_ms: int) -> None:
-        """Publish that the driver is ready: write the first heartbeat, then the version.
+        """Mark the driver as ready: write the first heartbeat, then the version.
 
         One correlation id is consumed, so no client gets 0.
         """
@@ -88,7 +88,7 @@ class CncFile:
         self.mapping.flush()
 
     def set_closed(self) -> None:
-        """Publish that the driver has shut down."""
+        """Mark the driver as shut down."""
         ring_buffer.set_consumer_heartbeat_ms(self.to_driver, ring_buffer.HEARTBEAT_OF_CLOSED)
         self.mapping.flush()
 
@@ -173,7 +173,7 @@ def attach(directory: Path, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT
         raise DriverNotReadyError(f"the driver of {path} has not written a heartbeat yet")
     age_ms = now_ms - heartbeat_ms
     raise DriverNotReadyError(
-        f"the last heartbeat in {path} is {age_ms} ms old, the limit is {driver_timeout_ms} ms"
+        f"the last heartbeat in {path} is {age_ms} ms old, but the limit is {driver_timeout_ms} ms"
     )
 
 

@@ -67,8 +67,8 @@ class PayloadReader:
         start = at + 4
         if length < 0 or start + length > self.length:
             raise MalformedCommand(
-                f"{self.name}: expected {field}_length at offset {at} "
-                f"from 0 to {self.length - start}, found {length}"
+                f"{self.name}: {field}_length at offset {at}: "
+                f"expected 0 to {self.length - start}, found {length}"
             )
         return self._bytes[start : start + length], start + length
 

@@ -103,7 +103,7 @@ class RootLibrary(JITCodeLibrary):
         return (self.name, "object", (self._get_compiled_object(), self._symbols().as_bitcode()))
 
     def _symbols(self) -> Any:
-        """Return a module that defines the same names with empty bodies."""
+        """Return a module with the library's symbols: empty functions and one-byte variables."""
         module = ir.Module()
         body_type = ir.FunctionType(ir.VoidType(), [])
         for defined in self._final_module.functions:

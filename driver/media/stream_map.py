@@ -55,7 +55,7 @@ def _probe(table, endpoint, stream_id, session_id):
 
 @kernel
 def find(table, endpoint, stream_id, session_id):
-    """Return the value stored for a stream, or ABSENT."""
+    """Return the value stored for a stream, or ABSENT if the table does not contain it."""
     index = _probe(table, endpoint, stream_id, session_id)
     if index == ABSENT or table[index].used == 0:
         return ABSENT

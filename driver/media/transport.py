@@ -1,4 +1,4 @@
-"""Sends and receives batches of datagrams over sockets or links, sending without a copy.
+"""Sends and receives batches of datagrams over sockets or links. Sends are zero-copy.
 
     SendBatch      headers  [mmsghdr 0][mmsghdr 1] ...      one system call sends all
                                 |          |

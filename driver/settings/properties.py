@@ -27,9 +27,7 @@ def variable_of(name: str) -> str:
 
 
 def name_of(variable: str) -> str:
-    """Return the property name for an environment variable, assuming that it has no capital
-    letters.
-    """
+    """Return the property name for an environment variable, in lower case."""
     return variable.lower().replace("_", ".")
 
 

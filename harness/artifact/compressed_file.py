@@ -1,7 +1,7 @@
 """Captures compressed with gzip, as `windtunnel run --compress` leaves those of passed runs.
 
     a.pcap      mapped
-    a.pcap.gz   decompressed into a file without a name, which is mapped
+    a.pcap.gz   decompressed into an unnamed temporary file, which is mapped
 
 Compressed files are untrusted input like all files of a run folder. A short file may decompress to
 a very long one, so the length is limited.
@@ -24,14 +24,14 @@ PLAIN_BYTES_MAX = 4 << 30
 """Maximum uncompressed length of a file: several times that of the longest captures."""
 
 LEVEL = 1
-"""The fastest level. Level 6 takes four times as long and saves another tenth."""
+"""The fastest level. Level 6 takes four times as long, and its files are a tenth smaller."""
 
 _MAGIC = b"\x1f\x8b"
 _PIECE_BYTES = 1 << 20
 
 
 class CompressionError(ValueError):
-    """A compressed file that cannot be decompressed. The message has the error."""
+    """A compressed file cannot be decompressed. The message gives the reason."""
 
 
 def map_plain_bytes(path: Path, max_bytes: int = PLAIN_BYTES_MAX) -> NDArray[np.uint8]:

@@ -30,7 +30,7 @@ _Parsed = TypeVar("_Parsed")
 
 
 class ValueTypeError(ValueError):
-    """A value with a wrong type. The message has its path, the expected type and the value."""
+    """A value has the wrong type. The message gives its path, the expected type and the value."""
 
 
 def parse(kind: type[_Parsed], value: object, place: str = "") -> _Parsed:

@@ -102,7 +102,11 @@ def problems(rows: list[Measure]) -> list[str]:
 
 
 def _rate(name: str, settings: ImpairmentCase, delivery: Delivery) -> Measure:
-    """Measure the arrival rate. The requested rate is included only if the sender offered more."""
+    """Measure the arrival rate.
+
+    The requested rate is omitted if the link delivered all that was sent, because the rate limit
+    then had no effect.
+    """
     arrived = measure.bits_per_s(delivery)
     requested = (
         settings.rate_bits_per_s if measure.offered_bits_per_s(delivery) > arrived.high else 0

@@ -119,7 +119,7 @@ def steal_ticks() -> list[int]:
 
 
 def parse_throttled(text: str) -> int:
-    """Parse the throttled time from a cpu.stat file. Returns nanoseconds, or UNKNOWN."""
+    """Parse the throttled time from a cpu.stat file, in ns. Returns UNKNOWN if it is missing."""
     for line in text.splitlines():
         name, _, value = line.partition(" ")
         if name in _THROTTLED and value.strip().isdecimal():

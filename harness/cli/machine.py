@@ -205,9 +205,7 @@ def _netem() -> Fact:
         if loadable
         else "not found"
     )
-    return Fact(
-        "netem", has, f"{detail} (kernel {release})", "--kernel uml, or impairments by the relay"
-    )
+    return Fact("netem", has, f"{detail} (kernel {release})", "--kernel uml, or --backend relay")
 
 
 def _uml() -> Fact:
@@ -217,11 +215,11 @@ def _uml() -> Fact:
     try:
         found = kernel.find()
     except kernel.NoKernel as error:
-        fallback = "impairments by the relay, or a kernel that has netem"
+        fallback = "--backend relay, or a kernel that has netem"
         return Fact("User Mode Linux", False, str(error), fallback, purpose)
     has = kernel.has_module(found, "sch_netem")
     detail = f"{found.program}, kernel {found.release}, {'with' if has else 'without'} netem"
-    return Fact("User Mode Linux", has, detail, "impairments by the relay", purpose)
+    return Fact("User Mode Linux", has, detail, "--backend relay", purpose)
 
 
 def _mentions(path: Path, word: str) -> bool:

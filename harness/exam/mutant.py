@@ -31,7 +31,7 @@ Fidelity = Literal["sim", "netns"]
 
 
 class MutantError(ValueError):
-    """An invalid mutant. The message has its name and what was expected."""
+    """An invalid or unknown mutant. The message names it and describes the problem."""
 
 
 class Mutant(BaseModel):

@@ -92,7 +92,7 @@ def _parser() -> argparse.ArgumentParser:
         "--interface",
         required=True,
         action="append",
-        help="interface to a host; repeat for each host, in the case's order",
+        help="interface that leads to a host; repeat for each host, in the order of case.json",
     )
     parser.add_argument("--out", type=Path, required=True, help="run folder to write to")
     return parser

@@ -73,7 +73,7 @@ FEEDBACK = np.dtype(
 
 
 class CaptureError(ValueError):
-    """A capture cannot be converted to a scenario. The message has the file and the reason."""
+    """A capture cannot be converted to a scenario. The message gives the file and the reason."""
 
 
 @dataclass(frozen=True)

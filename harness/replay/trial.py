@@ -33,7 +33,7 @@ DECISIONS = "tried.bin"
 
 
 class TrialError(Exception):
-    """A trial could not be judged at all. The message has the reason."""
+    """A trial could not be judged at all. The message gives the reason."""
 
 
 @dataclass(frozen=True)

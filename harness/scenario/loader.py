@@ -47,7 +47,7 @@ def parse_scenario(text: str, source: str) -> Scenario:
 def parse_table(
     text: str, source: str, model: type[_TABLE], find: Callable[[_TABLE], list[Problem]]
 ) -> _TABLE:
-    """Parse YAML as a table of a model and validate it with `find`. Raises ScenarioError."""
+    """Parse a YAML table into a `model` object and check it with `find`. Raises ScenarioError."""
     document = YamlDocument(text, source)
     empty = list(_empty_values(document.value, ()))
     if empty:
@@ -73,7 +73,7 @@ def _empty_values(value: object, path: tuple[str | int, ...]) -> Iterator[Proble
 
 
 def _causes(error: ValidationError) -> list[Any]:
-    """Return the errors without redundant ones. A list with invalid items is not also too short."""
+    """Return the errors. A list with invalid items is not also reported as too short."""
     found = error.errors()
     inner = {each["loc"][:length] for each in found for length in range(len(each["loc"]))}
     return [each for each in found if each["type"] != "too_short" or each["loc"] not in inner]

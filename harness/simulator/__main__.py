@@ -83,7 +83,10 @@ def _add_swarm(commands: Any) -> None:
     swarm.add_argument("--seed", type=int, default=0, help="seed of the first trial")
     swarm.add_argument("--seeds", type=int, default=1, help="number of trials")
     swarm.add_argument(
-        "--minutes", type=float, default=0.0, help="start no new trials after this time"
+        "--minutes",
+        type=float,
+        default=0.0,
+        help="stop starting new trials after this many minutes (default: no limit)",
     )
     swarm.add_argument("--jobs", type=int, default=1, help="number of processes")
     swarm.add_argument("--frames", type=int, help="frames per trial (default: the seed's choice)")

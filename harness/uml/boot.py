@@ -44,7 +44,7 @@ SIGNALLED = 128
 
 
 class BootError(Exception):
-    """A User Mode Linux kernel failed. The message has the reason and the end of its log."""
+    """A User Mode Linux kernel failed. The message gives the reason and the end of the log."""
 
 
 @dataclass(frozen=True)

@@ -77,7 +77,7 @@ def prepare(request: BootRequest) -> None:
 
 
 def mount(kind: str, place: str, options: str) -> None:
-    """Mount a virtual file system. Raises OSError with its mount point."""
+    """Mount a virtual file system. Raises an OSError that names the mount point."""
     Path(place).mkdir(exist_ok=True)
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(kind.encode(), place.encode(), kind.encode(), 0, options.encode()) != 0:

@@ -33,7 +33,7 @@ def load_order(dependencies: str, names: Iterable[str]) -> list[str]:
 
 
 def load(folder: Path, names: Iterable[str]) -> None:
-    """Load modules and their dependencies. Raises OSError with the file that failed."""
+    """Load modules and their dependencies. Raises an OSError that names the failed file."""
     libc = ctypes.CDLL(None, use_errno=True)
     for file in load_order((folder / "modules.dep").read_text(), names):
         descriptor = os.open(folder / file, os.O_RDONLY)

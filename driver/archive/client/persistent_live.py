@@ -41,9 +41,10 @@ class LiveStream:
         )
 
     def image(self) -> Image | None:
-        """Return the first image of the live stream, or None. An overdue image is reported once.
+        """Return the live stream's first image, or None until it arrives.
 
-        Raises RegistrationError if the driver rejects the subscription.
+        Reports an overdue image once. Raises RegistrationError if the driver rejects the
+        subscription.
         """
         if self._registration_id is not None:
             registration_id, self._registration_id = self._registration_id, None

@@ -258,7 +258,7 @@ class PersistentSubscription:
             self._replay_image = self._started_replay.image
             if self._replay_image is None and self._clock.now_ns() > self._image_deadline_ns:
                 raise ArchiveTimeoutError(
-                    "persistent subscription: the image of the replay did not arrive in time"
+                    "persistent subscription: timed out waiting for the image of the replay"
                 )
             return int(self._replay_image is not None)
         image = self._replay_image

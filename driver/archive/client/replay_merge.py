@@ -177,7 +177,7 @@ class ReplayMerge:
         return True
 
     def _poll_request(self, start: Callable[[ControlSession], Turns[int]]) -> int | None:
-        """Return the response to a request, or None. The request is sent when it is due."""
+        """Send the request if it is due. Returns its response, or None until that has arrived."""
         if self._request is None:
             now_ns = self._clock.now_ns()
             if now_ns < self._next_request_ns:

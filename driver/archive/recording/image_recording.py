@@ -224,7 +224,7 @@ class ImageRecording:
 def _current(
     stream: RecordedStream, recording: RecordingDescriptor, image: Image
 ) -> RecordingDescriptor:
-    """Return a descriptor with the source that is being recorded.
+    """Return the recording's descriptor, with its source replaced by the one now being recorded.
 
     An extension may come from another source than the entry, which keeps the original source.
     """

@@ -147,7 +147,8 @@ class Recordings:
         limit = self._resources.settings.max_concurrent_recordings
         if sum(stream.counts_as_concurrent for stream in self._open) >= limit:
             raise RequestRejected(
-                f"the maximum of {limit} concurrent recordings is reached", ErrorCode.MAX_RECORDINGS
+                f"the limit of {limit} concurrent recordings has been reached",
+                ErrorCode.MAX_RECORDINGS,
             )
 
     def _create_stream(

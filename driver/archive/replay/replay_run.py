@@ -128,7 +128,7 @@ class ReplayRun:
             return 1
         if now_ns > self._deadline_ns:
             self.abort(
-                f"no subscriber in time for the replay of recording "
+                f"timed out waiting for a subscriber to the replay of recording "
                 f"{self.plan.recording.recording_id}"
             )
         return 0

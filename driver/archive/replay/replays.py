@@ -118,7 +118,7 @@ class Replays:
         limit = resources.settings.max_concurrent_replays
         if len(self._replays) >= limit:
             raise RequestRejected(
-                f"the maximum of {limit} concurrent replays is reached", ErrorCode.MAX_REPLAYS
+                f"the limit of {limit} concurrent replays has been reached", ErrorCode.MAX_REPLAYS
             )
         recording = resources.recording(request.recording_id)
         active = self._recordings.active(request.recording_id)

@@ -177,7 +177,7 @@ class ReplicationSession(PendingRequest):
             self._go_to(State.DESCRIPTOR)
             return 1
         self._check_timeout(
-            f"cannot connect to the source archive in time, state {self._archive.state_name}"
+            f"cannot connect to the source archive, state {self._archive.state_name}"
         )
         return work_count
 

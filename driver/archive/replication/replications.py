@@ -40,7 +40,7 @@ class Replications:
         self._running: dict[int, ReplicationSession] = {}
 
     def start(self, session: ControlSession, request: _Request) -> None:
-        """Start a replication. Parameters that the request message does not contain are not set."""
+        """Start a replication. Parameters that are missing in the request message remain unset."""
         channels = self._channels(request)
         self._require_destination(request.dst_recording_id)
         resources, now_ns = self._resources, self._resources.clock.now_ns()

@@ -87,18 +87,21 @@ class ArchiveSettings:
         TrueOrFalse("AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED", "whether remote clients are served"),
     ] = True
     control_stream_id: Annotated[
-        int, Number("AERON_ARCHIVE_CONTROL_STREAM_ID", "stream id of that channel")
+        int, Number("AERON_ARCHIVE_CONTROL_STREAM_ID", "stream id of requests from remote clients")
     ] = 10
     local_control_channel: Annotated[
         str,
         Setting("AERON_ARCHIVE_LOCAL_CONTROL_CHANNEL", "channel for requests from local clients"),
     ] = "aeron:ipc?term-length=64k"
     local_control_stream_id: Annotated[
-        int, Number("AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID", "stream id of that channel")
+        int,
+        Number("AERON_ARCHIVE_LOCAL_CONTROL_STREAM_ID", "stream id of requests from local clients"),
     ] = 10
     control_term_buffer_sparse: Annotated[
         bool,
-        TrueOrFalse("AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE", "sparse term buffers of responses"),
+        TrueOrFalse(
+            "AERON_ARCHIVE_CONTROL_TERM_BUFFER_SPARSE", "use sparse term buffers for responses"
+        ),
     ] = True
     control_term_buffer_length: Annotated[
         int,
@@ -122,7 +125,11 @@ class ArchiveSettings:
         ),
     ] = ""
     control_response_stream_id: Annotated[
-        int, Number("AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID", "stream id of that channel")
+        int,
+        Number(
+            "AERON_ARCHIVE_CONTROL_RESPONSE_STREAM_ID",
+            "stream id of responses from source archives",
+        ),
     ] = 20
     message_timeout_ns: Annotated[
         int, Duration("AERON_ARCHIVE_MESSAGE_TIMEOUT", "timeout of requests to other archives", 1)
@@ -134,7 +141,7 @@ class ArchiveSettings:
         str, Setting("AERON_ARCHIVE_RECORDING_EVENTS_CHANNEL", "channel of recording events")
     ] = ""
     recording_events_stream_id: Annotated[
-        int, Number("AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID", "stream id of that channel")
+        int, Number("AERON_ARCHIVE_RECORDING_EVENTS_STREAM_ID", "stream id of recording events")
     ] = 30
     replication_channel: Annotated[
         str,
@@ -180,7 +187,7 @@ class ArchiveSettings:
         int,
         Size(
             "AERON_ARCHIVE_LOW_STORAGE_SPACE_THRESHOLD",
-            "no new recordings at or below this number of usable bytes",
+            "free space at or below which new recordings are refused",
             0,
             I64_MAX,
         ),

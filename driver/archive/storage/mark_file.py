@@ -244,9 +244,8 @@ class MarkFile:
             with _ignore_full_disk():
                 return attempt(length, own.encode()), length
         raise StorageError(
-            f"cannot write {self.path}: {os.strerror(errno.ENOSPC)}; expected at least "
-            f"{LENGTH_MIN} free bytes in {self.directory}: delete a file that does not belong to "
-            "the archive"
+            f"cannot write {self.path}: {os.strerror(errno.ENOSPC)}; free at least {LENGTH_MIN} "
+            f"bytes in {self.directory}, without deleting the archive's own files"
         )
 
     def _reuse(self, length: int, content: bytes) -> Mapping:

@@ -48,7 +48,9 @@ def recovered_stop(
         return RecoveredStop(descriptor.start_position)
     last_file = segments[-1]
     if last_file.base < 0:
-        raise StorageError(f"{last_file.path}: expected a base of at least 0 in the file name")
+        raise StorageError(
+            f"{last_file.path}: expected a base position of at least 0 in the file name"
+        )
     start = first_offset(descriptor, last_file.base)
     with SegmentReader(last_file.path, last_file.base) as reader:
         limit = min(reader.length, descriptor.segment_file_length)

@@ -59,7 +59,7 @@ def _report_damage(damage: str) -> int:
 @directory_option
 @json_option
 @click.option(
-    "--limit", type=click.IntRange(min=0), help="Show at most this number of frames per recording."
+    "--limit", type=click.IntRange(min=0), help="Maximum number of frames to show per recording."
 )
 def dump(recording_id: int | None, archive_dir: Path, as_json: bool, limit: int | None) -> int:
     """Show the frames of each valid recording, or of RECORDING_ID, with their payloads.

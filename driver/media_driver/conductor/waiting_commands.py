@@ -74,7 +74,7 @@ class WaitingCommands:
         count = sum(each.command.client_id == command.client_id for each in self._waiting)
         if count >= WAITING_PER_CLIENT_MAX:
             raise CommandError(
-                f"{count} commands of this client wait for host names: repeat the command later",
+                f"{count} commands of this client await name resolution: repeat the command later",
                 ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE,
             )
         self._waiting.append(_WaitingCommand(command, self._names.exchange_lookups()))

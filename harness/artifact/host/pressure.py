@@ -75,7 +75,7 @@ class Pressure:
 
 @dataclass(frozen=True)
 class _Table:
-    """The contents of the JSON document."""
+    """The contents of a pressure document, as read from JSON."""
 
     interval_ns: int
     columns: list[str]

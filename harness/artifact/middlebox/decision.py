@@ -59,7 +59,7 @@ DECISION = np.dtype(
         ("term_offset", "<i4"),
         ("frame_length", "<i4"),  # the frame's positional length, aligned to 32
         ("position", "<i8"),  # of the frame's first byte, or NO_POSITION
-        ("attempt", "<i4"),  # 1 for the first transmission of this position on this link direction
+        ("attempt", "<i4"),  # 1 for the first transmission of this position in this link direction
         ("delay_ns", "<i8"),
         ("detail", "<i4"),  # corrupt: first flipped bit of the frame; truncate: bytes left
         ("order", "<i4"),  # among frames of its class, stream and link, from 1; 0 with a position

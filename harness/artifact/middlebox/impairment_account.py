@@ -1,4 +1,4 @@
-"""Counts of the relay's impairments on one link direction, in datagrams.
+"""Counts of the relay's impairments in one link direction, in datagrams.
 
 received + duplicated - lost - overflowed == sent        sent includes corrupted datagrams
 """
@@ -10,7 +10,7 @@ from windtunnel.harness.artifact.documents import Document
 
 @dataclass
 class ImpairmentAccount:
-    """Effects of the relay's impairments on one link direction, after the fault rules."""
+    """Effects of the relay's impairments in one link direction, after the fault rules."""
 
     received: int = 0
     lost: int = 0

@@ -19,7 +19,7 @@ _FRAME_FIELDS = {"in": "received", "out": "sent"}
 
 @dataclass
 class FrameAccount:
-    """Counts of one frame class on one link direction."""
+    """Counts of one frame class in one link direction."""
 
     received: int = 0
     sent: int = 0
@@ -44,7 +44,7 @@ class FrameAccount:
 
 @dataclass
 class LinkAccount:
-    """Counts of datagrams, packets and frames on one link direction."""
+    """Counts of datagrams, packets and frames in one link direction."""
 
     datagrams_in: int = 0
     datagrams_out: int = 0
@@ -83,7 +83,7 @@ class LinkAccount:
 
 @dataclass
 class PortAccount:
-    """Counts of packets of any kind that arrived from one of several hosts."""
+    """Counts of all packets, with or without Aeron frames, that arrived from one host."""
 
     received: int = 0
     strays: int = 0

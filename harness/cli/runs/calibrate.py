@@ -33,7 +33,7 @@ UML_BUDGET_S = 1_800.0
     type=click.Choice(["relay", "netem"]),
     default="relay",
     show_default=True,
-    help="What applies the impairments.",
+    help="Backend that applies the impairments.",
 )
 @click.option(
     "--kernel",

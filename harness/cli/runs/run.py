@@ -66,7 +66,7 @@ if TYPE_CHECKING:
 @click.option(
     "--backend",
     type=click.Choice(["relay", "netem"]),
-    help="What applies link impairments.  [default: from the scenario]",
+    help="Backend that applies link impairments.  [default: from the scenario]",
 )
 @click.option(
     "--kernel",
@@ -97,7 +97,7 @@ if TYPE_CHECKING:
     type=click.Path(exists=True, dir_okay=False, path_type=Path),
     help="YAML file that lists known failures. They are reported but do not affect the exit code.",
 )
-@click.option("--compress", is_flag=True, help="Compress the captures of runs that pass with gzip.")
+@click.option("--compress", is_flag=True, help="Use gzip to compress the captures of passing runs.")
 @click.option(
     "--json", "as_json", is_flag=True, help="Print JSON lines: one per run, and one at the end."
 )
@@ -186,7 +186,7 @@ def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> Non
 
 
 def _load_known(file: Path | None) -> "tuple[KnownFailure, ...]":
-    """Load the file of known failures. Returns an empty tuple without a file."""
+    """Load the file of known failures. Returns an empty tuple if no file was given."""
     from windtunnel.harness.scenario.known import load_known
     from windtunnel.harness.verdict.checks.subject import NAME as SUBJECT_CHECK
     from windtunnel.harness.verdict.registry import CHECKS

@@ -19,7 +19,7 @@ SABOTAGES = ("flip-byte", "lying-counter", "wide-window", "never-heal")
 @click.option(
     "--minutes",
     type=click.FloatRange(min=0, min_open=True),
-    help="Do not start trials after this time.",
+    help="Stop starting new trials after this many minutes.",
 )
 @click.option(
     "--jobs",

@@ -43,7 +43,7 @@ INTERFACE = np.dtype(
 
 
 class CaptureFormatError(ValueError):
-    """The bytes are not the start of a capture. The message has expected and found values."""
+    """The bytes do not begin a capture. The message gives the expected and actual values."""
 
 
 @dataclass(frozen=True)

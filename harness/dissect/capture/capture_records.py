@@ -151,9 +151,9 @@ def record_length(buf: Any, at: int, limit: int, window: Any, known_only: bool) 
 
 @allocating_kernel
 def _chain_status(buf: Any, start: int, limit: int, window: Any) -> int:
-    """Return FOUND if records follow each other from `start` on, else NOT_FOUND, or MORE.
+    """Return FOUND if records follow each other from `start` on, or else NOT_FOUND.
 
-    MORE means that the window must be refilled first.
+    Returns MORE if the window must be refilled first.
     """
     at = start
     count = 0

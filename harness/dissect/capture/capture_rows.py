@@ -1,4 +1,4 @@
-"""Conversion of datagrams to rows of Aeron frames, and counters for everything else.
+"""Converts datagrams to rows, one per Aeron frame, and counts all other datagrams.
 
     datagram --> frames --> rows, a table of addresses, texts
            |

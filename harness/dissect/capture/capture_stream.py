@@ -1,4 +1,4 @@
-"""Streaming reader for captures of any size: batches of rows, and counters for everything else.
+"""Reads captures of any size as streams: yields Aeron frames in batches, and counts the rest.
 
     file    |....cell 0....|....cell 1....|....cell 2....|.... 500 GB
                  ^ a reader starts at a cell boundary      ^ and stops at another
@@ -57,7 +57,7 @@ UNREADABLE = (EOFError, OSError, lzma.LZMAError, zlib.error)
 
 
 class SplitError(ValueError):
-    """A pcapng file has a section or interface block in its middle, so it cannot be split."""
+    """A pcapng file has a section or interface block after its start, so it cannot be split."""
 
 
 class Readable(Protocol):
@@ -95,7 +95,7 @@ class Reading:
     gap_bytes_max: int = NO_STOP
     "Number of bytes without a packet, in whole cells, after which reading ends."
     is_split: bool = False
-    "Whether other readers read other parts. If so, pcapng sections in the middle raise SplitError."
+    "Whether other readers read other parts. Later pcapng sections then raise SplitError."
 
 
 class CaptureStream:
@@ -250,7 +250,8 @@ class CaptureStream:
                 self._refill()
             elif status == walking.UNEXPECTED_SECTION:
                 raise SplitError(
-                    f"has a pcapng section or interface block in the middle, at {self.position}"
+                    f"has a pcapng section or interface block at byte {self.position}, "
+                    "not at the start, so it cannot be read in parts"
                 )
             else:
                 self._skip_damage(is_torn=status == walking.TORN)

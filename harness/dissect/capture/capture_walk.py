@@ -119,7 +119,7 @@ def walk_records(
     Returns: STOPPED at `window.stop` or the end of the file; MORE, if the window must be refilled
              from `at`; FULL, if the rows must be emptied first; DAMAGED, if there is no record at
              `at`; TORN, if the record ends beyond the file; UNEXPECTED_SECTION, at a section or
-             interface block in the middle of a split file
+             interface block that is not at the start of a split file
     """
     while True:
         at = window["at"]

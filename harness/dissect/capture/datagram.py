@@ -95,7 +95,7 @@ def _payload_v6(buf: Any, at: int, end: int) -> tuple[int, int, int, int, int, i
 
 @allocating_kernel
 def udp_length(buf: Any, at: int, end: int, room: int) -> int:
-    """Return the payload length of the UDP datagram at offset `at`, or CUT.
+    """Return the payload length of the UDP datagram at `at`, or CUT if it is incomplete.
 
     `end` is the end of the captured bytes, `room` the length of the IP payload. The payload of a
     fragmented datagram is longer than its first fragment. In this case the caller passes the

@@ -130,7 +130,7 @@ def _udp_start_v6(buf: Any, at: int, end: int) -> tuple[int, int]:
 
 @allocating_kernel
 def udp_payload_length(buf: Any, at: int, packet_end: int) -> int:
-    """Return the length of the UDP payload after the UDP header at offset `at`, or CUT."""
+    """Return the length of the UDP payload after the header at `at`, or CUT if it is incomplete."""
     if packet_end - at < _UDP_HEADER_LENGTH:
         return CUT
     length = u16_be(buf, at + 4)

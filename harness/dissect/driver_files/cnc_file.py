@@ -66,7 +66,7 @@ assert VALUE.itemsize == 128
 
 
 class CncFileError(ValueError):
-    """The bytes are not a valid cnc file. The message has the expected and the found value."""
+    """The bytes are not a valid cnc file. The message gives the expected and actual values."""
 
 
 @dataclass(frozen=True)

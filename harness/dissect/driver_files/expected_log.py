@@ -117,9 +117,10 @@ def lay_out(
 def expected_log(
     lengths: NDArray[np.int64], mtu: int, term_length: int, start_position: int = 0
 ) -> ExpectedLog:
-    """Return the expected log for messages of the given lengths with consecutive payloads.
+    """Return the log that a publication must write for messages of the given lengths.
 
-    Raises ValueError if no publication could write this log.
+    The payloads are consecutive parts of one byte sequence. Raises ValueError if no publication
+    could write this log.
     """
     if mtu <= DATA_HEADER_LENGTH or mtu % 32 or term_length % 32:
         text = "expected an mtu above 32 and multiples of 32"

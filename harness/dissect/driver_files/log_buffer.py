@@ -89,7 +89,7 @@ CUT_SHORT = "end of file"
 
 
 class LogBufferError(ValueError):
-    """The bytes are not a valid log buffer. The message has the expected and the found value."""
+    """The bytes are not a valid log buffer. The message gives the expected and actual values."""
 
 
 @dataclass(frozen=True)

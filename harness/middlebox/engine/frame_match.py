@@ -177,7 +177,7 @@ def _learn_session(engine: Engine, buf: Any, at: int, link: int) -> None:
 
 @allocating_kernel
 def _session(engine: Engine, link: int, code: int) -> int:
-    """Return the session that the frame in `row` belongs to or gives feedback on, or -1."""
+    """Return the session of the frame or feedback in `row`, or -1 if the session is unknown."""
     row = engine.row[0]
     count = engine.state[SESSIONS]
     found = known.find(engine.sessions, count, link, row["session_id"], row["stream_id"])
@@ -188,7 +188,7 @@ def _session(engine: Engine, link: int, code: int) -> int:
 
 @allocating_kernel
 def _place(engine: Engine, session: int, code: int) -> int:
-    """Return the stream position that the frame in `row` refers to, or NO_POSITION."""
+    """Return the stream position that the frame in `row` refers to, or NO_POSITION if unknown."""
     if session == _NONE or code not in (DATA, PAD, HEARTBEAT, SETUP, SM, NAK):
         return NO_POSITION
     row = engine.row[0]
@@ -233,7 +233,7 @@ def _first_match(engine: Engine, properties: FrameProperties) -> int:
 
 @allocating_kernel
 def _replayed_decision(engine: Engine, properties: FrameProperties) -> int:
-    """Return the index of the recorded decision about a frame in the replayed run, or -1."""
+    """Return the index of the replayed run's decision about a frame, or -1 if there was none."""
     number, place = 0, properties.order
     if properties.attempt != 0:
         number, place = int(engine.sessions[properties.session]["number"]), properties.place

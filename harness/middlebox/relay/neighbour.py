@@ -69,7 +69,7 @@ def find_neighbour(port: Port, target_address: str, timeout_s: float = TIMEOUT_S
     finally:
         port.socket.settimeout(None)
     text = f"{target_address} did not answer ARP within {timeout_s:g} s"
-    raise PortError(f"interface {port.name}: {text}: is the host up, and on this side?")
+    raise PortError(f"interface {port.name}: {text}: is the host up and on this interface?")
 
 
 def _await_answer(port: Port, target_address: str, until: float) -> bytes | None:

@@ -156,7 +156,7 @@ def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
             connection.close()
             if time.monotonic() > deadline_s:
                 raise LabError(
-                    f"no agent listens for {place} after {timeout_s:g} s: {error}"
+                    f"no agent for {place} could be reached within {timeout_s:g} s: {error}"
                 ) from error
             time.sleep(_RETRY_S)
         else:

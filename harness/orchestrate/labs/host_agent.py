@@ -115,7 +115,7 @@ class Children:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _ended_child(self) -> int | None:
-        """Return the id of a child that has ended but is not reaped yet, or None."""
+        """Return the id of an ended child that is not reaped yet, or None if no child has ended."""
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:

@@ -38,7 +38,7 @@ Message = dict[str, Any]
 
 MESSAGE_BYTES_MAX = 1 << 20
 SETUP_FAILED = 125
-"""Exit code of a child that could not be set up. Its log has the reason."""
+"""Exit code of a child that could not be set up. The reason is in its log."""
 
 _CLONE_NEWNET = 0x40000000
 _PR_SET_PDEATHSIG = 1
@@ -171,7 +171,7 @@ def _run(module: str) -> int:
 
 
 def _exit_fast(code: int) -> NoReturn:
-    """Exit like an interpreter, but without destroying its objects.
+    """Exit like a normal Python process, but without destroying any Python objects.
 
     Destroying hundreds of compiled kernels would take longer than the run.
     """

@@ -48,7 +48,7 @@ class WatchedProcess:
     """Time after which the process was killed because it had not ended; 0 if it ended in time."""
 
     reports_for: WatchedProcess | None = None
-    """Name of another process, if this process reports when that one is ready."""
+    """The process that this one waits for before it reports ready, if any; named on timeout."""
 
     offset: int = 0
     """Number of bytes of the log that have been read."""

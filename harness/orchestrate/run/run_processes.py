@@ -37,7 +37,7 @@ SUBJECT_ROLES = frozenset({"driver", "archive", *WORKLOADS})
 """Roles of the subject's processes. The judge decides whether they ended as expected."""
 
 ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
-"""For each role whose processes write the files of another role: that other role."""
+"""Maps each role that writes another role's files to that other role."""
 
 
 class RunProcesses:

@@ -65,7 +65,7 @@ def _boot_id() -> str:
 
 
 class RecordError(Exception):
-    """A file is not a lab's record. The message has the expected and the found value."""
+    """A file is not a lab's record. The message states what was expected and found."""
 
 
 class ForeignRecordError(RecordError):
@@ -155,13 +155,16 @@ def read(path: Path) -> LabState:
     own = record.memory_directory()
     if (path.parent, path.name) != (own, OWNER_FILE) and path.stem != record.token:
         raise RecordError(
-            f"expected the record of the lab that its name contains, found {record.token}"
+            f"expected the record of the lab named in its path, found that of lab {record.token}"
         )
     return record
 
 
 def _read_own(path: Path) -> bytes:
-    """Read a small regular file in a real directory. This user must own both of them."""
+    """Read a small regular file. The current user must own the file and its directory.
+
+    Neither may be a symbolic link.
+    """
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         directory = os.open(path.parent, flags | os.O_DIRECTORY)

@@ -25,7 +25,7 @@ _PLACES = {
 
 
 def fault_line(fault: FaultCase) -> str:
-    """Return the first line of a rule's description: share, frame types, links and action."""
+    """Return the first line of a rule's description: affected share, frame types, links, action."""
     types = "every frame" if fault.frame_types == ALL_TYPES else ", ".join(fault.frame_types)
     return (
         f"{format_share(fault.share_ppb)} of {types} "

@@ -16,9 +16,9 @@ from windtunnel.harness.scenario.schema.table import Name
 
 Backend = Literal["relay", "netem"]
 LINK_NAMES: tuple[str, str] = ("a->b", "b->a")
-"""The only link's directions in ledger and decision log: `a` is the first host, `b` the second."""
+"""Names of the directions of a case's only link: `a` is the first host, `b` the second."""
 LINKS_MAX = 28
-"""Number of pairs among eight hosts. A rule stores its links as bits of one integer."""
+"""Number of pairs among eight hosts. A rule stores its links as a bit set in one integer."""
 
 
 class LinkCase(Part):

@@ -49,7 +49,7 @@ class Until(Table):
     """An event that ends a hold. Exactly one key is required."""
 
     frames: int | None = Field(default=None, ge=1, le=4096)
-    """The frame is released after this number of DATA and PAD frames of its stream have passed."""
+    """The frame is released after this many DATA and PAD frames of its stream have passed."""
 
     advance: Bytes | None = Field(default=None, gt=0)
     """The frame is released when its stream has advanced this far past the frame."""

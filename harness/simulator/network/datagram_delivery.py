@@ -127,7 +127,7 @@ def depart(
 
 @kernel
 def _route(routes: Routes, ports: Any, host: int, buf: Any) -> int:
-    """Count a datagram at its host's port. Returns the links that the datagram takes, as bits."""
+    """Count a datagram at its host's port. Returns the bit set of links that the datagram takes."""
     bits = star.ways(routes, host, buf, DESTINATION)
     ports[host, RECEIVED_FROM] += 1
     if bits == star.NOWHERE:

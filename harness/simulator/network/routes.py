@@ -52,13 +52,17 @@ def make_routes(case: Case) -> Routes:
 
 @kernel
 def is_group(name: Any, at: int) -> bool:
-    """Return whether the socket name at offset `at` has a multicast address."""
+    """Return whether the socket address at offset `at` is a multicast address."""
     return bool(name[at + V4_ADDRESS] >> 4 == _GROUP)
 
 
 @kernel
 def ways(routes: Routes, host: int, name: Any, at: int) -> int:
-    """Return the links, as bits, from a host to the socket name at offset `at`, or NOWHERE."""
+    """Return the bit set of the links that lead from a host to a socket address.
+
+    Shapes:  name uint8[n], with the encoded address at offset `at`
+    Returns: NOWHERE if the address belongs to no other host, 0 if no link leads to its host
+    """
     if is_group(name, at):
         return int(routes.groups[host])
     address = get_i32(name, at + V4_ADDRESS)

@@ -31,7 +31,7 @@ NOW, IDLE, TURN, IDLE_MAX, DELAY, COUNTERS_FROM, COUNTERS_END, LONGEST, TURNS = 
 counters; longest datagram that a host may send; number of turns taken.
 """
 LEFT_OVER, LEFT_OVER_LENGTH = range(9, 11)
-"""Links on which the datagram in `scratch` must still be sent, as bits, and its length."""
+"""Bit set of the links on which the datagram in `scratch` must still be sent, and its length."""
 STATE_CELLS = 11
 
 # Columns of `lost`, one row per host: losses that the engine does not see.

@@ -7,7 +7,7 @@ from windtunnel.driver.kernels.jit import allocating_kernel
 
 @allocating_kernel
 def first_difference(left: Any, left_at: int, right: Any, right_at: int, length: int) -> int:
-    """Return the index of the first byte at which two ranges differ, or -1.
+    """Return the index of the first byte at which two ranges differ, or -1 if they are equal.
 
     Shapes:  left uint8[n], left_at + length <= n; right uint8[p], repeated indefinitely
     """

@@ -69,7 +69,7 @@ def parse(arguments: Sequence[str] | None) -> Options:
         "--limit",
         type=float,
         default=600.0,
-        help="time in seconds after which the load ends itself",
+        help="time in seconds after which the load ends",
     )
     parser.add_argument(
         "--control-channel", default="", help="control channel of the archive (archive only)"

@@ -129,7 +129,10 @@ def find_last_matching_recording(
     stream_id: int,
     session_id: int,
 ) -> Turns[int]:
-    """Return the id of the last recording that matches a session, stream and channel, or -1."""
+    """Return the id of the last recording that matches a session, stream and channel.
+
+    Returns -1 if no recording matches.
+    """
     response = yield from session.request(
         FindLastMatchingRecordingRequest,
         min_recording_id=min_recording_id, session_id=session_id, stream_id=stream_id,

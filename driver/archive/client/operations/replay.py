@@ -210,7 +210,7 @@ def request_publication(
         publication = yield from until(lambda: aeron.get_exclusive_publication(registration_id))
         while not publication.is_connected or publication.position_limit <= 0:
             if session.clock.now_ns() > deadline_ns:
-                raise ArchiveTimeoutError(f"cannot connect to the archive on {text} in time")
+                raise ArchiveTimeoutError(f"timed out connecting to the archive on {text}")
             yield
     except BaseException:
         aeron.abandon(registration_id)

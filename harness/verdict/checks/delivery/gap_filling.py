@@ -115,7 +115,7 @@ def gap_fills_cover_nothing(evidence: Evidence, traffic: TrafficCase) -> Finding
 
 
 def _first_byte(kept: SavedLog, position: int, length: int) -> int:
-    """Return the offset of the first nonzero byte after a frame's header, or -1."""
+    """Return the offset of the first nonzero byte after a frame's header, or -1 if all are zero."""
     term_length = kept.log.term_length
     at = position // term_length % TERM_COUNT * term_length + position % term_length
     written = np.flatnonzero(kept.buf[at + DATA_HEADER_LENGTH : at + length])

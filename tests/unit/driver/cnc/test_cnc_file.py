@@ -80,7 +80,7 @@ def test_the_first_page_is_what_aeron_writes(tmp_path: Path) -> None:
     ("heartbeat_ms", "age_ms", "reason"),
     [
         (NOW_MS, 10_000, None),
-        (NOW_MS, 10_001, "10001 ms old, the limit is 10000 ms"),
+        (NOW_MS, 10_001, "10001 ms old, but the limit is 10000 ms"),
         (0, 0, "has not written a heartbeat yet"),
         (-1, 0, "has been shut down"),
     ],

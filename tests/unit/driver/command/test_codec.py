@@ -263,14 +263,16 @@ def test_a_short_reason_is_padded_to_what_the_c_driver_takes(reason: str, length
 def test_a_channel_longer_than_its_message_is_malformed(length: int) -> None:
     content = HEAD + struct.pack("<2i", STREAM, length) + b"aeron:ipc"
     with pytest.raises(
-        MalformedCommand, match=rf"channel_length at offset 20 from 0 to 9, found {length}"
+        MalformedCommand, match=rf"channel_length at offset 20: expected 0 to 9, found {length}"
     ):
         decode_command(0x01, content)
 
 
 def test_a_label_beyond_its_key_is_malformed() -> None:
     content = HEAD + struct.pack("<2i", 1001, 5) + b"keys!\0\0\0" + b"\x06\0\0\0label"
-    with pytest.raises(MalformedCommand, match="label_length at offset 32 from 0 to 5, found 6"):
+    with pytest.raises(
+        MalformedCommand, match="label_length at offset 32: expected 0 to 5, found 6"
+    ):
         decode_command(0x09, content)
 
 

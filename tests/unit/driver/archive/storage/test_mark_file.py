@@ -219,7 +219,7 @@ def test_on_a_full_disk_a_small_error_log_will_do(tmp_path, request, was):
 
 def test_a_disk_without_any_space_and_without_a_mark_file_is_told(tmp_path, full_disk):
     full_disk[0] = 12_287
-    expected = r"archive-mark\.dat: No space left on device; expected at least 12288 free bytes in "
+    expected = r"archive-mark\.dat: No space left on device; free at least 12288 bytes in "
     with pytest.raises(StorageError, match=expected):
         MarkFile(tmp_path, HEADER, ManualClock())
     assert list(tmp_path.iterdir()) == []

@@ -145,7 +145,7 @@ def test_a_length_beyond_the_file_is_cut_off(tmp_path):
 
 def test_a_negative_base_is_refused(tmp_path):
     (tmp_path / "0--65536.rec").write_bytes(bytes(own.SEGMENT))
-    with pytest.raises(StorageError, match=r"0--65536.rec: expected a base of at least 0"):
+    with pytest.raises(StorageError, match=r"0--65536.rec: expected a base position of at least 0"):
         recovered_stop(tmp_path, own.descriptor())
 
 

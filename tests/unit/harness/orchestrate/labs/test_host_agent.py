@@ -188,7 +188,7 @@ def test_gives_up_a_connection_that_sends_rubbish_and_takes_the_next(agent, cont
 
 
 def test_missing_agent_is_an_error_of_the_lab(tmp_path):
-    with pytest.raises(LabError, match=r"no agent listens for a after 0\.05 s"):
+    with pytest.raises(LabError, match=r"no agent for a could be reached within 0\.05 s"):
         agent_link.connect(tmp_path, PLACE, 0.05)
 
 
