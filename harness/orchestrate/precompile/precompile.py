@@ -83,7 +83,7 @@ def compile_all(cache: Path, fidelity: str = NETNS) -> None:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
         _compile_missing(cache, fidelity)
     except OSError as error:
-        raise LabError(f"{error.filename or cache}: {error.strerror}") from error
+        raise LabError(f"{error.filename or cache}: {error.strerror or error}") from error
 
 
 def _compile_missing(cache: Path, fidelity: str) -> None:

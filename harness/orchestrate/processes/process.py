@@ -11,7 +11,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -21,6 +20,7 @@ from windtunnel.harness.orchestrate.processes import process_group
 
 COMMAND_TIMEOUT_S = 30.0
 TAIL_BYTES = 16384
+STDERR = 2
 POLL_S = 0.005
 
 
@@ -49,7 +49,8 @@ def run_in_foreground(
     argv: Sequence[str], *, env: Mapping[str, str], stdout_to_stderr: bool = False
 ) -> int:
     """Run a command on the harness's terminal, and return its exit code (128 + N for signal N)."""
-    stdout = sys.stderr.fileno() if stdout_to_stderr else None
+    # The descriptor that the child inherits as its stderr, wherever `sys.stderr` writes.
+    stdout = STDERR if stdout_to_stderr else None
     with subprocess.Popen(argv, env=dict(env), stdout=stdout) as running:
         try:
             code = running.wait()

@@ -1,5 +1,6 @@
 """Processes are started, watched and ended, children and all."""
 
+import io
 import os
 import signal
 import sys
@@ -169,3 +170,11 @@ def test_a_child_that_somebody_else_reaped_has_ended(start):
     os.waitpid(running.pid, 0)
     assert running.poll() == 0
     running.kill()
+
+
+def test_a_command_in_the_foreground_writes_to_the_stderr_of_the_process(capfd, monkeypatch):
+    # A stream without a descriptor, as a test or a notebook has it.
+    monkeypatch.setattr("sys.stderr", io.StringIO())
+    argv = ["sh", "-c", "echo text; exit 3"]
+    assert process.run_in_foreground(argv, env=os.environ, stdout_to_stderr=True) == 3
+    assert capfd.readouterr() == ("", "text\n")
