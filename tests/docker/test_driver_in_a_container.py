@@ -1,0 +1,37 @@
+"""The media driver of the image, started with testcontainers as a user's test would start it."""
+
+import pytest
+from testcontainers.core.config import testcontainers_config
+from testcontainers.core.container import DockerContainer
+from testcontainers.core.wait_strategies import LogMessageWaitStrategy
+
+from windtunnel.harness.installation import ROOT as REPOSITORY
+
+pytestmark = [pytest.mark.docker, pytest.mark.timeout(1800)]
+
+AERON_DIR = "/dev/shm/aeron"
+START_TIMEOUT_S = 60
+
+
+@pytest.fixture
+def driver(image, monkeypatch):
+    """A container with a running driver."""
+    # The reaper would be another image, from a registry; the fixture removes its container itself.
+    monkeypatch.setattr(testcontainers_config, "ryuk_disabled", True)
+    container = (
+        DockerContainer(image)
+        .with_command(["windtunnel-driver", "--dir", AERON_DIR])
+        .with_volume_mapping(str(REPOSITORY), "/windtunnel", "ro")
+        .with_kwargs(shm_size="256m")
+        .waiting_for(LogMessageWaitStrategy("driver ready").with_startup_timeout(START_TIMEOUT_S))
+    )
+    with container:
+        yield container
+
+
+def test_the_driver_serves_and_stops_in_order(driver):
+    code, shown = driver.exec(["windtunnel", "stat", "--once", "--dir", AERON_DIR])
+    assert code == 0, shown
+    assert b"Bytes sent" in shown
+    driver.get_wrapped_container().stop(timeout=10)
+    assert driver.get_wrapped_container().wait()["StatusCode"] == 0
