@@ -26,13 +26,12 @@ mkdir -p "$wheels" "$package"
 wheel .
 
 levels=$("$python" -c 'from windtunnel.driver.kernels import processor
-from llvmlite import binding
-print(*processor.levels_of(binding.get_host_cpu_features()))')
+print(*processor.levels())')
 for level in $levels; do
   printf 'kernels: compiling for %s\n' "$level" >&2
   NUMBA_CPU_NAME=$level NUMBA_CPU_FEATURES='' WINDTUNNEL_KERNEL_CACHE=$PWD/$package .ci/kernels.sh
 done
-find "$package" -name lock -delete
+
 rm -f "$package"/summaries-*.json
 printf '"""Compiled kernels of Windtunnel %s."""\n' "$version" >"$package/__init__.py"
 cat >"$tree/setup.py" <<PY
@@ -50,7 +49,7 @@ setup(
     description="Compiled kernels of Windtunnel",
     license="Apache-2.0",
     packages=["windtunnel_kernels"],
-    package_data={"windtunnel_kernels": ["*/*.nbi", "*/*.nbc"]},
+    package_data={"windtunnel_kernels": ["*/*.image"]},
     install_requires=["windtunnel==$version"],
     distclass=Platform,
 )

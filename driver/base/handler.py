@@ -7,8 +7,6 @@ function argument has no stable cache key.
 from collections.abc import Callable
 from typing import Any
 
-import numba
-
 from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
@@ -16,6 +14,8 @@ def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
     """Compile a function whose first argument is a handler. It is not cached and needs no GIL."""
     if JIT_DISABLED:
         return function
+    import numba
+
     compile_lazily: Any = numba.njit(nogil=True)
     compiled: Callable[..., Any] = compile_lazily(function)
     return compiled

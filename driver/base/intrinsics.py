@@ -1,176 +1,22 @@
-"""LLVM intrinsics for loads, stores, fences and atomics, each with a pure Python equivalent.
+"""Loads, stores, fences and atomics for compiled kernels, each with a pure Python equivalent.
 
-Only `atomics` calls these functions, which check nothing at run time. Types are checked at compile
-time: only a contiguous one-dimensional uint8 array is accepted, and a store into a read-only array
-is rejected, because it would cause a segmentation fault at run time.
-
-If the JIT is disabled, numba cannot run intrinsics. Then the Python equivalents replace them, using
-`struct`, which checks ranges.
+Only `atomics` calls these functions, which check nothing at run time. `llvm_intrinsics` has their
+compiled form, and is imported when a kernel is compiled. If the JIT is disabled, the Python
+equivalents replace them, using `struct`, which checks ranges.
 """
 
 import ctypes
 import struct
 import threading
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
-from llvmlite import ir
-from numba.core import cgutils, types
-from numba.core.errors import TypingError
-from numba.extending import intrinsic, lower_builtin, type_callable
-from numba.np import arrayobj
 
-from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred
 
 _FORMATS = {"u8": "<B", "u16": "<H", "i32": "<i", "i64": "<q"}
 _BITS = {"u8": 8, "u16": 16, "i32": 32, "i64": 64}
-
-
-def _require_bytes(array, writable):
-    good = isinstance(array, types.Array) and array.dtype == types.uint8 and array.ndim == 1
-    if not good or array.layout != "C":
-        raise TypingError(f"expected a contiguous uint8 array, found {array}")
-    if writable and not array.mutable:
-        raise TypingError("cannot store into a read-only array")
-
-
-def _pointer(context, builder, array_type, array, at, at_type, bits):
-    data = context.make_array(array_type)(context, builder, array).data
-    offset = context.cast(builder, at, at_type, types.intp)
-    return builder.bitcast(builder.gep(data, [offset]), ir.IntType(bits).as_pointer())
-
-
-def _widen(builder, value, kind):
-    if _BITS[kind] == 64:
-        return value
-    extend = builder.sext if kind.startswith("i") else builder.zext
-    return extend(value, ir.IntType(64))
-
-
-def _narrow(context, builder, value, value_type, kind):
-    wide = context.cast(builder, value, value_type, types.int64)
-    return wide if _BITS[kind] == 64 else builder.trunc(wide, ir.IntType(_BITS[kind]))
-
-
-def _make_load(kind, ordering):
-    bits = _BITS[kind]
-
-    def load(typingctx, buf, at):
-        _require_bytes(buf, writable=False)
-
-        def codegen(context, builder, signature, args):
-            pointer = _pointer(
-                context, builder, signature.args[0], args[0], args[1], signature.args[1], bits
-            )
-            if ordering is None:
-                value = builder.load(pointer, align=1)
-            else:
-                value = builder.load_atomic(pointer, ordering, bits // 8)
-            return _widen(builder, value, kind)
-
-        return types.int64(buf, at), codegen
-
-    return intrinsic(load)
-
-
-def _make_store(kind, ordering):
-    bits = _BITS[kind]
-
-    def store(typingctx, buf, at, value):
-        _require_bytes(buf, writable=True)
-
-        def codegen(context, builder, signature, args):
-            pointer = _pointer(
-                context, builder, signature.args[0], args[0], args[1], signature.args[1], bits
-            )
-            narrow = _narrow(context, builder, args[2], signature.args[2], kind)
-            if ordering is None:
-                builder.store(narrow, pointer, align=1)
-            else:
-                builder.store_atomic(narrow, pointer, ordering, bits // 8)
-            return context.get_dummy_value()
-
-        return types.void(buf, at, value), codegen
-
-    return intrinsic(store)
-
-
-def _make_compare_and_set(kind):
-    bits = _BITS[kind]
-
-    def compare_and_set(typingctx, buf, at, expected, desired):
-        _require_bytes(buf, writable=True)
-
-        def codegen(context, builder, signature, args):
-            pointer = _pointer(
-                context, builder, signature.args[0], args[0], args[1], signature.args[1], bits
-            )
-            old = _narrow(context, builder, args[2], signature.args[2], kind)
-            new = _narrow(context, builder, args[3], signature.args[3], kind)
-            result = builder.cmpxchg(pointer, old, new, "seq_cst", "seq_cst")
-            return builder.extract_value(result, 1)
-
-        return types.boolean(buf, at, expected, desired), codegen
-
-    return intrinsic(compare_and_set)
-
-
-def _make_fetch_add(kind):
-    bits = _BITS[kind]
-
-    def fetch_add(typingctx, buf, at, delta):
-        _require_bytes(buf, writable=True)
-
-        def codegen(context, builder, signature, args):
-            pointer = _pointer(
-                context, builder, signature.args[0], args[0], args[1], signature.args[1], bits
-            )
-            change = _narrow(context, builder, args[2], signature.args[2], kind)
-            return _widen(builder, builder.atomic_rmw("add", pointer, change, "seq_cst"), kind)
-
-        return types.int64(buf, at, delta), codegen
-
-    return intrinsic(fetch_add)
-
-
-@intrinsic
-def _move(typingctx, target, target_at, source, source_at, length):
-    _require_bytes(target, writable=True)
-    _require_bytes(source, writable=False)
-
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        to = _pointer(context, builder, kinds[0], args[0], args[1], kinds[1], 8)
-        origin = _pointer(context, builder, kinds[2], args[2], args[3], kinds[3], 8)
-        count = context.cast(builder, args[4], kinds[4], types.intp)
-        cgutils.raw_memmove(builder, to, origin, count, itemsize=1)
-        return context.get_dummy_value()
-
-    return types.void(target, target_at, source, source_at, length), codegen
-
-
-@intrinsic
-def _fill_zero(typingctx, target, target_at, length):
-    _require_bytes(target, writable=True)
-
-    def codegen(context, builder, signature, args):
-        kinds = signature.args
-        to = _pointer(context, builder, kinds[0], args[0], args[1], kinds[1], 8)
-        count = context.cast(builder, args[2], kinds[2], types.intp)
-        cgutils.memset(builder, to, count, 0)
-        return context.get_dummy_value()
-
-    return types.void(target, target_at, length), codegen
-
-
-def _make_fence(ordering):
-    def fence_of(typingctx):
-        def codegen(context, builder, signature, args):
-            builder.fence(ordering)
-            return context.get_dummy_value()
-
-        return types.void(), codegen
-
-    return intrinsic(fence_of)
 
 
 def bytes_at(address: int, length: int) -> np.ndarray:
@@ -180,37 +26,6 @@ def bytes_at(address: int, length: int) -> np.ndarray:
     of arrays. A mapping must outlive every kernel that may use its address.
     """
     return _python_bytes_at(address, length)
-
-
-_BYTES = types.Array(types.uint8, 1, "C")
-
-
-@type_callable(bytes_at)
-def _type_bytes_at(context):
-    def typer(address, length):
-        if isinstance(address, types.Integer) and isinstance(length, types.Integer):
-            return _BYTES
-        return None
-
-    return typer
-
-
-@lower_builtin(bytes_at, types.Integer, types.Integer)
-def _lower_bytes_at(context, builder, signature, args):
-    """Build an array without reference counting from an address and a length, as LLVM code."""
-    wide = context.cast(builder, args[0], signature.args[0], types.intp)
-    length = context.cast(builder, args[1], signature.args[1], types.intp)
-    array = arrayobj.make_array(_BYTES)(context, builder)
-    one = context.get_constant(types.intp, 1)
-    arrayobj.populate_array(
-        array,
-        data=builder.inttoptr(wide, cgutils.voidptr_t),
-        shape=[length],
-        strides=[one],
-        itemsize=one,
-        meminfo=None,
-    )
-    return array._getvalue()
 
 
 _python_lock = threading.Lock()
@@ -266,6 +81,18 @@ def _python_bytes_at(address, length):
     return np.ctypeslib.as_array((ctypes.c_uint8 * int(length)).from_address(int(address)))
 
 
+def _compiled(name: str, key: object = None, function: Callable[..., Any] | None = None) -> Any:
+    """Return a function of `llvm_intrinsics`, or an entry of one of its dictionaries."""
+
+    def make() -> Any:
+        from windtunnel.driver.base import llvm_intrinsics
+
+        found = getattr(llvm_intrinsics, name)
+        return found if key is None else found[key]
+
+    return Deferred(make, function)
+
+
 if JIT_DISABLED:
     load_of = {(kind, order): _python_load(kind) for kind in _BITS for order in (None, "acquire")}
     store_of = {(kind, order): _python_store(kind) for kind in _BITS for order in (None, "release")}
@@ -279,16 +106,19 @@ if JIT_DISABLED:
     fence_release = fence_full = fence_acquire
 else:
     load_of = {
-        (kind, order): _make_load(kind, order) for kind in _BITS for order in (None, "acquire")
+        (kind, order): _compiled("load_of", (kind, order))
+        for kind in _BITS
+        for order in (None, "acquire")
     }
     store_of = {
-        (kind, order): _make_store(kind, order) for kind in _BITS for order in (None, "release")
+        (kind, order): _compiled("store_of", (kind, order))
+        for kind in _BITS
+        for order in (None, "release")
     }
-    compare_and_set_of = {kind: _make_compare_and_set(kind) for kind in ("i32", "i64")}
-    fetch_add_of = {kind: _make_fetch_add(kind) for kind in ("i32", "i64")}
-    move, fill_zero = _move, _fill_zero
+    compare_and_set_of = {kind: _compiled("compare_and_set_of", kind) for kind in ("i32", "i64")}
+    fetch_add_of = {kind: _compiled("fetch_add_of", kind) for kind in ("i32", "i64")}
+    move, fill_zero = _compiled("move"), _compiled("fill_zero")
     fence_acquire, fence_release, fence_full = (
-        _make_fence("acquire"),
-        _make_fence("release"),
-        _make_fence("seq_cst"),
+        _compiled("fence_of", ordering) for ordering in ("acquire", "release", "seq_cst")
     )
+    bytes_at = _compiled("bytes_at", function=bytes_at)

@@ -51,7 +51,7 @@ class Mapping:
             self._memory.flush()
 
 
-def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 4096) -> Mapping:
+def create(path: Path, length: int, *, sparse: bool = True) -> Mapping:
     """Create a zeroed file of `length` bytes and map it. Fails if the file exists.
 
     With `sparse=False` all blocks are allocated immediately, so a full disk causes a StorageError
@@ -66,9 +66,6 @@ def create(path: Path, length: int, *, sparse: bool = True, page_size: int = 409
         if not sparse:
             os.posix_fallocate(descriptor, 0, length)
         memory = mmap.mmap(descriptor, length, **_UNTRACKED)
-        if not sparse:
-            for at in range(0, length, page_size):
-                memory[at] = 0
     except OSError as error:
         os.unlink(path)
         raise StorageError(

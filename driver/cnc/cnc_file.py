@@ -107,9 +107,7 @@ def create(directory: Path, header: CncHeader, *, sparse: bool = False) -> CncFi
     later.
     """
     header.conclude()
-    mapped = mapping.create(
-        directory / FILE_NAME, header.file_length, sparse=sparse, page_size=header.file_page_size
-    )
+    mapped = mapping.create(directory / FILE_NAME, header.file_length, sparse=sparse)
     encoded = np.frombuffer(header.encode(), dtype=np.uint8)
     mapped.array[4:HEADER_LENGTH] = encoded[4:]
     return CncFile(mapped, header)

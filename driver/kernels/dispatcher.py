@@ -7,7 +7,7 @@ become machine code. A kernel that another kernel calls (an inner kernel) is low
 intermediate representation and linked into the root. There it is optimized once, together with its
 callers.
 
-    Python calls a kernel   ->  root: optimized, emitted, wrapped, stored in the cache
+    Python calls a kernel   ->  root: optimized, emitted, wrapped, stored in the cache as an image
     a kernel calls a kernel ->  inner: typed and lowered, linked into every root that needs it
 
 Arguments of inner calls lose their literal types, so that `copy(buf, 8)` and `copy(buf, 16)` share
@@ -16,16 +16,21 @@ one specialization. LLVM still propagates the constants where it inlines the cal
 Source: numba 0.68, `Dispatcher.get_call_template`, `CPUCodeLibrary.finalize`.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import llvmlite.binding as llvm
-from llvmlite import ir
+import numba
 from numba.core import compiler, dispatcher, typing
 from numba.core.codegen import JITCodeLibrary
 from numba.core.registry import CPUDispatcher
 from numba.core.sigutils import normalize_signature
 from numba.core.types import unliteral
+
+from windtunnel.driver.kernels import kernel_image, processor
+from windtunnel.driver.kernels.kernel_image import KernelImage
+
+processor.select(numba.config)
 
 
 class InnerLibrary(JITCodeLibrary):
@@ -93,29 +98,11 @@ class RootLibrary(JITCodeLibrary):
             self._final_module.link_in(library.module, preserve=True)
         super().finalize()
 
-    def serialize_using_object_code(self) -> Any:
-        """Return the machine code, with symbol declarations in place of the full bitcode.
-
-        The bitcode would only be needed to link the root into other kernels. They link its inner
-        form instead.
-        """
+    def object_code(self) -> bytes:
+        """Return the ELF object file."""
         self._ensure_finalized()
-        return (self.name, "object", (self._get_compiled_object(), self._symbols().as_bitcode()))
-
-    def _symbols(self) -> Any:
-        """Return a module with the library's symbols: empty functions and one-byte variables."""
-        module = ir.Module()
-        body_type = ir.FunctionType(ir.VoidType(), [])
-        for defined in self._final_module.functions:
-            if not defined.is_declaration:
-                function = ir.Function(module, body_type, defined.name)
-                ir.IRBuilder(function.append_basic_block()).ret_void()
-        for variable in self._final_module.global_variables:
-            if not variable.is_declaration and variable.linkage != llvm.Linkage.private:
-                ir.GlobalVariable(module, ir.IntType(8), variable.name).initializer = ir.Constant(
-                    ir.IntType(8), 0
-                )
-        return llvm.parse_assembly(str(module))
+        found: bytes = self._get_compiled_object()
+        return found
 
 
 _FunctionCompiler: Any = vars(dispatcher)["_FunctionCompiler"]
@@ -156,37 +143,30 @@ class _Compiler(_FunctionCompiler):  # type: ignore[misc]  # numba has no types 
 class KernelDispatcher(CPUDispatcher):
     """Compiles a kernel for the types of its arguments when it is first called with them."""
 
-    def __init__(
-        self, py_func: Callable[..., object], make_cache: Callable[..., Any] | None = None,
-        **options: Any,
-    ) -> None:  # fmt: skip
+    def __init__(self, py_func: Callable[..., object], **options: Any) -> None:
         super().__init__(py_func, **options)
-        self._make_cache = make_cache
         self._compiler = _Compiler(
             py_func, self.targetdescr, self.targetoptions, self.locals, compiler.Compiler
         )
         self._inner: dict[tuple[Any, ...], tuple[object, Any]] = {}
 
-    def compile(self, sig: Any) -> Any:
-        """Load a signature from the cache, or compile it. Returns its entry point."""
-        self._open_cache()
-        return super().compile(sig)
+    def prepare(self, arguments: Sequence[object]) -> None:
+        """Compile the kernel for arguments of these types."""
+        self.compile(tuple(numba.typeof(each) for each in arguments))
 
-    def load_stored(self) -> int:
-        """Load all signatures in the cache. Returns the number of signatures."""
-        self._open_cache()
-        stored = getattr(self._cache, "_cache_file", None)
-        signatures = [signature for signature, *_ in stored._load_index()] if stored else []
-        for signature in signatures:
-            self.compile(signature)
-        return len(signatures)
-
-    def _open_cache(self) -> None:
-        # The cache is opened at its first use, because most kernels are only called by other
-        # kernels.
-        if self._make_cache is not None:
-            make_cache, self._make_cache = self._make_cache, None
-            self._cache = make_cache(self.py_func)
+    def compile_image(self, arguments: Sequence[object]) -> KernelImage:
+        """Compile the kernel for arguments of these types, and return its image."""
+        types = tuple(numba.typeof(each) for each in arguments)
+        self.prepare(arguments)
+        result: Any = self.overloads[types]
+        for environment in result._find_referenced_environments():
+            if environment.consts:
+                raise kernel_image.ImageError(
+                    f"{self.py_func.__qualname__}: expected no Python objects in compiled code, "
+                    f"found {environment.consts}"
+                )
+        name = result.fndesc.llvm_cpython_wrapper_name
+        return kernel_image.from_object(result.library.object_code(), name)
 
     def get_call_template(self, args: Any, kws: Any) -> Any:
         """Return the type of a call by another kernel."""

@@ -3,29 +3,26 @@
 A kernel is a function of numbers, arrays and named tuples of arrays. It uses no objects, no clock
 and no randomness, and allocates nothing on a hot path. It is compiled when it is first called with
 new types, and then stored in the cache on disk. It runs without the GIL.
+
+numba is imported when a kernel must be compiled, and not before.
 """
 
 import os
 from collections.abc import Callable, Sequence
-from pathlib import Path
+from functools import cache
 from typing import Any, TypeVar
 
-import numba
-from llvmlite import binding as llvm
-from numba.core.caching import FunctionCache
-
 from windtunnel.driver.kernels import processor
-from windtunnel.driver.kernels.cache import KernelCache
-from windtunnel.driver.kernels.dispatcher import KernelDispatcher
-from windtunnel.driver.kernels.sources import SOURCE_ROOT
 
-_SETTINGS: Any = numba.config
-processor.select(_SETTINGS, llvm.get_host_cpu_features())
 
-JIT_DISABLED = bool(_SETTINGS.DISABLE_JIT)
+def _is_set(variable: str) -> bool:
+    return os.environ.get(variable, "0") not in ("", "0")
+
+
+JIT_DISABLED = _is_set("NUMBA_DISABLE_JIT")
 """True if `NUMBA_DISABLE_JIT=1` is set. Kernels then run as plain Python."""
 
-BOUNDS_CHECKED = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
+BOUNDS_CHECKED = _is_set("NUMBA_BOUNDSCHECK")
 """True if `NUMBA_BOUNDSCHECK=1` is set. `atomics` then asserts the bounds of each access.
 """
 
@@ -47,23 +44,50 @@ def allocating_kernel(function: _FUNCTION) -> _FUNCTION:
 
 
 def _compiled(function: _FUNCTION, options: dict[str, bool]) -> _FUNCTION:
+    compiled: Any = function
     if JIT_DISABLED:
         return function
-    compiled: Any = KernelDispatcher(
-        function, _cache_of, targetoptions={"nopython": True, **options}
-    )
+    if processor.is_native():
+        from windtunnel.driver.kernels.native_kernel import NativeKernel
+
+        compiled = NativeKernel(function, options)
+    else:
+        from windtunnel.driver.kernels.dispatcher import KernelDispatcher
+
+        compiled = KernelDispatcher(function, targetoptions={"nopython": True, **options})
     result: _FUNCTION = compiled
     return result
-
-
-def _cache_of(function: Callable[..., object]) -> FunctionCache:
-    if Path(function.__code__.co_filename).resolve().is_relative_to(SOURCE_ROOT):
-        return KernelCache(function)
-    return FunctionCache(function)
 
 
 def compile_for(function: Callable[..., object], arguments: Sequence[object]) -> None:
     """Load the compiled kernel for these argument types from the cache, or compile it."""
     if not JIT_DISABLED:
         compiled: Any = function
-        compiled.compile(tuple(numba.typeof(each) for each in arguments))
+        compiled.prepare(arguments)
+
+
+class Deferred:
+    """A numba intrinsic that is created when a kernel that calls it is compiled.
+
+    `make` returns the intrinsic, and may import numba. From Python, `function` is called instead.
+    """
+
+    def __init__(self, make: Callable[[], Any], function: Callable[..., Any] | None = None) -> None:
+        self._make = cache(make)
+        self._function = function
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type of the intrinsic in a kernel. Source: numba, `typeof_impl`."""
+        from numba.core.registry import cpu_target
+
+        made = self._make()
+        # numba has not looked for new intrinsics since the compilation began.
+        cpu_target.typing_context.refresh()
+        cpu_target.target_context.refresh()
+        return cpu_target.typing_context.resolve_value_type(made)
+
+    def __call__(self, *arguments: Any) -> Any:
+        if self._function is None:
+            raise TypeError("expected a call from a compiled kernel, found one from Python")
+        return self._function(*arguments)

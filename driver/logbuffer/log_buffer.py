@@ -79,7 +79,7 @@ class LogBuffer:
                     f"insufficient usable storage for new log of length={length} "
                     f"usable={usable} in {path.parent}"
                 )
-        mapped = mapping.create(path, length, sparse=sparse, page_size=parameters.page_size)
+        mapped = mapping.create(path, length, sparse=sparse)
         try:
             initialise(mapped.array, int(descriptor.meta_at(length)), parameters)
             return cls(mapped)

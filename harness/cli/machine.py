@@ -110,7 +110,7 @@ def _kernel_cache() -> Fact:
     from windtunnel.driver.kernels.sources import cache_root
 
     folder = Path(cache_root())
-    files = sum(1 for _ in folder.rglob("*.nbc")) if folder.is_dir() else 0
+    files = sum(1 for _ in folder.rglob("*.image")) if folder.is_dir() else 0
     detail = f"{files} compiled kernels in {folder}" if files else f"empty: {folder}"
     usable, other = prebuilt_counts()
     if usable or other:

@@ -13,16 +13,18 @@ import os
 from typing import Any
 
 import numpy as np
-from llvmlite import binding, ir
+from llvmlite import ir
 from numba.core import types
 from numba.extending import intrinsic
+
+from windtunnel.driver.kernels.native_runtime import add_symbol
 
 VARIABLE = "WINDTUNNEL_PLANTED"
 NUMBER = int(os.environ.get(VARIABLE, "0"))
 """Number of the active mutant, or 0 for none."""
 _SYMBOL = "windtunnel_planted"
 _CELL = np.array([NUMBER], dtype=np.int64)
-binding.add_symbol(_SYMBOL, _CELL.ctypes.data)
+add_symbol(_SYMBOL, _CELL.ctypes.data)
 
 
 def _read(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:

@@ -6,19 +6,13 @@ safe only for memory that is not shared.
 
 from typing import Any
 
-import numba
-from numba.core import types
-from numba.core.errors import TypingError
-from numba.extending import intrinsic
-
-from windtunnel.driver.kernels.jit import allocating_kernel
-
-_SETTINGS: Any = numba.config
+from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred, allocating_kernel
 
 
-def _locked(typing_context: Any, words: Any, index: Any, expected: Any, desired: Any) -> Any:
-    if not isinstance(words, types.Array) or words.dtype != types.int64 or not words.mutable:
-        raise TypingError(f"expected a writable int64 array, found {words}")
+def _make_locked() -> Any:
+    from numba.core import types
+    from numba.core.errors import TypingError
+    from numba.extending import intrinsic
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         array = context.make_array(signature.args[0])(context, builder, arguments[0])
@@ -29,7 +23,12 @@ def _locked(typing_context: Any, words: Any, index: Any, expected: Any, desired:
         pointer = builder.gep(array.data, [place])
         return builder.extract_value(builder.cmpxchg(pointer, old, new, "seq_cst"), 1)
 
-    return types.boolean(words, index, expected, desired), generate
+    def locked(typing_context: Any, words: Any, index: Any, expected: Any, desired: Any) -> Any:
+        if not isinstance(words, types.Array) or words.dtype != types.int64 or not words.mutable:
+            raise TypingError(f"expected a writable int64 array, found {words}")
+        return types.boolean(words, index, expected, desired), generate
+
+    return intrinsic(locked)
 
 
 def _plain(words: Any, index: int, expected: int, desired: int) -> bool:
@@ -39,7 +38,7 @@ def _plain(words: Any, index: int, expected: int, desired: int) -> bool:
     return True
 
 
-_swap: Any = _plain if _SETTINGS.DISABLE_JIT else intrinsic(_locked)
+_swap: Any = _plain if JIT_DISABLED else Deferred(_make_locked)
 
 
 @allocating_kernel

@@ -52,14 +52,14 @@ def _first_pass_s(fidelity: str) -> Callable[[Path], float]:
 
 def _kernels_mib(folder: Path) -> float:
     """Return the size of the kernels that the run in network namespaces has compiled."""
-    return sum(path.stat().st_size for path in (folder / "netns").rglob("*.nb?")) / MIB
+    return sum(path.stat().st_size for path in (folder / "netns").rglob("*.image")) / MIB
 
 
 def _compiled(folder: Path) -> float:
     """Return how many kernels a second run compiles."""
-    before = set((folder / "netns").rglob("*.nbc"))
+    before = set((folder / "netns").rglob("*.image"))
     _took_s(("windtunnel", "run", SCENARIO, "--fidelity", "netns"), folder / "netns")
-    return len(set((folder / "netns").rglob("*.nbc")) - before)
+    return len(set((folder / "netns").rglob("*.image")) - before)
 
 
 def _driver(folder: Path, read: Callable[[int], float] | None = None) -> float:

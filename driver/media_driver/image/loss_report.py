@@ -49,7 +49,7 @@ class LossReport:
 
     def __init__(self, directory: Path, length: int, page_size: int = 4096) -> None:
         self._mapping = mapping.create(
-            directory / FILE_NAME, align(length, page_size), sparse=False, page_size=page_size
+            directory / FILE_NAME, align(length, page_size), sparse=False
         )
         self.report = self._mapping.array
         self.length = self._mapping.length

@@ -8,11 +8,9 @@ Without the JIT the same names are bound through ctypes.
 import ctypes
 from typing import Any
 
-import numba
 import numpy as np
-from numba.core import types
 
-from windtunnel.driver.kernels.jit import allocating_kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred, allocating_kernel
 
 MSG_DONTWAIT = 0x40
 MSG_TRUNC = 0x20
@@ -47,13 +45,12 @@ POLLFD = np.dtype([("fd", "<i4"), ("events", "<i2"), ("revents", "<i2")])
 assert MMSGHDR.itemsize == 64
 assert POLLFD.itemsize == 8
 
-_I32, _ADDRESS = types.int32, types.intp
 _recvmmsg: Any
 _sendmmsg: Any
 _ppoll: Any
 _clock_gettime: Any
 
-if getattr(numba.config, "DISABLE_JIT"):  # noqa: B009  # numba makes its settings at run time
+if JIT_DISABLED:
     _INT, _POINTER = ctypes.c_int, ctypes.c_void_p
     _LIBC = ctypes.CDLL(None, use_errno=True)
     _recvmmsg, _sendmmsg = _LIBC.recvmmsg, _LIBC.sendmmsg
@@ -66,15 +63,35 @@ if getattr(numba.config, "DISABLE_JIT"):  # noqa: B009  # numba makes its settin
     def _result(result: int) -> int:
         return -ctypes.get_errno() if result < 0 else int(result)
 else:
-    _recvmmsg = types.ExternalFunction(
-        "recvmmsg", _I32(_I32, _ADDRESS, types.uint32, _I32, _ADDRESS)
-    )
-    _sendmmsg = types.ExternalFunction("sendmmsg", _I32(_I32, _ADDRESS, types.uint32, _I32))
-    _ppoll = types.ExternalFunction("ppoll", _I32(_ADDRESS, types.uint64, _ADDRESS, _ADDRESS))
-    _clock_gettime = types.ExternalFunction("clock_gettime", _I32(_I32, _ADDRESS))
-    _INT_POINTER: Any = types.CPointer(types.int32)  # type: ignore[no-untyped-call]  # numba's own
-    _errno_location: Any = types.ExternalFunction("__errno_location", _INT_POINTER())
-    _array_at: Any = getattr(numba, "carray")  # noqa: B009  # numba does not say that it exports it
+
+    def _external(name: str, result: str, *arguments: str) -> Any:
+        """Return a function of libc by the names of its numba types."""
+
+        def make() -> Any:
+            from numba.core import types
+
+            kinds = vars(types)
+            return types.ExternalFunction(name, kinds[result](*(kinds[each] for each in arguments)))
+
+        return Deferred(make)
+
+    def _make_errno_location() -> Any:
+        from numba.core import types
+
+        pointer: Any = types.CPointer(types.int32)  # type: ignore[no-untyped-call]  # numba's own
+        return types.ExternalFunction("__errno_location", pointer())
+
+    def _make_array_at() -> Any:
+        import numba
+
+        return getattr(numba, "carray")  # noqa: B009  # numba does not say that it exports it
+
+    _recvmmsg = _external("recvmmsg", "int32", "int32", "intp", "uint32", "int32", "intp")
+    _sendmmsg = _external("sendmmsg", "int32", "int32", "intp", "uint32", "int32")
+    _ppoll = _external("ppoll", "int32", "intp", "uint64", "intp", "intp")
+    _clock_gettime = _external("clock_gettime", "int32", "int32", "intp")
+    _errno_location: Any = Deferred(_make_errno_location)
+    _array_at: Any = Deferred(_make_array_at)
 
     @allocating_kernel
     def _result(result: int) -> int:

@@ -13,44 +13,56 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numba import config, int64
-from numba.extending import intrinsic
 
-from windtunnel.driver.kernels.jit import kernel
+from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred, kernel
 
 _WORD_BYTES = 8
 
 
-def _type_size_of(typing_context: Any, state: Any) -> Any:
-    """Define the intrinsic that returns the size of a state in bytes."""
+def _make_size_of() -> Any:
+    from numba import int64
+    from numba.extending import intrinsic
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.args[0])
         return context.get_constant(signature.return_type, context.get_abi_sizeof(kind))
 
-    return int64(state), generate
+    def size_of(typing_context: Any, state: Any) -> Any:
+        """Return the size of a state in bytes."""
+        return int64(state), generate
+
+    return intrinsic(size_of)
 
 
-def _type_store(typing_context: Any, state: Any, address: Any) -> Any:
-    """Define the intrinsic that stores a state at an address."""
+def _make_store() -> Any:
+    from numba import int64
+    from numba.extending import intrinsic
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         held, at = arguments
         builder.store(held, builder.inttoptr(at, held.type.as_pointer()), align=_WORD_BYTES)
         return at
 
-    return int64(state, address), generate
+    def store(typing_context: Any, state: Any, address: Any) -> Any:
+        """Store a state at an address."""
+        return int64(state, address), generate
+
+    return intrinsic(store)
 
 
-def _type_load_state(typing_context: Any, like: Any, address: Any) -> Any:
-    """Define the intrinsic that loads a state with the same type as `like` from an address."""
+def _make_load_state() -> Any:
+    from numba.extending import intrinsic
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         kind = context.get_value_type(signature.return_type)
         at = builder.inttoptr(arguments[1], kind.as_pointer())
         return builder.load(at, align=_WORD_BYTES)
 
-    return like(like, address), generate
+    def load_state(typing_context: Any, like: Any, address: Any) -> Any:
+        """Load a state with the same type as `like` from an address."""
+        return like(like, address), generate
+
+    return intrinsic(load_state)
 
 
 def _load_saved_state(like: Any, address: int) -> Any:
@@ -58,10 +70,9 @@ def _load_saved_state(like: Any, address: int) -> Any:
     return _saved_states[address].state
 
 
-_JIT_DISABLED: bool = bool(config.DISABLE_JIT)  # type: ignore[attr-defined]  # set at run time
-_size_of: Any = intrinsic(_type_size_of)
-_store: Any = intrinsic(_type_store)
-load_state: Any = _load_saved_state if _JIT_DISABLED else intrinsic(_type_load_state)
+_size_of: Any = Deferred(_make_size_of)
+_store: Any = Deferred(_make_store)
+load_state: Any = _load_saved_state if JIT_DISABLED else Deferred(_make_load_state)
 """Compiled function (like, address) -> state. The state must have the same type as `like`."""
 
 
@@ -81,7 +92,7 @@ class SavedState:
     def __init__(self, state: Any) -> None:
         self.state = state
         self.address = id(self)
-        if _JIT_DISABLED:
+        if JIT_DISABLED:
             _saved_states[self.address] = self
             return
         self._memory = np.zeros(1 + _size_in_bytes(state) // _WORD_BYTES, dtype=np.int64)

@@ -55,7 +55,7 @@ def plain(value):
 
 
 def specializations(dispatcher):
-    return [tuple(str(each) for each in types) for types in dispatcher._inner]
+    return [tuple(str(each) for each in types) for types in dispatcher.numba_dispatcher._inner]
 
 
 def test_values_are_those_of_python():

@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
-from numba.core.dispatcher import Dispatcher
 
 from windtunnel.driver.kernels import jit
+from windtunnel.driver.kernels.native_kernel import NativeKernel
 from windtunnel.driver.media_driver import precompile
 
 DRIVER = Path(precompile.__file__).parents[1]
@@ -48,16 +48,16 @@ OF_CLIENTS = {
 FIRST_STREAMS = """
 import sys, threading, time
 from pathlib import Path
-from numba.core.dispatcher import Dispatcher
+from windtunnel.driver.kernels.native_kernel import NativeKernel
 
 read = []
-compile_or_load = Dispatcher.compile
+prepare = NativeKernel.prepare
 
-def told(dispatcher, signature):
-    read.append((threading.current_thread().name, dispatcher.py_func.__name__))
-    return compile_or_load(dispatcher, signature)
+def told(kernel, arguments):
+    read.append((threading.current_thread().name, kernel.py_func.__name__))
+    return prepare(kernel, arguments)
 
-Dispatcher.compile = told
+NativeKernel.prepare = told
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.context import ClientContext
 from windtunnel.driver.media_driver.context import Context
@@ -118,7 +118,7 @@ def called_from_python(path):
                 named = getattr(module, node.id, None)
             elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
                 named = getattr(getattr(module, node.value.id, None), node.attr, None)
-            if isinstance(named, Dispatcher):
+            if isinstance(named, NativeKernel):
                 found.add(full_name(named))
     return found
 
@@ -153,3 +153,26 @@ def test_the_first_streams_find_their_kernels_in_memory(tmp_path, mode):
     read, by_agents = first_streams(tmp_path / "finds", mode)
     assert int(read.split()[1]) > sum(len(kernels) for _, kernels in precompile.CALLS)
     assert by_agents.split() == []
+
+
+ONE_DRIVER = """
+import sys
+from pathlib import Path
+from windtunnel.driver.media_driver.context import Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
+with MediaDriver(Context(dir=Path(sys.argv[1]), term_buffer_length=65_536)):
+    pass
+print(*sorted({name.partition(".")[0] for name in sys.modules} & {"numba", "llvmlite", "scapy"}))
+"""
+
+
+@pytest.mark.skipif(jit.JIT_DISABLED, reason="nothing is compiled without the JIT")
+def test_a_driver_whose_kernels_are_stored_imports_no_compiler(tmp_path):
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", ONE_DRIVER, str(tmp_path / name)],
+            capture_output=True, text=True, check=True,
+        ).stdout
+        for name in ("first", "second")
+    ]  # fmt: skip
+    assert outputs[1] == "\n"

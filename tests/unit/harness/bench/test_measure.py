@@ -57,7 +57,7 @@ def test_no_round_trip_is_no_figure():
 
 @pytest.mark.parametrize(("at_ns", "seen"), [(99, False), (100, True), (200, True), (201, False)])
 def test_notices_a_kernel_that_was_compiled_meanwhile(tmp_path, at_ns, seen):
-    build = tmp_path / "module-digest" / "file_1" / "kernel.nbi"
+    build = tmp_path / "module-digest" / "file_1" / "kernel.image"
     build.parent.mkdir(parents=True)
     build.write_bytes(b"")
     os.utime(build, ns=(at_ns, at_ns))

@@ -1,0 +1,130 @@
+"""LLVM code of the system calls in `system`.
+
+Only a kernel's compilation imports this module, because it imports numba. Compiled kernels call
+libc by symbol name.
+"""
+
+from llvmlite import ir
+from numba.core import cgutils, types
+from numba.extending import intrinsic
+
+NS_PER_SECOND = 1_000_000_000
+
+
+def _declare(builder, name, result, arguments):
+    return cgutils.get_or_insert_function(builder.module, ir.FunctionType(result, arguments), name)
+
+
+def _as_integers(context, builder, signature, args, widths):
+    wide = (
+        context.cast(builder, arg, kind, types.int64)
+        for arg, kind in zip(args, signature.args, strict=True)
+    )
+    return [
+        value if width == 64 else builder.trunc(value, ir.IntType(width))
+        for value, width in zip(wide, widths, strict=True)
+    ]
+
+
+def _errno_on_failure(builder, result):
+    """Convert a result of -1 from libc to the negative errno, which is read from thread-local
+    storage.
+    """
+    wide = builder.sext(result, ir.IntType(64)) if result.type.width < 64 else result
+    location = _declare(builder, "__errno_location", ir.IntType(32).as_pointer(), [])
+    code = builder.load(builder.call(location, []))
+    negative = builder.neg(builder.sext(code, ir.IntType(64)))
+    return builder.select(builder.icmp_signed("<", wide, wide.type(0)), negative, wide)
+
+
+def _make_call(name, widths, result_width):
+    """Return a code generator that calls the libc function `name` with integers of the given
+    widths.
+    """
+
+    def codegen(context, builder, signature, args):
+        values = _as_integers(context, builder, signature, args, widths)
+        function = _declare(
+            builder, name, ir.IntType(result_width), [ir.IntType(width) for width in widths]
+        )
+        return _errno_on_failure(builder, builder.call(function, values))
+
+    return codegen
+
+
+_send_code = _make_call("send", (32, 64, 64, 32), 64)
+_sendto_code = _make_call("sendto", (32, 64, 64, 32, 64, 32), 64)
+_sendmmsg_code = _make_call("sendmmsg", (32, 64, 32, 32), 32)
+_recvmmsg_code = _make_call("recvmmsg", (32, 64, 32, 32, 64), 32)
+_poll_code = _make_call("poll", (64, 64, 32), 32)
+
+
+@intrinsic
+def send(typingctx, fd, address, length, flags):
+    return types.int64(fd, address, length, flags), _send_code
+
+
+@intrinsic
+def sendto(typingctx, fd, address, length, flags, name_address, name_length):
+    return types.int64(fd, address, length, flags, name_address, name_length), _sendto_code
+
+
+@intrinsic
+def sendmmsg(typingctx, fd, address, count, flags):
+    return types.int64(fd, address, count, flags), _sendmmsg_code
+
+
+@intrinsic
+def recvmmsg(typingctx, fd, address, count, flags, timeout_address):
+    return types.int64(fd, address, count, flags, timeout_address), _recvmmsg_code
+
+
+@intrinsic
+def poll(typingctx, address, count, timeout_ms):
+    return types.int64(address, count, timeout_ms), _poll_code
+
+
+@intrinsic
+def clock_ns(typingctx, clock_id):
+    def codegen(context, builder, signature, args):
+        (clock,) = _as_integers(context, builder, signature, args, (32,))
+        i64 = ir.IntType(64)
+        timespec = cgutils.alloca_once(builder, ir.ArrayType(i64, 2))
+        pointer = builder.bitcast(timespec, i64.as_pointer())
+        function = _declare(
+            builder, "clock_gettime", ir.IntType(32), [ir.IntType(32), i64.as_pointer()]
+        )
+        builder.call(function, [clock, pointer])
+        seconds = builder.load(pointer)
+        nanos = builder.load(builder.gep(pointer, [ir.IntType(32)(1)]))
+        return builder.add(builder.mul(seconds, i64(NS_PER_SECOND)), nanos)
+
+    return types.int64(clock_id), codegen
+
+
+@intrinsic
+def sleep_ns(typingctx, duration_ns):
+    def codegen(context, builder, signature, args):
+        (duration,) = _as_integers(context, builder, signature, args, (64,))
+        i64 = ir.IntType(64)
+        timespec = cgutils.alloca_once(builder, ir.ArrayType(i64, 2))
+        pointer = builder.bitcast(timespec, i64.as_pointer())
+        second = i64(NS_PER_SECOND)
+        builder.store(builder.sdiv(duration, second), pointer)
+        nanos = builder.srem(duration, second)
+        builder.store(nanos, builder.gep(pointer, [ir.IntType(32)(1)]))
+        arguments = [i64.as_pointer(), i64]
+        function = _declare(builder, "nanosleep", ir.IntType(32), arguments)
+        builder.call(function, [pointer, i64(0)])
+        return context.get_dummy_value()
+
+    return types.void(duration_ns), codegen
+
+
+@intrinsic
+def sched_yield(typingctx):
+    def codegen(context, builder, signature, args):
+        builder.call(_declare(builder, "sched_yield", ir.IntType(32), []), [])
+        return context.get_dummy_value()
+
+    return types.void(), codegen

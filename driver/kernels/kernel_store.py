@@ -1,0 +1,101 @@
+"""Stores the images of compiled kernels in the cache, one file per specialization.
+
+    <root>/<module>-<digest>/<function>-<n>-<digest of the argument types>.image
+
+A file is written to a temporary name and then renamed, so a reader never finds a part of one, and
+concurrent writers cannot harm each other. A damaged file counts as missing.
+"""
+
+import hashlib
+import os
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+
+from windtunnel.driver.kernels.cache import (
+    MODE,
+    directory_name,
+    prebuilt_root,
+    require_trusted,
+    sources,
+)
+from windtunnel.driver.kernels.kernel_image import ImageError, KernelImage, unpack
+from windtunnel.driver.kernels.sources import SOURCE_ROOT, cache_root
+
+SUFFIX = ".image"
+_seen: Counter[tuple[str, str]] = Counter()
+_directory_of = cache(directory_name)
+
+
+class KernelStore:
+    """The stored specializations of one kernel."""
+
+    def __init__(self, function: Callable[..., object]) -> None:
+        file = Path(function.__code__.co_filename).resolve()
+        self._directory = _directory_of(file, function.__module__)
+        # Kernels of the same name in one module are distinguished by their order.
+        key = (self._directory, function.__qualname__)
+        self._prefix = f"{function.__qualname__.replace('<locals>', 'locals')}-{_seen[key]}"
+        _seen[key] += 1
+        require_trusted(cache_root())
+        self._roots = [cache_root()]
+        prebuilt = prebuilt_root()
+        if prebuilt is not None:
+            require_trusted(prebuilt)
+            self._roots.append(prebuilt)
+
+    def load(self, key: str) -> KernelImage | None:
+        """Return the stored image for a key of argument types, or None if there is none."""
+        for root in self._roots:
+            found = _read(root / self._directory / self._name(key))
+            if found is not None and found[0] == key:
+                return found[1]
+        return None
+
+    def load_all(self) -> Iterator[tuple[str, KernelImage]]:
+        """Yield the keys and the images of all stored specializations."""
+        names = {
+            path.name
+            for root in self._roots
+            for path in (root / self._directory).glob(f"{self._prefix}-*{SUFFIX}")
+        }
+        for name in sorted(names):
+            for root in self._roots:
+                found = _read(root / self._directory / name)
+                if found is not None:
+                    yield found
+                    break
+
+    def save(self, key: str, image: KernelImage) -> None:
+        """Store an image. Raises OSError if the file cannot be written."""
+        directory = cache_root() / self._directory
+        cache_root().mkdir(mode=MODE, parents=True, exist_ok=True)
+        directory.mkdir(mode=MODE, exist_ok=True)
+        path = directory / self._name(key)
+        partial = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+        try:
+            partial.write_bytes(image.pack(key))
+            os.replace(partial, path)
+        except OSError:
+            partial.unlink(missing_ok=True)
+            raise
+        sources().save()
+
+    def _name(self, key: str) -> str:
+        digest = hashlib.sha256(key.encode()).hexdigest()[:24]
+        return f"{self._prefix}-{digest}{SUFFIX}"
+
+
+def store_of(function: Callable[..., object]) -> KernelStore | None:
+    """Return the store of a kernel, or None for a function that is not part of this package."""
+    file = Path(function.__code__.co_filename).resolve()
+    return KernelStore(function) if file.is_relative_to(SOURCE_ROOT) else None
+
+
+def _read(path: Path) -> tuple[str, KernelImage] | None:
+    try:
+        return unpack(path.read_bytes())
+    except (FileNotFoundError, NotADirectoryError, ImageError):
+        return None

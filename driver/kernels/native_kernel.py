@@ -1,0 +1,122 @@
+"""A kernel that runs from the cache, and that numba compiles if the cache does not have it.
+
+    first call with new types: cache -> machine code
+                               no match: numba -> object file -> cache -> machine code
+    later calls:               C dispatcher -> machine code
+
+Arguments of other types than numbers, arrays, records and tuples of these, such as functions,
+cannot be part of a key. Calls with such arguments are passed on to numba.
+"""
+
+import inspect
+import sys
+import threading
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from windtunnel.driver.kernels import native_runtime
+from windtunnel.driver.kernels.kernel_store import KernelStore, store_of
+
+_SEPARATOR = "\n"
+_lock = threading.RLock()
+
+
+class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
+    """A compiled kernel, as Python calls it."""
+
+    def __init__(self, function: Callable[..., object], options: dict[str, bool]) -> None:
+        self.__name__, self.__qualname__ = function.__name__, function.__qualname__
+        self.__module__, self.__doc__ = function.__module__, function.__doc__
+        self.__wrapped__ = self.py_func = function
+        self._options = options
+        self._entries: dict[str, Any] = {}
+        self._numba_dispatcher: Any = None
+        self._store: KernelStore | None = None
+        self._has_store = False
+        code = function.__code__
+        if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
+            raise TypeError(f"{function.__qualname__}: expected positional parameters only")
+        names = code.co_varnames[: code.co_argcount]
+        defaults = function.__defaults__ or ()
+        super().__init__(
+            native_runtime.MANAGER_ADDRESS, len(names), True, names, defaults, False, False, True
+        )
+
+    @property
+    def signatures(self) -> list[str]:
+        """The keys of the argument types with which the kernel can be called without a search."""
+        return list(self._entries)
+
+    @property
+    def numba_dispatcher(self) -> Any:
+        """The numba dispatcher of this kernel. Imports numba."""
+        with _lock:
+            if self._numba_dispatcher is None:
+                from windtunnel.driver.kernels.dispatcher import KernelDispatcher
+
+                self._numba_dispatcher = KernelDispatcher(
+                    self.py_func, targetoptions={"nopython": True, **self._options}
+                )
+            return self._numba_dispatcher
+
+    @property
+    def _numba_type_(self) -> Any:
+        """The type of this kernel where another kernel calls it. Source: numba, `typeof_impl`."""
+        return self.numba_dispatcher._numba_type_
+
+    def typeof_pyval(self, value: object) -> Any:
+        """Return the type of an argument, for the C dispatcher."""
+        key = native_runtime.key_of(value)
+        return native_runtime.type_of(f"other({type(value)})" if key is None else key)
+
+    def prepare(self, arguments: Sequence[object]) -> bool:
+        """Load or compile the kernel for arguments of these types. Returns False if it has no key
+        for them, so that numba must be called.
+        """
+        keys = [native_runtime.key_of(each) for each in arguments]
+        known = [each for each in keys if each is not None]
+        if len(known) != len(keys):
+            return False
+        key = _SEPARATOR.join(known)
+        with _lock:
+            if key not in self._entries:
+                self._open_store()
+                image = self._store.load(key) if self._store is not None else None
+                self._enter(key, self._compile(key, arguments) if image is None else image)
+        return True
+
+    def load_stored(self) -> int:
+        """Load all specializations in the cache. Returns their number."""
+        with _lock:
+            self._open_store()
+            stored = list(self._store.load_all()) if self._store is not None else []
+            for key, image in stored:
+                if key not in self._entries:
+                    self._enter(key, image)
+        return len(stored)
+
+    def _open_store(self) -> None:
+        # At the first call, because most kernels are only called by other kernels.
+        if not self._has_store:
+            self._store = store_of(self.py_func)
+            self._has_store = True
+
+    def _compile(self, key: str, arguments: Sequence[object]) -> Any:
+        image = self.numba_dispatcher.compile_image(arguments)
+        if self._store is not None:
+            self._store.save(key, image)
+        return image
+
+    def _enter(self, key: str, image: Any) -> None:
+        module = sys.modules.get(self.py_func.__module__)
+        entry = native_runtime.entry_point(image, self.py_func.__name__, module)
+        keys = key.split(_SEPARATOR) if key else []
+        self._entries[key] = entry
+        self._insert([native_runtime.code_of(each) for each in keys], entry)
+
+    def _compile_for_args(self, *arguments: object) -> Any:
+        """Return the function to call. The C dispatcher calls this if it finds no match."""
+        if not self.prepare(arguments):
+            return self.numba_dispatcher
+        keys = (native_runtime.key_of(each) for each in arguments)
+        return self._entries[_SEPARATOR.join(str(each) for each in keys)]

@@ -1,0 +1,236 @@
+"""Loads kernel images and calls them, without importing numba.
+
+Importing numba costs more time and memory than a media driver itself. A kernel that is in the cache
+needs only numba's C extension modules: the dispatcher, which selects a specialization by the types
+of the arguments, and the helpers that convert arguments. They are loaded here from their files.
+numba itself is imported when a kernel must be compiled.
+
+    argument -> key, such as "int64" or "array(|u1,1,C)" -> type code -> dispatcher -> machine code
+
+The C dispatcher keeps its type codes in static variables. This module uses a private copy of it, so
+that numba, which numbers its types differently, can be imported later in the same process.
+
+Source: numba 0.68, `_dispatcher.cpp`, `_typeof.cpp`, `core/dispatcher.py`, `core/base.py`.
+"""
+
+import builtins
+import ctypes
+import enum
+import importlib.machinery
+import importlib.util
+import itertools
+import mmap
+import os
+import sys
+import types
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from windtunnel.driver.kernels.kernel_image import ImageError, KernelImage
+
+_SUFFIX = importlib.machinery.EXTENSION_SUFFIXES[0]
+_NUMBERS = (
+    *("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"),
+    *("float32", "float64", "complex64", "complex128"),
+)
+"""Types whose codes the C dispatcher wants to know by name."""
+_LIBC = ctypes.CDLL(None, use_errno=True)
+
+
+@cache
+def numba_directory() -> Path:
+    """Return the directory of the installed numba package. Does not import it."""
+    found = importlib.util.find_spec("numba")
+    if found is None or found.origin is None:
+        raise ImportError("the package numba is not installed")
+    return Path(found.origin).parent
+
+
+def _load(name: str, path: str) -> Any:
+    loader = importlib.machinery.ExtensionFileLoader(name, path)
+    spec = importlib.util.spec_from_file_location(name, path, loader=loader)
+    assert spec is not None
+    module = importlib.util.module_from_spec(spec)
+    loader.exec_module(module)
+    # A later import of numba must find its modules unimported, and make them its attributes.
+    if sys.modules.get(name) is module:
+        del sys.modules[name]
+    return module
+
+
+def _extension(name: str) -> Any:
+    return _load(f"numba.{name}", f"{numba_directory() / name.replace('.', os.sep)}{_SUFFIX}")
+
+
+def _private_dispatcher() -> Any:
+    """Load a copy of numba's dispatcher, which imports `numba._devicearray` while it is loaded."""
+    stub: Any = types.ModuleType("numba")
+    stub._devicearray = _extension("_devicearray")
+    imported = {"numba": stub, "numba._devicearray": stub._devicearray}
+    before = {name: sys.modules.get(name) for name in imported}
+    descriptor = os.memfd_create("numba-dispatcher", os.MFD_CLOEXEC)
+    sys.modules.update(imported)
+    try:
+        path = f"{numba_directory() / '_dispatcher'}{_SUFFIX}"
+        with open(descriptor, "wb", closefd=False) as copy:
+            copy.write(Path(path).read_bytes())
+        return _load("numba._dispatcher", f"/proc/self/fd/{descriptor}")
+    finally:
+        os.close(descriptor)
+        for name, module in before.items():
+            if module is None:
+                del sys.modules[name]
+            else:
+                sys.modules[name] = module
+
+
+class _Omitted:
+    """The type of omitted arguments, which the C dispatcher requires. There are none."""
+
+
+_helpers = _extension("_helperlib")
+_reference_counts = _extension("core.runtime._nrt_python")
+_functions = _extension("_dynfunc")
+_conversions = _extension("core.typeconv._typeconv")
+_dispatcher = _private_dispatcher()
+Dispatcher: Any = _dispatcher.Dispatcher
+"""numba's C dispatcher, a base class. Calls the entry that `_insert` gave it for the type codes."""
+
+_codes = {name: types.SimpleNamespace(_code=code) for code, name in enumerate(_NUMBERS)}
+_next_code = itertools.count(len(_NUMBERS))
+_dispatcher.typeof_init(_Omitted, {name: each._code for name, each in _codes.items()})
+_manager = _conversions.new_type_manager()
+MANAGER_ADDRESS = _conversions.get_pointer(_manager)
+
+_symbols = {
+    "_Py_NoneStruct": id(None),
+    **{f"numba_{name}": address for name, address in _helpers.c_helpers.items()},
+    **{
+        name if name.startswith("_") else f"NRT_{name}": address
+        for name, address in _reference_counts.c_helpers.items()
+    },
+    **{
+        f"PyExc_{each.__name__}": id(each)
+        for each in vars(builtins).values()
+        if isinstance(each, type) and issubclass(each, BaseException)
+    },
+}
+"""Symbol -> address, for symbols that no shared library exports under this name and meaning."""
+
+
+def add_symbol(name: str, address: int) -> None:
+    """Define a symbol that kernels refer to."""
+    _symbols[name] = address
+
+
+def _address_of_symbol(name: str) -> int:
+    found = _symbols.get(name)
+    if found is None:
+        try:
+            # Everything that the process has loaded: Python, libc and libm.
+            found = ctypes.cast(getattr(_LIBC, name), ctypes.c_void_p).value
+        except AttributeError:
+            found = None
+    if found is None:
+        raise ImageError(f"no library defines the symbol {name}")
+    _symbols[name] = found
+    return found
+
+
+def entry_point(image: KernelImage, name: str, module: Any) -> Any:
+    """Copy an image into executable memory, and return the function that Python calls.
+
+    The memory is never writable and executable at once. It is released with the function. Raises
+    ImageError for an undefined symbol.
+    """
+    length = len(image.code)
+    memory = mmap.mmap(-1, length, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+    array = np.frombuffer(memory, np.uint8)
+    base = array.ctypes.data
+    memory[:length] = image.code
+    environment = _functions.Environment({})
+    _write(array, image.fixups, base, is_added=True)
+    _write(array, np.array(image.environments, np.int64), id(environment))
+    for symbol, offsets in image.imports.items():
+        _write(array, np.array(offsets, np.int64), _address_of_symbol(symbol))
+    if _LIBC.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(length), 1 | 4) != 0:
+        raise ImageError(f"mprotect failed: {os.strerror(ctypes.get_errno())}")
+    return _functions.make_function(
+        module, name, "", base + image.entry, environment, (memory, array, environment)
+    )
+
+
+def _write(array: np.ndarray, offsets: np.ndarray, value: int, *, is_added: bool = False) -> None:
+    """Write 64-bit words at byte offsets, which need not be aligned."""
+    if not len(offsets):
+        return
+    at = offsets[:, None] + np.arange(8)
+    if is_added:
+        words = array[at].view(np.int64)[:, 0] + value
+    else:
+        words = np.full(len(offsets), value, np.int64)
+    array[at] = words[:, None].view(np.uint8)
+
+
+def code_of(key: str) -> int:
+    """Return the type code of a key."""
+    found: int = type_of(key)._code
+    return found
+
+
+def type_of(key: str) -> Any:
+    """Return the object that the C dispatcher expects as the type of an argument."""
+    found = _codes.get(key)
+    if found is None:
+        found = _codes.setdefault(key, types.SimpleNamespace(_code=next(_next_code)))
+    return found
+
+
+def key_of(value: object) -> str | None:
+    """Return the key of an argument's type, or None if kernels with such arguments are not cached.
+
+    Two arguments with the same key have the same numba type.
+    """
+    kind = type(value)
+    if kind is int:
+        return "int64"
+    if kind is np.ndarray or kind is np.recarray:
+        return _key_of_array(value)  # type: ignore[arg-type]
+    if isinstance(value, tuple):
+        return _key_of_tuple(value)
+    if value is None:
+        return "none"
+    if kind is bool or kind is np.bool_:
+        return "bool"
+    if kind is float:
+        return "float64"
+    if isinstance(value, np.void):
+        return f"record({_key_of_dtype(value.dtype)})"
+    if isinstance(value, np.generic):
+        return value.dtype.name
+    if isinstance(value, enum.IntEnum):
+        return f"enum({kind.__module__}.{kind.__qualname__})"
+    return None
+
+
+def _key_of_dtype(dtype: np.dtype) -> str:
+    return dtype.str if dtype.names is None else repr(dtype)
+
+
+def _key_of_array(array: np.ndarray) -> str:
+    flags = array.flags
+    layout = "C" if flags.c_contiguous else "F" if flags.f_contiguous else "A"
+    options = ("" if flags.writeable else ",readonly") + ("" if flags.aligned else ",unaligned")
+    return f"array({_key_of_dtype(array.dtype)},{array.ndim},{layout}{options})"
+
+
+def _key_of_tuple(values: tuple[object, ...]) -> str | None:
+    keys = [key_of(each) for each in values]
+    if None in keys:
+        return None
+    kind = type(values)
+    name = "" if kind is tuple else f"{kind.__module__}.{kind.__qualname__}"
+    return f"{name}({','.join(str(each) for each in keys)})"
