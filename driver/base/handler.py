@@ -11,7 +11,9 @@ from windtunnel.driver.kernels.jit import JIT_DISABLED
 
 
 def kernel_of_handler(function: Callable[..., Any]) -> Callable[..., Any]:
-    """Compile a function whose first argument is a handler. It is not cached and needs no GIL."""
+    """Compile a function whose first argument is a handler. It runs without the GIL and is not
+    cached.
+    """
     if JIT_DISABLED:
         return function
     import numba

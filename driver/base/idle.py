@@ -44,7 +44,7 @@ def make_idle(
 
 @kernel
 def after_turn(state, work_count):
-    """Idle after a duty cycle without work. Work resets the backoff."""
+    """Idle if a duty cycle did no work, as the strategy requires. Work resets the backoff."""
     rec = state[0]
     if work_count > 0:
         rec.misses = 0

@@ -20,7 +20,7 @@ CUBIC = "cubic"
 
 
 class Group(enum.Enum):
-    """Whether a receiver uses group semantics, such as NAK back-off."""
+    """The setting of whether a receiver uses group semantics, such as NAK backoff."""
 
     TRUE = "true"
     FALSE = "false"

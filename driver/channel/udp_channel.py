@@ -27,7 +27,7 @@ ANY_V6 = SocketAddress("::", 0)
 
 
 class ControlMode(enum.Enum):
-    """How a multi-destination channel gets its destinations."""
+    """The values of `control-mode`: how a multi-destination channel gets its destinations."""
 
     NONE = "none"
     DYNAMIC = "dynamic"

@@ -60,7 +60,7 @@ class Aeron(ResourceFactory):
         conductor = ClientConductor(context, cnc, clock)
         super().__init__(conductor, Registrar(conductor))
         self.counters: CountersReader = conductor.counters
-        """Reader for the current values of all the driver's counters."""
+        """Reader of the driver's counters, with their current values."""
         callbacks = conductor.commands.callbacks
         if context.on_available_counter is not None:
             callbacks.available_counter[0] = context.on_available_counter
@@ -119,7 +119,9 @@ class Aeron(ResourceFactory):
         return self._conductor.commands.proxy.next_correlation_id()
 
     def is_command_active(self, correlation_id: int) -> bool:
-        """Return whether the command of an `async_` call is waiting for the driver's response."""
+        """Return whether the command of an `async_` call is still waiting for the driver's
+        response.
+        """
         commands = self._conductor.commands
         with commands.lock:
             if commands.registrations.is_active(correlation_id) and not commands.is_closed:

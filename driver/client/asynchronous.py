@@ -48,13 +48,13 @@ class Backoff:
 
 
 class AsyncPublication:
-    """An asyncio wrapper for a publication. The publication also works without the wrapper."""
+    """An asyncio wrapper for a publication. The publication may also be used directly."""
 
     def __init__(self, publication: Publication) -> None:
         self.publication = publication
 
     async def offer(self, message: Message, reserved_value: int = 0) -> int:
-        """Write a message, after waiting while the publication is back pressured or not connected.
+        """Write a message. Waits as long as the publication is back pressured or not connected.
 
         Returns the new position. Raises ClosedError, or ClientError for a message that can never be
         written.

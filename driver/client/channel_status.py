@@ -1,4 +1,4 @@
-"""The status and the bound addresses of a channel, read from the driver's counters.
+"""The status of a channel and the addresses it is bound to, read from the driver's counters.
 
     status counter (types 6 and 7)   -1 errored   0 initialising   1 active   2 closing
     local address (type 14)          key: 0 status counter id (i32)   4 length (i32)   8 address
@@ -23,7 +23,9 @@ _ADDRESS = struct.Struct("<2i")
 
 
 class HasChannel(Protocol):
-    """A publication or a subscription: an object with a channel."""
+    """A publication or subscription, as the functions of this module see it: an object with a
+    channel.
+    """
 
     channel: str
     channel_status_id: int
@@ -64,7 +66,7 @@ def local_addresses(reader: CountersReader, item: HasChannel) -> list[str]:
 
 
 def resolved_channel(reader: CountersReader, item: HasChannel) -> str | None:
-    """Return the channel with the port that the system chose for an endpoint with port 0.
+    """Return a channel whose endpoint has port 0 with the port that the system chose instead.
 
     Returns None while the port is unknown, or the unchanged channel if its endpoint port is not 0.
     """

@@ -13,7 +13,9 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 
 
 class Conductor(Protocol):
-    """The client conductor's interface for resources. `ClientConductor` implements it."""
+    """The client conductor, as publications, subscriptions and counters see it. `ClientConductor`
+    implements it.
+    """
 
     commands: CommandChannel
     counters: CountersReader

@@ -38,23 +38,26 @@ class ClientContext:
     least 1. Set by AERON_DRIVER_TIMEOUT.
     """
     keepalive_interval_ns: int = 500_000_000
-    """Interval between the client's heartbeats, at least 1 ms."""
+    """Interval between the client's heartbeats in nanoseconds, at least 1 ms."""
     idle_sleep_ns: int = 16_000_000
-    """Sleep time of the conductor thread between two duty cycles, at least 1 us. Set by
-    AERON_CLIENT_IDLE_SLEEP_DURATION.
+    """Sleep time of the conductor thread between two duty cycles, in nanoseconds, at least 1 us.
+    Set by AERON_CLIENT_IDLE_SLEEP_DURATION.
     """
     resource_linger_ns: int = 3_000_000_000
-    """Time that the log of a closed publication or image stays mapped for threads that still use
-    the log. Set by AERON_CLIENT_RESOURCE_LINGER_DURATION.
+    """Time in nanoseconds for which the log of a closed publication or image stays mapped for
+    threads that still use the log. Set by AERON_CLIENT_RESOURCE_LINGER_DURATION.
     """
     close_linger_ns: int = 0
-    """Time that `close` waits before it unmaps all logs, for threads that are still polling."""
+    """Time in nanoseconds that `close` waits before it unmaps all logs, for threads that are still
+    polling."""
     client_name: str = ""
     """Name of the client in tools, at most 100 bytes. Set by AERON_CLIENT_NAME."""
     use_conductor_agent_invoker: bool = False
-    """Whether the application calls `Aeron.invoke` regularly, so no conductor thread is needed."""
+    """Whether the application calls `Aeron.invoke` regularly and the client needs no conductor
+    thread."""
     pre_touch_mapped_memory: bool = False
-    """Whether to read each page of a new log. Set by AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY."""
+    """Whether to read each page of a log when it is mapped. Set by
+    AERON_CLIENT_PRE_TOUCH_MAPPED_MEMORY."""
     error_handler: ErrorHandler | None = None
     """Function called with errors that no API call of the application can raise: termination of the
     client, an exception in a handler, or a failed socket of a channel. None logs these errors.

@@ -24,7 +24,7 @@ from windtunnel.driver.kernels.jit import kernel
 
 @kernel
 def propose_max_atomic(values, at, value):
-    """Atomically raise a counter to `value` if it is lower. Returns whether it was raised."""
+    """Atomically raise the counter to `value` if it is lower. Returns whether it was raised."""
     while True:
         current = get_i64_acquire(values, at)
         if value <= current:
@@ -35,7 +35,7 @@ def propose_max_atomic(values, at, value):
 
 
 class CounterConductor(Conductor, Protocol):
-    """The interface of the client conductor that a counter uses."""
+    """The client conductor, as a counter sees it."""
 
     def release_counter(self, counter: Counter) -> None:
         """Close the counter and remove it from the driver unless it is static."""

@@ -26,7 +26,7 @@ _DestinationCommand = (
 
 
 class Destinations:
-    """The destination methods that publications and subscriptions have in common."""
+    """Base class of publications and subscriptions, with the methods for their destinations."""
 
     ADD_DESTINATION: ClassVar[type[_DestinationCommand]]
     REMOVE_DESTINATION: ClassVar[type[_DestinationCommand]]
@@ -64,7 +64,9 @@ class Destinations:
         return self._send(self.ADD_DESTINATION, channel, is_collected=False)
 
     def async_remove_destination(self, channel: str) -> int:
-        """Send the command to remove a destination by its channel. Returns its correlation id."""
+        """Send the command to remove the destination with a channel. Returns the command's
+        correlation id.
+        """
         return self._send(self.REMOVE_DESTINATION, channel, is_collected=False)
 
     def _send(self, kind: type[_DestinationCommand], channel: str, *, is_collected: bool) -> int:
@@ -77,13 +79,15 @@ class Destinations:
 
 
 class ReceiveDestinations(Destinations):
-    """The methods for the destinations of a subscription."""
+    """Base class of subscriptions, with the methods for their destinations."""
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddReceiveDestination, RemoveReceiveDestination
 
 
 class SendDestinations(Destinations):
-    """The methods for a publication's destinations. These can also be removed by id."""
+    """Base class of publications, with the methods for their destinations, which can also be
+    removed by id.
+    """
 
     ADD_DESTINATION, REMOVE_DESTINATION = AddDestination, RemoveDestination
 
@@ -95,7 +99,9 @@ class SendDestinations(Destinations):
         self._conductor.commands.wait(self._send_remove_by_id(destination_id, is_collected=True))
 
     def async_remove_destination_by_id(self, destination_id: int) -> int:
-        """Send the command to remove a destination by its id. Returns the correlation id."""
+        """Send the command to remove the destination with an id. Returns the command's correlation
+        id.
+        """
         return self._send_remove_by_id(destination_id, is_collected=False)
 
     def _send_remove_by_id(self, destination_id: int, *, is_collected: bool) -> int:

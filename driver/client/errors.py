@@ -82,7 +82,7 @@ class DriverBufferFullError(ClientError):
 
 
 class ClosedError(ClientError):
-    """The client, publication or subscription is already closed."""
+    """The client, publication or subscription is closed and can no longer be used."""
 
 
 class ReentrantCallError(ClientError):
@@ -131,4 +131,4 @@ TIMEOUTS = (
     ClientTimeoutError,
     ConductorServiceTimeoutError,
 )
-"""The errors for a driver or a client that did not respond in time."""
+"""The error classes for a timeout of the driver or of the client."""

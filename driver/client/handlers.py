@@ -10,14 +10,15 @@ from windtunnel.driver.cnc.counters_reader import CountersReader
 from windtunnel.driver.command.response import PublicationError
 
 ErrorHandler = Callable[[Exception], object]
-"""Handler called with an error that no API call of the application can raise."""
+"""Handler that is called with an error that no API call of the application can raise."""
 AvailableImageHandler = Callable[[Image], object]
-"""Handler called with an image that was added to a subscription."""
+"""Handler that is called with an image that was added to a subscription."""
 UnavailableImageHandler = Callable[[Image], object]
-"""Handler called with an image that was removed from a subscription and is already closed."""
+"""Handler that is called with a closed image after its removal from a subscription."""
 CounterHandler = Callable[[CountersReader, int, int], object]
-"""Handler called with (reader of all counters, registration id, counter id)."""
+"""Handler that is called with a reader of all counters, a counter's registration id and its counter
+id."""
 PublicationErrorHandler = Callable[[PublicationError], object]
-"""Handler called with the error frame that a receiver sent to a publication."""
+"""Handler that is called with the error frame that a receiver sent to a publication."""
 CloseHandler = Callable[[], object]
-"""Handler called once after the client has closed."""
+"""Handler that is called once after the client has closed."""

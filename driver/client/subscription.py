@@ -30,7 +30,7 @@ REASON_LENGTH_MAX = 1023
 
 
 class SubscriptionConductor(Conductor, Protocol):
-    """The interface of the client conductor that a subscription uses."""
+    """The client conductor, as a subscription sees it."""
 
     def release_subscription(self, subscription: Subscription) -> None:
         """Close the subscription and remove it from the driver."""
@@ -58,7 +58,7 @@ class Subscription(ReceiveDestinations):
         self.registration_id = registration_id
         self.channel_status_id = channel_status_id
         self.images: tuple[Image, ...] = ()
-        """The images that can be read now, one for each session."""
+        """The images that are available now, one for each session."""
         self._round_robin = 0
         self.on_available_image = on_available_image
         self.on_unavailable_image = on_unavailable_image
@@ -74,7 +74,7 @@ class Subscription(ReceiveDestinations):
 
     @property
     def image_count(self) -> int:
-        """The number of images that can be read now."""
+        """The number of images that are available now."""
         return len(self.images)
 
     def image_at_index(self, index: int) -> Image:
@@ -128,11 +128,13 @@ class Subscription(ReceiveDestinations):
         )
 
     def block_poll(self, handler: BlockHandler, block_length_limit: int) -> int:
-        """Call `handler` with a block of whole frames per image. Returns the total byte count."""
+        """Call `handler` with one block of whole frames for each image. Returns the total number of
+        bytes.
+        """
         return sum(image.block_poll(handler, block_length_limit) for image in self.images)
 
     def raw_poll(self, handler: RawBlockHandler, block_length_limit: int) -> int:
-        """Call `handler` with the file location of a block of whole frames for each image.
+        """Call `handler` with the place of one block of whole frames in the log file of each image.
 
         Returns the number of consumed bytes.
         """

@@ -27,7 +27,7 @@ class MalformedCommand(DriverError):
 
 
 class UnknownCommand(MalformedCommand):
-    """The type code of a message is unknown."""
+    """A message has an unknown type code."""
 
     error_code = ErrorCode.UNKNOWN_COMMAND_TYPE_ID
 

@@ -180,7 +180,7 @@ def offer_vectored(appender, log, limit, source, ranges, reserved_value):
 
 @kernel
 def offer_batch(appender, log, values, limit_at, source, source_at, lengths, first, count):
-    """Offer up to `count` messages, stored back to back in `source`, until an offer fails.
+    """Offer up to `count` messages, which are contiguous in `source`, until an offer fails.
 
     Message `first` begins at `source_at`.
     Shapes:  values uint8[n] with the publication limit at byte `limit_at`; lengths int64[m]
@@ -274,7 +274,7 @@ def is_block(appender, source, source_at, length):
 
 @kernel
 def offer_block(appender, log, limit, source, source_at, length):
-    """Write prebuilt frames at the current position of an exclusive publication.
+    """Write complete frames at the current position of an exclusive publication.
 
     Memory:  the first eight bytes are released last, so the block becomes readable at once
     Returns: the position after the block, or a code; ERROR if the frames are for another stream or

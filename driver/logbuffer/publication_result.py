@@ -6,7 +6,8 @@ Source: driver-protocol 2.6.
 NOT_CONNECTED = -1
 """The stream has no connected subscriber."""
 BACK_PRESSURED = -2
-"""The subscribers do not consume fast enough. Try again later."""
+"""The publication has reached its limit, because subscribers do not consume fast enough. Try again
+later."""
 ADMIN_ACTION = -3
 """Nothing was written because the log is rotating to its next term. Try again at once."""
 CLOSED = -4

@@ -51,7 +51,7 @@ def committed_end(log, base, term_length, offset):
 
 @kernel
 def describe(log, base, offset, end_offset, fragment):
-    """Fill one FRAGMENT record from the frame at `offset`."""
+    """Fill one FRAGMENT record with the description of the frame at `offset`."""
     at = base + offset
     fragment.at = at + data.PAYLOAD
     fragment.length = max(header.frame_length(log, at) - frame.HEADER_LENGTH, 0)
@@ -67,7 +67,8 @@ def describe(log, base, offset, end_offset, fragment):
 
 @kernel
 def poll(log, base, term_length, offset, limit_offset, fragments, max_fragments):
-    """Collect the data frames from `offset` on, skipping padding frames.
+    """Describe the committed data frames from `offset` on in FRAGMENT records. Skips padding
+    frames.
 
     Shapes:  log uint8[n], fragments FRAGMENT[m]
     Returns: (number of fragments, the offset after the last frame read); only frames that begin
@@ -88,7 +89,9 @@ def poll(log, base, term_length, offset, limit_offset, fragments, max_fragments)
 
 @kernel
 def poll_frames(log, base, term_length, offset, limit_offset, fragments, max_fragments):
-    """Collect all frames from `offset` on, including padding frames."""
+    """Describe all committed frames from `offset` on, including padding frames, in FRAGMENT
+    records.
+    """
     count = 0
     fragment_limit = min(max_fragments, fragments.size)
     while count < fragment_limit and offset < limit_offset:

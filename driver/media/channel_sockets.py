@@ -162,7 +162,7 @@ class UdpSockets:
 
 @contextmanager
 def _naming(channel: UdpChannel) -> Iterator[None]:
-    """Append the channel URI to the message of a DriverError that the block raises."""
+    """Append the channel URI to the message of any DriverError that the `with` block raises."""
     try:
         yield
     except DriverError as error:

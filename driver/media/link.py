@@ -96,7 +96,9 @@ def _ring_length(links):
 
 @kernel
 def _claim(links, ring, length):
-    """Claim space for a datagram. Returns its offset in `memory`, or NOTHING without space."""
+    """Claim space for a datagram in a ring. Returns its offset in `memory`, or NOTHING if the ring
+    is full.
+    """
     ring_length = _ring_length(links)
     needed = align(HEADER_LENGTH + length, 8)
     state = links.rings[ring]

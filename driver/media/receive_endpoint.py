@@ -49,11 +49,11 @@ def make_receive_endpoints(capacity: int) -> tuple[np.recarray, np.ndarray]:
 
 @kernel
 def set_last_activity_release(words, slot, now_ns):
-    """Record the time of a valid frame. Called by the receiver."""
+    """Record the time at which a valid frame was received. Called by the receiver."""
     put_i64_release(words, slot * RECORD_LENGTH + _LAST_ACTIVITY_NS, now_ns)
 
 
 @kernel
 def last_activity_acquire(words, slot):
-    """Return the time of the last valid frame. Called by the conductor."""
+    """Return the time at which the last valid frame was received. Called by the conductor."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + _LAST_ACTIVITY_NS)

@@ -26,7 +26,7 @@ from windtunnel.driver.media.system_message import (
 GSO_SEGMENTS_MAX = 64
 """Maximum number of datagrams per packet (Linux UDP_MAX_SEGMENTS; later kernels allow more)."""
 GSO_LENGTH_MAX = 65_000
-"""Maximum number of bytes per packet, so an IP packet has room for them and its headers."""
+"""Maximum number of payload bytes per packet, so they and the headers fit into an IP packet."""
 
 
 _EINVAL, _EIO, _EMSGSIZE = errno.EINVAL, errno.EIO, errno.EMSGSIZE

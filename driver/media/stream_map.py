@@ -89,7 +89,7 @@ def insert(table, endpoint, stream_id, session_id, value):
 
 @kernel
 def remove(table, endpoint, stream_id, session_id):
-    """Remove a stream. Returns whether it was present."""
+    """Remove a stream from the map. Returns whether the map contained it."""
     size = table.size
     vacant = _probe(table, endpoint, stream_id, session_id)
     if vacant == ABSENT or table[vacant].used == 0:

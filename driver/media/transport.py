@@ -211,13 +211,13 @@ def slot_length(batch):
 
 @kernel
 def incoming_at(batch, index):
-    """Return the offset of message `index` in `batch.slots`."""
+    """Return the offset of a received message in `batch.slots`."""
     return index * slot_length(batch)
 
 
 @kernel
 def incoming_length(batch, index):
-    """Return the length of message `index`."""
+    """Return the length of a received message in bytes."""
     return int(batch.headers[index].length)
 
 

@@ -1,4 +1,4 @@
-"""The settings of a media driver, which are validated together.
+"""All settings of a media driver. They are validated together.
 
     ProcessSettings + StreamSettings + NetworkSettings  =  Context
           each field: type, variable, meaning, range, default
@@ -70,7 +70,7 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
             object.__setattr__(self, "dir", Path(self.dir))
 
     def idle_of(self, agent: str) -> np.recarray:
-        """Make the idle strategy of an agent, for example of `conductor` or `shared_network`.
+        """Make the state of an agent's idle strategy. The agent is named, for example `conductor`.
 
         Each call returns a new state. Raises ConfigurationError for malformed arguments.
         """
@@ -85,7 +85,9 @@ class Context(NetworkSettings, StreamSettings, ProcessSettings):
         return self.termination_validator == ALLOW
 
     def conclude(self) -> "Context":
-        """Validate all settings and their relations. Raises ConfigurationError with all faults."""
+        """Validate all settings and their combinations. Raises one ConfigurationError that lists
+        all faults.
+        """
         failures = self.faults()
         if failures:
             raise ConfigurationError("; ".join(failures))
@@ -210,7 +212,9 @@ SETTINGS: dict[str, Setting] = _settings()
 
 
 def _is_about_any(fault: str, others: list[str]) -> bool:
-    """Return whether a fault message names a variable that another fault message is about."""
+    """Return whether a fault message names one of the variables that are already reported as
+    invalid.
+    """
     return any(other.split(" ", 1)[0] in fault.replace(",", "").split() for other in others)
 
 

@@ -78,7 +78,7 @@ def release_directory(context: Context, warn: Callable[[str], None] = print_warn
 def save_errors(
     directory: Path, clock: Clock, warn: Callable[[str], None] = print_warning
 ) -> Path | None:
-    """Save the error log of a dead driver to a file next to the driver's directory.
+    """Save a dead driver's error log to a file next to the driver's directory.
 
     Returns the file's path, or None if there are no errors or the log cannot be read.
     """

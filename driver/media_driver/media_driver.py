@@ -111,7 +111,7 @@ class MediaDriver:
         self._compile()
 
     def _compile(self) -> None:
-        """Compile every kernel, or load it from the cache, before the driver becomes ready.
+        """Compile all kernels that the agents run, or load them from the cache.
 
         A run of 0 ns compiles a kernel without running a duty cycle. It also starts the measurement
         of duty cycles, so slow steps come first.
@@ -132,7 +132,9 @@ class MediaDriver:
 
     @property
     def agents(self) -> tuple[ConductorState, SenderState, ReceiverState]:
-        """The states of the conductor, sender and receiver, for callers that run their kernels."""
+        """The states of the conductor, the sender and the receiver, for a caller that runs the
+        agents itself.
+        """
         return self._resources.conductor, self._resources.sender, self._resources.receiver
 
     def _sender_duty_cycle(self) -> int:
@@ -207,7 +209,8 @@ class MediaDriver:
             self._shutdown.set()
 
     def wait(self, timeout_s: float | None = None) -> bool:
-        """Wait until a shutdown is requested or an agent fails. Returns False after the timeout.
+        """Wait until a shutdown is requested or an agent fails. Returns False if the timeout passes
+        first.
 
         A main thread with signal handlers must call this function repeatedly with a timeout (see
         ShutdownSignal).

@@ -25,7 +25,7 @@ from windtunnel.driver.wire import data, error, header, resolution
 # One example argument of each type.
 I64 = 0
 BYTES = np.zeros(1, np.uint8)
-"""Example argument for a log buffer, counter values or a message."""
+"""Example of an argument that is a log buffer, a counter values buffer or a message."""
 LONGS = np.zeros(1, np.int64)
 POSITIONS = subscriber_positions.make_positions(1)
 
@@ -153,11 +153,12 @@ NAME_RESOLUTION_CALLS = (
     ((BYTES, I64, I64), (resolution.check_entry, resolution.write_header)),
     ((BYTES, *(I64,) * 4, BYTES, I64, BYTES, I64), (resolution.write_entry,)),
 )
-"""Example arguments and the compiled kernels of the driver name resolver."""
+"""Example arguments of the driver name resolver's kernel calls, and the kernels called with
+them."""
 
 Calls = tuple[tuple[tuple[object, ...], tuple[Callable[..., object], ...]], ...]
 CALLS: Calls = SCALAR_CALLS + BUFFER_CALLS + MULTI_BUFFER_CALLS + NAME_RESOLUTION_CALLS
-"""Pairs of example arguments and the compiled kernels that are called with these types."""
+"""Example arguments of the conductor's kernel calls, and the kernels called with those types."""
 
 
 @cache

@@ -10,7 +10,7 @@ SCHEMA = "windtunnel-driver-settings/1"
 
 
 def describe() -> str:
-    """Return a string with a paragraph for each known setting."""
+    """Return a description of all known settings, one paragraph per setting."""
     defaults = Context()
     lines = []
     for name, kind in SETTINGS.items():
@@ -40,7 +40,7 @@ def describe_json() -> str:
 
 
 def configuration(context: Context, origin_of: Callable[[str], str]) -> str:
-    """Return a string with the value and the origin of each of a driver's settings."""
+    """Return the value of each of a driver's settings, and where it was set, as text."""
     lines = [f"    {name}={_text(context, name)}" for name in SETTINGS]
     width = max(map(len, lines))
     rows = (

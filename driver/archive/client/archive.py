@@ -1,4 +1,4 @@
-"""The blocking archive client, where each call waits for its response.
+"""The blocking archive client, in which each call waits for the archive's response.
 
     with AeronArchive.connect(aeron, from_environment()) as archive:
         archive.start_recording("aeron:udp?endpoint=localhost:20121", 1001)
@@ -28,11 +28,11 @@ _P = ParamSpec("_P")
 _RESULT = TypeVar("_RESULT")
 
 PAUSE_NS = 200_000
-"""The pause between two polls of the response channel."""
+"""The pause in nanoseconds between two polls of the response channel."""
 
 
 def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Run an operation until it is complete, sleeping between its steps."""
+    """Run an operation to its end, sleeping between its steps. Returns its result."""
     while True:
         is_done, value = advance(turns)
         if is_done:
@@ -45,7 +45,7 @@ def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
 def _blocking(
     operation: Callable[Concatenate[ControlSession, _P], Turns[_RESULT]],
 ) -> "Callable[Concatenate[AeronArchive, _P], _RESULT]":
-    """Convert an operation to a method that waits for its result."""
+    """Convert a non-blocking operation to a method that waits for the result."""
 
     def method(archive: "AeronArchive", /, *args: _P.args, **kwargs: _P.kwargs) -> _RESULT:
         with archive.lock:

@@ -1,4 +1,4 @@
-"""The asyncio archive client, where other tasks run while a call awaits its response.
+"""The asyncio archive client, which lets other tasks run while a call awaits its response.
 
     archive = await AsyncAeronArchive.connect(aeron, context)
     subscription = await archive.replay(recording_id, "aeron:ipc", 1002)
@@ -31,7 +31,7 @@ _RESULT = TypeVar("_RESULT")
 
 
 async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
-    """Run an operation until it is complete, letting other tasks run between its steps."""
+    """Run an operation to its end, letting other tasks run between steps. Returns the result."""
     backoff = Backoff()
     try:
         while True:
@@ -48,7 +48,7 @@ async def run(aeron: Aeron, turns: Turns[_RESULT]) -> _RESULT:
 def _awaiting(
     operation: Callable[Concatenate[ControlSession, _P], Turns[_RESULT]],
 ) -> "Callable[Concatenate[AsyncAeronArchive, _P], Awaitable[_RESULT]]":
-    """Convert an operation to a method that is awaited."""
+    """Convert a non-blocking operation to a coroutine method."""
 
     async def method(
         archive: "AsyncAeronArchive", /, *args: _P.args, **kwargs: _P.kwargs

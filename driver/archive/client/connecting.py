@@ -98,7 +98,7 @@ class Connecting:
         }
 
     def poll(self) -> ControlSession | None:
-        """Take one step. Returns the control session once it is open, and None before.
+        """Take one step of the attempt. Returns the control session, or None until it is open.
 
         Raises ArchiveTimeoutError with the current state, ArchiveError with the archive's error,
         and RegistrationError with the driver's error. Everything is closed before one of them is

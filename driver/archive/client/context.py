@@ -80,12 +80,13 @@ class ArchiveContext:
     credentials: bytes = b""
     """The credentials that are sent with the connect request."""
     on_challenge: ChallengeHandler = no_challenge
-    """Called with a challenge from the archive. Returns the credentials for the response."""
+    """Function that is called with a challenge from the archive. Returns the credentials for the
+    response."""
     on_recording_signal: SignalHandler | None = None
-    """Called with the signals of recordings that this session started."""
+    """Function that is called with the signals of recordings that this session started."""
     error_handler: ErrorHandler | None = None
-    """Called with unclaimed errors that arrive while a call waits for its response. If it is None,
-    the errors are kept for `poll_for_error_response`.
+    """Function that is called with unclaimed errors: those that belong to no pending request. If it
+    is None, the errors are kept for `poll_for_error_response`.
     """
 
     def conclude(self) -> "ArchiveContext":

@@ -21,7 +21,9 @@ def is_response_channel(channel: str) -> bool:
 
 
 def with_defaults(channel: str, context: ArchiveContext) -> ChannelUri:
-    """Return the channel, adding default control stream parameters that it does not specify."""
+    """Return a channel with default values for the control stream parameters that it does not
+    specify.
+    """
     result = uri.parse(channel)
     defaults = (
         (uri_param.TERM_LENGTH, context.control_term_buffer_length),

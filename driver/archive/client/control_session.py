@@ -41,7 +41,8 @@ from windtunnel.driver.client import Aeron, ExclusivePublication, Subscription
 from windtunnel.driver.logbuffer import publication_result as result
 
 UNCLAIMED_MAX = 64
-"""The maximum number of unclaimed errors that are kept until the application polls for them."""
+"""The maximum number of kept unclaimed errors, which are errors that belong to no pending
+request."""
 
 
 class ControlSession:
@@ -169,7 +170,9 @@ class ControlSession:
         return responses.popleft()
 
     def poll(self) -> int:
-        """Receive messages from the archive. Returns the number of messages."""
+        """Receive the archive's messages and assign them to requests. Returns the number of
+        messages.
+        """
         if self.is_closed:
             return 0
         count = 0
@@ -191,11 +194,13 @@ class ControlSession:
                 self._unclaimed.append(error_from_response("the archive", message))
 
     def take_unclaimed(self) -> ArchiveError | None:
-        """Remove and return the oldest unclaimed error, or return None if no error is left."""
+        """Remove and return the oldest error that belongs to no pending request, or return None if
+        there is none.
+        """
         return self._unclaimed.popleft() if self._unclaimed else None
 
     def report_unclaimed(self) -> None:
-        """Pass unclaimed errors to the error handler, if one is set."""
+        """Pass the errors that belong to no pending request to the error handler, if one is set."""
         if self.context.error_handler is not None:
             while (error := self.take_unclaimed()) is not None:
                 self.context.error_handler(error)

@@ -13,7 +13,7 @@ from windtunnel.driver.base.errors import DriverError
 
 
 class ArchiveError(DriverError):
-    """A request failed. `code` is the archive's error code. This client might not know the code."""
+    """A request failed. `code` is the archive's error code, which may be unknown to this client."""
 
     def __init__(
         self, message: str, code: int = ErrorCode.GENERIC, correlation_id: int = -1

@@ -13,7 +13,7 @@ from windtunnel.driver.client import Aeron, Image, Subscription
 
 
 class LiveStream:
-    """The subscription to a live stream. `add` adds the subscription."""
+    """The subscription to a live stream, which `add` creates."""
 
     def __init__(
         self,

@@ -119,7 +119,8 @@ def require_recording(
     position: int,
     reached: int,
 ) -> RecordingDescriptor:
-    """Return the descriptor if the recording contains the position to read from.
+    """Return a recording's descriptor if the recording contains the position at which reading
+    continues.
 
     Reading continues at `position`. `reached` is the highest position seen so far, whether
     replayed or live. Raises ArchiveError.
@@ -172,7 +173,9 @@ class PersistentSetup:
     def _run_in_states(
         self, first: PersistentState, then: PersistentState, turns: Turns[_RESULT]
     ) -> Turns[_RESULT]:
-        """Run one operation. The second state is entered when the request has been sent."""
+        """Run an operation, entering one state before its request is sent and a second state
+        afterwards.
+        """
         self._enter(first)
         is_done, value = advance(turns)
         if is_done:

@@ -61,11 +61,11 @@ _WITHOUT_ARCHIVE = (
     PersistentState.ATTEMPT_SWITCH,
     PersistentState.LIVE,
 )
-"""States that require no connection to the archive."""
+"""The states in which a persistent subscription needs no connection to the archive."""
 
 
 def _is_transient(error: ArchiveError | RegistrationError) -> bool:
-    """Return whether an error may be transient, in which case a retry may succeed."""
+    """Return whether an error may be transient. If so, a retry may succeed."""
     if isinstance(error, RegistrationError):
         return error.code == DriverErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     return isinstance(error, ArchiveTimeoutError | ArchiveClosedError)
@@ -78,8 +78,8 @@ class PersistentHandlers:
     on_live_joined: Callable[[], object] | None = None
     on_live_left: Callable[[], object] | None = None
     on_error: Callable[[Exception], object] | None = None
-    """Called with fatal errors, which are also stored in `failure`, and with errors that cause a
-    retry.
+    """Function that is called with fatal errors, which are also stored in `failure`, and with
+    errors that cause a retry.
     """
 
 
@@ -318,7 +318,9 @@ class PersistentSubscription:
         return 1
 
     def _skip_delivered(self, payload: memoryview, header: Header) -> Action:
-        """Skip a live message that the replay has delivered. Stop reading before any other."""
+        """Skip a live message that the replay has already delivered. Returns ABORT for any other
+        message.
+        """
         assert self._replay_image is not None
         if header.position <= self._replay_image.position:
             return Action.CONTINUE
@@ -362,7 +364,7 @@ class PersistentSubscription:
         return 1
 
     def _return_to_recording(self) -> None:
-        """Continue reading from the recording, with a new archive session if necessary."""
+        """Return to reading from the recording, with a new archive session if necessary."""
         self._release_streams()
         is_connected = self._archive.is_connected
         if not is_connected:

@@ -48,14 +48,18 @@ def read(counter: Counter) -> RecordingCounter | None:
 def find_by_recording(
     counters: CountersReader, recording_id: int, archive_id: int = NULL_VALUE
 ) -> RecordingCounter | None:
-    """Return the counter of an active recording. An `archive_id` of -1 matches any archive."""
+    """Return the position counter of an active recording. An `archive_id` of -1 matches any
+    archive.
+    """
     return _find(counters, archive_id, lambda found: found.recording_id == recording_id)
 
 
 def find_by_session(
     counters: CountersReader, session_id: int, archive_id: int = NULL_VALUE
 ) -> RecordingCounter | None:
-    """Return the counter of a session's recording. An `archive_id` of -1 matches any archive."""
+    """Return the position counter of a session's recording. An `archive_id` of -1 matches any
+    archive.
+    """
     return _find(counters, archive_id, lambda found: found.session_id == session_id)
 
 

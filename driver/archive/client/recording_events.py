@@ -42,7 +42,9 @@ class RecordingEvents:
         return self._reader.subscription
 
     def poll(self, limit: int = 10) -> int:
-        """Deliver up to `limit` recording events. Returns the number delivered."""
+        """Deliver up to `limit` recording events to the callbacks. Returns the number of delivered
+        events.
+        """
         handlers, count = self._handlers, 0
         while count < limit and (message := self._reader.next()) is not None:
             if isinstance(message, RecordingStarted):

@@ -177,7 +177,9 @@ class ReplayMerge:
         return True
 
     def _poll_request(self, start: Callable[[ControlSession], Turns[int]]) -> int | None:
-        """Send the request if it is due. Returns its response, or None until that has arrived."""
+        """Send the current request if it is due. Returns its response, or None until the response
+        arrives.
+        """
         if self._request is None:
             now_ns = self._clock.now_ns()
             if now_ns < self._next_request_ns:

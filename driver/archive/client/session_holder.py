@@ -46,7 +46,9 @@ class SessionHolder:
             return self.session.poll()
 
     def poll_for_error_response(self) -> str | None:
-        """Return the message of an unclaimed error, or None. Does not wait."""
+        """Return the message of an error that belongs to no pending request, or None. Does not
+        wait.
+        """
         with self.lock:
             self._require_connected()
             self.session.poll()
@@ -54,7 +56,9 @@ class SessionHolder:
             return None if error is None else str(error)
 
     def check_for_error_response(self) -> None:
-        """Pass an unclaimed error to the error handler, or raise it if there is no handler."""
+        """Pass an error that belongs to no pending request to the error handler, or raise it if
+        there is none.
+        """
         with self.lock:
             self._require_connected()
             self.session.poll()

@@ -15,11 +15,12 @@ from typing import TypeAlias, TypeVar
 _RESULT = TypeVar("_RESULT")
 
 Turns: TypeAlias = Generator[None, None, _RESULT]
-"""The type of an operation that yields while it has to wait, and then returns a result."""
+"""The type of a non-blocking operation: a generator that yields while it must wait, then returns a
+result."""
 
 
 def until(poll: Callable[[], _RESULT | None]) -> Turns[_RESULT]:
-    """Poll until the result is not None, and return it. Exceptions of `poll` are passed on."""
+    """Call `poll` repeatedly until it returns a result other than None. Returns that result."""
     while (result := poll()) is None:
         yield
     return result

@@ -44,10 +44,10 @@ class Authenticator(Protocol):
     """Decides which control sessions an archive accepts."""
 
     def on_connect_request(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """Called when a client has sent a connect request."""
+        """Process the credentials of a client that has sent a connect request."""
 
     def on_challenge_response(self, session_id: int, credentials: bytes, now_ms: int) -> None:
-        """Called when a client has responded to a challenge."""
+        """Process the credentials of a client that has responded to a challenge."""
 
     def on_connected_session(self, session: SessionProxy, now_ms: int) -> None:
         """Accept, challenge or reject a session whose client can receive responses."""
@@ -104,7 +104,9 @@ class PluginError(DriverError):
 
 
 class _Guarded:
-    """Wraps a plugin. An exception that the plugin raises becomes a PluginError with its name."""
+    """Wraps a configured plugin. Converts each exception of the plugin to a PluginError that names
+    it.
+    """
 
     def __init__(self, plugin: Any, name: str) -> None:
         self._plugin, self._name = plugin, name

@@ -1,4 +1,4 @@
-"""Limits the control sessions that one client, or one host, establishes at a time.
+"""Limits the number of control sessions that one client or host may be establishing at a time.
 
     connect request --> WAITING, at most WAITING_MAX --> INIT ... --> established
                           `-> refused                    at most ESTABLISHING_MAX
@@ -51,7 +51,7 @@ def require_room(sessions: Iterable[ControlSession], image: SourceImage) -> None
 
 
 def next_sessions(sessions: Iterable[ControlSession]) -> list[ControlSession]:
-    """Return the waiting sessions that may be established now.
+    """Return the control sessions that are waiting and may be established now.
 
     The earliest session of each client comes before any client's second session.
     """

@@ -82,7 +82,7 @@ class ControlSession:
         context: SessionContext,
         now_ns: int,
     ) -> None:
-        """Create a session. It starts with `begin`. `response` is the response channel and stream
+        """Create a session, which `begin` starts. `response` is the response channel and stream
         id.
         """
         self.session_id = session_id
@@ -157,7 +157,9 @@ class ControlSession:
         self.state = State.REJECTED
 
     def _update_deadline(self, is_sent: bool) -> None:
-        """Start the timeout if a message could not be sent, or stop it if it was sent."""
+        """Start the session's timeout if a message could not be sent, or stop the timeout if it was
+        sent.
+        """
         if is_sent:
             self._deadline_ns = None
         elif self._deadline_ns is None:

@@ -47,7 +47,9 @@ class ResponseSender:
         return self.try_bytes(encode(message))
 
     def try_bytes(self, content: bytes) -> bool:
-        """Offer an encoded message. Returns True if it was accepted, or dropped as too long."""
+        """Offer an encoded message. Returns whether it needs no retry: it was sent, or dropped as
+        too long.
+        """
         for _ in range(ATTEMPTS):
             answer = self.publication.offer(content)
             if answer > 0:

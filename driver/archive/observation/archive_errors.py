@@ -10,7 +10,7 @@ from windtunnel.driver.cnc.error_log import ErrorLog
 GENERIC = -1
 WARNING = 1
 WARNINGS_MAX = 1_000
-"""The maximum number of distinct warnings in the log. Clients cannot fill the log with warnings."""
+"""The maximum number of distinct warnings in the log, so clients cannot fill the log."""
 
 
 class ErrorCounter(Protocol):
@@ -30,7 +30,7 @@ class ArchiveErrors:
         """The counter of errors, which is set once it is allocated."""
 
     def record(self, text: str, code: int = GENERIC) -> None:
-        """Log an error. For a repeated error only the count is increased."""
+        """Log an error. A repeated error only increases the count of its entry."""
         self._log.record(code, text)
         if self.counter is not None:
             self.counter.increment()

@@ -81,14 +81,14 @@ class Segments:
         )  # fmt: skip
 
     def _files(self, recording: RecordingDescriptor, first: int, end: int) -> Iterable[Path]:
-        """Return the paths of the segment files from one base position up to a second one."""
+        """Return the paths of the segment files between two base positions."""
         return [
             self._resources.segment_path(recording.recording_id, base)
             for base in range(first, end, recording.segment_file_length)
         ]
 
     def _require_start(self, recording_id: int, position: int) -> RecordingDescriptor:
-        """Return the recording if its start position may move to the given position.
+        """Return a recording if its start position may be moved to the given position.
 
         Raises RequestRejected.
         """

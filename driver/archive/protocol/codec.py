@@ -34,7 +34,7 @@ VARIABLE_LENGTH_MAX = 1 << 30
 
 
 class MalformedMessage(DriverError):
-    """The bytes are not a valid message: truncated, inconsistent, or of another schema."""
+    """The bytes are not a valid message: they are truncated, inconsistent, or of another schema."""
 
 
 class UnencodableMessage(DriverError):
@@ -53,7 +53,9 @@ def encode(message: Message) -> bytes:
 
 
 def encode_body(message: Message) -> bytes:
-    """Encode a message without its header, as in a catalog entry. Raises UnencodableMessage."""
+    """Encode a message without its header, as it is stored in a catalog entry. Raises
+    UnencodableMessage.
+    """
     layout = message.LAYOUT
     values = [getattr(message, field.name) for field in layout.fixed]
     try:

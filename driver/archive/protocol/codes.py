@@ -13,7 +13,7 @@ SCHEMA_ID = 101
 SCHEMA_VERSION = 14
 
 NULL_VALUE = -1
-"""The value for "not set" in positions, lengths, ids and times. It is not SBE's null value."""
+"""The value of a position, length, id or time that is not set. It is not SBE's null value."""
 REPLAY_ALL_AND_FOLLOW = -1
 REPLAY_ALL_AND_STOP = -2
 

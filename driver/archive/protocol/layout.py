@@ -97,7 +97,7 @@ BY_TEMPLATE_ID: dict[int, type[Message]] = {}
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
 def base(cls: _CLASS) -> _CLASS:
-    """Declare a base class, whose fields come first in the messages that inherit from it."""
+    """Declare a base class of messages. Its fields come first in each derived message."""
     frozen: Any = dataclass(frozen=True, slots=True, kw_only=True)(cls)
     result: _CLASS = frozen
     return result

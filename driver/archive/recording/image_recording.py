@@ -78,7 +78,8 @@ class ImageRecording:
         return BeginningRecording(stream, recording, signal, image, writer, counter_id)
 
     def try_complete(self, beginning: BeginningRecording) -> ActiveRecording | None:
-        """Complete the beginning of a recording. Returns None until the driver has responded.
+        """Start a recording whose position counter was requested. Returns None until the driver
+        responds.
 
         Raises ClientError if the driver refuses the counter; `abort` must then be called.
         """

@@ -69,7 +69,7 @@ class RecordingSession:
 
     @property
     def position(self) -> int:
-        """The recorded position."""
+        """The position up to which the image has been recorded."""
         return self._writer.position
 
     def do_work(self) -> int:

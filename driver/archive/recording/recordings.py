@@ -201,7 +201,8 @@ class Recordings:
         self._open.append(stream)
 
     def respond(self) -> int:
-        """Respond to the requests whose subscription was added or refused since the last call.
+        """Respond to requests to record whose subscription was added or refused since the last
+        call.
 
         Returns the amount of work done.
         """
@@ -271,7 +272,9 @@ class Recordings:
         return work_count
 
     def _is_about_to_end(self, recording_id: int | None) -> bool:
-        """Return whether a recording's stream has ended, but its session is still active."""
+        """Return whether a recording's stream has ended while its recording session is still
+        active.
+        """
         active = None if recording_id is None else self._active.get(recording_id)
         return active is not None and (
             active.image.is_closed or active.image.end_of_stream_position != I64_MAX

@@ -60,7 +60,9 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> int:
-        """Start to delete files once `may_begin` returns True. Returns the number of files."""
+        """Register files for deletion, which starts once `may_begin` returns True. Returns their
+        number.
+        """
         queue = deque(files)
         if queue:
             bases = [_base(path) for path in queue]
@@ -77,7 +79,9 @@ class Deletions:
         files: Iterable[Path],
         may_begin: Callable[[], bool] = lambda: True,
     ) -> None:
-        """Start a deletion and send the number of files. If it is 0, send a DELETE signal, too."""
+        """Start a deletion and send the client the number of files. If it is 0, send a DELETE
+        signal, too.
+        """
         count = self.begin(session, correlation_id, recording_id, files, may_begin)
         session.responses.ok(correlation_id, count)
         if count == 0:

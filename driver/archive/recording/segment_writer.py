@@ -31,7 +31,7 @@ class Meter(Protocol):
     """The interface for measuring the duration of writes."""
 
     def begin(self) -> int:
-        """Start a measurement. Returns the start time, to be passed to `end`."""
+        """Start to measure a write. Returns the start time, to be passed to `end`."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
         """End the measurement of a write of `byte_count` bytes."""
@@ -152,7 +152,7 @@ class SegmentWriter:
         return memoryview(copy)
 
     def _truncate(self) -> None:
-        """Fill the file with zeros from the position to its end."""
+        """Fill the segment file with zeros from the current position to the end of the file."""
         try:
             os.ftruncate(self._file, self.position - self._base)
             os.ftruncate(self._file, self._segment_length)

@@ -51,7 +51,7 @@ class Meter(Protocol):
     """The interface for measuring the duration of reads."""
 
     def begin(self) -> int:
-        """Start a measurement. Returns the start time, to be passed to `end`."""
+        """Start to measure a read. Returns the start time, to be passed to `end`."""
 
     def end(self, began_ns: int, byte_count: int) -> None:
         """End the measurement of a read of `byte_count` bytes."""
@@ -151,7 +151,7 @@ class RecordingReader:
         return is_frame_at(self._reader, self._descriptor, self.position)
 
     def _no_frame(self, status: int, fault_at: int, read: int, expected: int) -> Block:
-        """Return EMPTY if the data is not complete yet, or else raise StorageError."""
+        """Return EMPTY if the next frame may still be written. Otherwise raise StorageError."""
         if status < 0:
             raise StorageError(
                 f"{self._reader.path}: invalid frame at position {fault_at}: {FAULTS[status]}"

@@ -68,7 +68,9 @@ def _limit_of(
     request: ReplayRequest | BoundedReplayRequest,
     active: ActiveRecording | None,
 ) -> _Limit | None:
-    """Return two functions: the limit, and whether it is final. Returns None for a fixed limit."""
+    """Return a function for a replay's limit and one for whether it is final, or None if the limit
+    is fixed.
+    """
     if isinstance(request, BoundedReplayRequest):
         counters = resources.client.counters
         counter = counters.read(request.limit_counter_id)

@@ -27,7 +27,7 @@ class Destination:
 
 
 def source_fault(source: RecordingDescriptor) -> str:
-    """Return the error in the source recording's descriptor, or an empty string."""
+    """Return what is invalid in the source recording's descriptor, or an empty string."""
     start, stop = source.start_position, source.stop_position
     if start < 0 or start % ALIGNMENT:
         return f"start position is {start}"

@@ -22,7 +22,7 @@ class PendingRequest:
         self._reset()
 
     def _reset(self) -> None:
-        """Forget the last request and start the timeout for the next one."""
+        """Discard the state of the last request, and start the timeout of the next request."""
         self._correlation_id: int | None = None
         self._response: Message | None = None
         self._deadline_ns = self._now_ns + self._timeout_ns
@@ -40,7 +40,9 @@ class PendingRequest:
         return 0
 
     def _receive(self) -> None:
-        """Receive messages. Raises SourceArchiveError if one of them is an error."""
+        """Receive the source archive's messages. Raises SourceArchiveError if one of them is an
+        error.
+        """
         for message in self._archive.poll():
             if isinstance(message, ControlResponse):
                 if message.code == ControlResponseCode.ERROR:

@@ -221,7 +221,9 @@ class ReplicationSession(PendingRequest):
         return 1
 
     def _is_position_known(self) -> bool:
-        """Request the source's recorded position. Returns whether the response has arrived."""
+        """Request the source recording's recorded position. Returns whether the response has
+        arrived.
+        """
         response = self._request_response(
             RecordingPositionRequest, recording_id=self._request.source_id
         )

@@ -50,7 +50,8 @@ class SourceArchiveError(DriverError):
 def poll_or_retry(
     poll: Callable[[int], _RESOURCE | None], registration_id: int, add: Callable[[], int]
 ) -> tuple[_RESOURCE | None, int]:
-    """Return a publication or subscription (None if not ready), and its registration id.
+    """Return the publication or subscription of a command, or None until it is ready, and its
+    registration id.
 
     If the driver rejects the command because an endpoint is still closing, the command is repeated.
     """
@@ -87,7 +88,7 @@ class SourceArchive:
     """A control session with the source archive, for use in the conductor's thread."""
 
     def __init__(self, client: Aeron, address: SourceAddress, settings: ArchiveSettings) -> None:
-        """Start to connect. Raises ConfigurationError and ClientError."""
+        """Start to connect to the source archive. Raises ConfigurationError and ClientError."""
         self._client, self._address = client, address
         self.session_id = NULL_VALUE
         self.request_channel = control_channel(address.request_channel, settings)

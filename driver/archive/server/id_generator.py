@@ -1,4 +1,5 @@
-"""Generates unpredictable numbers for the first session id and for replay tokens.
+"""Generates the archive's ids: unpredictable numbers for the first session id and for replay
+tokens.
 
 Tests pass a seeded generator and get the same numbers each time.
 """

@@ -14,7 +14,7 @@ from windtunnel.driver.settings.kinds import Choice, Flag, Setting, Size
 
 @dataclass(frozen=True, slots=True)
 class PowerOfTwo(Size):
-    """A length in bytes that must be a power of two."""
+    """A setting that is a length in bytes and must be a power of two."""
 
     def bounds(self) -> str:
         return f"a power of two {Size.bounds(self)}"
@@ -27,7 +27,7 @@ class PowerOfTwo(Size):
 
 @dataclass(frozen=True, slots=True)
 class TrueOrFalse(Flag):
-    """A boolean that must be written as true or false."""
+    """A boolean setting that must be written as true or false."""
 
     def parse(self, text: str) -> bool:
         return uri_value.parse_bool(self.variable, text.lower())
@@ -35,7 +35,9 @@ class TrueOrFalse(Flag):
 
 @dataclass(frozen=True, slots=True)
 class WordOrClass(Choice):
-    """One of several words, or empty. A Java class name stands for the word at its end."""
+    """A setting that is one of several words, or empty. A Java class name means the word at its
+    end.
+    """
 
     def parse(self, text: str) -> str:
         last = text.rpartition(".")[2]
@@ -48,7 +50,7 @@ class WordOrClass(Choice):
 
 @dataclass(frozen=True, slots=True)
 class ChecksumName(Setting):
-    """The name of a checksum, or empty for no checksum."""
+    """A setting that is the name of a checksum, or empty for no checksum."""
 
     def parse(self, text: str) -> str:
         try:

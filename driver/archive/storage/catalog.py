@@ -181,7 +181,7 @@ class Catalog:
         )
 
     def _nonzero_behind(self) -> tuple[int, int]:
-        """Return (first, end) of the nonzero bytes after the last entry."""
+        """Return the file offsets (first, end) of the nonzero bytes after the last entry."""
         first, end, at = self.capacity, self._end, self._end
         while at < self.capacity:
             at = self._data_from(at)
@@ -194,7 +194,7 @@ class Catalog:
         return first, end
 
     def _data_from(self, at: int) -> int:
-        """Return the next offset that is not in a hole of the sparse file."""
+        """Return the first offset from a given one that is not in a hole of the sparse file."""
         try:
             return os.lseek(self._file, at, os.SEEK_DATA)
         except OSError as error:

@@ -43,7 +43,7 @@ def missing(directory: Path, segments: Segments) -> str:
 
 
 def unaccounted(catalog: Catalog, segments: Segments) -> str:
-    """Return an error with the segment files that have no catalog entry, or an empty string.
+    """Return an error that names the segment files without a catalog entry, or an empty string.
 
     The files must be listed before the catalog is opened, because the archive may be running.
     """

@@ -128,7 +128,7 @@ def _are_texts(descriptor: RecordingDescriptor) -> bool:
 
 
 def _is_plausible(descriptor: RecordingDescriptor) -> bool:
-    """Return whether an archive may have written this descriptor. Considers only its fields."""
+    """Return whether an archive may have written this descriptor. Considers only the fields."""
     start, stop = descriptor.start_position, descriptor.stop_position
     return (
         "aeron" in descriptor.stripped_channel

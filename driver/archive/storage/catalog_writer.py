@@ -101,7 +101,9 @@ class CatalogWriter(Catalog):
         return recording_id
 
     def record_stop(self, recording_id: int, position: int, timestamp_ms: int) -> None:
-        """Set the stop position of a recording that has stopped or was recovered after a kill."""
+        """Write the stop position of a recording that has stopped, or was recovered after its
+        archive was killed.
+        """
         self._change(recording_id, stop_position=position, stop_timestamp=timestamp_ms)
 
     def record_extension(

@@ -47,7 +47,7 @@ def term_base(start_position: int, term_length: int) -> int:
 
 
 def segment_base(start_position: int, position: int, term_length: int, segment_length: int) -> int:
-    """Return the base of the segment file that contains a position."""
+    """Return the base position of the segment file that contains a position."""
     first = term_base(start_position, term_length)
     return first + (position - first) // segment_length * segment_length
 

@@ -1,4 +1,4 @@
-"""What all commands share: the command group, the exit codes, options and arguments."""
+"""The command group, and the options and arguments that several commands use."""
 
 from collections.abc import Callable
 from pathlib import Path

@@ -25,8 +25,8 @@ from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.wire.data import ALIGNMENT
 
 Truncate = Callable[[int, int, str], bool]
-"""A function of (recording id, position, reason) that returns whether the recording may be
-truncated at the position.
+"""Function that is called with (recording id, position, reason) and returns whether the recording
+may be truncated at the position.
 """
 
 

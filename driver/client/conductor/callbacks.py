@@ -1,4 +1,4 @@
-"""Calls the application's handlers from the client conductor.
+"""Calls the handlers of the application on behalf of the client conductor.
 
 The conductor's tables may be inconsistent while a handler runs, so calls that would change them
 raise ReentrantCallError. An exception in a handler is passed to the error handler, and the client
@@ -31,7 +31,7 @@ class Callbacks:
             raise ReentrantCallError("a handler of the client conductor must not call this method")
 
     def call(self, handler: Callable[..., object] | None, *arguments: object) -> None:
-        """Call a handler unless it is None, and report any exception that the handler raises."""
+        """Call a handler, unless it is None. Reports an exception that the handler raises."""
         if handler is None:
             return
         was_running, self._is_running = self._is_running, True
@@ -59,6 +59,6 @@ class Callbacks:
         registration_id: int,
         counter_id: int,
     ) -> None:
-        """Call each of `handlers` for a counter that was allocated or freed."""
+        """Call each of the `handlers` with a counter that was allocated or freed."""
         for handler in tuple(handlers.values()):
             self.call(handler, reader, registration_id, counter_id)

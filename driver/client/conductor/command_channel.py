@@ -27,7 +27,7 @@ RESPONSE_POLL_INTERVAL_NS = 200_000
 
 
 class CommandChannel:
-    """The channel for commands and responses between a client and its driver."""
+    """Sends a client's commands to the driver, and returns the responses."""
 
     def __init__(
         self, context: ClientContext, cnc: CncFile, clock: Clock, do_work: Callable[[], int]
@@ -46,7 +46,7 @@ class CommandChannel:
         """The error that terminated the client, or None if the application closed the client."""
 
     def close(self, termination: ClientTerminatedError | None = None) -> None:
-        """Refuse commands from now on. `termination` is the error that terminated the client."""
+        """Refuse all later commands. `termination` is the error that terminated the client."""
         # Set them in this order, because `require_not_closed` reads both without the lock.
         self.termination = termination
         self.is_closed = True
@@ -82,7 +82,8 @@ class CommandChannel:
         *,
         is_collected: bool = True,
     ) -> int:
-        """Send the command that `build` returns for a new correlation id. Returns that id.
+        """Send the command that `build` creates from a new correlation id. Returns the correlation
+        id.
 
         `complete` converts the response to the result of `wait`. If the response is late, `undo`
         builds the command that releases the resource, from a new correlation id and the id of the
@@ -120,7 +121,8 @@ class CommandChannel:
         self.send_unawaited(lambda correlation_id: undo(correlation_id, late_id))
 
     def take(self, correlation_id: int) -> Any:
-        """Run a duty cycle. Returns the result of a command, or None if there is no result yet.
+        """Run a duty cycle. Returns a command's result, or None if the driver has not responded
+        yet.
 
         Raises RegistrationError or CommandTimeoutError once, when the command has failed, and
         ClientError for an unknown id.

@@ -70,7 +70,7 @@ class ClientConductor:
             return work_count
 
     def resource(self, kind: type[_RESOURCE], registration_id: int) -> _RESOURCE | None:
-        """Return a resource that was added without waiting, or None until the driver responds.
+        """Return a resource that an `async_add_*` call added, or None until the driver responds.
 
         Raises the command's error once, or ClientError for an unknown id.
         """
@@ -93,7 +93,7 @@ class ClientConductor:
             )
 
     def abandon(self, registration_id: int) -> None:
-        """Close a resource that was added without waiting, at once or when its response arrives."""
+        """Close a resource that an `async_add_*` call added, now or when the driver responds."""
         with self.commands.lock:
             self.commands.callbacks.require_not_in_callback()
             self.commands.registrations.abandon(registration_id)
@@ -159,7 +159,9 @@ class ClientConductor:
             self.commands.callbacks.call(subscription.on_unavailable_image, image)
 
     def terminate(self, error: ClientTerminatedError) -> None:
-        """Close the client and all its resources because of an error."""
+        """Close the client and all its resources because of an error after which it cannot
+        continue.
+        """
         with self.commands.lock:
             if not self.commands.is_closed:
                 self._close_all(str(error), error)

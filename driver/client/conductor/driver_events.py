@@ -39,7 +39,9 @@ Resource = Publication | Subscription | Counter
 
 
 class EventTarget(Conductor, Protocol):
-    """The interface to the client state that events change. `ClientConductor` implements it."""
+    """The interface through which events change the client's state. `ClientConductor` implements
+    it.
+    """
 
     context: ClientContext
     clock: Clock
@@ -51,7 +53,9 @@ class EventTarget(Conductor, Protocol):
 
 
 class DriverEvents:
-    """Receives the driver's broadcast for a client conductor, under the conductor's lock."""
+    """Receives the driver's broadcast for a client conductor. The caller holds the conductor's
+    lock.
+    """
 
     def __init__(self, conductor: EventTarget) -> None:
         self._conductor = conductor

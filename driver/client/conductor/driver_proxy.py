@@ -9,9 +9,11 @@ from windtunnel.driver.cnc.cnc_file import CncFile
 from windtunnel.driver.command.codec import Command, Response, decode_response
 
 SEND_ATTEMPTS_MAX = 10
-"""Maximum number of attempts to write to a full ring buffer. Source: Aeron 1.53, C client."""
+"""Maximum number of attempts to write a command while the ring buffer is full. Source: Aeron 1.53,
+C client."""
 SEND_RETRY_DELAY_NS = 1_000_000
-"""Delay between two attempts in nanoseconds, during which the driver may consume commands."""
+"""Delay in nanoseconds between two attempts to write a command. The driver may read commands
+meanwhile."""
 
 
 class DriverProxy:
@@ -33,7 +35,9 @@ class DriverProxy:
         return int(ring_buffer.consumer_heartbeat_ms(self._to_driver))
 
     def send(self, command: Command) -> None:
-        """Write a command to the ring buffer. Raises DriverBufferFullError if there is no space."""
+        """Write a command to the driver's ring buffer. Raises DriverBufferFullError if there is no
+        space.
+        """
         content = np.frombuffer(command.encode(), dtype=np.uint8).copy()
         type_id = int(command.TYPE_ID)
         for _ in range(SEND_ATTEMPTS_MAX):

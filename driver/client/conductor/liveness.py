@@ -1,4 +1,4 @@
-"""Liveness of client and driver. Sends the client's keepalive and checks the driver's heartbeat.
+"""Liveness of client and driver: sends the client's keepalives and checks the driver's heartbeat.
 
     every duty cycle  was the last one too long ago?       -> ConductorServiceTimeoutError
     every interval    is the driver's heartbeat too old?   -> DriverTimeoutError

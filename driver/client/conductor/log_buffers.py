@@ -1,4 +1,4 @@
-"""The log buffers that a client has mapped, with one mapping and a user count per file.
+"""The log buffers that a client has mapped: one mapping per file, and the number of its users.
 
 A log is unmapped some time after its last user released it, because another thread may still be
 polling it. Even then, its pages stay mapped while an array of them exists (see

@@ -1,4 +1,5 @@
-"""Sends the commands that add resources, and makes the resources from the responses.
+"""Sends the commands that add publications, subscriptions and counters, and creates them on
+response.
 
 Each `request_*` returns the registration id immediately. `CommandChannel.wait` waits for the
 resource; `ClientConductor.resource` returns it if it exists.
@@ -38,13 +39,15 @@ from windtunnel.driver.command.subscription import (
 
 
 class Registrar:
-    """Adds resources for a client."""
+    """Adds publications, subscriptions and counters for a client."""
 
     def __init__(self, conductor: ClientConductor) -> None:
         self._conductor = conductor
 
     def request_publication(self, channel: str, stream_id: int, *, is_exclusive: bool) -> int:
-        """Send the command to add a publication. Concurrent publications may share a stream."""
+        """Send the command to add a publication, which may share the stream of other concurrent
+        publications.
+        """
         conductor, client_id = self._conductor, self._conductor.commands.client_id
         command = AddExclusivePublication if is_exclusive else AddPublication
         kind = ExclusivePublication if is_exclusive else Publication
@@ -121,7 +124,8 @@ class Registrar:
     def request_static_counter(
         self, type_id: int, key: bytes, label: str, registration_id: int
     ) -> int:
-        """Send the command to find or add the static counter with a given type and registration id.
+        """Send the command to add the static counter with a type and registration id, or to find it
+        if it exists.
 
         The counter exists until the driver closes. Raises ValueError if the key or the label is too
         long.
@@ -154,7 +158,7 @@ class Registrar:
         return counter
 
     def request_next_session_id(self, stream_id: int) -> int:
-        """Request a session id that no publication of a stream uses."""
+        """Send the command to request a session id that no publication of a stream uses."""
         conductor, client_id = self._conductor, self._conductor.commands.client_id
 
         def complete(response: NextAvailableSessionId) -> int:

@@ -17,7 +17,8 @@ from windtunnel.driver.command.codec import Response
 from windtunnel.driver.command.response import ErrorResponse
 
 ABANDONED_MAX = 1_024
-"""Maximum number of abandoned commands. They would pile up without limit if a driver hangs."""
+"""Maximum number of abandoned commands that are remembered. A driver that hangs would otherwise let
+them accumulate."""
 
 
 @dataclass(slots=True)
@@ -27,11 +28,12 @@ class Registration:
     correlation_id: int
     deadline_ns: int
     complete: Callable[[Any], Any]
-    """Function that converts the response to the value. If it raises, the command fails."""
+    """Function that converts the response to the command's result. If it raises, the command
+    fails."""
     undo: Callable[[], object] | None
-    """Function that releases the resource if the response was late or `complete` failed."""
+    """Function that releases the added resource if the response was late or `complete` failed."""
     is_collected: bool
-    """Whether a caller collects the outcome. Otherwise errors are reported."""
+    """Whether a caller collects the outcome. If not, an error is passed to the error handler."""
     is_awaiting: bool = True
     value: Any = None
     error: ClientError | None = None
@@ -64,14 +66,14 @@ class Registrations:
         return any(item.is_awaiting for item in self._registrations.values())
 
     def take(self, correlation_id: int) -> Registration | None:
-        """Remove and return a command, or return None if it has no outcome yet."""
+        """Remove and return a command that has an outcome. Returns None if it has none yet."""
         found = self._registrations.get(correlation_id)
         if found is None or found.is_awaiting:
             return None
         return self._registrations.pop(correlation_id)
 
     def abandon(self, correlation_id: int) -> None:
-        """Remove a command. If its response arrives later, the command is undone."""
+        """Remove a command. If its response arrives later, the added resource is released."""
         found = self._registrations.pop(correlation_id, None)
         if found is not None and found.is_awaiting:
             self._expect_late(found)
@@ -82,7 +84,9 @@ class Registrations:
             del self._abandoned[next(iter(self._abandoned))]
 
     def on_response(self, correlation_id: int, response: Response) -> None:
-        """Apply a response. It is ignored if it is for another client's command."""
+        """Store a response as its command's outcome. Responses to other clients' commands are
+        ignored.
+        """
         if correlation_id in self._abandoned:
             undo = self._abandoned.pop(correlation_id)
             if undo is not None and not isinstance(response, ErrorResponse):
@@ -109,7 +113,7 @@ class Registrations:
         self._settle(found, value=value)
 
     def on_timer(self, now_ns: int, timeout_ms: int) -> None:
-        """Fail the commands whose deadline has passed."""
+        """Mark the commands whose deadline has passed as failed."""
         due = [
             item
             for item in self._registrations.values()

@@ -1,4 +1,4 @@
-"""The `Aeron` methods that add publications, subscriptions and counters, in three variants.
+"""The methods of `Aeron` that add publications, subscriptions and counters, each in three variants.
 
     add_publication(...)              waits and returns the publication
     async_add_publication(...)        returns a registration id for get_publication(id)
@@ -42,11 +42,14 @@ class ResourceFactory:
         return session_id
 
     def async_next_session_id(self, stream_id: int) -> int:
-        """Start `next_session_id` without waiting. Returns the command's correlation id."""
+        """Request a session id without waiting for the response. Returns the command's correlation
+        id.
+        """
         return self._registrar.request_next_session_id(stream_id)
 
     def get_next_session_id(self, correlation_id: int) -> int | None:
-        """Return the session id that a command requested, or None until the driver responds.
+        """Return the session id that `async_next_session_id` requested, or None until the driver
+        responds.
 
         Returns it once. Raises RegistrationError, or ClientError for an unknown id.
         """
@@ -107,7 +110,7 @@ class ResourceFactory:
     def add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> Counter:
-        """Find or add the static counter with the given type and registration id.
+        """Add the static counter with a type and registration id, or return it if it exists.
 
         The counter exists until the driver closes. Raises ValueError, RegistrationError.
         """
@@ -118,11 +121,13 @@ class ResourceFactory:
         return counter
 
     def async_add_publication(self, channel: str, stream_id: int) -> int:
-        """Start `add_publication` without waiting. Returns the registration id."""
+        """Send the command of `add_publication` without waiting. Returns the registration id."""
         return self._registrar.request_publication(channel, stream_id, is_exclusive=False)
 
     def async_add_exclusive_publication(self, channel: str, stream_id: int) -> int:
-        """Start `add_exclusive_publication` without waiting. Returns the registration id."""
+        """Send the command of `add_exclusive_publication` without waiting. Returns the registration
+        id.
+        """
         return self._registrar.request_publication(channel, stream_id, is_exclusive=True)
 
     def async_add_subscription(
@@ -133,19 +138,19 @@ class ResourceFactory:
         on_available_image: AvailableImageHandler | None = None,
         on_unavailable_image: UnavailableImageHandler | None = None,
     ) -> int:
-        """Start `add_subscription` without waiting. Returns the registration id."""
+        """Send the command of `add_subscription` without waiting. Returns the registration id."""
         return self._registrar.request_subscription(
             channel, stream_id, on_available_image, on_unavailable_image
         )
 
     def async_add_counter(self, type_id: int, key: bytes = b"", label: str = "") -> int:
-        """Start `add_counter` without waiting. Returns the registration id."""
+        """Send the command of `add_counter` without waiting. Returns the registration id."""
         return self._registrar.request_counter(type_id, key, label)
 
     def async_add_static_counter(
         self, type_id: int, registration_id: int, key: bytes = b"", label: str = ""
     ) -> int:
-        """Start `add_static_counter` without waiting. Returns the command's correlation id."""
+        """Send the command of `add_static_counter` without waiting. Returns its correlation id."""
         return self._registrar.request_static_counter(type_id, key, label, registration_id)
 
     def get_publication(self, registration_id: int) -> Publication | None:
@@ -156,15 +161,17 @@ class ResourceFactory:
         return self._conductor.resource(Publication, registration_id)
 
     def get_exclusive_publication(self, registration_id: int) -> ExclusivePublication | None:
-        """Return the exclusive publication with an id, or None until the driver responds."""
+        """Return the exclusive publication with a registration id, or None until the driver
+        responds.
+        """
         return self._conductor.resource(ExclusivePublication, registration_id)
 
     def get_subscription(self, registration_id: int) -> Subscription | None:
-        """Return the subscription with an id, or None until the driver responds."""
+        """Return the subscription with a registration id, or None until the driver responds."""
         return self._conductor.resource(Subscription, registration_id)
 
     def get_counter(self, registration_id: int) -> Counter | None:
-        """Return the counter with an id, or None until the driver responds."""
+        """Return the counter with a registration id, or None until the driver responds."""
         return self._conductor.resource(Counter, registration_id)
 
     async def publication(self, channel: str, stream_id: int) -> AsyncPublication:
@@ -211,7 +218,7 @@ class ResourceFactory:
         return resource
 
     def abandon(self, registration_id: int) -> None:
-        """Abandon a resource that was added without waiting.
+        """Abandon a resource that an `async_add_*` call added.
 
         The resource is closed immediately if it exists, otherwise when the response arrives.
         """

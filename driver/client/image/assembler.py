@@ -1,4 +1,4 @@
-"""Assemblers reassemble fragments, and call handlers with whole messages.
+"""Fragment handlers that reassemble fragments, and call other handlers with whole messages.
 
     handler    one session only        any session
     plain      ImageFragmentAssembler            FragmentAssembler
@@ -28,7 +28,8 @@ class _MessageBuffer:
         self._first: Header | None = None
         self._next_position = 0
         self._previous = (0, 0)
-        """The message length and the expected position before the last fragment was added."""
+        """The message length and the expected position as they were before the last fragment was
+        added."""
 
     def add(self, payload: memoryview, header: Header) -> bool:
         """Append a fragment to the message. Returns whether the message is complete."""

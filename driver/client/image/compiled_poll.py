@@ -39,7 +39,7 @@ ABORT, BREAK = int(Action.ABORT), int(Action.BREAK)
 
 @kernel_of_handler
 def _walk(handler, log, base, term_length, offset, base_position, headers, state, fragment_limit):
-    """Call the handler for each data frame, starting at `offset`.
+    """Call the compiled handler for each committed data frame, starting at the log offset `offset`.
 
     Shapes:  log uint8[n], headers COMPILED_HEADER[1]
     Returns: the number of consumed fragments; `next_position` is the position after them
@@ -73,14 +73,16 @@ def _walk(handler, log, base, term_length, offset, base_position, headers, state
 
 
 def make_header(position: int) -> np.ndarray:
-    """Make the header record for a poll that starts at `position`."""
+    """Make the record in which a poll from `position` passes headers to the handler."""
     headers = np.zeros(1, COMPILED_HEADER)
     headers[0].next_position = position
     return headers
 
 
 def walk_of(handler: Callable[..., Any]) -> Callable[..., Any]:
-    """Return the poll loop for a handler. Raises TypeError if numba did not compile the handler."""
+    """Return the poll loop compiled for a handler. Raises TypeError for a handler that numba did
+    not compile.
+    """
     if not is_compiled(handler):
         raise TypeError(f"expected a function compiled by numba.njit, found {handler!r}")
     return _walk

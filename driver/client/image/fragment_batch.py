@@ -39,7 +39,8 @@ STATE = np.dtype((np.record, [("count", "i8"), ("used_bytes", "i8")]))
 
 @kernel
 def collect(log, base, term_length, offset, base_position, state, fragments, payload, limit):
-    """Copy up to `limit` data frames, starting at `offset`, into the free space of a batch.
+    """Copy up to `limit` data frames into the free space of a batch, starting at the log offset
+    `offset`.
 
     Shapes:  log uint8[n], state STATE[1], fragments COPIED[m], payload uint8[k]
     Returns: (number of fragments added, the offset after the last frame that was read)
@@ -111,7 +112,7 @@ class FragmentBatch:
         return self.payload[fragment.at : fragment.at + fragment.length]
 
     def check_room(self, mtu_length: int) -> None:
-        """Raise ValueError if a fragment of maximum length does not fit into an empty batch."""
+        """Raise ValueError if the batch is too small for a fragment of the maximum length."""
         longest = mtu_length - frame.HEADER_LENGTH
         if self.payload.size < longest:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Polls for the fragments of a session, with Python handlers, compiled handlers or batches.
+"""Reads the fragments of a session with Python handlers, compiled handlers or batches.
 
     poll             calls a Python handler for each fragment      400 ns per fragment
     poll_kernel      calls a handler compiled by numba               20 ns
@@ -44,7 +44,7 @@ class FragmentReader(LogReader):
     def _walk(
         self, log: np.ndarray, at: int, limit: int, frame_limit: int
     ) -> tuple[list[Row], int]:
-        """Describe frames like `_walk_frames`, but skip padding frames."""
+        """Return rows that describe data frames, like `_walk_frames`, but skip padding frames."""
         base = at & ~self._mask
         count, end = reader.poll(
             log, self._mapped.base(at), self.term_length, at - base, limit - base, self._rows,
@@ -162,7 +162,7 @@ class FragmentReader(LogReader):
         return complete
 
     def poll_batch(self, batch: FragmentBatch, fragment_limit: int = NO_LIMIT) -> int:
-        """Append copies of data fragments to the batch until it is full.
+        """Append copies of the next fragments to the batch until it is full.
 
         Returns the number of added fragments, or 0 if the image is closed. Raises ValueError if the
         batch is too small for a full fragment of this session.

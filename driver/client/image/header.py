@@ -32,7 +32,7 @@ class Action(IntEnum):
 
 
 class SourceImage(Protocol):
-    """The interface through which a handler accesses the image of a fragment.
+    """The image that a fragment belongs to, as its handler sees it.
 
     `Image` implements it and documents its members.
     """
@@ -88,7 +88,7 @@ class Header:
         self._base_position = base_position
 
     def wrap(self, row: Row, base_position: int) -> None:
-        """Make the header describe another fragment. Called by the image."""
+        """Reuse the header for another fragment. Called by the image."""
         self._row = row
         self._base_position = base_position
 
@@ -97,7 +97,9 @@ class Header:
         return Header(self.image, self._row, self._base_position)
 
     def completed(self, first: Header) -> Header:
-        """Return the header of a message that begins with `first` and ends with this fragment."""
+        """Return the header of the message whose first fragment has the header `first` and whose
+        last has this one.
+        """
         row = list(self._row)
         row[FLAGS], row[TERM_OFFSET] = UNFRAGMENTED, first.term_offset
         row[RESERVED_VALUE] = first.reserved_value

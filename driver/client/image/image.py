@@ -1,4 +1,4 @@
-"""An image: the stream of one session, as a subscription reads it.
+"""Images. An image is the stream of one session, as a subscription reads it.
 
 `fragment_reader` and `log_reader` implement the polls. A closed image keeps the values that its
 properties had when it closed.
@@ -17,13 +17,13 @@ from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
 
 class RejectingSubscription(Protocol):
-    """The interface of a subscription through which an image is rejected."""
+    """The subscription of an image, through which the image is rejected."""
 
     def reject_image(self, image_correlation_id: int, position: int, reason: str) -> None:
         """Send the command that rejects an image, and wait for the response."""
 
     def async_reject_image(self, image_correlation_id: int, position: int, reason: str) -> int:
-        """Send the command that rejects an image."""
+        """Send the command that rejects an image, without waiting for the response."""
 
 
 class Image(FragmentReader):
@@ -48,7 +48,7 @@ class Image(FragmentReader):
         self.source_identity = source_identity
         """The publisher's source address as `address:port`, or `aeron:ipc` for IPC."""
         self.join_position = self._position
-        """The position at which reading began."""
+        """The stream position at which the subscription began to read."""
         self._header = Header(self)
         self._final_position = self._final_end_of_stream = 0
         self._final_eos = self._final_revoked = False
@@ -103,7 +103,7 @@ class Image(FragmentReader):
         return int(descriptor.active_transport_count_acquire(log, self._mapped.meta_at))
 
     def reject(self, reason: str) -> None:
-        """Reject the image: send the reason to the publisher, and end the image later.
+        """Reject the image: send the reason to the publisher, and end the image after a timeout.
 
         `reason` has at most 1023 bytes. Waits for the driver's response. Raises RegistrationError.
         """

@@ -48,7 +48,7 @@ several calls."""
 
 
 class LogReader:
-    """Reads a log. Only one thread at a time may use it."""
+    """Reads frames and blocks from a log buffer. Only one thread at a time may use the reader."""
 
     def __init__(
         self, log: LogBuffer, values: np.ndarray, position_counter_id: int, session_id: int
@@ -72,7 +72,7 @@ class LogReader:
     def _walk_frames(
         self, log: np.ndarray, at: int, limit: int, frame_limit: int
     ) -> tuple[list[Row], int]:
-        """Return rows that describe frames, and the position after the last frame."""
+        """Return rows that describe the next frames, and the position after the last one."""
         base = at & ~self._mask
         count, end = reader.poll_frames(
             log, self._mapped.base(at), self.term_length, at - base, limit - base, self._rows,
@@ -92,7 +92,9 @@ class LogReader:
             put_i64_release(self._values, self._position_at, position)
 
     def check_position(self, position: int) -> None:
-        """Raise ValueError if a position is not a later frame boundary in the current term."""
+        """Raise ValueError unless a position is a possible frame start between the current position
+        and the term's end.
+        """
         limit = (self._position | self._mask) + 1
         if not self._position <= position <= limit:
             raise ValueError(
@@ -102,7 +104,8 @@ class LogReader:
             raise ValueError(f"position {position}: expected a multiple of {ALIGNMENT}")
 
     def poll_frames(self, handler: FrameHandler, frame_limit: int = FRAMES_PER_WALK) -> int:
-        """Call handler(position, frame) for whole frames, including headers and padding frames.
+        """Call handler(position, frame) for whole frames: header and payload, padding frames
+        included.
 
         `position` is the position of the frame's first byte. For a padding frame, only the header
         is passed. If the handler raises, its frame counts as consumed.
@@ -175,7 +178,7 @@ class LogReader:
         return length
 
     def _release_log(self) -> None:
-        """Drop the references to the log, because the reader is closed."""
+        """Drop the references to the log when the reader is closed."""
         self._log = np.empty(0, dtype=np.uint8)
         self._view = memoryview(b"")
         self._file = None

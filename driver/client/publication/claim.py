@@ -1,4 +1,4 @@
-"""A claim: a frame reserved in the log, whose payload the application writes in place."""
+"""Claims. A claim is a frame reserved in the log, whose payload the application writes in place."""
 
 from __future__ import annotations
 

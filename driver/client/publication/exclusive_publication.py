@@ -1,4 +1,4 @@
-"""An exclusive publication: the only writer of its stream, with additional operations.
+"""Exclusive publications. Each is the only writer of its stream, and has additional operations.
 
 The tail position is local to the object, so writes are cheaper, but only one thread at a time may
 write.
@@ -65,7 +65,9 @@ class ExclusivePublication(Publication):
         self._is_revoked = True
 
     def revoke(self) -> None:
-        """Close the publication and revoke the stream. Unread images end immediately too."""
+        """Close the publication and revoke the stream. Its images end immediately, even if they
+        were not read.
+        """
         self._is_revoked = True
         self.close()
 

@@ -1,4 +1,4 @@
-"""A concurrent publication: several threads and clients may write to its stream.
+"""Concurrent publications, to whose streams several threads and clients may write.
 
 An offer returns the new stream position, or a negative code from
 `driver.logbuffer.publication_result`. Retry BACK_PRESSURED later, ADMIN_ACTION immediately, and
@@ -46,7 +46,7 @@ def _offer_vectored(state, log, values, limit_at, source, ranges, reserved_value
 
 
 class PublicationConductor(Conductor, Protocol):
-    """The interface of the client conductor that a publication uses."""
+    """The client conductor, as a publication sees it."""
 
     def release_publication(self, publication: Publication, *, revoke: bool = False) -> None:
         """Close the publication and remove it from the driver."""
@@ -78,9 +78,9 @@ class Publication(SendDestinations):
         self._limit_at = limit_counter_id * counters.COUNTER_LENGTH
         self.channel = channel
         self.registration_id = registration_id
-        """The correlation id of this client's command that added the publication."""
+        """The correlation id of the command with which this client added the publication."""
         self.original_registration_id = original_registration_id
-        """The correlation id of the command that created the stream, possibly from another
+        """The correlation id of the command that created the stream, possibly sent by another
         client."""
         self.position_limit_id = limit_counter_id
         self.channel_status_id = channel_status_id
@@ -138,7 +138,9 @@ class Publication(SendDestinations):
     def offer_parts(
         self, parts: Sequence[Message], reserved_value: int | ReservedValueSupplier = 0
     ) -> int:
-        """Write a message that consists of consecutive parts. Returns a result like `offer`."""
+        """Write a message that is given in several consecutive parts. Returns the same results as
+        `offer`.
+        """
         log = self._log
         if self.is_closed:
             return result.CLOSED
@@ -159,7 +161,7 @@ class Publication(SendDestinations):
     def offer_batch(
         self, messages: np.ndarray, lengths: np.ndarray, first: int = 0
     ) -> tuple[int, int]:
-        """Write many contiguous messages until an offer fails.
+        """Write messages that are contiguous in one array, until an offer fails.
 
         Shapes:  messages uint8[sum(lengths[first:])], from message `first` on; lengths int64[m]
         Returns: (number of messages written, result of the last offer)
@@ -196,7 +198,9 @@ class Publication(SendDestinations):
 
     @property
     def position_limit(self) -> int:
-        """The highest position that the driver allows, or CLOSED once the publication is closed."""
+        """The position up to which the driver allows writing, or CLOSED once the publication is
+        closed.
+        """
         if self.is_closed:
             return result.CLOSED
         return int(get_i64_acquire(self._values, self._limit_at))
@@ -209,7 +213,7 @@ class Publication(SendDestinations):
 
     @property
     def max_possible_position(self) -> int:
-        """The position at which the stream has used all its term ids."""
+        """The stream's last possible position, at which all its term ids are used."""
         return int(position.max_possible(self.term_length))
 
     @property

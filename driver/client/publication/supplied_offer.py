@@ -20,7 +20,8 @@ from windtunnel.driver.logbuffer import publication_result as result
 from windtunnel.driver.wire import data
 
 ReservedValueSupplier = Callable[[memoryview], int]
-"""Function called with a frame, uint8[frame length], whose payload begins at byte 32."""
+"""Function that returns the reserved value of a frame, uint8[frame length], whose payload begins at
+byte 32."""
 
 
 @kernel

@@ -14,7 +14,7 @@ from windtunnel.driver.media_driver.command_error import CommandError
 
 
 class AgentProxy:
-    """The producer side of the command queue to the sender or the receiver."""
+    """The conductor's side of the command queue to the sender or the receiver."""
 
     def __init__(self, commands: np.ndarray, values: np.ndarray, fails_id: int) -> None:
         self._commands = commands
@@ -26,7 +26,7 @@ class AgentProxy:
         driver."""
 
     def offer(self, operation: int, *words: int) -> None:
-        """Append a command to the queue. The operation defines the meaning of `words`."""
+        """Queue a command for the agent: an operation, and `words` with its arguments."""
         self._record[0] = operation
         self._record[1 : 1 + len(words)] = words
         while not handoff.put(self._commands, self._record):
@@ -52,7 +52,7 @@ class SlotPool:
         return self._free.pop()
 
     def release(self, slot: int) -> None:
-        """Free a slot for later use."""
+        """Return a slot to the pool of free slots."""
         self._free.append(slot)
 
 

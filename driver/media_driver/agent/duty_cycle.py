@@ -1,4 +1,4 @@
-"""Measures an agent's duty cycles: the maximum time, and the number that exceed a threshold.
+"""Measures an agent's duty cycles: the longest one, and how many exceed a threshold.
 
 The time is measured from the start of a duty cycle to the start of the next one. It includes
 idling, as in Aeron.
@@ -28,7 +28,7 @@ def make_duty_cycle(max_id: int, exceeded_id: int, threshold_ns: int) -> np.reca
 
 @kernel
 def measure(state, values, now_ns):
-    """Record the start of a duty cycle, and measure the previous duty cycle."""
+    """Record the start of a duty cycle, and the duration of the previous one in its counters."""
     rec = state[0]
     if rec.last_ns != 0:
         length_ns = now_ns - rec.last_ns

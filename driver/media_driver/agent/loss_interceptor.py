@@ -31,8 +31,8 @@ FIXED = 2
 MULTI_GAP = 3
 
 TRACKED_STREAMS_MAX = 1024
-"""Maximum number of streams for deterministic losses. Frames of additional streams are not
-dropped."""
+"""Maximum number of streams from which rules with fixed losses drop frames. Frames of additional
+streams are not dropped."""
 
 LOSS_RULE = np.dtype(
     [
@@ -103,7 +103,7 @@ def _fill_multi_gap(rule: np.record, settings: MultiGapLoss) -> None:
 
 @kernel
 def is_lost(losses, buf, at, length):
-    """Return whether to drop a datagram. The datagram may be invalid."""
+    """Return whether the loss rules drop a received datagram, which may be invalid."""
     if length < header.LENGTH:
         return False
     kind = header.frame_type(buf, at)
@@ -153,7 +153,9 @@ def _is_in_gap(losses, index, buf, at, length):
 
 @kernel
 def _touches_gap(rule, begin, length):
-    """Return whether a range overlaps the gap at the radix multiple before or after its start."""
+    """Return whether a range of a term touches one of the gaps, which begin at multiples of the
+    radix.
+    """
     before = begin >> rule.radix_bits << rule.radix_bits
     if before > 0 and (begin == before or begin < before + rule.gap_length):
         return True

@@ -1,4 +1,4 @@
-"""An agent's list of active slots, and the acknowledgement of released slots."""
+"""An agent's list of active record slots, and the events that acknowledge released slots."""
 
 from windtunnel.driver.base import handoff
 from windtunnel.driver.kernels.jit import kernel
@@ -6,7 +6,9 @@ from windtunnel.driver.kernels.jit import kernel
 
 @kernel
 def remove(slots, count, slot):
-    """Remove `slot` from the first `count` entries of a list, keeping the order of the others."""
+    """Remove `slot` from the first `count` entries of a list, keeping the order of the other
+    entries.
+    """
     kept = 0
     for index in range(count):
         if slots[index] != slot:
@@ -16,7 +18,7 @@ def remove(slots, count, slot):
 
 @kernel
 def acknowledge(state, event, slot):
-    """Send the conductor an event that acknowledges a command about a slot."""
+    """Send the conductor an event that acknowledges the execution of its command about a slot."""
     state.record[0] = event
     state.record[1] = slot
     # The queue has space, because each slot is acknowledged once before it is allocated again.

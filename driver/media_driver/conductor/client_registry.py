@@ -1,4 +1,4 @@
-"""The driver's clients and their liveness, according to their heartbeat counters.
+"""The driver's clients. A client is live while its heartbeat counter is updated.
 
 A client's first command that adds a resource registers the client. When a client closes, its
 heartbeat is set to zero. Source: spec 6.7, Aeron 1.53.
@@ -16,7 +16,7 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 
 @dataclass(eq=False)
 class Client:
-    """A client of the driver. It writes the counter `heartbeat_id`."""
+    """A client of the driver. The client writes its heartbeats to the counter `heartbeat_id`."""
 
     client_id: int
     heartbeat_id: int
@@ -31,7 +31,9 @@ class ClientRegistry:
         self._clients: dict[int, Client] = {}
 
     def get_or_add(self, client_id: int) -> Client:
-        """Return the client with the given id. A new client is registered and announced."""
+        """Return the client with the given id. Registers an unknown client and announces it to all
+        clients.
+        """
         client = self._clients.get(client_id)
         if client is None:
             now_ms = self._resources.clock.now_ms()
@@ -41,7 +43,7 @@ class ClientRegistry:
         return client
 
     def on_keepalive(self, client_id: int) -> None:
-        """Update the heartbeat of a client that sends keepalive commands."""
+        """Update the heartbeat of a client that has sent a keepalive command."""
         client = self._clients.get(client_id)
         if client is not None:
             now_ms = self._resources.clock.now_ms()
@@ -71,7 +73,9 @@ class ClientRegistry:
         return int(counters.get_acquire(self._resources.values, client.heartbeat_id))
 
     def remove(self, client_id: int) -> None:
-        """Remove a client, and announce that it timed out unless it was closed."""
+        """Remove a client. Announces the timeout to all clients, unless the client has closed
+        itself.
+        """
         client = self._clients.pop(client_id)
         self._resources.counters.free(client.heartbeat_id)
         if not client.is_closed:

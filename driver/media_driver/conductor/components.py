@@ -1,4 +1,4 @@
-"""Makes the conductor's components and maps each command to its handler.
+"""Makes the conductor's components and maps each command type to its handler.
 
 commands --> publications --> send endpoints    --> sender
          --> subscriptions -> receive endpoints --> receiver
@@ -134,7 +134,9 @@ class Components:
         self.receive_endpoints.on_control_closed = self._unwatch_control
 
     def _watch_control(self, slot: int, channel: UdpChannel) -> None:
-        """Watch a control address. Its name is re-resolved when nothing is received from it."""
+        """Watch a control address: re-resolve its host name whenever nothing is received from the
+        address.
+        """
         text = channel.uri.get(uri_param.CONTROL)
         if text is None or channel.is_multicast:
             return
@@ -162,7 +164,7 @@ class Components:
         return None
 
     def command_handlers(self) -> dict[type, Callable[..., None]]:
-        """Return the handler for each command type."""
+        """Return the map from command types to handlers."""
         return {
             AddPublication: self._refuse_id_in_use(self.publication_commands.add),
             AddExclusivePublication: self._refuse_id_in_use(self.publication_commands.add),

@@ -39,15 +39,16 @@ EVENTS_PER_TURN_MAX = 64
 delay commands and timers."""
 
 EVENTS_DURATION_NS_MAX = 500_000
-"""Duration after which no more events of an agent are processed in the same duty cycle. Creating an
+"""Time limit, in nanoseconds, for processing an agent's events in one duty cycle. Creating an
 image takes longer than handling other events, and in SHARED mode the sender and the receiver wait
 meanwhile."""
 
 MALFORMED = "malformed command"
-"""The error kind, in the error log, of commands that cannot be decoded."""
+"""Name under which the error log groups the errors about commands that cannot be decoded."""
 
 LOOKUP_CHECK_INTERVAL_NS = 1_000_000
-"""The interval at which the results of name lookups are collected while commands wait for them."""
+"""Interval in nanoseconds at which finished name lookups are collected while commands wait for
+them."""
 
 
 class Conductor:
@@ -113,7 +114,9 @@ class Conductor:
         return min(self._resources.clock.now_ns() + quantum_ns, self._next_timer_ns)
 
     def track(self, now_ns: int) -> int:
-        """Run the compiled part of one conductor duty cycle, at the time `now_ns`."""
+        """Run the compiled part of one conductor duty cycle: rebuild images and update publication
+        limits.
+        """
         now_ms = self._resources.clock.now_ms()
         return int(conductor_state.track(self._resources.conductor, now_ns, now_ms))
 

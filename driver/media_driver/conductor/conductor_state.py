@@ -95,7 +95,9 @@ def track(state, now_ns, now_ms):
 
 @kernel
 def needs_python(state):
-    """Return whether the Python part of the duty cycle has work."""
+    """Return whether a command, an event, a timer or an image's first loss must be handled in
+    Python.
+    """
     return (
         ring_buffer.has_message(state.ring)
         or not handoff.is_empty(state.sender_events)
@@ -106,7 +108,8 @@ def needs_python(state):
 
 @kernel
 def run(state, deadline_ns):
-    """Run duty cycles, idling between them, until Python is needed or the deadline has passed.
+    """Repeat the compiled part of the duty cycle, idling in between, until Python is needed or the
+    deadline passes.
 
     Runs at least one duty cycle, even if Python is already needed, because the commands and events
     may depend on its results.

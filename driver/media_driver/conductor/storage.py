@@ -47,7 +47,7 @@ def check_space(
 
 
 def unreserved_bytes(directory: Path, usable: int, mapped_bytes: int, log_length: int) -> int:
-    """Return how many usable bytes remain if all logs in a driver's directory become full.
+    """Return how many usable bytes would remain if all logs in a driver's directory were full.
 
     `mapped_bytes` is an upper limit of the logs' growth. If a log of `log_length` bytes fits even
     with this limit, the files are not examined.

@@ -1,4 +1,4 @@
-"""Allocates stream, channel and client counters with Aeron's type ids, keys and labels.
+"""Allocates the counters of streams, channels and clients with Aeron's type ids, keys and labels.
 
     stream key:   registration id (i64) | session (i32) | stream (i32) | channel length (i32) |
                   channel
@@ -78,13 +78,13 @@ _EVENT_COUNTS = (SENDER_BACK_PRESSURE, SENDER_NAKS_RECEIVED)
 
 
 class StreamCounters:
-    """Allocates counters. The caller must free them."""
+    """Allocates the counters of streams, channels and clients. The caller must free them."""
 
     def __init__(self, manager: CountersManager) -> None:
         self._manager = manager
 
     def require_free(self, count: int) -> None:
-        """Raise StorageError unless `count` more counters can be allocated."""
+        """Raise StorageError if there is no space for `count` more counters."""
         self._manager.require_free(count)
 
     def stream(

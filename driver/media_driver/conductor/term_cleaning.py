@@ -15,7 +15,8 @@ from windtunnel.driver.media_driver.image import written_pages
 
 @kernel
 def clean_to(owner, limit):
-    """Zero the log of `owner` (a record with log fields) from its clean position towards `limit`.
+    """Zero a log from its clean position towards `limit`. `owner` is the record with the log's
+    fields.
 
     The limit is derived from positions that clients write, so it is not always aligned to a frame.
     """
@@ -28,7 +29,7 @@ def clean_to(owner, limit):
 
 @kernel
 def clean_image_to(image, limit):
-    """Zero an image's log like `clean_to`, without touching pages that were never written."""
+    """Zero an image's log like `clean_to`, but leave out pages that were never written."""
     pages = bytes_at(image.pages_address, image.pages_length)
     if pages.size == 0:
         clean_to(image, limit)
@@ -42,7 +43,9 @@ def clean_image_to(image, limit):
 
 @kernel
 def _next_range(owner, limit):
-    """Return the term's start, and the offset and length to zero. The length may be negative."""
+    """Return the next range to zero: the term's start, the offset and the length, which may be
+    negative.
+    """
     length = limit - limit % frame.FRAME_ALIGNMENT - owner.clean_position
     offset = position.term_offset(owner.clean_position, owner.term_length)
     base = position.index(owner.clean_position, owner.bits) * owner.term_length

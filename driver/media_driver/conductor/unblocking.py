@@ -27,7 +27,9 @@ class StallDetector:
 
 
 def unblock_log(resources: DriverResources, log: LogBuffer, position: int) -> bool:
-    """Replace a claim that blocks a log at `position` with padding. Returns whether it did so."""
+    """Replace an uncommitted claim that blocks a log at `position` with padding. Returns whether it
+    did so.
+    """
     is_unblocked = bool(
         unblocker.unblock(log.log, log.meta_at, log.term_length, log.initial_term_id, position)
     )

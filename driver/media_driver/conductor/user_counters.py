@@ -29,7 +29,9 @@ class _UserCounter:
 
 
 class UserCounters:
-    """The counters that clients have added, by registration id; static counters also by type."""
+    """The counters that clients have added, by registration id. Static counters are also found by
+    type.
+    """
 
     def __init__(
         self, manager: CountersManager, clients: ClientProxy, registry: ClientRegistry
@@ -55,7 +57,7 @@ class UserCounters:
         self._clients.transmit(CounterReady(registration_id, counter_id))
 
     def is_held(self, registration_id: int) -> bool:
-        """Return whether a counter has the given registration id."""
+        """Return whether a client's counter has the given registration id."""
         return registration_id in self._counters
 
     def add_static(self, command: AddStaticCounter) -> None:

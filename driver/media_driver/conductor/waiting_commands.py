@@ -51,7 +51,7 @@ class WaitingCommands:
         return bool(self._waiting)
 
     def execute(self, command: Command) -> None:
-        """Execute a command from the ring buffer, or let it wait.
+        """Execute a command from the ring buffer, or keep it until its host names are resolved.
 
         Raises CommandError if too many commands of the client wait, and CommandPendingError if the
         command must stay in the ring buffer.
@@ -93,7 +93,7 @@ class WaitingCommands:
             return 0
         if self._follows(waiting.command, self._waiting[: self._waiting.index(waiting)]):
             return 0
-        # A command in the ring buffer may have lookups of its own.
+        # A command in the ring buffer may need lookups too.
         others = self._names.exchange_lookups(waiting.lookups)
         self._names.may_submit = has_room
         try:
@@ -119,7 +119,9 @@ class WaitingCommands:
         return in_progress < LOOKUPS_PER_CLIENT_MAX
 
     def _follows(self, command: Command, earlier: list[_WaitingCommand]) -> bool:
-        """Return whether a command must be executed after one of the `earlier` commands."""
+        """Return whether a command concerns the same resource as an `earlier` command, and must be
+        executed after it.
+        """
         ids = _ids_of(command)
         return any(
             each.command.client_id == command.client_id
@@ -129,7 +131,9 @@ class WaitingCommands:
 
 
 def _ids_of(command: Command) -> set[int]:
-    """Return the registration ids of a command's resources. Commands for counters never wait."""
+    """Return the registration ids of the publications, subscriptions and destinations that a
+    command concerns.
+    """
     if isinstance(command, AddStaticCounter | RemoveCounter):
         return set()
     names = ("correlation_id", "registration_id", "destination_registration_id")

@@ -21,7 +21,7 @@ Source: Aeron 1.53 C."""
 
 @kernel
 def track(state, slot, transport_slot, inbox_index, now_ns):
-    """Record that a connection received a frame, with the frame's source address and time."""
+    """Record on a connection that a frame was received, with its source address and time."""
     number = state.endpoints[transport_slot].connection
     connection = state.connections[slot * image.CONNECTIONS_MAX + number]
     if connection.is_known == 0:
@@ -96,7 +96,9 @@ def is_live(connection, now_ns):
 
 @kernel
 def on_end_of_stream(state, slot, transport_slot, position):
-    """Record the end of stream on a connection. Returns whether all connections have ended."""
+    """Record that the stream has ended on a connection. Returns whether it has ended on all
+    connections.
+    """
     rec = state.images[slot]
     first = slot * image.CONNECTIONS_MAX
     row = first + state.endpoints[transport_slot].connection
@@ -110,7 +112,7 @@ def on_end_of_stream(state, slot, transport_slot, position):
 
 @kernel
 def end_position(state, slot):
-    """Return the end position of a stream: the maximum over all its connections."""
+    """Return the end position of a stream: the highest end position received on any connection."""
     first = slot * image.CONNECTIONS_MAX
     furthest = 0
     for index in range(first, first + state.images[slot].connection_count):

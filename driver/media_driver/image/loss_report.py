@@ -1,4 +1,4 @@
-"""The file loss-report.dat, from which tools can read the losses of each image at any time.
+"""The file loss-report.dat, which lists each image's losses. Tools can read it at any time.
 
     0          8           16          24         32       36       40            align 4, next 64
     +----------+-----------+-----------+----------+--------+--------+-------------+--------------+
@@ -31,9 +31,9 @@ STREAM_ID = 36
 CHANNEL = 40
 
 NO_ENTRY = -1
-"""Value of an entry offset: the image has no loss yet."""
+"""Entry offset of an image that has no loss yet."""
 FULL = -2
-"""Value of an entry offset: the file is too full to report the image's loss."""
+"""Entry offset of an image whose loss cannot be reported because the file is full."""
 
 
 @kernel

@@ -1,4 +1,4 @@
-"""Delay until a NAK is sent, which is fixed for unicast and random for a group of receivers.
+"""The delay before a NAK is sent: fixed for unicast, random in a group of receivers.
 
 In a group, only one receiver should send a NAK. Each receiver draws its delay from a truncated
 exponential distribution over the maximum backoff T. About one of G receivers therefore sends its

@@ -126,7 +126,7 @@ NO_STAMP = -1
 RESERVED_OFFSET."""
 
 CONNECTIONS_MAX = 16
-"""Maximum number of receive transports of one image."""
+"""Maximum number of connections of one image: the sockets on which its stream is received."""
 
 NEVER_NS = -(1 << 62)
 
@@ -179,7 +179,7 @@ def make_connections(images: int) -> np.recarray:
 
 @kernel
 def shared_acquire(words, slot, field_offset):
-    """Return a word that the receiver publishes in an image's record."""
+    """Return a word that the receiver publishes in an image's record, read with acquire."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + field_offset)
 
 

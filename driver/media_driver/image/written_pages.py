@@ -54,7 +54,8 @@ def next_unwritten(pages, begin, end):
 
 @kernel
 def scan(log, pages, base, offset, limit):
-    """Find the first gap between `offset` and `limit` in a term without reading unwritten pages.
+    """Find the first gap between two offsets of a term without reading pages that were never
+    written.
 
     Returns: the same values as `gap_scanner.scan`
     """
@@ -80,7 +81,9 @@ def scan(log, pages, base, offset, limit):
 
 @kernel
 def _end_of_gap(log, pages, base, at, limit):
-    """Return the offset of the first frame in a written page at or after `at`, or `limit`."""
+    """Return the offset of the first frame at or after `at` in a written page, or `limit` if there
+    is none.
+    """
     while at < limit:
         at = next_written(pages, base + at, base + limit) - base
         end = next_unwritten(pages, base + at, base + limit) - base
@@ -93,7 +96,8 @@ def _end_of_gap(log, pages, base, at, limit):
 
 @kernel
 def try_fill(log, pages, base, meta_at, term_id, offset, length):
-    """Pad `length` bytes at `offset` if all their slots are empty. Returns whether it did.
+    """Fill a gap of `length` bytes at `offset` with padding if it is still empty. Returns whether
+    it did.
 
     Unlike `gap_filler.try_fill`, it only reads written pages.
     """

@@ -1,4 +1,5 @@
-"""Name resolution with a table, with names from other drivers, or by the operating system.
+"""Name resolution: from a table, from names that other drivers announce, or by the operating
+system.
 
     client's command -----> NameResolver ----> NameSource: a table, or names from other drivers
     silent endpoint -> Reresolution --^  \\

@@ -1,4 +1,4 @@
-"""Selects the datagrams that the driver name resolver sends, a few per duty cycle.
+"""Queues the datagrams with which the driver name resolver announces names to other drivers.
 
     own name     to bootstrap neighbors and neighbors, every interval
     probes       own name to addresses that other drivers named, once per interval
@@ -32,7 +32,7 @@ Sending = tuple[bytes, SocketAddress]
 
 
 class Announcements:
-    """The datagrams that remain to be sent."""
+    """The queued datagrams that announce names to other drivers."""
 
     def __init__(self, self_datagram: bytes, mtu_length: int, neighbors: Neighbors) -> None:
         self._self_datagram = self_datagram
@@ -44,7 +44,7 @@ class Announcements:
         self._is_naming = False
 
     def start_self(self, trusted: list[SocketAddress]) -> None:
-        """Announce this driver to bootstrap and other neighbors, and permit new probes."""
+        """Queue announcements of this driver to all neighbors, and permit new probes."""
         self._probed.clear()
         if self._targets:
             return
@@ -57,8 +57,9 @@ class Announcements:
         )
 
     def probe(self, addresses: list[SocketAddress], input_length: int) -> None:
-        """Announce this driver to addresses that a datagram named. Sends at most as many bytes as
-        the datagram contains."""
+        """Queue announcements of this driver to addresses that a datagram named, of at most as many
+        bytes as the datagram contains.
+        """
         count = input_length // len(self._self_datagram)
         for address in addresses:
             if count == 0 or len(self._probed) == PROBES_MAX:
@@ -71,7 +72,9 @@ class Announcements:
     def start_names(
         self, names: Iterable[CacheEntry], trusted: list[SocketAddress], now_ms: int
     ) -> None:
-        """Announce all names to all neighbors, unless the previous round is incomplete."""
+        """Queue announcements of all names to all neighbors, unless the previous round is
+        incomplete.
+        """
         if self._is_naming:
             return
         entries = [
@@ -99,7 +102,7 @@ class Announcements:
         whole: dict[int, tuple[bytes, int]],
         is_trusted: bool,
     ) -> Iterator[bytes]:
-        """Yield datagrams with all names once, or with as many as the neighbor's credit covers."""
+        """Yield datagrams that contain all names, or as many as the neighbor's credit covers."""
         remaining = len(entries)
         at = neighbor.next_name % remaining
         while remaining > 0:
@@ -121,7 +124,7 @@ class Announcements:
         neighbor.next_name = 0
 
     def take(self, count: int) -> Iterator[Sending]:
-        """Remove and return at most `count` of the datagrams that remain to be sent."""
+        """Remove and return at most `count` datagrams from the queue."""
         return islice(chain(self._self_sendings(), self._names), count)
 
     def _self_sendings(self) -> Iterator[Sending]:

@@ -20,7 +20,7 @@ from windtunnel.driver.cnc import counters
 from windtunnel.driver.cnc.counters_manager import CountersManager
 
 NAME_ENTRY = 2001
-"""Type id of the counter that each row has."""
+"""Type id of the counters that select the hosts. Each row of the table has one."""
 
 DISABLED = -1
 INITIAL_HOST = 0

@@ -3,7 +3,7 @@
     every  10 ms   receive datagrams; expire names and neighbours
     every   1 s    announce this driver             -> bootstrap neighbours and neighbours
     every   2 s    announce all names in the cache  -> neighbours
-    every  10 s    look up bootstrap neighbours that are not neighbours
+    every  10 s    look up bootstrap neighbors that are not neighbors
 
 A driver becomes a neighbour when it announces itself from the announced address, and remains a
 neighbour while it does so. When another driver names an address, one announcement is sent to the
@@ -52,7 +52,7 @@ ENTRIES_PER_TURN = 128
 """Maximum number of datagrams sent, and of entries after which no more datagrams are processed, per
 duty cycle, since resolution shares the conductor's thread with all clients."""
 ERROR_KIND = "name resolution"
-"""The error kind, in the error log, of errors whose messages contain what other drivers sent."""
+"""Name under which the error log groups errors whose messages contain what other drivers sent."""
 ENTRIES_PER_DATAGRAM_MAX = 512
 """Maximum number of entries that are processed per datagram. Fewer fit into the usual MTUs."""
 
@@ -91,7 +91,7 @@ def _text_of(address: HostPort) -> str:
 
 
 class DriverNameResolver:
-    """A NameSource with the names that other drivers announce. Only the conductor uses it."""
+    """A NameSource for the names that other drivers announce. Only the conductor uses it."""
 
     def __init__(
         self,
@@ -209,7 +209,9 @@ class DriverNameResolver:
     def _on_entry(
         self, entry: ResolutionEntry, source: SocketAddress, now_ms: int
     ) -> SocketAddress | None:
-        """Process an entry. Returns its address if the driver there has not announced itself."""
+        """Process an entry of a datagram. Returns its address if the driver there has not announced
+        itself.
+        """
         address = entry.address
         if entry.is_self and address.is_unspecified:
             address = source
@@ -238,7 +240,7 @@ class DriverNameResolver:
         counters.set_release(self._values, counter_id, value)
 
     def _trusted(self) -> list[SocketAddress]:
-        """Return the addresses of the configured neighbors."""
+        """Return the addresses of the bootstrap neighbors, which are configured."""
         return [item.address for item in self._bootstraps if item.address is not None]
 
     def _announce_self(self) -> None:
@@ -247,7 +249,7 @@ class DriverNameResolver:
             self._set_count(bootstrap.counter_id, int(bootstrap.address in self._neighbors))
 
     def _send(self, datagram: bytes, to: SocketAddress) -> int:
-        """Send a datagram. Returns 1, or 0 after a permanent error."""
+        """Send a datagram and record a permanent error. Returns 1, or 0 after a permanent error."""
         result = self._socket.send(datagram, to)
         if result < 0:
             reason = os.strerror(-result)

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from windtunnel.driver.channel.socket_address import SocketAddress
 
 ENTRIES_MAX = 1024
-"""Maximum number of names, more than the drivers in a real network but few enough to announce."""
+"""Maximum number of cached names: more than a real network has drivers, but few enough to announce
+all."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,7 +26,7 @@ class CacheEntry:
 
 
 class NameCache:
-    """The announced names that have not expired."""
+    """The names that other drivers announced and that have not expired."""
 
     def __init__(self, timeout_ms: int) -> None:
         self._timeout_ms = timeout_ms
@@ -51,7 +52,7 @@ class NameCache:
         return None if entry is None else entry.address
 
     def expire(self, now_ms: int) -> int:
-        """Remove the expired entries. Returns the number removed."""
+        """Remove the expired entries. Returns the number of removed entries."""
         old = [
             key
             for key, entry in self._entries.items()

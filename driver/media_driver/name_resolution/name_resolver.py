@@ -27,7 +27,7 @@ class NameSource(Protocol):
     """A source of host names and addresses that does not use the operating system's resolver."""
 
     def substitute(self, host: str, key: str) -> str:
-        """Return a replacement for a host (a name or numeric address), or the host itself.
+        """Return the name or numeric address that replaces a host, or the host itself.
 
         Raises UnknownHostError if the source specifies that the host has no address.
         """
@@ -53,14 +53,14 @@ class EmptyNameSource:
 
 
 class CommandLookups:
-    """The lookups of one command, by host and key."""
+    """The name lookups of one command, by host and channel parameter."""
 
     def __init__(self) -> None:
         self.by_name: dict[tuple[str, str], Lookup] = {}
 
     @property
     def is_done(self) -> bool:
-        """Whether every lookup is done, so that the command can be executed again."""
+        """Whether all lookups are done, and the command can thus be executed again."""
         return all(lookup.is_done for lookup in self.by_name.values())
 
 
@@ -107,7 +107,9 @@ class NameResolver:
         self._current = CommandLookups()
 
     def exchange_lookups(self, lookups: CommandLookups | None = None) -> CommandLookups:
-        """Use the lookups of a different command, or of a new one. Returns the previous lookups."""
+        """Switch to another command's lookups, or to none for a new command. Returns the previous
+        lookups.
+        """
         previous, self._current = self._current, lookups or CommandLookups()
         return previous
 

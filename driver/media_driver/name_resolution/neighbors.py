@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from windtunnel.driver.channel.socket_address import SocketAddress
 
 NEIGHBORS_MAX = 256
-"""Maximum number of neighbors. Announcements to all of them take a third of a second."""
+"""Maximum number of neighbors. Sending an announcement to all of them takes a third of a second."""
 
 CREDIT_RATIO = 2
 """Bytes that a neighbor may be sent for each byte that it sent. The addresses that its datagrams
@@ -23,7 +23,7 @@ Key = tuple[str, int]
 
 
 def key_of(address: SocketAddress) -> Key:
-    """Return the key of an address in the resolver's tables."""
+    """Return the key under which the resolver's tables store an address."""
     return address.host, address.port
 
 
@@ -55,7 +55,9 @@ class Neighbors:
         return address is not None and key_of(address) in self._by_key
 
     def on_announcement(self, address: SocketAddress, last_activity_ms: int) -> None:
-        """Add the driver at an address, unless the table is full, or note that it is alive."""
+        """Add the driver at an address as a neighbor, unless the table is full. Marks a known
+        neighbor as alive.
+        """
         neighbor = self._by_key.get(key_of(address))
         if neighbor is not None:
             neighbor.last_activity_ms = last_activity_ms
@@ -70,7 +72,9 @@ class Neighbors:
             neighbor.credit_bytes = min(credit, CREDIT_MAX)
 
     def expire(self, now_ms: int) -> int:
-        """Remove the neighbors that were silent for the timeout. Returns the number removed."""
+        """Remove the neighbors that have sent nothing for the timeout. Returns the number of
+        removed neighbors.
+        """
         old = [
             key
             for key, neighbor in self._by_key.items()

@@ -24,11 +24,11 @@ from windtunnel.driver.media_driver.name_resolution.lookups import Lookup
 
 SILENCE_NS = 5_000_000_000
 ERROR_KIND = "re-resolution"
-"""The error kind, in the error log, of errors whose messages contain names that clients chose."""
+"""Name under which the error log groups errors whose messages contain names that clients chose."""
 
 
 class LookupService(Protocol):
-    """The interface to start lookups. NameResolver implements it."""
+    """The interface through which lookups are started. NameResolver implements it."""
 
     def submit(self, host: str, key: str) -> Lookup:
         """Start a lookup of a host name."""
@@ -47,8 +47,8 @@ class WatchedName:
     set_address: Callable[[SocketAddress], None]
     """Function that passes a new address to the agent. It is retried if it raises a DriverError."""
     last_activity_ns: Callable[[], int] | None = None
-    """Function that returns the time of the last activity or 0. None if an agent reports
-    inactivity."""
+    """Function that returns the time of the endpoint's last activity, or 0. None if an agent
+    reports inactivity."""
     retries_each_check: bool = False
     """Whether to repeat the lookup at each check, not only after another 5 s of inactivity."""
     silent_since_ns: int = 0

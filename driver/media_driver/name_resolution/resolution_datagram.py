@@ -16,7 +16,7 @@ from windtunnel.driver.wire import frame_type as types
 from windtunnel.driver.wire import header, resolution
 
 ENTRIES_MAX = 1 << 16
-"""More entries than a UDP datagram can contain."""
+"""Upper limit of the number of entries, more than a UDP datagram can contain."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ResolutionEntry:
 
 @dataclass(frozen=True, slots=True)
 class Decoded:
-    """The entries of a datagram up to its end or to its first fault."""
+    """The decoded entries of a datagram, up to its end or its first fault."""
 
     entries: tuple[ResolutionEntry, ...]
     is_invalid: bool = False
@@ -43,7 +43,7 @@ class Decoded:
 
 
 def encode_name(text: str) -> bytes:
-    """Return the encoded form of a name in a resolution frame."""
+    """Return a name as it is encoded in a resolution frame."""
     return text.encode("utf-8", "surrogateescape")
 
 
@@ -72,7 +72,7 @@ def fits(entry: ResolutionEntry, length_max: int) -> bool:
 def encode_from(
     entries: Sequence[ResolutionEntry], first: int, length_max: int
 ) -> tuple[bytes, int]:
-    """Encode as many entries from index `first` on as fit into one datagram.
+    """Encode as many entries as fit into one datagram, starting with the entry at index `first`.
 
     Returns: the datagram, empty if the first entry does not fit, and the index of the next entry
     """

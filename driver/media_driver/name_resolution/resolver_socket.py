@@ -26,7 +26,9 @@ class ResolverSocket(Protocol):
         """Send a datagram. Returns the bytes sent, 0 on a transient error, or -errno."""
 
     def receive(self) -> Iterator[tuple[bytes, SocketAddress]]:
-        """Yield received datagrams, or empty bytes for truncated ones, and their sources."""
+        """Yield each received datagram and its source. A truncated datagram is yielded as empty
+        bytes.
+        """
 
     def close(self) -> None:
         """Close the socket."""

@@ -49,11 +49,11 @@ COMMAND_WORKERS_MAX = 128
 """The maximum number of lookup threads for commands, enough for four clients with their maximum
 number of lookups. A thread is started only when all others are busy."""
 BACKGROUND_WORKERS_MAX = 8
-"""The maximum number of threads that look up names again."""
+"""The maximum number of threads that re-resolve names in the background."""
 
 
 def supplier_of(text: str) -> str:
-    """Return the name resolver supplier for a setting's text. Raises ConfigurationError."""
+    """Return the name resolver supplier that a setting's text names. Raises ConfigurationError."""
     for name, function in _FUNCTIONS.items():
         if text in (name, function):
             return name
@@ -91,7 +91,7 @@ def parse_bootstrap_neighbors(
 def gossip_settings(
     context: Context, system: Resolver, record_error: Callable[[int, str], None]
 ) -> GossipSettings:
-    """Make the driver name resolver's settings. The interface may be given as a host name."""
+    """Return the driver name resolver's settings. The interface may be given as a host name."""
     name, interface = context.resolver_name, context.resolver_interface
     if not name or not interface:
         raise ConfigurationError(

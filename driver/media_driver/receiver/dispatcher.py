@@ -61,7 +61,7 @@ def on_data(state, transport_slot, at, length, inbox_index, now_ns):
 
 @kernel
 def _elicit_setup_at_source(state, transport_slot, stream_id, session_id, inbox_index):
-    """Elicit a SETUP from the source of a packet, or from its multicast group."""
+    """Elicit a SETUP by sending a status message to a packet's source or multicast group."""
     if state.endpoints[transport_slot].is_multicast:
         receive_transport.elicit_setup_at_control(state, transport_slot, stream_id, session_id)
         return
@@ -141,7 +141,7 @@ def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
 
 @kernel
 def _is_full(state, endpoint, stream_id):
-    """Return whether a stream is at its session limit. If so, inform the conductor."""
+    """Return whether a stream has reached its session limit, and inform the conductor if it has."""
     limit = state.agent[0].session_limit
     if limit > state.agent[0].image_count:
         return False

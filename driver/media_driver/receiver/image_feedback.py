@@ -34,7 +34,8 @@ from windtunnel.driver.wire import (
 IMAGE_REJECTED = int(ErrorCode.IMAGE_REJECTED)
 
 SPARSE_GAP_LENGTH = 65_536
-"""Gap length above which a gap is filled without reading its unwritten pages."""
+"""Length in bytes above which a gap is filled without reading pages of it that were never
+written."""
 
 
 @kernel
@@ -115,7 +116,7 @@ def _send_status(state, slot, status_position, window, now_ns):
 
 @kernel
 def _send_rejection(state, slot):
-    """Send the rejection reason on every connection, live or not."""
+    """Send an ERR frame with the rejection reason on every connection, even if it is not live."""
     rec = state.images[slot]
     endpoint = state.endpoints[rec.endpoint]
     length_max = state.reasons.shape[1]

@@ -91,7 +91,7 @@ def _on_heartbeat(state, slot, transport_slot, begin, flags):
 
 @kernel
 def _end_stream(state, slot, is_revoked):
-    """Publish the end position of a stream that has ended on every connection."""
+    """Record the end of a stream, which has ended on every connection, in its log metadata."""
     rec = state.images[slot]
     eos_position = image_connections.end_position(state, slot)
     log = bytes_at(rec.log_address, rec.log_length)

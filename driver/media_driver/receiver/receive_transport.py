@@ -45,7 +45,7 @@ def _report_failure(state, slot, error):
 
 @kernel
 def elicit_setup(state, slot, stream_id, session_id, name, name_length):
-    """Elicit a SETUP by sending a status message with the SEND_SETUP flag and no position."""
+    """Elicit a SETUP by sending a status message that has the SEND_SETUP flag and no position."""
     endpoint = state.endpoints[state.endpoints[slot].serves]
     length = status_message.write(
         state.scratch,
@@ -72,7 +72,7 @@ def elicit_setup_at_control(state, slot, stream_id, session_id):
 
 @kernel
 def elicit_setup_at_all_controls(state, endpoint_slot, stream_id, session_id):
-    """Elicit a SETUP from the explicit control address of each socket that serves an endpoint."""
+    """Elicit a SETUP from the explicit control addresses of all sockets of an endpoint."""
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
         endpoint = state.endpoints[slot]
@@ -99,7 +99,9 @@ def on_socket_removed(state, slot):
 
 @kernel
 def repeat_elicitations(state, now_ns):
-    """Elicit all SETUPs that are due on endpoints with subscriptions. Returns their number."""
+    """Elicit the SETUPs that are due on endpoints with subscriptions. Returns how many were
+    elicited.
+    """
     count = 0
     for index in range(state.agent[0].endpoint_count):
         slot = state.polled[index]
@@ -124,7 +126,7 @@ def _has_interest(state, endpoint_slot):
 
 @kernel
 def change_control(state, slot, name, name_length):
-    """Set a socket's control address, also in its connections, after a name was re-resolved."""
+    """Set the re-resolved control address on a socket and on its connections."""
     endpoint = state.endpoints[slot]
     if endpoint.solicits_setup == 0:
         return

@@ -35,7 +35,7 @@ NAME_WORDS = 7
 
 @kernel
 def on_command(state, now_ns):
-    """Execute the next command, if any. Returns the number of executed commands, 0 or 1."""
+    """Execute the next command from the queue. Returns 1, or 0 if the queue is empty."""
     record = state.record
     if not handoff.take(state.commands, record):
         return 0
@@ -147,7 +147,8 @@ def _remove_image(state, slot, cool_down):
 
 @kernel
 def _begin_cool_down(state, rec):
-    """Ignore the session of a removed image until too many later sessions are in cool-down.
+    """Ignore a removed image's session. The cool-down ends when the ring of sessions in cool-down
+    overflows.
 
     Without rejoin, a cool-down lasts as long as the subscription. Aeron's table grows with the
     number of cool-downs. The fixed table here would become full and prevent new images on all

@@ -17,12 +17,12 @@ from windtunnel.driver.media_driver.image.publication_image import make_connecti
 from windtunnel.driver.wire import error
 
 RECEIVE_SLOTS = 64
-"""Default number of datagrams per receive call."""
+"""Default maximum number of datagrams per receive call."""
 DATA_SLOT_LENGTH = 65_536
-"""Bytes per received datagram, sufficient for the longest UDP datagram."""
+"""Buffer length in bytes for one received datagram, sufficient for the longest UDP datagram."""
 PENDING_SETUPS_MAX = 1024
 CREATIONS_MAX = 1024
-"""Maximum number of queued image requests, besides the records reserved for acknowledgements."""
+"""Maximum number of queued requests to create an image. Acknowledgements have reserved records."""
 SCRATCH_LENGTH = 1088
 """Length of the buffer for outgoing frames, sufficient for the longest frame, an error frame."""
 assert SCRATCH_LENGTH >= error.LENGTH_MAX

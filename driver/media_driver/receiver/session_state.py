@@ -1,4 +1,4 @@
-"""Tracks the state of sessions and the subscriptions to streams, for each endpoint.
+"""Tracks, for each endpoint, the subscriptions to streams and the state of their sessions.
 
     interests          stream  -> ALL_SESSIONS or SOME_SESSIONS
     session_interests  session -> number of subscriptions to this session
@@ -38,7 +38,7 @@ def is_subscribed(state, endpoint, stream_id, session_id):
 
 @kernel
 def record_no_interest(state, endpoint, stream_id, session_id):
-    """Mark a session to drop its later packets early, unless the table is half full."""
+    """Mark a session as unsubscribed to drop its packets early, unless the table is half full."""
     if stream_map.count(state.sessions) < state.sessions.size // 2:
         stream_map.insert(state.sessions, endpoint, stream_id, session_id, NO_INTEREST)
 
@@ -74,7 +74,9 @@ def remove_pending(state, endpoint, stream_id, session_id):
 
 @kernel
 def expire_pending(state, now_ns):
-    """Remove the sessions that received no SETUP in time. Returns the number removed."""
+    """Remove pending sessions whose SETUP did not arrive in time. Returns the number of removed
+    sessions.
+    """
     remaining = 0
     count = state.agent[0].pending_count
     for index in range(count):
@@ -90,7 +92,7 @@ def expire_pending(state, now_ns):
 
 @kernel
 def remove_in_state(state, endpoint, stream_id, session_id, only_state):
-    """Remove the state of a session if the state equals `only_state`."""
+    """Remove a session's state if it equals `only_state`."""
     if stream_map.find(state.sessions, endpoint, stream_id, session_id) == only_state:
         stream_map.remove(state.sessions, endpoint, stream_id, session_id)
 

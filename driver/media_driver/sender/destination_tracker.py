@@ -147,7 +147,9 @@ def _remove_at(endpoints, destinations, slot, index):
 
 @kernel
 def remove(endpoints, destinations, slot, values, name, name_length):
-    """Remove the last destination that has the address `name`, or no address if `name` is empty."""
+    """Remove the last destination with the socket address `name`, or without an address if `name`
+    is empty.
+    """
     first = slot * DESTINATIONS_MAX
     for index in range(first + endpoints[slot].destinations_count - 1, first - 1, -1):
         rec = destinations[index]
@@ -183,7 +185,8 @@ def change_address(endpoints, destinations, slot, registration_id, name, name_le
 def on_status(
     endpoints, destinations, slot, values, receiver_id, name, name_length, is_accepted, now_ns
 ):
-    """Process a valid status message: update its destination, or add it in DYNAMIC mode.
+    """Process a valid status message: update the destination that sent it, or add one in DYNAMIC
+    mode.
 
     `is_accepted` is whether the message acknowledges a position of a live publication.
     """

@@ -1,4 +1,4 @@
-"""A ring buffer of error frames that the sender passes to the conductor.
+"""A ring buffer through which the sender passes received error frames to the conductor.
 
     slot i    0             28    32                        1120
               +-------------+-----+-------------------------+

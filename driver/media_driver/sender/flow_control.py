@@ -100,7 +100,7 @@ def has_required_receivers(flows, row):
 
 @kernel
 def _is_member(flow, has_tag, tag):
-    """Return whether the strategy includes a receiver with this group tag."""
+    """Return whether a publication's flow control includes a receiver with this group tag."""
     return flow.strategy == MIN or (has_tag and tag == flow.group_tag)
 
 
@@ -123,7 +123,9 @@ def _latched_limit(flow, now_ns):
 
 @kernel
 def _overflow_limit(flow):
-    """Return the lowest limit of receivers without an entry, or I64_MAX without such receivers."""
+    """Return the lowest limit reported by receivers without an entry, or I64_MAX if there is no
+    report.
+    """
     lowest = I64_MAX
     for index in range(OVERFLOW_PERIODS + 1):
         lowest = min(lowest, flow.overflow_limits[index])
@@ -144,7 +146,7 @@ def _join_overflow(flow, limit, window_length):
 
 @kernel
 def _age_overflow(flow, now_ns):
-    """When the newest overflow period has ended, drop the oldest period and start a new one."""
+    """Drop the oldest overflow period and start a new one, if the newest has ended."""
     period_ns = (flow.receiver_timeout_ns + OVERFLOW_PERIODS - 1) // OVERFLOW_PERIODS
     if now_ns - flow.overflow_ns <= period_ns:
         return
@@ -171,7 +173,7 @@ def on_status(
     tag,
     now_ns,
 ):
-    """Process a status message. Returns the new sender limit. The limit never decreases."""
+    """Process a status message. Returns the new sender limit, never less than the current one."""
     flow = flows[row]
     limit = position + window_length
     if flow.strategy == MAX:
@@ -217,7 +219,7 @@ def on_status(
 
 @kernel
 def on_idle(flows, receivers, row, values, sender_limit, now_ns):
-    """Remove receivers that left or timed out, in a duty cycle that sent nothing.
+    """Remove receivers that left or timed out. Called in a duty cycle that sent nothing.
 
     Returns: the sender limit, which may decrease if a slower receiver has joined
     """
@@ -249,7 +251,7 @@ def on_idle(flows, receivers, row, values, sender_limit, now_ns):
 
 @kernel
 def on_setup_elicited(flows, row, has_tag, tag):
-    """Record that a receiver elicited a SETUP, if the strategy includes the receiver."""
+    """Record that a receiver elicited a SETUP, if flow control includes the receiver."""
     flow = flows[row]
     if flow.strategy != MAX and _is_member(flow, has_tag, tag):
         flow.is_setup_elicited = 1

@@ -130,7 +130,7 @@ def set_has_unicast_eos_release(words, slot, value):
 
 @kernel
 def has_required_receivers_acquire(words, slot):
-    """Return whether a publication has enough receivers to be connected without its spies."""
+    """Return whether a publication has enough receivers, not counting spies, to be connected."""
     return get_i64_acquire(words, slot * RECORD_LENGTH + HAS_REQUIRED_RECEIVERS)
 
 

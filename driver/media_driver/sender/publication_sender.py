@@ -32,7 +32,7 @@ MESSAGE_LENGTH_MAX = 16 * 1024 * 1024
 
 @kernel
 def do_work(state, slot, now_ns):
-    """Send what one publication can send in a duty cycle.
+    """Run one publication's part of the duty cycle: send SETUP, data, heartbeats and retransmits.
 
     Units:   now_ns is monotonic
     Returns: the number of data bytes passed to the socket
@@ -88,7 +88,7 @@ def _on_back_pressure(state, slot):
 
 @kernel
 def _gather(state, slot, snd_pos, window):
-    """Fill the outbox with datagrams whose content is in the term buffer.
+    """Fill the outbox with the next datagrams to send, whose content stays in the term buffer.
 
     Returns: the number of datagrams; `state.ends[i]` is the position after datagram i
     """
@@ -206,7 +206,7 @@ def refresh_connected(state, slot):
 
 @kernel
 def _on_idle(state, slot, now_ns):
-    """Update the sender limit and remove lost receivers in a duty cycle that sent no data."""
+    """Update the sender limit and remove receivers that timed out. Called when no data was sent."""
     pub = state.publications[slot]
     values = state.counters
     limit = counters.get(values, pub.snd_lmt_id)
@@ -231,7 +231,7 @@ def _on_idle(state, slot, now_ns):
 
 @kernel
 def resend(state, slot, term_id, term_offset, length, now_ns):
-    """Retransmit the complete frames in a range of a term that is still available.
+    """Retransmit the complete frames in a range of a term, if the log still contains the range.
 
     Aeron checks only the start of the range. This function also limits the end to snd-pos, because
     a forged NAK could otherwise cause it to send frames that exceed the receiver windows.

@@ -26,7 +26,7 @@ GSO_RETRY_INTERVAL_NS = 10 * NS_PER_SECOND
 
 @kernel
 def send_gathered(state, slot, count, now_ns):
-    """Send the first `count` datagrams of the outbox along the publication's route.
+    """Send the first `count` datagrams of the outbox to the publication's destinations.
 
     Returns: the number of datagrams that count as sent, in order, or a negative errno if sending to
              a single address failed
@@ -62,7 +62,7 @@ def _send(state, endpoint_slot, count, name, name_length, now_ns):
 
 @kernel
 def _on_gso_refused(state, endpoint_slot, error, now_ns):
-    """Count a GSO refusal. Report the first refusal of each endpoint to the conductor."""
+    """Count a refused GSO packet. Reports the first refusal of each endpoint to the conductor."""
     endpoint = state.endpoints[endpoint_slot]
     endpoint.gso_retry_ns = now_ns + GSO_RETRY_INTERVAL_NS
     endpoint.gso_refusals += 1

@@ -83,7 +83,9 @@ def run(state, quantum_ns):
 
 @kernel
 def _send_all(state, now_ns):
-    """Run a duty cycle for every publication, starting with a different one each time."""
+    """Run every publication's part of the duty cycle, starting with a different publication each
+    time.
+    """
     agent = state.agent[0]
     count = agent.publication_count
     if count == 0:
@@ -132,7 +134,7 @@ def _on_command(state, now_ns):
 
 @kernel
 def _name_in_command(state):
-    """Return the socket address in a command, and its length."""
+    """Return the socket address that a command contains, and the address length."""
     return state.record_bytes[8 * NAME : 8 * (NAME + NAME_WORDS)], state.record[NAME - 1]
 
 

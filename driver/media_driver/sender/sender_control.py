@@ -178,7 +178,7 @@ def _on_nak(state, endpoint_slot, at, length, now_ns):
 
 @kernel
 def _on_rtt_measurement(state, endpoint_slot, at, length, now_ns):
-    """Reply to an RTT measurement request with the same frame without the request flag."""
+    """Reply to an RTT measurement request by sending the frame back without its request flag."""
     frames = state.inbox.slots
     if rtt_measurement.check(frames, at, length) < 0 or not rtt_measurement.is_request(frames, at):
         return
@@ -258,7 +258,7 @@ def _is_in_range(state, slot, at):
 
 @kernel
 def _group_tag(state, slot, at):
-    """Return whether a status message has a group tag, and the group tag."""
+    """Return whether a status message has a group tag, and the tag."""
     frames = state.inbox.slots
     if status_message.has_group_tag(frames, at):
         return True, status_message.group_tag(frames, at)

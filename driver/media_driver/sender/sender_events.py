@@ -1,4 +1,4 @@
-"""Sends events, except for command acknowledgements, from the sender to the conductor.
+"""Sends the sender's events to the conductor, except the acknowledgements of commands.
 
 The event queue reserves one record per slot for acknowledgements. When only reserved records are
 free, other events are dropped. The sender repeats them later.
@@ -18,7 +18,7 @@ def has_capacity(state):
 
 @kernel
 def put_event(state, event, first, second, third, fourth):
-    """Queue an event of four words for the conductor. Returns False if there is no space."""
+    """Queue an event of four words for the conductor. Returns False if the queue is full."""
     if not has_capacity(state):
         return False
     state.record[0] = event
@@ -31,6 +31,6 @@ def put_event(state, event, first, second, third, fourth):
 
 @kernel
 def put_event_if_empty(state, event, endpoint_slot, code):
-    """Queue a frequent event only if the queue is empty, since it may occur in every duty cycle."""
+    """Queue an event that may occur in every duty cycle, but only if the event queue is empty."""
     if handoff.is_empty(state.events):
         put_event(state, event, endpoint_slot, code, 0, 0)

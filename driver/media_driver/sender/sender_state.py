@@ -28,9 +28,9 @@ MESSAGES_PER_SEND_MAX = 64
 MESSAGES_PER_SEND_WITHOUT_GSO = 4
 """Default number of datagrams per system call without GSO. Source: Aeron 1.53."""
 RECEIVE_SLOTS = 16
-"""Default number of control frames per poll."""
+"""Default maximum number of control frames that one poll receives."""
 CONTROL_SLOT_LENGTH = 2048
-"""Bytes per received control frame. The longest control frame is an error frame of 1063 bytes."""
+"""Buffer length in bytes for one control frame. The longest is an error frame of 1063 bytes."""
 
 # Commands. A name is a struct sockaddr in four words that start at NAME.
 ADD_ENDPOINT = 1  # endpoint slot
@@ -59,7 +59,7 @@ NAME = 4
 """Index of the first word of the socket address in a command record."""
 NAME_WORDS = 4
 EVENT_RESERVE_PER_SLOT = 1
-"""Reserved event records per slot. A slot's release is acknowledged once before it is reused."""
+"""Number of event records reserved per slot, for the acknowledgement of the slot's release."""
 _FURTHER_EVENTS = 256
 
 SENDER = np.dtype(

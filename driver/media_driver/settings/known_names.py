@@ -78,7 +78,7 @@ here."""
 
 
 def is_foreign(variable: str) -> bool:
-    """Return whether a variable belongs to another Aeron program."""
+    """Return whether an environment variable belongs to another Aeron program."""
     return variable in _FOREIGN or variable.startswith(_FOREIGN_PREFIXES)
 
 
@@ -105,7 +105,9 @@ def unknown_faults(
 
 
 def native_only_faults(variable: str, text: str) -> list[str]:
-    """Return the error messages for a setting that only the native driver supports."""
+    """Return an error message if a variable that only the native driver supports has an unsupported
+    value.
+    """
     harmless = NATIVE_ONLY[variable]
     if text == harmless or (harmless == "false" and text.lower() in ("0", "off", "false")):
         return []

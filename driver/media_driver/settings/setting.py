@@ -113,7 +113,7 @@ class Arguments(Setting):
     """A setting with a special syntax."""
 
     read: Callable[[str, str], Any]
-    """Function that parses a variable's text to its value."""
+    """Function that parses the text of the setting and returns its value."""
     grammar: str
 
     def parse(self, text: str) -> Any:

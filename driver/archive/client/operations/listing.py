@@ -37,7 +37,9 @@ SubscriptionHandler = Callable[[RecordingSubscriptionDescriptor], object]
 def list_recordings(
     session: ControlSession, from_recording_id: int, count: int, handler: DescriptorHandler
 ) -> Turns[int]:
-    """List up to `count` (at least 1) recordings from an id upwards. Returns the number listed."""
+    """List up to `count` recordings, at least 1, in the order of their ids. Returns how many were
+    listed.
+    """
     return (
         yield from _list(
             session, handler, count, ListRecordingsRequest,

@@ -52,7 +52,7 @@ def extend_recording(
     *,
     auto_stop: bool = False,
 ) -> Turns[int]:
-    """Extend a stopped recording. Returns the id of the archive's subscription.
+    """Continue a stopped recording. Returns the id of the archive's subscription.
 
     The publication must begin at the recording's stop position, with the same initial term id, term
     length and MTU.
@@ -118,7 +118,7 @@ def add_recorded_exclusive_publication(
 
 
 def recorded_channel(publication: Publication) -> str:
-    """Return a subscription channel on which the archive receives only this publication."""
+    """Return the channel on which an archive can subscribe to a given publication only."""
     channel = uri.parse(publication.channel)
     return str(channel.with_param(uri_param.SESSION_ID, publication.session_id))
 
@@ -149,7 +149,7 @@ def _record(
 def unless_unknown(
     stopping: Turns[None], code: ErrorCode = ErrorCode.UNKNOWN_SUBSCRIPTION
 ) -> Turns[bool]:
-    """Run a stop request. Returns False if the archive does not know what to stop."""
+    """Run a stop request. Returns False if the archive has no such recording or subscription."""
     try:
         yield from stopping
     except ArchiveError as error:

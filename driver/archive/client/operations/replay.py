@@ -1,4 +1,4 @@
-"""Functions that replay a recording to a new subscription or to any channel.
+"""Functions that replay a recording, to a new subscription or to a given channel.
 
     replay_session_id   high 32 bits: a count of the archive   low 32 bits: the image's session id
 
@@ -126,7 +126,7 @@ def request_replay_token(session: ControlSession, recording_id: int) -> Turns[in
 def _request(
     recording_id: int, channel: str, stream_id: int, params: ReplayParams, token: int = NULL_VALUE
 ) -> tuple[type[Request], dict[str, object]]:
-    """Return the class of the replay request, and its fields."""
+    """Return the message class of a replay request, bounded or not, and the message's fields."""
     fields: dict[str, object] = {
         "recording_id": recording_id,
         "position": params.position,
@@ -185,7 +185,7 @@ def replay_with_token(
     stream_id: int,
     params: ReplayParams,
 ) -> Turns[ControlResponse]:
-    """Replay a recording to the subscription that a request publication is bound to."""
+    """Replay a recording over a response channel, with a token and a second request publication."""
     kind, fields = _request(recording_id, channel, stream_id, params, token)
     correlation_id = yield from session.begin(kind, fields, publication)
     try:

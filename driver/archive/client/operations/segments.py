@@ -57,8 +57,8 @@ def detach_segments(
 
 
 def delete_detached_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Delete the files before a recording's start. Returns the number of files that will be
-    deleted.
+    """Delete the segment files before a recording's start position. Returns the number of files
+    that will be deleted.
     """
     return (
         yield from _request_count(session, DeleteDetachedSegmentsRequest, recording_id=recording_id)
@@ -80,14 +80,16 @@ def purge_segments(
 
 
 def attach_segments(session: ControlSession, recording_id: int) -> Turns[int]:
-    """Move a recording's start back over existing files. Returns the number of attached files."""
+    """Move a recording's start position back over existing files. Returns the number of attached
+    files.
+    """
     return (yield from _request_count(session, AttachSegmentsRequest, recording_id=recording_id))
 
 
 def migrate_segments(
     session: ControlSession, src_recording_id: int, dst_recording_id: int
 ) -> Turns[int]:
-    """Move all files of a recording to an adjacent recording. Returns the number of files moved."""
+    """Move all files of a recording to an adjacent recording. Returns the number of moved files."""
     return (
         yield from _request_count(
             session, MigrateSegmentsRequest,

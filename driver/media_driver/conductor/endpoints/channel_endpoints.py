@@ -41,7 +41,8 @@ class ChannelEndpoint:
     address_counter_id: int
     users: int = 0
     interests: Counter[tuple[int, int | None]] = field(default_factory=Counter)
-    """Number of subscriptions per stream id and session id (None for all), on receive channels."""
+    """On receive channels, the number of subscriptions by stream id and session id (None for all
+    sessions)."""
 
 
 class ChannelEndpoints(ABC):
@@ -50,7 +51,8 @@ class ChannelEndpoints(ABC):
     STATUS_TYPE: int
     NAME: str
     COMPARES_DEFAULTS: bool
-    """Whether a channel without a buffer length must match the driver's default length."""
+    """Whether a channel that sets no buffer length must match the driver's default to share an open
+    channel."""
 
     def __init__(self, resources: DriverResources, state: Any, proxy: AgentProxy) -> None:
         self._resources = resources
@@ -73,10 +75,10 @@ class ChannelEndpoints(ABC):
 
     @abstractmethod
     def _fill_slot(self, endpoint: ChannelEndpoint) -> None:
-        """Fill the agent's record of a channel before the agent receives it."""
+        """Fill a new channel's record before the agent that polls the channel receives the slot."""
 
     def find(self, channel: UdpChannel) -> ChannelEndpoint | None:
-        """Return the open endpoint that a channel shares by its tag or canonical form, or None."""
+        """Return the open endpoint with the same tag or canonical form as a channel, or None."""
         tagged = (item for item in self._open.values() if channel.matches_tag(item.channel))
         same = (item for item in self._open.values() if _is_same(channel, item.channel))
         found = next(tagged, None) or next(same, None)
@@ -85,7 +87,9 @@ class ChannelEndpoints(ABC):
         return found
 
     def _refuse_conflict(self, channel: UdpChannel, existing: UdpChannel) -> None:
-        """Raise ConfigurationError if an open socket does not have the requested buffer lengths."""
+        """Raise ConfigurationError if a channel requests buffer lengths that the open socket does
+        not have.
+        """
         context = self._resources.context
         for key, requested, found, default in (
             (
@@ -111,7 +115,9 @@ class ChannelEndpoints(ABC):
                 )
 
     def get_or_open(self, channel: UdpChannel, registration_id: int) -> ChannelEndpoint:
-        """Return the endpoint of a channel, opened if necessary, and count a reference to it."""
+        """Return a channel's endpoint and count a reference to it. Opens the endpoint if there is
+        none.
+        """
         if any(_is_same(channel, item.channel) for item in self._closing.values()):
             raise CommandPendingError(f"{channel.canonical_form} is still being closed")
         endpoint = self.find(channel)
@@ -164,7 +170,9 @@ class ChannelEndpoints(ABC):
         )
 
     def release(self, endpoint: ChannelEndpoint) -> None:
-        """Drop a reference. An unused endpoint is closed once its agent has released it."""
+        """Drop a reference to an endpoint. An unused endpoint is closed once its agent has released
+        it.
+        """
         endpoint.users -= 1
         if endpoint.users > 0:
             return

@@ -10,7 +10,7 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 
 
 class ChannelReader:
-    """Parses and resolves channels, with a unique id for each channel with a wildcard address."""
+    """Parses and resolves channels. Gives each channel with a wildcard address a unique id."""
 
     def __init__(self, resources: DriverResources) -> None:
         self._resources = resources

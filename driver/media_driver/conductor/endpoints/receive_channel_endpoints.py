@@ -34,7 +34,9 @@ _STAMPS = (uri_param.CHANNEL_RECEIVE_TIMESTAMP_OFFSET, uri_param.MEDIA_RECEIVE_T
 
 
 class NoSocket:
-    """Placeholder for a socket: a multi-destination channel itself has no socket."""
+    """Placeholder for the socket of a multi-destination channel: only its destinations have
+    sockets.
+    """
 
     fd = -1
     local = SocketAddress("0.0.0.0", 0)
@@ -52,7 +54,7 @@ class ReceiveDestination:
 
     slot: int
     connection: int
-    """Index of the destination's connection within each image of the channel."""
+    """Index of the destination in the connections of each image on the channel."""
     channel: UdpChannel
     socket: OpenSocket
     address_counter_id: int
@@ -71,10 +73,10 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         """The destinations of each multi-destination channel, by the channel's slot."""
         self._closing_destinations: dict[int, ReceiveDestination] = {}
         self.on_control_opened: Callable[[int, UdpChannel], None] = lambda slot, channel: None
-        """Function called with the slot of each opened socket that has an explicit control
+        """Function that is called with the slot of each opened socket that has an explicit control
         address."""
         self.on_control_closed: Callable[[int], None] = lambda slot: None
-        """Function called with the slot of each closed socket, with or without a control
+        """Function that is called with the slot of each closed socket, with or without a control
         address."""
 
     def _open_sockets(
@@ -173,7 +175,9 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         self._proxy.offer(receiver_state.ADD_ENDPOINT, slot)
 
     def remove_destination(self, endpoint: ChannelEndpoint, channel: UdpChannel) -> None:
-        """Remove the most recently added destination with the same canonical form, if any."""
+        """Remove the last destination that has the same canonical form, or do nothing if there is
+        none.
+        """
         for item in reversed(self._destinations.get(endpoint.slot, [])):
             if item.channel.canonical_form == channel.canonical_form:
                 self._destinations[endpoint.slot].remove(item)
@@ -186,7 +190,7 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
         self._proxy.offer(receiver_state.REMOVE_ENDPOINT, item.slot)
 
     def destinations(self, endpoint: ChannelEndpoint) -> Iterator[ReceiveDestination]:
-        """Yield all destinations of a multi-destination channel."""
+        """Yield the destinations of a multi-destination channel, or nothing for a plain channel."""
         yield from self._destinations.get(endpoint.slot, ())
 
     def has_transport(self, endpoint: ChannelEndpoint | None, slot: int) -> bool:
@@ -251,8 +255,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def add_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Record a new subscription to a stream or session. Reports the first one to the
-        receiver.
+        """Count a new subscription to a stream or session. Informs the receiver if it is the first
+        one.
         """
         endpoint.interests[stream_id, session_id] += 1
         if endpoint.interests[stream_id, session_id] == 1:
@@ -261,8 +265,8 @@ class ReceiveChannelEndpoints(ChannelEndpoints):
     def remove_interest(
         self, endpoint: ChannelEndpoint, stream_id: int, session_id: int | None
     ) -> None:
-        """Remove a subscription to a stream or session. Informs the receiver if it was the last
-        one.
+        """Discount a removed subscription to a stream or session. Informs the receiver if it was
+        the last one.
         """
         endpoint.interests[stream_id, session_id] -= 1
         if endpoint.interests[stream_id, session_id] == 0:

@@ -54,7 +54,9 @@ class ResponseChannels:
         self._ipc = ipc
 
     def check(self, channel: UdpChannel, parameters: PublicationParameters) -> None:
-        """Raise an error if a publication's image or response subscription does not exist."""
+        """Raise an error if a publication's response-correlation-id names no existing image or
+        subscription.
+        """
         correlation_id = parameters.response_correlation_id
         if channel.control_mode is ControlMode.RESPONSE:
             if correlation_id == NULL_CORRELATION_ID:
@@ -85,7 +87,7 @@ class ResponseChannels:
     def on_network_publication(
         self, channel: UdpChannel, parameters: PublicationParameters, session_id: int
     ) -> None:
-        """Start sending a new response publication's session id to the requester."""
+        """Start sending the session id of a new response publication to the requester."""
         correlation_id = parameters.response_correlation_id
         is_response = channel.control_mode is ControlMode.RESPONSE
         if is_response and correlation_id != RESPONSE_PROTOTYPE:
@@ -98,7 +100,7 @@ class ResponseChannels:
         )
 
     def on_ipc_publication(self, publication: IpcPublication) -> None:
-        """Set a new IPC response publication's session id in the requester's subscription."""
+        """Set the session id of a new IPC response publication in the requester's subscription."""
         correlation_id = publication.parameters.response_correlation_id
         for request in self._ipc.publications:
             if request.registration_id != correlation_id:
@@ -109,7 +111,9 @@ class ResponseChannels:
                 subscription.session_id = publication.session_id
 
     def on_response_setup(self, record: np.ndarray) -> None:
-        """Set the received session id of a response stream in the response subscription."""
+        """Set the session id from a received RSP_SETUP frame in the requester's response
+        subscription.
+        """
         correlation_id, session_id = int(record[2]), int(record[3])
         subscription = self._links.subscriptions.get(correlation_id)
         if subscription is None or subscription.endpoint is None:

@@ -59,7 +59,7 @@ class _SendChannel:
 
 
 class SendChannelEndpoints(ChannelEndpoints):
-    """The open channels of publications. Channel names are re-resolved if `reresolution` is set."""
+    """The open channels of publications. Re-resolves their host names if `reresolution` is set."""
 
     STATUS_TYPE = stream_counters.SEND_CHANNEL_STATUS
     NAME = "snd"
@@ -204,7 +204,9 @@ class SendChannelEndpoints(ChannelEndpoints):
                 self._reresolution.request_lookup(item.watched)
 
     def on_gso_refused(self, record: np.ndarray) -> None:
-        """Record an error because a channel's route refuses GSO packets (event GSO_REFUSED)."""
+        """Record the error that the network route of a channel refuses GSO packets (event
+        GSO_REFUSED).
+        """
         endpoint = self.by_slot(int(record[1]))
         if endpoint is not None:
             self._resources.record_error(
@@ -236,7 +238,7 @@ class SendChannelEndpoints(ChannelEndpoints):
 
 
 def name_words(address: SocketAddress | None) -> tuple[int, list[int]]:
-    """Encode a socket address for a command. Returns its length and its words."""
+    """Encode a socket address for a command. Returns the address length and the command words."""
     words = np.zeros(sender_state.NAME_WORDS, dtype=np.int64)
     length = write_name(words.view(np.uint8)[:NAME_LENGTH_MAX], address)
     return length, [int(word) for word in words]

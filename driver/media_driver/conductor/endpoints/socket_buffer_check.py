@@ -15,7 +15,7 @@ from windtunnel.driver.media_driver.context import SETTINGS, Context
 
 @dataclass(frozen=True, slots=True)
 class BufferLengths:
-    """Buffer lengths in bytes of a new socket that has this driver's options."""
+    """The buffer lengths, in bytes, that the system grants to the driver's sockets."""
 
     sndbuf_length: int
     rcvbuf_length: int
@@ -39,7 +39,9 @@ def probe_buffers(context: Context) -> BufferLengths:
 def check_socket_buffers(
     context: Context, actual: BufferLengths, warn: Callable[[str], None]
 ) -> None:
-    """Warn about socket buffers shorter than requested. Raises ConfigurationError if unusable."""
+    """Warn about socket buffers shorter than requested. Raises ConfigurationError if they are too
+    short to use.
+    """
     faults = []
     for name, need, length in (
         ("socket_sndbuf_length", "mtu_length", actual.sndbuf_length),

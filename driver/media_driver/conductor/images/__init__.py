@@ -1,1 +1,1 @@
-"""Subscriptions, and the images that are created on SETUP and linked to them."""
+"""Subscriptions, and the images that are created for SETUP frames and linked to subscriptions."""

@@ -58,7 +58,7 @@ class PublicationImage:
     """Whether the receiver has released the image."""
     is_rejected: bool = False
     pages: np.ndarray | None = None
-    """The map of written pages. The image's record contains the map's address."""
+    """The map of the log's written pages. The image's record contains the address of this map."""
 
     @property
     def log_path(self) -> Path:
@@ -85,7 +85,9 @@ class PublicationImage:
         return self.readers()[0] >= self.rcv_position()
 
     def join_position(self) -> int:
-        """Return a new subscriber's start position. It is never ahead of other subscribers."""
+        """Return the position at which a new subscriber starts, which is never ahead of other
+        subscribers.
+        """
         lowest, count = self.readers()
         return min(self.rcv_position(), lowest) if count else self.rcv_position()
 

@@ -1,4 +1,4 @@
-"""Creates the image for a SETUP, with its log, its counters and its record.
+"""Creates the image for a SETUP frame, with its log, its counters and its record.
 
 Each allocation is registered in an ExitStack, which releases all of them on a failure. Source:
 spec 3.2, Aeron 1.53 (the C driver where the two differ).
@@ -33,7 +33,7 @@ from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.wire import frame_type
 
 COUNTERS_PER_IMAGE = 5
-"""Maximum number of counters of an image, without those of its subscribers."""
+"""Maximum number of counters of an image, not counting its subscribers' counters."""
 
 
 class ImageFactory:
@@ -110,7 +110,9 @@ class ImageFactory:
         )
 
     def _check_setup(self, event: np.ndarray, parameters: SubscriptionParameters) -> None:
-        """Refuse a SETUP with lengths that this driver or the subscription does not accept."""
+        """Refuse a SETUP frame whose term length or MTU this driver or the subscription does not
+        accept.
+        """
         stream = (
             f"streamId={int(event[dispatcher.STREAM_ID])} "
             f"sessionId={int(event[dispatcher.SESSION_ID])}"

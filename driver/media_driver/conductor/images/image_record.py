@@ -23,11 +23,11 @@ from windtunnel.driver.media_driver.receiver import dispatcher
 from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
 
 _DELAY_NS_MAX = I64_MAX // 2
-"""Maximum delay. The sum of this delay and a time cannot overflow."""
+"""Maximum NAK delay, chosen so that adding it to a time cannot overflow."""
 
 
 def start_position(event: np.ndarray, log: LogBuffer) -> int:
-    """Return the stream position at which an image starts, given its CREATE_IMAGE event."""
+    """Return the stream position at which an image starts, given the CREATE_IMAGE event."""
     term_id, offset = int(event[dispatcher.ACTIVE_TERM_ID]), int(event[dispatcher.TERM_OFFSET])
     return int(position.of(term_id, offset, log.bits, log.initial_term_id))
 
@@ -41,7 +41,7 @@ def fill_image_record(
     start: int,
     now_ns: int,
 ) -> None:
-    """Set the image fields that depend on the log and the subscription, and zero the others."""
+    """Set the record fields that depend on the log and the subscription, and zero all others."""
     channel_stamp = parameters.channel_receive_timestamp_offset
     media_stamp = parameters.media_receive_timestamp_offset
     window = congestion_control.initial_window(parameters.initial_window_length, log.term_length)
@@ -126,6 +126,6 @@ def _source_name(event: np.ndarray) -> np.ndarray:
 
 
 def source_text(event: np.ndarray) -> str:
-    """Return the source identity of an image: the source address of the image's SETUP."""
+    """Return an image's source identity: the address from which its SETUP frame was received."""
     address = read_name(_source_name(event), int(event[dispatcher.SOURCE_LENGTH]))
     return "unknown" if address is None else address.text

@@ -14,11 +14,14 @@ from windtunnel.driver.media_driver.conductor.driver_resources import DriverReso
 from windtunnel.driver.wire import error
 
 RejectFunction = Callable[[int, str], bool]
-"""Function that rejects the image with a correlation id, or returns False if there is no image."""
+"""Function that rejects the image with the given correlation id. Returns False if there is no such
+image."""
 
 
 class ImageRejection:
-    """Rejects images. Searches network images first, then IPC publications."""
+    """Rejects images by correlation id. Searches the network images first, then the IPC
+    publications.
+    """
 
     def __init__(
         self, resources: DriverResources, network: RejectFunction, ipc: RejectFunction

@@ -21,7 +21,7 @@ from windtunnel.driver.media_driver.image import (
 
 @kernel
 def track_rebuild(state, slot, now_ns, now_ms):
-    """Run the conductor's duty cycle for one image.
+    """Advance one image: publish rcv-pos, detect gaps, and schedule status messages.
 
     Units:   now_ns is monotonic, now_ms is since the epoch
     Returns: the work count
@@ -66,7 +66,9 @@ def track_rebuild(state, slot, now_ns, now_ms):
 
 @kernel
 def _report_loss(state, slot, now_ms):
-    """Add the active gap to the loss report. The Python part creates an image's first entry."""
+    """Add the active gap to the image's loss report entry, or request that Python creates the
+    entry.
+    """
     image = state.images[slot]
     lost_bytes = loss_detector.count_new_loss(image)
     if lost_bytes == 0:

@@ -35,8 +35,8 @@ from windtunnel.driver.media_driver.image import loss_report, publication_image
 from windtunnel.driver.media_driver.receiver import dispatcher, receiver_state
 
 EOS_STATUS_INTERVALS = 5
-"""Number of status message intervals with EOS until an image is removed. Source: Aeron 1.53, not
-configurable."""
+"""Number of intervals during which status messages with EOS are sent before an image is removed.
+Source: Aeron 1.53, not configurable."""
 REFUSAL_NS = 100 * NS_PER_MS
 """Time for which the receiver drops the SETUPs of new sessions after an image failed because all
 image slots are in use. A sender repeats its SETUP at this interval."""
@@ -109,7 +109,7 @@ class PublicationImages:
         )
 
     def on_session_limit(self, event: np.ndarray) -> None:
-        """Record an error because a stream has reached its session limit."""
+        """Record the error that a stream has reached its session limit."""
         self._resources.record_error(
             ErrorCode.GENERIC_ERROR, f"exceeded session limit, stream-id={int(event[2])}"
         )
@@ -131,7 +131,7 @@ class PublicationImages:
                 image.record["unreported_loss_bytes"] = 0
 
     def on_timer(self, now_ns: int) -> None:
-        """Advance the state of all images that have ended, timed out or lost all subscribers."""
+        """Move images that have ended, timed out or lost all subscribers to their next state."""
         for image in list(self.images):
             if image.state is State.ACTIVE:
                 self._drain_if_over(image, now_ns)
@@ -233,6 +233,8 @@ class PublicationImages:
 
 
 def _is_exhausted(error: Exception) -> bool:
-    """Return whether no image can be created at the moment, whatever its SETUP contains."""
+    """Return whether image creation failed because the driver has no free slot, whatever the SETUP
+    contains.
+    """
     code = ErrorCode.RESOURCE_TEMPORARILY_UNAVAILABLE
     return isinstance(error, CommandError) and error.code == code

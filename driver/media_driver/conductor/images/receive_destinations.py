@@ -21,7 +21,7 @@ from windtunnel.driver.media_driver.conductor.endpoints.receive_channel_endpoint
 from windtunnel.driver.media_driver.conductor.images.subscriptions import SubscriptionLinks
 
 _NO_UNIQUE_ID = 0
-"""Constant id. With this id, a destination has the same canonical form each time it is parsed."""
+"""Id for parsing a destination. It is constant, so each parse yields the same canonical form."""
 
 
 class LocalDestinations(Protocol):

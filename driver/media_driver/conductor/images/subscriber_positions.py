@@ -1,4 +1,4 @@
-"""The subscriber positions of each log, which are linked lists of sub-pos counters in one pool.
+"""The subscriber positions of each log: linked lists of sub-pos counters, in one pool for all logs.
 
 An image, a network publication with spies and an IPC publication each have one list, and store the
 index of the list's first entry. Only the conductor accesses the lists. RESTING and CLOSED entries
@@ -36,7 +36,7 @@ def make_positions(capacity: int) -> np.recarray:
 
 @kernel
 def bounds(positions, first, values):
-    """Return the lowest and highest position in a list, and the number of positions.
+    """Return the lowest and the highest subscriber position in a list, and the number of positions.
 
     Memory:  sub-pos is acquired, since its owner publishes it after reading
     Returns: (lowest, highest, count) of the ACTIVE and LINGER entries, or (I64_MAX, 0, 0) if the
@@ -56,7 +56,9 @@ def bounds(positions, first, values):
 
 
 class PositionPool:
-    """Allocates entries of the pool and maintains the lists, whose heads are in owners' records."""
+    """Allocates entries of the pool and maintains the lists. A list's head is in its owner's
+    record.
+    """
 
     def __init__(self, positions: np.ndarray) -> None:
         self._positions = positions
@@ -85,6 +87,8 @@ class PositionPool:
         self._free.append(index)
 
     def bounds(self, owner: np.record, values: np.ndarray) -> tuple[int, int, int]:
-        """Return the lowest and highest position in an owner's list, and the position count."""
+        """Return the lowest and the highest position in an owner's list, and the number of
+        positions.
+        """
         lowest, highest, count = bounds(self._positions, int(owner["first_subscriber"]), values)
         return int(lowest), int(highest), int(count)

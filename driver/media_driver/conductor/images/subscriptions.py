@@ -71,8 +71,8 @@ class Subscription:
     spied_channel: UdpChannel | None = None
     """The channel that the subscription spies on, or None if it is not a spy."""
     session_id: int | None = None
-    """The only accepted session, or None for all sessions. A response subscription sets it
-    later."""
+    """The id of the only accepted session, or None for all sessions. A response subscription sets
+    it later."""
     is_response: bool = False
     """Whether this is a response subscription, which accepts no session until `session_id` is
     set."""
@@ -105,7 +105,7 @@ class SubscriptionLinks:
             yield from subscription.local_destinations
 
     def readers_of(self, stream: Readable) -> list[Link]:
-        """Return the links to a stream that still have a subscriber position."""
+        """Return the links to a stream whose subscriber positions have not been removed."""
         return [
             link
             for subscription in self.all()
@@ -201,7 +201,7 @@ class SubscriptionLinks:
         return streams
 
     def close_position(self, link: Link) -> None:
-        """Remove a link's position, but keep the link to prevent it from being created again."""
+        """Remove a link's subscriber position. The closed link remains to prevent a new link."""
         self._resources.positions.remove(link.stream.record, link.pool_index)
         self._resources.counters.free(link.counter_id)
         link.is_closed = True

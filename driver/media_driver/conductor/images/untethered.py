@@ -35,7 +35,9 @@ class UntetheredReaders:
     def check(
         self, readers: list[Link], limit_position: int, timeouts: UntetheredTimeouts, now_ns: int
     ) -> None:
-        """Update the state of each link. Readers at or before `limit_position` slow the stream."""
+        """Update the state of each link. A reader at or before `limit_position` is slowing down the
+        stream.
+        """
         for link in readers:
             entry = self._resources.conductor.subscribers[link.pool_index]
             quiet_ns = now_ns - int(entry["state_since_ns"])

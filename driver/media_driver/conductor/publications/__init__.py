@@ -1,1 +1,1 @@
-"""Network and IPC publications, which are added for clients, drained and removed."""
+"""Network and IPC publications, from a client's add command until they are drained and freed."""

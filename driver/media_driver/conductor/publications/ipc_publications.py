@@ -92,7 +92,9 @@ class IpcPublications:
         self.publications: list[IpcPublication] = []
 
     def add(self, request: PublicationRequest) -> IpcPublication:
-        """Create an IPC publication, or share the existing concurrent publication of the stream."""
+        """Create an IPC publication, or return the stream's existing concurrent publication to
+        share it.
+        """
         parameters = request.parameters
         shared = None if request.is_exclusive else self._find_shared(request)
         if shared is not None:
@@ -229,7 +231,7 @@ class IpcPublications:
             publication.set_connected(False)
 
     def release(self, publication: IpcPublication) -> None:
-        """End an IPC publication that has no more holders. It drains unless it is revoked."""
+        """End an IPC publication that no client holds any more. It drains, unless it is revoked."""
         produced = publication.producer_position()
         limit = int(counters.get(self._resources.values, publication.pub_lmt_id))
         counters.set_release(self._resources.values, publication.pub_lmt_id, min(limit, produced))

@@ -91,7 +91,9 @@ class NetworkPublications:
         self.publications: list[NetworkPublication] = []
 
     def add(self, request: PublicationRequest, channel: UdpChannel) -> NetworkPublication:
-        """Create a network publication, or share the stream's existing concurrent publication."""
+        """Create a network publication, or return the stream's existing concurrent publication to
+        share it.
+        """
         existing = self._endpoints.find(channel)
         shared = None if request.is_exclusive else self._find_shared(request, existing)
         if shared is not None:
@@ -235,7 +237,7 @@ class NetworkPublications:
         return publication.state is State.ACTIVE
 
     def refresh_spies(self, publication: NetworkPublication) -> None:
-        """Publish whether a publication has spies, and update its connection status."""
+        """Inform the sender whether a publication has spies, and update its connection status."""
         _, highest, count = self._resources.positions.bounds(
             publication.record, self._resources.values
         )
@@ -250,7 +252,7 @@ class NetworkPublications:
         return is_simulated or bool(sending.has_required_receivers_acquire(words, publication.slot))
 
     def release(self, publication: NetworkPublication, now_ns: int) -> None:
-        """End a network publication that has no more holders. It drains unless it is revoked."""
+        """End a network publication that no client holds any more. It drains unless revoked."""
         produced = publication.publish_position()
         counters.set_release(self._resources.values, publication.pub_lmt_id, produced)
         publication.set_end_of_stream(produced)
@@ -369,7 +371,9 @@ class NetworkPublications:
 
 
 def _is_spied_by(publication: NetworkPublication, spy: Subscription) -> bool:
-    """Return whether a spy matches a publication by tag, or by canonical form and session."""
+    """Return whether a spy subscription matches a publication by tag, or by canonical form and
+    session.
+    """
     spied = spy.spied_channel
     if spied is None or spy.stream_id != publication.stream_id:
         return False

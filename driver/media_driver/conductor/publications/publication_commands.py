@@ -44,7 +44,7 @@ NO_CHANNEL_STATUS = -1
 
 
 class PublicationCommands:
-    """Handlers of the commands about publications. They record the holders of each publication."""
+    """Handlers of the commands about publications. They record which clients hold which one."""
 
     def __init__(
         self,
@@ -65,10 +65,10 @@ class PublicationCommands:
         self._responses = responses
         self._defaults = publication_defaults(resources.context, resources.system_buffers)
         self._holders: dict[int, tuple[int, LocalPublication]] = {}
-        """Maps the registration id of an add command to its client and its publication."""
+        """Maps each add command's registration id to the client and the publication."""
 
     def add(self, command: AddPublication | AddExclusivePublication) -> None:
-        """Add a publication, or share an existing publication."""
+        """Execute an add command: create a publication, or share an existing one."""
         parsed = self._channels.parse(command.channel)
         admission.refuse_spy(parsed)
         is_exclusive = isinstance(command, AddExclusivePublication)
@@ -158,7 +158,9 @@ class PublicationCommands:
             self._release(holder)
 
     def held_by(self, registration_id: int) -> LocalPublication | None:
-        """Return the publication that an add command with this registration id created, or None."""
+        """Return the publication that an add command with this registration id created or shares,
+        or None.
+        """
         _, publication = self._holders.get(registration_id, (None, None))
         return publication
 

@@ -1,4 +1,4 @@
-"""Updates pub-pos and pub-lmt of every publication in each conductor duty cycle.
+"""Updates the pub-pos and pub-lmt counters of every publication in each conductor duty cycle.
 
     clean ... (dirty) ... slowest consumer ........ pub-lmt = slowest consumer + window
        |////////|              |                       |

@@ -1,4 +1,4 @@
-"""The common part of network and IPC publications: log buffer, identity and holders.
+"""The base class of network and IPC publications, with their log buffer, identity and holders.
 
     ACTIVE --last holder removed--> DRAINING --consumed--> LINGER --timeout--> DONE
 
@@ -44,7 +44,7 @@ class State(enum.Enum):
 
 @dataclass(eq=False)
 class LocalPublication:
-    """The common base class of network and IPC publications."""
+    """The base class of network and IPC publications."""
 
     registration_id: int
     client_id: int
@@ -60,10 +60,10 @@ class LocalPublication:
     state: State = State.ACTIVE
     state_since_ns: int = 0
     holders: set[int] = field(default_factory=set)
-    """Registration ids of the add commands. A shared publication has several."""
+    """Registration ids of the add commands whose clients hold the publication."""
     counter_ids: list[int] = field(default_factory=list)
     values: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.uint8))
-    """The counter values of cnc.dat."""
+    """The counter values buffer of cnc.dat."""
     source_identity: str = "aeron:ipc"
 
     @property
@@ -153,7 +153,7 @@ class StreamStart:
     position: int
 
     def configured_initial_position(self, parameters: PublicationParameters) -> InitialPosition:
-        """Return the initial position that a channel must specify to share the stream.
+        """Return the initial position that a channel must specify to share an existing publication.
 
         This is the unchanged initial position of the first channel. The end of a term and the start
         of the next term are the same position, but Aeron treats them as different parameters.
@@ -163,7 +163,7 @@ class StreamStart:
 
 
 def stream_start(resources: DriverResources, parameters: PublicationParameters) -> StreamStart:
-    """Return the start position in a channel, or a start position with a random initial term id.
+    """Return the start position that a channel specifies, or one with a random initial term id.
 
     The end of a term is normalised to the start of the next term.
     """

@@ -21,7 +21,7 @@ class PublicationRequest:
     is_exclusive: bool
 
     def identity(self, session_id: int) -> tuple[int, int, int, int, str]:
-        """Return the arguments with which `StreamCounters.stream` identifies the publication."""
+        """Return the publication's identity as the arguments of `StreamCounters.stream`."""
         return (
             self.registration_id,
             self.client_id,

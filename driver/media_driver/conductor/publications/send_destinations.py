@@ -68,7 +68,7 @@ class SendDestinations:
         self._resources.clients.operation_succeeded(command.correlation_id)
 
     def remove(self, command: RemoveDestination) -> None:
-        """Remove the most recently added destination with the address in the command's channel."""
+        """Remove the last destination that has the address in the command's channel."""
         slot = self._find_slot(command.registration_id)
         self._endpoints.remove_destination(slot, self._resolve(_check(command.channel)))
         self._resources.clients.operation_succeeded(command.correlation_id)

@@ -163,7 +163,9 @@ def _setup_flags(channel: UdpChannel, parameters: PublicationParameters) -> int:
 
 
 def _messages_per_send_max(context: Context) -> int:
-    """Return the configured number of datagrams per send. The default depends on UDP offload."""
+    """Return the maximum number of datagrams per system call. The default depends on whether GSO is
+    enabled.
+    """
     if context.messages_per_send_max is not None:
         return context.messages_per_send_max
     return MESSAGES_PER_SEND_MAX if context.udp_offload else MESSAGES_PER_SEND_WITHOUT_GSO

@@ -1,4 +1,4 @@
-"""Assigns sequential session ids, from a random start, to publications that specify none.
+"""Assigns session ids to publications that specify none: sequential ids from a random start.
 
 The sequence skips the reserved range and the ids that a publication of the stream uses.
 Source: spec 7.5, Aeron 1.53.
@@ -11,7 +11,7 @@ from windtunnel.driver.base.arith import wrap_i32
 
 
 class SessionIds:
-    """The session id sequence of a driver."""
+    """A driver's sequence of session ids."""
 
     def __init__(self, rng: random.Random, reserved_low: int, reserved_high: int) -> None:
         self._next = int(wrap_i32(rng.getrandbits(32)))
