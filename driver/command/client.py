@@ -19,7 +19,7 @@ CORRELATED_LENGTH = 16
 
 @dataclass(frozen=True, slots=True)
 class _ClientCommand:
-    """A command that has only a client id and a correlation id."""
+    """A command whose only fields are a client id and a correlation id."""
 
     TYPE_ID: ClassVar[CommandType]
 

@@ -62,7 +62,7 @@ class PayloadReader:
         return self._bytes[at : at + length]
 
     def prefixed(self, at: int, field: str) -> tuple[bytes, int]:
-        """Return the bytes after a 32-bit length prefix, and their end offset."""
+        """Return the bytes of a field with a 32-bit length prefix, and the offset of their end."""
         length = self.i32(at)
         start = at + 4
         if length < 0 or start + length > self.length:

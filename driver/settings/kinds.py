@@ -64,7 +64,7 @@ class Setting:
 
 @dataclass(frozen=True, slots=True)
 class Number(Setting):
-    """An integer, decimal or with a hexadecimal or octal prefix as in C."""
+    """A setting that is an integer: decimal, or with a hexadecimal or octal prefix as in C."""
 
     low: int = I32_MIN
     high: int = I32_MAX
@@ -83,7 +83,7 @@ class Number(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Size(Number):
-    """A length in bytes, such as 64k or 16m."""
+    """A setting that is a length in bytes, such as 64k or 16m."""
 
     low: int = 0
 
@@ -124,7 +124,7 @@ class Duration(Number):
 
 @dataclass(frozen=True, slots=True)
 class Flag(Setting):
-    """A boolean, in any spelling that Aeron accepts."""
+    """A setting that is a boolean, in any spelling that Aeron accepts."""
 
     def parse(self, text: str) -> bool:
         return parse_flag(self.variable, text)
@@ -138,7 +138,7 @@ class Flag(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Choice(Setting):
-    """One of several words, each of which may have several spellings."""
+    """A setting that is one of several words, each of which may have several spellings."""
 
     words: Mapping[str, str]
     """Maps each spelling, for example the name of a C function, to the word that this driver uses.
@@ -162,7 +162,7 @@ class Choice(Setting):
 
 @dataclass(frozen=True, slots=True)
 class Directory(Setting):
-    """A directory path."""
+    """A setting that is the path of a directory."""
 
     def parse(self, text: str) -> Path:
         return Path(text)
