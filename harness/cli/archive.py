@@ -1,6 +1,6 @@
-"""`windtunnel archive`: runs the archive's command line, `python -m windtunnel.driver.archive`.
+"""`windtunnel archive`: runs the archive's own command line, `python -m windtunnel.driver.archive`.
 
-The harness must not import the driver's code, so this process executes that program in its place.
+The harness must not import the driver's code, so this process replaces itself by that program.
 Arguments, output and exit codes are that program's.
 """
 
@@ -17,7 +17,7 @@ import click
 )
 @click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
 def archive(arguments: tuple[str, ...]) -> None:
-    """Run an archive, or inspect or repair an archive directory, Aeron's or ours."""
+    """Run an archive, or inspect or repair an archive directory, Aeron's or Windtunnel's."""
     command = [sys.executable, "-P", "-m", "windtunnel.driver.archive", *arguments]
     sys.stdout.flush()
     os.execv(command[0], command)

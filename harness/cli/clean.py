@@ -30,7 +30,7 @@ KEEP_DEFAULT = 10
 def clean(out: Path, of_runs: bool, keep: int | None, dry_run: bool) -> int:
     """Remove every namespace, container, network and qdisc left behind by killed runs.
 
-    Resources of a live run are kept, and so are run folders. Resources of another user are reported
+    Resources of a live run are kept, and so are run folders. Other users' resources are reported
     and kept.
 
     With --runs, remove old suite and matrix folders from the folder of runs instead, oldest first.
@@ -48,7 +48,9 @@ def clean(out: Path, of_runs: bool, keep: int | None, dry_run: bool) -> int:
 
 
 def _clean_runs(out: Path, keep: int, dry_run: bool) -> int:
-    """Remove all but the newest suites from a folder of runs, and print each with its size."""
+    """Remove all but the newest suites from a folder of runs. Prints each removed suite with its
+    size.
+    """
     from windtunnel.harness.orchestrate.lab import LabError
     from windtunnel.harness.orchestrate.teardown import old_suites
 

@@ -1,11 +1,14 @@
-"""Exit codes of the `windtunnel` command. `verdict.core.outcome` has the codes of verdicts, 0 to 3.
+"""Exit codes of the `windtunnel` command, except those of verdicts (0 to 3, in
+`verdict.core.outcome`).
 
 2 means INCONCLUSIVE, so an invalid command line exits with 64 and not with the usual 2.
 """
 
 OK = 0
 NOTHING = 1
-"""The driver or file does not exist or, with `driver-info`, the driver is not alive."""
+"""Nothing to show: the driver or file does not exist or, for `driver-info`, the driver is not
+alive.
+"""
 INCONCLUSIVE = 2
 """No result: no run is possible on this machine, or a run folder is incomplete or unreadable."""
 HARNESS = 3

@@ -10,7 +10,9 @@ import click
 from windtunnel.harness.cli import exit_code, scenarios
 
 _EXAMPLE_ADDRESSES = tuple(f"192.0.2.{last}" for last in range(1, 9))
-"""Addresses reserved for documentation. A real run derives its addresses from its run id."""
+"""Addresses printed in place of those that a real run derives from its run id. They are reserved
+for documentation.
+"""
 
 
 @click.command(short_help="Describe a scenario with all defaults resolved.")

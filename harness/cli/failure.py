@@ -1,4 +1,4 @@
-"""Conversion of exceptions from lower layers to one line on stderr and an exit code.
+"""Conversion of lower layers' exceptions to one line on stderr and an exit code.
 
 ScenarioError, PeerError       64    invalid scenario or command line; nothing was started
 LabError                        3    this machine cannot provide what the run needs
@@ -25,8 +25,9 @@ class Failure(click.ClickException):
 
 @contextmanager
 def one_line() -> Iterator[None]:
-    """Convert expected errors of lower layers to Failure. All other exceptions propagate as
-    defects."""
+    """Context manager that converts lower layers' expected errors to Failure. All other exceptions
+    propagate, because they are defects.
+    """
     from windtunnel.harness.artifact.documents import DocumentError
     from windtunnel.harness.orchestrate.lab import LabError
     from windtunnel.harness.orchestrate.subjects.peers import PeerError

@@ -1,4 +1,4 @@
-"""`windtunnel from-capture`: makes a scenario that reproduces the losses in a capture."""
+"""`windtunnel from-capture`: writes a scenario that reproduces the losses in a capture."""
 
 import json
 from pathlib import Path
@@ -39,7 +39,7 @@ def from_capture(
     force: bool,
     as_json: bool,
 ) -> int:
-    """Make a scenario with the same lost, late and duplicate frames as CAPTURE.
+    """Write a scenario with the same lost, late and duplicate frames as CAPTURE.
 
     Reads pcap and pcapng, plain or compressed with gzip or xz. SECOND is a capture of the same
     streams at the other host. With two captures, each frame is matched between them. Which one is

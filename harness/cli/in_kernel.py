@@ -1,5 +1,4 @@
-"""Execution of a command in User Mode Linux, whose kernel has features that the host's kernel
-lacks.
+"""Execution of a command in User Mode Linux, for kernel features that the host's kernel lacks.
 
 windtunnel run X --kernel uml  --boot-->  windtunnel run X
                               <-- output, run folder, exit code --
@@ -16,11 +15,13 @@ from windtunnel.harness.cli.failure import Failure, one_line
 
 ENGINE_S = 600.0
 RUN_S = 300.0
-"""Extra time for each run in seconds: processes start about ten times more slowly in User Mode
-Linux."""
+"""Additional time allowed for each run in seconds, because processes start about ten times more
+slowly in User Mode Linux.
+"""
 WARM_UPS = ("windtunnel.harness.warm_up", "windtunnel.driver.warm_up")
-"""Programs that compile missing numba kernels on the host, which has more than one processor. A
-failure is not fatal: these kernels are then compiled in User Mode Linux, which delays the start."""
+"""Programs that compile missing numba kernels (compiled functions) on the host, which has more than
+one processor. If they fail, these kernels are compiled in User Mode Linux, which delays the start.
+"""
 
 
 def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
@@ -49,7 +50,9 @@ def run(files: Sequence[Path], values: Mapping[str, object]) -> int:
 
 
 def _with_engine(arguments: Sequence[str], options: Mapping[str, object], budget_s: float) -> int:
-    """Execute a command that needs containers, with a Docker engine and our image in the guest."""
+    """Execute a command that needs containers. The guest gets a Docker engine and Windtunnel's
+    image.
+    """
     from windtunnel.harness.orchestrate.labs import image_export, image_kernels
     from windtunnel.harness.uml import boot, engine
 
@@ -66,10 +69,12 @@ def _with_engine(arguments: Sequence[str], options: Mapping[str, object], budget
 
 @dataclass(frozen=True)
 class Environment:
-    """What a command needs in User Mode Linux besides the kernel."""
+    """What a command needs in User Mode Linux, apart from the kernel."""
 
     launcher: Sequence[str] = ()
-    """The Python module that starts the command, and its arguments; empty to start it directly."""
+    """The Python module that starts the command, and its arguments. Empty if the command is started
+    directly.
+    """
     disk_bytes: int = 0
     """Size of an additional disk, or 0 for none."""
     modules: Sequence[str] = ()

@@ -67,7 +67,7 @@ def _print_checks(as_json: bool) -> None:
 
 
 def _judged() -> list[dict[str, str]]:
-    """Return all gates and checks, and the kind of violation that each check detects."""
+    """Return all gates and checks, with the kind of violation that each check detects."""
     from windtunnel.harness.verdict.checks.subject import NAME, subject_lived
     from windtunnel.harness.verdict.registry import CHECKS, GATES, first_sentence
 

@@ -1,4 +1,5 @@
-"""Probes that find out which prerequisites this machine has, and the fallback for each missing one.
+"""Probes that determine which prerequisites this machine has, and the fallback for each missing
+one.
 
 Each probe returns one Fact. An exception in a probe is reported as a Fact, too. Probes change
 nothing, except that one creates a network namespace, which is removed at once.
@@ -46,13 +47,14 @@ class Fact:
 
 
 def engine_address() -> str:
-    """Return the address of the Docker engine: DOCKER_HOST, or the default socket."""
+    """Return the Docker engine's address: DOCKER_HOST, or the default socket."""
     return os.environ.get("DOCKER_HOST") or "unix:///var/run/docker.sock"
 
 
 def engine_version() -> str | None:
-    """Return the version of the Docker engine, or None if it does not respond within a few
-    seconds."""
+    """Return the Docker engine's version, or None if the engine does not respond within a few
+    seconds.
+    """
     address = engine_address()
     try:
         if address.startswith("unix://"):
@@ -66,7 +68,7 @@ def engine_version() -> str | None:
             return str(client.version()["Version"])
         finally:
             client.close()
-    except Exception:  # Whatever the reason, an engine that does not respond cannot be used.
+    except Exception:  # An engine that does not respond cannot be used, whatever the reason.
         return None
 
 
@@ -243,7 +245,9 @@ def _cores() -> Fact:
 
 
 def probes(runs: Path) -> list[Callable[[], Fact]]:
-    """Return all probes in output order. `runs` is the folder that contains the run folders."""
+    """Return all probes, each a function that checks one prerequisite, in output order. `runs` is
+    the folder that contains the run folders.
+    """
     return [
         _python,
         lambda: _library("numba", "kernels of driver, relay and judge"),

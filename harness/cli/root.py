@@ -147,8 +147,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         _print_error("interrupted")
         return exit_code.INTERRUPTED
     except (BrokenPipeError, SystemExit):
-        # The reader of our output closed the pipe (`| head`). click would exit 1, which means FAIL.
-        # Python flushes stdout once more at exit, so stdout must be open.
+        # The program that reads the output closed the pipe (`| head`). click would exit with 1,
+        # which means FAIL. Python flushes stdout once more at exit, so stdout must be open.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return exit_code.BROKEN_PIPE
     except OSError as error:

@@ -13,17 +13,19 @@ from click.shell_completion import CompletionItem
 from windtunnel.harness.installation import SCENARIOS
 
 MAIN = ("loss/reliable-2pct", "reorder/reliable-swap-and-hold", "loss/unreliable-2pct")
-"""The scenarios that `windtunnel run` runs by default."""
+"""The scenarios that `windtunnel run` executes by default."""
 
 
 def names(folder: Path = SCENARIOS) -> list[str]:
-    """Return the sorted names of all scenarios in the folder."""
+    """Return the sorted names of all scenarios in the scenario folder."""
     found = (path.relative_to(folder).with_suffix("") for path in folder.rglob("*.yaml"))
     return sorted(str(each) for each in found if each.parts[0] != "networks")
 
 
 def find(name: str, folder: Path = SCENARIOS) -> Path:
-    """Return the scenario file with this name or path. Raises UsageError with similar names."""
+    """Return the scenario file with this name or path. Raises a UsageError that lists similar
+    names.
+    """
     found = _file(name, folder)
     if found is not None:
         return found

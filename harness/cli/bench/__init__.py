@@ -1,1 +1,1 @@
-"""`windtunnel bench`, and how its results are printed."""
+"""`windtunnel bench`: runs benchmarks and prints their results."""

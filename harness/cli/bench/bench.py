@@ -1,4 +1,4 @@
-"""`windtunnel bench`: benchmarks our driver and archive against Aeron's."""
+"""`windtunnel bench`: benchmarks Windtunnel's driver and archive against Aeron's."""
 
 import json
 from collections.abc import Mapping
@@ -20,13 +20,15 @@ if TYPE_CHECKING:
     from windtunnel.harness.bench.subject import DriverSubject
 
 HEADLINES = ("record-messages", "replay-messages")
-"""The values to print for a reading. A reading without these values prints its first value."""
+"""Names of the values to print for a measurement. If it has none of them, its first value is
+printed.
+"""
 
 
 def _pairs(
     context: click.Context, parameter: click.Parameter, texts: tuple[str, ...]
 ) -> dict[str, str]:
-    """Parse NAME=VALUE options into a dictionary. This is a click callback."""
+    """Parse NAME=VALUE options into a dictionary (click callback)."""
     found = {}
     for text in texts:
         name, mark, value = text.partition("=")
@@ -39,14 +41,14 @@ def _pairs(
 def _names(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> tuple[str, ...] | None:
-    """Split a list at commas. This is a click callback; the names are validated later."""
+    """Split a comma-separated list of names (click callback). The names are validated later."""
     return None if text is None else tuple(part.strip() for part in text.split(","))
 
 
 @click.command(
     short_help="Benchmark our driver and archive against Aeron's.",
     epilog="\b\nExit codes: 0 measured; 1 a result is below its --floor (with --enforce); "
-    "2 a reading is void;\n"
+    "2 a measurement is void;\n"
     "3 a driver cannot be started; 64 invalid command line.\n",
 )
 @click.option(
@@ -161,7 +163,7 @@ def bench(
     """Measure our driver and the Aeron C driver alternately, under the same load.
 
     The cases are startup, udp-1344, udp-32, ipc-32, rtt-udp, rtt-ipc and swarm (simulated trials
-    per minute on one core). Both drivers serve the same client, ours. A reading is void if a
+    per minute on one core). Both drivers serve the same client, ours. A measurement is void if a
     message was lost or reordered, or if a trial found a violation. Two more cases compare no
     drivers, and each must be selected alone: analyze measures how fast our engines and, if
     installed, tshark analyse captures; lab measures the relay in datagrams per second, and

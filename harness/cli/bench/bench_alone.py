@@ -1,4 +1,4 @@
-"""The cases of `windtunnel bench` that do not compare drivers.
+"""The `windtunnel bench` cases that do not compare drivers.
 
 analyze    capture analysis by our engines and by tshark
 lab        relay datagrams per second; runs per minute of each fidelity that uses real sockets
@@ -30,7 +30,7 @@ SEEDS: "dict[Fidelity, int]" = {"netns": 4, "compose": 2}
 
 @dataclass(frozen=True)
 class LabFigure:
-    """One measured figure of the benchmark case `lab`."""
+    """One figure that the benchmark case `lab` measured."""
 
     name: str
     value: float | None
@@ -44,7 +44,7 @@ class LabFigure:
 
 
 def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
-    """Measure how fast our engines and tshark analyse generated captures."""
+    """Measure how fast Windtunnel's engines and tshark analyse generated captures."""
     try:
         from windtunnel.reports.analysis import benchmark
     except ImportError as error:
@@ -61,7 +61,7 @@ def analysis(frames: int, frame_length: int, json_file: Path | None) -> int:
 
 
 def _read_by_tshark(capture: Path) -> None:
-    """Let tshark analyse a capture with all its Aeron options, printing one line per NAK."""
+    """Run tshark on a capture with all its Aeron options, printing one line per NAK."""
     from windtunnel.harness.orchestrate.processes import process
     from windtunnel.reports.analysis.benchmark import PORT, ReaderUnavailable
 
@@ -140,15 +140,16 @@ def _line(figure: LabFigure) -> str:
 
 
 def note(text: str) -> None:
-    """Print a progress message of a benchmark on stderr."""
+    """Print a benchmark's progress message on stderr."""
     click.echo(f"windtunnel bench: {text}", err=True)
 
 
 def _print(
     schema: str, rows: list[dict[str, Any]], lines: list[str], json_file: Path | None
 ) -> None:
-    """Print the lines, or the document if `--json -` was given. Also write the document to a given
-    file."""
+    """Print the lines, or the JSON document if `--json -` was given. If another file was given,
+    also write the document to it.
+    """
     document = {"schema": schema, "rows": rows}
     write_json(document, json_file)
     is_stdout = str(json_file) == "-"
@@ -156,6 +157,6 @@ def _print(
 
 
 def write_json(document: dict[str, Any], json_file: Path | None) -> None:
-    """Write a document to a file, unless the file is None or `-` (stdout)."""
+    """Write a document to a file. Does nothing if the file is None or `-` (stdout)."""
     if json_file is not None and str(json_file) != "-":
         json_file.write_text(json.dumps(document, indent=1) + "\n", encoding="utf-8")

@@ -1,4 +1,6 @@
-"""The table of benchmark results: one row per figure, then the conditions and the void readings."""
+"""The table of benchmark results: one row per figure, then the conditions and the void
+measurements.
+"""
 
 import sys
 from dataclasses import replace
@@ -24,7 +26,9 @@ COLUMNS = (
     Column("floor", True),
 )
 LINES_MAX = 1000
-"""Maximum number of lines to print: enough for the whole table, regardless of terminal height."""
+"""Maximum number of lines to print. It is large enough for the whole table, because the terminal's
+height must not cut it.
+"""
 
 
 def number(value: float) -> str:
@@ -40,7 +44,7 @@ def view(
     readings: list["Reading"],
     comparisons: list["Comparison"],
 ) -> View:
-    """Return the table of benchmark results as a View."""
+    """Return the benchmark results as a table (View) for printing."""
     from windtunnel.harness.bench.archive_host import ARCHIVES, archives
     from windtunnel.harness.bench.document import CLIENT
 

@@ -155,7 +155,7 @@ def _analyze(
 
 @contextmanager
 def _failures() -> Iterator[None]:
-    """Convert expected errors of the analysis to Failure."""
+    """Context manager that converts the analysis's expected errors to Failure."""
     try:
         from windtunnel.reports.analysis.engines.spark.spark_engine import EngineError
         from windtunnel.reports.analysis.reading.capture_files import CapturePathError

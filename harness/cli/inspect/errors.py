@@ -24,7 +24,7 @@ COLUMNS = (Column("count", True), Column("first"), Column("last"), Column("error
 @click.command(short_help="Show a driver's distinct errors, live.", epilog=EXIT_CODES)
 @live_options
 def errors(directory: Path | None, as_json: bool, once: bool, interval_s: float) -> int:
-    """Show each distinct error of the driver: count, times of first and last observation, message.
+    """Show the driver's distinct errors: count, times of first and last observation, message.
 
     \b
       windtunnel errors

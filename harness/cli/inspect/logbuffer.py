@@ -27,7 +27,7 @@ TITLES = (
 
 
 class FrameOffset(click.ParamType):  # type: ignore[type-arg]  # generic in newer click
-    """A click parameter type for the start of a frame: term index, and offset within the term."""
+    """A click parameter type for a frame's start: term index, and offset within the term."""
 
     name = "TERM:OFFSET"
 
@@ -105,8 +105,8 @@ def _check_not_truncated(file: Path, walks: "dict[int, TermWalk]") -> None:
 
 
 def _frames(walk: "TermWalk", limit: int | None) -> "Iterator[LogFrame]":
-    """Yield the frames of a term, at most `limit`. If the limit ends the loop, `walk` records
-    it.
+    """Yield at most `limit` frames of a term. If there are more, `walk` records that the limit was
+    reached.
     """
     for count, frame in enumerate(walk):
         if count == limit:
@@ -192,7 +192,7 @@ def _show_json(
 
 
 def _show_one(log: "LogBuffer", file: Path, index: int, offset: int, as_json: bool) -> None:
-    """Show the header and all bytes of one frame, or only the header of a PAD frame."""
+    """Show one frame's header and all its bytes, or only the header of a PAD frame."""
     frame = _frame_at(log, file, index, offset)
     start, end = _bytes_of(log, frame)
     if as_json:
@@ -215,8 +215,9 @@ def _bytes_of(log: "LogBuffer", frame: "LogFrame") -> tuple[int, int]:
 
 
 def _frame_at(log: "LogBuffer", file: Path, index: int, offset: int) -> "LogFrame":
-    """Return the frame that starts at an offset. Raises Failure with the preceding frame if none
-    does."""
+    """Return the frame that starts at an offset. If no frame starts there, raises a Failure that
+    names the preceding frame.
+    """
     from windtunnel.harness.dissect.driver_files.log_buffer import TermWalk
 
     walk = TermWalk(log, index, over_zeroes=True)
@@ -234,7 +235,9 @@ def _frame_at(log: "LogBuffer", file: Path, index: int, offset: int) -> "LogFram
 
 
 def hexdump_lines(log: "LogBuffer", start: int, end: int) -> Iterator[str]:
-    """Yield lines with 16 bytes each, in hexadecimal and as text. `*` stands for repeated lines."""
+    """Yield lines of a hex dump: 16 bytes each, in hexadecimal and as text. `*` stands for repeated
+    lines.
+    """
     previous = b""
     is_repeating = False
     for at in range(start, end, 16):

@@ -42,7 +42,7 @@ Exit codes: 0 shown; 1 not found; 2 not readable; 64 invalid command line.
 
 @dataclass(frozen=True)
 class OutputOptions:
-    """The output format of an inspection command, and how often its live view is updated."""
+    """An inspection command's output format, and the interval at which its live view is updated."""
 
     as_json: bool
     once: bool
@@ -91,7 +91,7 @@ def directory_or_default(directory: Path | None) -> Path:
 def pattern(
     context: click.Context, parameter: click.Parameter, text: str | None
 ) -> re.Pattern[str] | None:
-    """Compile a regular expression from the command line. This is a click callback."""
+    """Compile a regular expression from the command line (click callback)."""
     try:
         return None if text is None else re.compile(text)
     except re.error as error:
@@ -100,7 +100,7 @@ def pattern(
 
 @contextmanager
 def reading() -> Iterator[None]:
-    """Convert errors from reading a driver's files to Failure."""
+    """Context manager that converts errors from reading a driver's files to Failure."""
     from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError
     from windtunnel.harness.dissect.driver_files.log_buffer import LogBufferError
     from windtunnel.harness.inspect.aeron_dir import NothingThereError
@@ -117,7 +117,7 @@ def reading() -> Iterator[None]:
 
 
 def heading(directory: Path, state: "DriverState") -> str:
-    """Return the first line of a view: time, directory, cnc version, process id, liveness."""
+    """Return a view's first line: time, directory, cnc version, process id, liveness."""
     now = time.strftime("%H:%M:%S")
     age = f"heartbeat {state.heartbeat_age_ms} ms ago"
     liveness = age if state.is_alive else f"{state.state}, {age}" if state.heartbeat_ms > 0 else ""
@@ -133,7 +133,7 @@ def driver_document(directory: Path, state: "DriverState") -> dict[str, Any]:
 
 
 def show(read: Callable[[], View], output: OutputOptions) -> int:
-    """Show the view that `read` returns, either once or live until Ctrl-C."""
+    """Show the View that `read` returns, either once or live until Ctrl-C."""
     with reading():
         first = read()
     if output.as_json or output.once or not _can_draw():
@@ -154,19 +154,21 @@ def _can_draw() -> bool:
 
 
 def echo_plain(view: View) -> None:
-    """Print a view as plain text in the encoding of stdout."""
+    """Print a View as plain text in stdout's encoding."""
     for line in plain_lines(view):
         echo_line(line)
 
 
 def echo_line(line: str) -> None:
-    """Print a line. Characters that the encoding of stdout lacks are escaped."""
+    """Print a line. Characters that stdout's encoding lacks are escaped."""
     encoding = getattr(sys.stdout, "encoding", None) or "utf-8"
     click.echo(line.encode(encoding, "backslashreplace").decode(encoding))
 
 
 def _watch(first: View, read: Callable[[], View], interval_s: float) -> None:
-    """Update the view until Ctrl-C. While the driver cannot be read, show the error and retry."""
+    """Update the live view until Ctrl-C. While the driver's files cannot be read, show the error
+    and retry.
+    """
     from rich.console import Console
     from rich.live import Live
     from rich.text import Text
@@ -194,7 +196,8 @@ def _watch(first: View, read: Callable[[], View], interval_s: float) -> None:
 
 @contextmanager
 def _interruption() -> Iterator[Callable[[float], bool]]:
-    """Yield a function that waits up to a given time and returns whether Ctrl-C was pressed.
+    """Context manager that yields a function. It waits up to the given time and returns whether
+    Ctrl-C was pressed.
 
     The signal handler only sets a flag. An exception could be raised where Python discards it, and
     setting a threading.Event could deadlock on a lock that the interrupted thread holds. Blocking

@@ -23,16 +23,19 @@ if TYPE_CHECKING:
 
 MEGABYTE = 1e6
 WIDE_COLUMNS = 110
-"""Width of a terminal, in characters, from which on the live line has a bar and a rate."""
+"""Minimum terminal width, in characters, for a bar and a rate in the live line."""
 UNFINISHED = 0.9999
-"""The maximum progress that a live line shows, because rich stops the clock of a finished task."""
+"""The maximum progress shown for a run that has not finished, because the `rich` library stops a
+task's clock at 100 %.
+"""
 SILENCE_MAX_S = 5.0
-"""Time without a line after which a plain display prints the next phase."""
+"""Time in seconds without output after which a plain display prints the next phase."""
 
 
 class Display(Protocol):
-    """A progress display: receives the runner's events, and is a context manager around the
-    suite."""
+    """A progress display: receives the runner's events, and is a context manager for the duration
+    of the suite.
+    """
 
     def __enter__(self) -> "Display": ...
     def __exit__(self, *_: object) -> None: ...
@@ -59,9 +62,9 @@ class Verdicts:
 
 
 class PlainDisplay:
-    """A progress display of plain lines: progress and notes on stderr, verdicts on stdout.
+    """A progress display that prints plain lines: progress and notes on stderr, verdicts on stdout.
 
-    A phase is only printed if nothing was printed for a while.
+    A phase is printed only if nothing was printed for a while.
     """
 
     def __init__(self, verdicts: Verdicts) -> None:
@@ -100,8 +103,9 @@ class PlainDisplay:
 
 
 class LiveDisplay:
-    """A progress display with live lines at the bottom of the terminal. Verdict lines scroll above
-    them."""
+    """A progress display with live lines at the bottom of the terminal. Verdict lines scroll past
+    above them.
+    """
 
     def __init__(self, verdicts: Verdicts, on_stderr: bool) -> None:
         from rich.console import Console
@@ -177,7 +181,7 @@ class LiveDisplay:
 
 
 class Rate:
-    """The average delivery rate since the first bytes were delivered."""
+    """The average delivery rate, measured from the first delivered bytes."""
 
     def __init__(self) -> None:
         self._first: tuple[int, float] | None = None
@@ -193,20 +197,25 @@ class Rate:
 
 
 def bytes_text(event: "RunEvent") -> str:
-    """Return the delivered bytes and the total as text, or an empty string without a total."""
+    """Return the delivered and the total bytes as a string, or an empty string if the total is
+    unknown.
+    """
     if not event.total_bytes:
         return ""
     return f"{event.delivered_bytes / MEGABYTE:.1f}/{event.total_bytes / MEGABYTE:.1f} MB"
 
 
 def fault_counts(event: "RunEvent") -> list[str]:
-    """Return the numbers of dropped frames and retransmits so far as strings, if they are known."""
+    """Return the numbers of dropped frames and of retransmits so far as strings, without unknown
+    ones.
+    """
     counts = ((event.drop_count, "dropped"), (event.retransmit_count, "retransmits"))
     return [f"{count:,} {name}" for count, name in counts if count is not None]
 
 
 def _column(template: str, style: str = "", is_cut_first: bool = False) -> "ProgressColumn":
-    """Return a text column of the live line. A narrow terminal cuts the text and does not wrap it.
+    """Return a text column of the live line. In a narrow terminal the text is cut instead of
+    wrapped.
 
     Columns with `is_cut_first` are cut before all others.
     """

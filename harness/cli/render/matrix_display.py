@@ -21,8 +21,9 @@ NOT_FAILING = ("PASS", "UNSUPPORTED", "CANCELLED")
 
 
 def cell_line(cell: "MatrixCell") -> str:
-    """Return the output line of a matrix cell: outcome, scenario, driver pair, passed runs,
-    reason."""
+    """Return the output line of a matrix cell: outcome, scenario, driver pair, number of passed
+    runs, reason.
+    """
     passes = f"  {cell.pass_count}/{len(cell.runs)}" if cell.outcome != "UNSUPPORTED" else ""
     reason = " ".join(cell.reason.split())
     text = f"{cell.scenario}  {cell.publisher} to {cell.subscriber}{passes}  {reason}"
@@ -79,8 +80,8 @@ class MatrixDisplay:
         if self._live is None:
             click.echo(cell_line(cell), err=self._lines_on_stderr)
             return
-        # The live line occupies the last row of the terminal. rich moves it out of the way only for
-        # text that is printed through its own console.
+        # The live line occupies the terminal's last row. The `rich` library moves it out of the way
+        # only for text that is printed through its own console.
         from rich.text import Text
 
         self._live.console.print(Text.from_ansi(cell_line(cell)), soft_wrap=True)
@@ -94,7 +95,7 @@ class MatrixDisplay:
             )
 
     def text(self) -> str:
-        """Return the text of the live line."""
+        """Return the live line's text."""
         return (
             f"{self._cells_done}/{self._cells or '?'} cells  {self._failing} failing  "
             f"{self._runs_done}/{self._runs} runs  {self._now}"

@@ -1,4 +1,4 @@
-"""The output of an inspection command in all formats: heading, table, footer, and JSON document.
+"""An inspection command's output in all formats: heading, table, footer, and JSON document.
 
     pipe        columns padded to their widest cell, two spaces between; no escape sequences
     terminal    the same, cut to the window; changed rows are bold
@@ -19,13 +19,13 @@ if TYPE_CHECKING:
 
 GAP = "  "
 FRAME_LINES = 4
-"""Number of lines around the table of a live view: heading, count of hidden lines, footer,
-problem."""
+"""Number of lines around the table in a live view: heading, count of hidden lines, footer, problem.
+"""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A column's title, and whether it contains numbers. Numbers are right-aligned."""
+    """A column's title, and whether the column contains numbers. Numbers are right-aligned."""
 
     title: str
     is_number: bool = False
@@ -33,7 +33,7 @@ class Column:
 
 @dataclass(frozen=True)
 class View:
-    """What an inspection command shows once, in all output formats."""
+    """The content that an inspection command shows at one time, for all output formats."""
 
     heading: str
     columns: tuple[Column, ...]
@@ -42,9 +42,9 @@ class View:
     document: dict[str, Any]
     closing: str = ""
     problem: str = ""
-    "What could not be read. It is printed on stderr, and the exit code is 2."
+    "A description of what could not be read. It is printed on stderr, and the exit code is 2."
     keys: list[object] = field(default_factory=list)
-    "A key for each row. It identifies the row in the next view, to highlight changes."
+    "A key for each row. It identifies the row in the next View, to highlight changed rows."
 
 
 def echo(text: str, *, err: bool = False) -> None:
@@ -63,7 +63,7 @@ def printable(text: str) -> str:
 
 
 def plain_lines(view: View) -> Iterator[str]:
-    """Yield the lines of a view as plain text."""
+    """Yield a View's lines as plain text."""
     yield printable(view.heading)
     for _, line in _table_lines(view):
         yield line
@@ -72,8 +72,9 @@ def plain_lines(view: View) -> Iterator[str]:
 
 
 def _table_lines(view: View) -> Iterator[tuple[int | None, str]]:
-    """Yield each line and its row index. The index of title lines is None. Yields nothing
-    without rows."""
+    """Yield each line of the table with its row index, or None for title lines. Yields nothing if
+    the table has no rows.
+    """
     if not view.rows:
         return
     rows = [[printable(cell).rstrip("\n").split("\n") for cell in row] for row in view.rows]
@@ -101,7 +102,7 @@ def _line(columns: tuple[Column, ...], widths: list[int], cells: list[str]) -> s
 
 
 def drawn(view: View, changed: set[object], lines_max: int) -> "RenderableType":
-    """Render a view for a window of `lines_max` lines. Rows whose key is in `changed` are bold."""
+    """Render a View for a window of `lines_max` lines. Rows whose key is in `changed` are bold."""
     from rich.console import Group
     from rich.text import Text
 

@@ -20,7 +20,9 @@ WIDTH = max(len(name) for name in COLOURS)
 
 
 def outcome_mark(outcome: str) -> str:
-    """Return the outcome, padded and coloured. click strips colours if stdout is not a terminal."""
+    """Return an outcome such as PASS, padded and coloured. click strips colours if stdout is not a
+    terminal.
+    """
     return click.style(f"{outcome:<{WIDTH}}", fg=COLOURS.get(outcome, "red"), bold=True)
 
 

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 FLOOR_MISSED = 1
 SEED_BITS = 32
 UML_BUDGET_S = 1_800.0
-"""Time limit in seconds for all rounds in User Mode Linux, which has one slow processor."""
+"""Time limit in seconds for all rounds in User Mode Linux, whose only processor is slow."""
 
 
 @click.command(
@@ -71,8 +71,8 @@ def calibrate(
     out: Path | None,
     as_json: bool,
 ) -> int:
-    """Send known traffic through each impairment, and compare the measured with the requested
-    effect.
+    """Send known traffic through each impairment, and compare the measured effect with the
+    requested one.
 
     Prints a table of loss rates, burst lengths, delay quantiles, reorder distances and more, each
     with its 99.9 % confidence interval; --out also writes a chart.
@@ -133,7 +133,7 @@ def _write(found: "Calibration", out: Path) -> None:
 
 
 def view(found: "Calibration") -> "View":
-    """Return the table of calibration results as a View."""
+    """Return the calibration results as a table (View) for printing."""
     from windtunnel.harness.cli.render.table import Column, View
 
     names = (

@@ -19,7 +19,9 @@ if TYPE_CHECKING:
     from windtunnel.harness.artifact.records import Records
 
 KEY_FIELDS = ("action", "link", "frame_type", "stream_id", "position", "attempt", "rule")
-"""Fields that depend only on the seed, for the first transmission of frames with a position."""
+"""Fields of a decision that depend only on the seed, for the first transmission of frames with a
+position.
+"""
 
 
 @click.command(short_help="Print the middlebox's decision log as JSON lines.")
@@ -32,8 +34,8 @@ KEY_FIELDS = ("action", "link", "frame_type", "stream_id", "position", "attempt"
 def decisions(run_dir: Path, key: bool) -> None:
     """Print the decision log of RUN_DIR as JSON lines.
 
-    One line per frame that the middlebox did not forward unchanged: action, link, frame type, rule,
-    session, stream, term id, term offset, position, attempt.
+    Prints one line per frame that the middlebox did not forward unchanged: action, link, frame
+    type, rule, session, stream, term id, term offset, position, attempt.
 
     \b
       windtunnel decisions RUN_DIR | jq -r .action | sort | uniq -c
@@ -67,8 +69,9 @@ def _by_frame(row: dict[str, Any]) -> tuple[str, int, int, int]:
 
 
 def rule_ids(case: Path) -> list[str]:
-    """Return the ids of a case's fault rules in order, or an empty list if there is no case
-    file."""
+    """Return the ids of a case's fault rules in order, or an empty list if the run folder has no
+    case file.
+    """
     from windtunnel.harness.artifact.documents import read_document
 
     document = read_document(case) or {}
@@ -76,7 +79,7 @@ def rule_ids(case: Path) -> list[str]:
 
 
 def link_names(case: Path) -> list[str]:
-    """Return the name of each link direction of a case by its code."""
+    """Return a dictionary from link direction codes to the names of a case's link directions."""
     from windtunnel.harness.artifact.documents import read_document
     from windtunnel.harness.artifact.middlebox.decision import LINKS
 
@@ -87,7 +90,7 @@ def link_names(case: Path) -> list[str]:
 
 
 def as_row(record: "Records", rules: list[str], links: list[str]) -> dict[str, Any]:
-    """Return a decision as a JSON-serializable dictionary with symbolic names."""
+    """Return a decision as a JSON-serializable dictionary with names in place of codes."""
     from windtunnel.harness.artifact.middlebox.decision import ACTIONS
     from windtunnel.harness.artifact.middlebox.frame_class import NAMES
 

@@ -121,7 +121,7 @@ def _examine(
 
 
 def code_of(found: "Exam") -> int:
-    """Return the exit code of a complete exam."""
+    """Return the exit code for a complete exam."""
     if found.is_void:
         has_harness_failure = any(run.outcome == "HARNESS" for run in found.sound)
         return exit_code.HARNESS if has_harness_failure else exit_code.INCONCLUSIVE

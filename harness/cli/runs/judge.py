@@ -1,4 +1,4 @@
-"""`windtunnel judge`: judges stored runs again, using nothing but the run folder."""
+"""`windtunnel judge`: judges stored runs again, using only their run folders."""
 
 import json
 import os
@@ -27,11 +27,11 @@ if TYPE_CHECKING:
     "--verbose", "-v", is_flag=True, help="Print every gate and check, not only the failed ones."
 )
 def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
-    """Judge stored runs again, offline. The same evidence always leads to the same verdict.
+    """Judge stored runs again, offline. Equal evidence always leads to the same verdict.
 
     RUN_DIR is a run folder, or a suite folder with several runs. Writes verdict.json into each run
-    folder. The exit code is that of the worst verdict. If any folder is neither, no run is judged,
-    nothing is written, and the exit code is 2.
+    folder. The exit code is that of the worst verdict. If any folder is neither a run folder nor a
+    suite folder, no run is judged, nothing is written, and the exit code is 2.
     """
     from windtunnel.harness.cli.failure import one_line
     from windtunnel.harness.verdict.core.outcome import exit_code as code_of
@@ -51,9 +51,9 @@ def judge(run_dirs: tuple[Path, ...], as_json: bool, verbose: bool) -> int:
 
 
 def _runs(folders: tuple[Path, ...]) -> list[Path]:
-    """Replace each suite folder by the folders of its runs, and return all run folders.
+    """Return the run folders, with each suite folder replaced by the folders of its runs.
 
-    Raises Failure if a folder is neither a suite nor a run. A verdict.json written into it would
+    Raises Failure if a folder is neither a suite nor a run: a verdict.json written into it would
     make it look like a run.
     """
     from windtunnel.harness.artifact.regular_file import untrusted_folder

@@ -1,5 +1,6 @@
-"""`windtunnel matrix`: runs every publisher against every subscriber, and writes a table as
-HTML."""
+"""`windtunnel matrix`: runs every publishing driver against every subscribing driver, and writes an
+HTML table.
+"""
 
 import json
 from pathlib import Path
@@ -18,7 +19,7 @@ SUITE = "matrix"
 
 
 def _names(_: click.Context, __: click.Parameter, value: str) -> tuple[str, ...]:
-    """Split a list of names at commas. This is a click callback."""
+    """Split a comma-separated list of names (click callback)."""
     names = tuple(each.strip() for each in value.split(",") if each.strip())
     if not names:
         raise click.BadParameter(f"expected at least one peer, found {value!r}")
@@ -89,7 +90,7 @@ def matrix(
     junit: Path | None,
     markdown: Path | None,
 ) -> int:
-    """Run every publisher against every subscriber in each SCENARIO, and write a table as HTML.
+    """Run every publisher against every subscriber in each SCENARIO, and write an HTML table.
 
     A PEER is ours, pyaeron (the Aeron C driver in the Python package of that name), java (from the
     jar in $AERON_ALL_JAR), or aeronmd:/path/to/aeronmd. If this machine cannot start a peer, the

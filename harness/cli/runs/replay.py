@@ -1,4 +1,4 @@
-"""`windtunnel replay`: repeats a run with its middlebox's recorded decisions."""
+"""`windtunnel replay`: repeats a run with the decisions that its middlebox recorded."""
 
 import json
 import shlex
@@ -32,7 +32,7 @@ class Changes:
     without_defect: bool
 
     def arguments(self) -> list[str]:
-        """Return the equivalent command-line arguments."""
+        """Return the command-line arguments that request these changes."""
         options = ("fidelity", self.fidelity), ("publisher", self.publisher)
         arguments = [
             word
@@ -142,7 +142,8 @@ def read_manifest(folder: "RunDir") -> "Manifest":
 def peers_of(
     folder: "RunDir", manifest: "Manifest", publisher: str | None, subscriber: str | None
 ) -> tuple[str, str]:
-    """Return the names of the peers to start: the given ones, or by default the original run's.
+    """Return the names of the peers (drivers) to start: the given ones, or by default the original
+    run's.
 
     Raises Failure if the original run used a peer that is not built in, because a path in a run
     folder is untrusted.
@@ -163,7 +164,7 @@ def peers_of(
 
 
 def require_known_defects(folder: "RunDir", sabotage: str, mutant: str) -> None:
-    """Raise Failure if there is no such sabotage or mutant. An empty name means none."""
+    """Raise Failure if the sabotage or the mutant is unknown. An empty name means none."""
     from windtunnel.harness.cli.failure import Failure
     from windtunnel.harness.exam.mutant import NONE, MutantError, by_name
     from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
@@ -179,7 +180,9 @@ def require_known_defects(folder: "RunDir", sabotage: str, mutant: str) -> None:
 
 
 def require_replayable(folder: "RunDir") -> None:
-    """Raise Failure unless the run folder has all files that a replay needs, without conflicts."""
+    """Raise Failure unless the run folder has all files that a replay needs, and they do not
+    contradict each other.
+    """
     from windtunnel.harness.artifact.middlebox.decision import DecisionLogError, read_replayable
     from windtunnel.harness.artifact.middlebox.ledger import Ledger
     from windtunnel.harness.artifact.regular_file import size_of

@@ -1,4 +1,5 @@
-"""Replay of a trial stored by `windtunnel swarm --keep`. The seed reproduces the trial bit for bit.
+"""Replay of a simulated trial stored by `windtunnel swarm --keep`. The seed reproduces the trial
+bit for bit.
 
 A trial has no scenario file: its seed determines streams, configuration and faults, and the
 simulator generates and checks its traffic. The whole trial is simulated again, and the digests of
@@ -23,13 +24,15 @@ if TYPE_CHECKING:
     from windtunnel.harness.artifact.run_dir import RunDir
 
 OPTIONS = ("--frames", "--sabotage")
-"""Options of `windtunnel swarm`, other than --seed, that affect the course of a trial."""
+"""Options of `windtunnel swarm`, other than --seed, that affect a trial's course."""
 
 
 def replay_trial(
     folder: "RunDir", manifest: "Manifest", is_changed: bool, out: Path, as_json: bool
 ) -> int:
-    """Simulate a trial again and return its exit code. Raises Failure if its digest differs."""
+    """Simulate a stored trial again and return its exit code. Raises Failure if the new digest
+    differs.
+    """
     from windtunnel.harness.artifact.regular_file import real_path
     from windtunnel.harness.artifact.run.simulation import Simulation
     from windtunnel.harness.artifact.run_dir import RunDir
@@ -66,8 +69,8 @@ def replay_trial(
 
 
 def _options(folder: "RunDir", command: list[str]) -> list[str]:
-    """Return the options of a trial's command that affect the trial. Raises Failure for invalid
-    values.
+    """Return the stored command's options that affect the trial. Raises Failure for an invalid
+    value.
     """
     types = {name: each.type for each in swarm.params for name in each.opts}
     found: list[str] = []

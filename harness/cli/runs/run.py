@@ -55,7 +55,7 @@ if TYPE_CHECKING:
 @click.option(
     "--sabotage",
     metavar="NAME",
-    help="Make our driver misbehave in this way, to verify that the judge detects it.",
+    help="Make Windtunnel's driver misbehave in this way, to verify that the judge detects it.",
 )
 @click.option(
     "--mutant",
@@ -174,7 +174,9 @@ def run(
 
 
 def _check_defects(sabotage: str | None, mutant: str | None, kernel: str) -> None:
-    """Raise UsageError if the sabotage is unknown, or if this kernel does not support mutants."""
+    """Raise UsageError if the sabotage is unknown, or if the chosen kernel (`--kernel`) does not
+    support mutants.
+    """
     from windtunnel.harness.orchestrate.subjects.subject import SABOTAGES
 
     if sabotage is not None and sabotage not in SABOTAGES:
@@ -208,7 +210,9 @@ def prepare_drivers(
 
 
 def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
-    """Return the driver pair with a defect planted in our driver, compiled and ready to start."""
+    """Return the driver pair with a defect planted in Windtunnel's driver, compiled and ready to
+    start.
+    """
     from windtunnel.harness.exam import mutant, mutated_driver
 
     if fidelity == "compose":
@@ -227,7 +231,9 @@ def _with_mutant(name: str, pair: "Pair", fidelity: str) -> "Pair":
 
 
 def write_report(suite_dir: Path) -> Path | None:
-    """Write the suite's report and return its path. Prints an error on stderr and returns None."""
+    """Write the suite's report and return its path. If this fails, print an error on stderr and
+    return None.
+    """
     from windtunnel.reports.page import write_suite_report
 
     try:
@@ -248,7 +254,9 @@ def _write_ci_files(suite_dir: Path, junit: Path | None, markdown: Path | None) 
 
 
 def suite_lines(scenarios: Sequence["ScenarioResult"], remarks: Sequence[str]) -> list[str]:
-    """Return a line per scenario with several runs or known failures, and a line per remark."""
+    """Return a line for each scenario that has several runs or known failures, and a line for each
+    remark.
+    """
     lines = []
     for each in scenarios:
         if each.runs > 1 or each.limit is not None or each.known:

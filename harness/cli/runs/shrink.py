@@ -68,7 +68,7 @@ def shrink(
     out: Path,
     as_json: bool,
 ) -> int:
-    """Find the smallest scenario that fails as the run in RUN_DIR did.
+    """Find the smallest scenario that fails in the same way as the run in RUN_DIR.
 
     First the run is repeated with its recorded decisions. Then streams, half of the traffic, and
     all decisions of a rule are removed one after another, and the remaining decisions are reduced
@@ -161,7 +161,9 @@ class ShrinkRequest:
         self._repeats, self._out = repeats, out.resolve()
 
     def at(self, fidelity: str) -> "ShrinkSpec":
-        """Prepare the drivers, and return the specification for shrinking at a fidelity."""
+        """Prepare the drivers for a fidelity, and return the specification for shrinking at that
+        fidelity.
+        """
         from windtunnel.harness.cli.runs.run import prepare_drivers
         from windtunnel.harness.orchestrate.labs import labs
         from windtunnel.harness.replay.shrink_run import ShrinkSpec
@@ -220,7 +222,9 @@ class ShrinkRequest:
 
 
 def _checks(folder: "RunDir", check: str | None, *, is_planted: bool) -> tuple[str, ...]:
-    """Return the checks of which one must stay violated. Empty means any check (with --mutant)."""
+    """Return the checks of which at least one must stay violated. Empty means any check (with
+    --mutant).
+    """
     from windtunnel.harness.replay.trial import TrialError, violated_checks
 
     try:
