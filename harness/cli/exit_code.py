@@ -1,5 +1,4 @@
-"""Exit codes of the `windtunnel` command, except those of verdicts (0 to 3, in
-`verdict.core.outcome`).
+"""Exit codes of the `windtunnel` command. Those of verdicts, 0 to 3, are in `verdict.core.outcome`.
 
 2 means INCONCLUSIVE, so an invalid command line exits with 64 and not with the usual 2.
 """

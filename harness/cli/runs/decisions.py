@@ -79,7 +79,7 @@ def rule_ids(case: Path) -> list[str]:
 
 
 def link_names(case: Path) -> list[str]:
-    """Return a dictionary from link direction codes to the names of a case's link directions."""
+    """Return the names of a case's link directions, in a list indexed by link direction code."""
     from windtunnel.harness.artifact.documents import read_document
     from windtunnel.harness.artifact.middlebox.decision import LINKS
 
