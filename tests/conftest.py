@@ -19,7 +19,7 @@ settings.register_profile(
 settings.load_profile("windtunnel")
 
 HERE = Path(__file__).parent
-SHARING = ("archive", "package", "property", "scenarios", "sim", "tidy", "unit")
+SHARING = ("archive", "figures", "package", "property", "scenarios", "sim", "tidy", "unit")
 """Folders of tests that run beside other tests. The other folders need real networks, containers,
 other programs or time, and their tests run one at a time.
 """

@@ -124,6 +124,15 @@ def drop_pieces(position: int, flow: int, gaps: Any, pieces: Any, control: Any) 
 
 
 @allocating_kernel
+def is_captured_whole(gap: Any) -> bool:
+    """Return whether all bytes of a gap have been captured at the receiver's side.
+
+    A NAK that crossed the retransmit, or that was sent before it was read, requests them again.
+    """
+    return bool(gap["cause"] == BEFORE_CAPTURE and gap["is_whole"] == 1)
+
+
+@allocating_kernel
 def fill(
     flow: int, arrivals: int, start: int, end: int, time_ns: int, gaps: Any, pieces: Any,
     control: Any,
@@ -147,7 +156,8 @@ def fill(
         add_piece(gap_index, piece_start, start, gaps, pieces, control)
         add_piece(gap_index, end, piece_end, gaps, pieces, control)
         gap["filled_bytes"] += min(piece_end, end) - max(piece_start, start)
-        gap["filled_ns"] = time_ns
+        if not is_captured_whole(gap):
+            gap["filled_ns"] = time_ns
         if gap["first_filled_ns"] == 0:
             gap["first_filled_ns"] = time_ns
         if gap["remaining"] == 0:
@@ -179,7 +189,8 @@ def first_missing(flow: int, state: Any, gaps: Any, pieces: Any, control: Any) -
     found = state["hwm"]
     for index in range(control[PIECES]):
         piece = pieces[index]
-        if piece["start"] < found and gaps[piece["gap"]]["flow"] == flow:
+        gap = gaps[piece["gap"]]
+        if piece["start"] < found and gap["flow"] == flow and not is_captured_whole(gap):
             found = piece["start"]
     return int(found)
 

@@ -14,8 +14,9 @@ from typing import Any
 
 from windtunnel.harness.artifact.regular_file import replace_file
 from windtunnel.reports.analysis.output.page_series import stream_id, stream_label, streams_document
-from windtunnel.reports.analysis.output.summary import NOT_LOST, duration, summary_lines
+from windtunnel.reports.analysis.output.summary import duration, summary_lines
 from windtunnel.reports.analysis.output.tables import Tables
+from windtunnel.reports.analysis.streams.repair import NOT_LOST
 from windtunnel.reports.html import Markup, badge, details, element, joined, number, table
 from windtunnel.reports.packing import compress, pack
 from windtunnel.reports.page import ASSETS, plotly_script

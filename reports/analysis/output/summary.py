@@ -9,9 +9,7 @@ import pyarrow as pa
 
 from windtunnel.reports.analysis.output.tables import Tables
 from windtunnel.reports.analysis.reading.stream_events import is_group
-
-NOT_LOST = ("reordered", "filled", "elsewhere")
-"""Outcomes of gaps whose bytes were not lost, as far as is known."""
+from windtunnel.reports.analysis.streams.repair import is_lost
 
 
 def summary_lines(tables: Tables) -> list[str]:
@@ -74,20 +72,15 @@ def _flow_line(
         f"to position {flow['high_position']:,}",
         *_consumption(flow, window),
     ]
-    lost = [gap for gap in gaps if gap["outcome"] not in NOT_LOST]
+    in_group = is_group(flow["destination"])
+    lost = [gap for gap in gaps if is_lost(gap, in_group)]
     elsewhere = [gap for gap in gaps if gap["outcome"] == "elsewhere"]
-    requested: list[dict[str, Any]] = []
-    if is_group(flow["destination"]):
-        # The NAKs of all receivers may pass here, also of those that are not behind this point.
-        requested = [gap for gap in lost if gap["cause"] == "behind capture"]
-        lost = [gap for gap in lost if gap["cause"] == "before capture"]
+    requested = [gap for gap in gaps if is_lost(gap, False)] if in_group else []
+    requested = [gap for gap in requested if gap["cause"] == "behind capture"]
     filled = [gap for gap in gaps if gap["outcome"] == "filled"]
     if lost:
-        # Without a NAK, frames that came too late for a gap are originals, which were not lost.
-        late_bytes = 0 if flow["naks"] else flow["late_bytes"]
-        missing = sum(gap["length"] - gap["late_bytes"] for gap in lost)
-        lost_bytes = max(0, missing - late_bytes)
-        parts.append(f"lost {lost_bytes:,} bytes in {_counted(len(lost), 'gap')}")
+        lost_bytes = _range(flow["lost_bytes_min"], flow["lost_bytes_max"])
+        parts.append(f"lost {lost_bytes} bytes in {_counted(len(lost), 'gap')}")
         parts += _repairs(lost)
     else:
         parts.append(

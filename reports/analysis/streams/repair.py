@@ -32,6 +32,8 @@ FLOWS = pa.schema(
         *KEY,
         *((f"{name}_frames", pa.int64()) for name in FRAME_OUTCOME_NAMES),
         *((f"{name}_bytes", pa.int64()) for name in FRAME_OUTCOME_NAMES),
+        ("lost_bytes_min", pa.int64()),
+        ("lost_bytes_max", pa.int64()),
         ("messages", pa.int64()),
         ("messages_min", pa.int64()),
         ("gap_fills_min", pa.int64()),
@@ -53,7 +55,8 @@ FLOWS = pa.schema(
         ("problem", pa.string()),
     ]
 )
-"""Bytes are stream bytes, including headers and padding. `messages`: complete messages that were
+"""Bytes are stream bytes, including headers and padding. `lost_bytes_min`, `lost_bytes_max`: bytes
+whose first transmission was lost, see `lost_bytes`. `messages`: complete messages that were
 captured. `gap_fills_min`, `gap_fills_max`: how many gaps that opened before this point an
 unreliable receiver behind it has filled with padding. It fills a gap after a delay that is not on
 the wire, and drops frames that arrive later, so a gap that was filled by late originals may or may
@@ -277,6 +280,37 @@ class RepairWalk:
         for gap, is_elsewhere in zip(gaps, self._is_elsewhere(gaps, flow), strict=True):
             row = gap_row(gap, is_uncertain)
             yield {**row, "outcome": "elsewhere"} if is_elsewhere else row
+
+
+NOT_LOST = ("reordered", "filled", "elsewhere")
+"""Outcomes of gaps whose bytes were not lost, as far as is known."""
+
+
+def is_lost(gap: dict[str, Any], in_group: bool) -> bool:
+    """Return whether bytes of a gap were lost on the way to this point or to its receiver.
+
+    In a multicast group the NAKs of all receivers may pass, also of those not behind this point.
+    """
+    is_here = gap["cause"] == "before capture" or not in_group
+    return is_here and gap["outcome"] not in NOT_LOST
+
+
+def lost_bytes(flow: dict[str, Any], gaps: list[dict[str, Any]], in_group: bool) -> tuple[int, int]:
+    """Return the minimum and maximum number of bytes whose first transmission was lost.
+
+    An original that arrives after its gap was filled was late and not lost. With the sending order,
+    or without any NAK, such frames are certainly originals. Otherwise they may be retransmits that
+    were sent once more, as may be bytes that filled a gap for the second time.
+    """
+    lost = [gap for gap in gaps if is_lost(gap, in_group)]
+    most = sum(max(0, gap["length"] - gap["late_bytes"]) for gap in lost)
+    # Behind this point and in a group, retransmits fill a gap again, not originals.
+    here = [] if in_group else [gap for gap in lost if gap["cause"] == "before capture"]
+    filled_again = sum(gap["over_filled_bytes"] for gap in here)
+    late_bytes = flow["late_bytes"]
+    is_known = flow["is_order_known"] or not flow["naks"]
+    least = max(0, most - late_bytes - filled_again)
+    return least, max(0, most - late_bytes) if is_known else most
 
 
 def gap_row(gap: Any, is_uncertain: bool = False) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from windtunnel.reports.analysis.streams.flow_control import STALLS, WINDOWS, Fl
 from windtunnel.reports.analysis.streams.geometry import Geometry
 from windtunnel.reports.analysis.streams.image import IMAGES, MESSAGES, ImageWalk, parts_of
 from windtunnel.reports.analysis.streams.positions import POSITIONS, PositionSamples
-from windtunnel.reports.analysis.streams.repair import FLOWS, GAPS, KEY, RepairWalk
+from windtunnel.reports.analysis.streams.repair import FLOWS, GAPS, KEY, RepairWalk, lost_bytes
 
 WalkKey = tuple[str, int, int]
 NESTED_TABLES = {
@@ -110,6 +110,7 @@ class StreamWalk:
         image = self._images[index].row()
         window = self._control.window(index, gaps, in_group)
         flow = self._repair.flow(index)
+        lost_min, lost_max = lost_bytes(flow, gaps, in_group)
         self._images_in_order[index].finish()
         in_order = self._images_in_order[index].row()
         return {
@@ -118,6 +119,8 @@ class StreamWalk:
             "stream_id": stream,
             "destination": self.events.destinations[index],
             **flow,
+            "lost_bytes_min": lost_min,
+            "lost_bytes_max": lost_max,
             "messages": image["messages"],
             "messages_min": (image if flow["naks"] else in_order)["messages"],
             "unmatched_control": self.events.unmatched,

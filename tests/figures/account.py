@@ -1,0 +1,196 @@
+"""A plain account of a run of one stream, from the records of applications, middlebox and drivers.
+
+Written independently of `reports/analysis`: it reads no capture, and the layouts of the records are
+declared here again.
+"""
+
+import json
+import struct
+import zlib
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+UNICAST, GROUP, MDC = "unicast", "group", "MDC"
+DROP, DUPLICATE, HOLD, SWAP, DISPLACE = 1, 2, 3, 4, 5
+LATE_ACTIONS = (HOLD, SWAP, DISPLACE)
+PAD_TYPE = 0
+_DECISION = struct.Struct("<qBBBBHBBiiiiiqiqii")
+_DELIVERY = struct.Struct("<qii")
+_OFFER = struct.Struct("<qiiq")
+_SEEN = struct.Struct("<q32sIq")
+
+
+@dataclass(frozen=True)
+class Decision:
+    """What the middlebox did to one frame."""
+
+    time_ns: int
+    action: int
+    link: str
+    position: int
+    length: int
+    attempt: int
+
+
+@dataclass
+class Reader:
+    """What the application and the driver of one reader recorded."""
+
+    host: str
+    lengths: list[int]
+    "Lengths of all delivered messages, in order."
+    checksums: list[int]
+    "CRC-32 of each delivered message."
+    crc32: int
+    "CRC-32 over all delivered messages."
+    frames: dict[int, tuple[int, int, int]]
+    "By position of a frame in the image: its length, its type and when it was read."
+    counters: dict[str, int]
+    decisions: list[Decision]
+    "What the middlebox did to frames with a position on the link to this reader."
+    deaf: int
+    "Number of dropped status messages and NAKs of this reader."
+    there: dict[str, Any]
+    "The ledger of the link to this reader."
+    back: dict[str, Any]
+    "The ledger of the link from this reader."
+
+    @property
+    def dropped(self) -> list[Decision]:
+        return [each for each in self.decisions if each.action == DROP]
+
+    @property
+    def lost_ranges(self) -> dict[int, int]:
+        """Positions and lengths of the frames whose first transmission was dropped."""
+        return {each.position: each.length for each in self.dropped if each.attempt == 1}
+
+    @property
+    def copies(self) -> int:
+        return sum(each.action == DUPLICATE for each in self.decisions)
+
+    @property
+    def refused_frames(self) -> int:
+        """Number of frames and heartbeats that the receiver refused, because they were outside of
+        its window.
+        """
+        return self.counters["Flow control over runs"] + self.counters["Flow control under runs"]
+
+    @property
+    def displaced(self) -> int:
+        return sum(each.action in LATE_ACTIONS for each in self.decisions)
+
+    def passed(self, direction: str, *types: str) -> int:
+        """Return how many frames of these types, or of all, went "in" to or "out" of the link to
+        the reader."""
+        frames = self.there["frames"]
+        return sum(frames[each][direction] for each in types or frames if each in frames)
+
+    def answered(self, direction: str, *types: str) -> int:
+        """Return how many frames of these types, or of all, went "in" to or "out" of the link from
+        the reader."""
+        frames = self.back["frames"]
+        return sum(frames[each][direction] for each in types or frames if each in frames)
+
+
+@dataclass
+class Account:
+    """What the records of a run of one stream say."""
+
+    kind: str
+    reliable: bool
+    sender: str
+    term_length: int
+    mtu: int
+    offered_lengths: list[int]
+    end_position: int
+    counters: dict[str, int]
+    delay_ns: int
+    readers: dict[str, Reader] = field(default_factory=dict)
+
+
+def read_account(run: Path) -> Account:
+    """Read the account of a run from its folder."""
+    case = json.loads((run / "case.json").read_text())
+    (stream,) = case["traffic"]
+    sender, name = stream["from_host"], stream["id"]
+    if "control-mode=" in stream["channel"]:
+        kind = MDC
+    else:
+        kind = GROUP if "endpoint=224." in stream["channel"] else UNICAST
+    offers = _records(run / "hosts" / sender / f"publisher-{name}.bin", _OFFER)
+    links = json.loads((run / "ledger.json").read_text())["links"]
+    account = Account(
+        kind=kind,
+        reliable=stream["reliable"],
+        sender=sender,
+        term_length=stream["term_length"],
+        mtu=stream["mtu"],
+        offered_lengths=[each[1] for each in offers],
+        end_position=offers[-1][3],
+        counters=_counters(run / "hosts" / sender),
+        delay_ns=_delay_ns(case),
+    )
+    decisions = _decisions(run / "decisions.bin", list(links))
+    for host in stream["to_hosts"] or [stream["to_host"]]:
+        account.readers[host] = _reader(run, host, sender, name, decisions, links)
+    return account
+
+
+def _reader(
+    run: Path,
+    host: str,
+    sender: str,
+    name: str,
+    decisions: list[Decision],
+    links: dict[str, dict[str, Any]],
+) -> Reader:
+    folder = run / "hosts" / host
+    index = _records(folder / f"subscriber-{name}.index.bin", _DELIVERY)
+    content = (folder / f"subscriber-{name}.messages.bin").read_bytes()
+    lengths = [each[1] for each in index]
+    checksums, at = [], 0
+    for length in lengths:
+        checksums.append(zlib.crc32(content[at : at + length]))
+        at += length
+    frames = {}
+    for position, header, _, time_ns in _records(folder / f"subscriber-{name}.frames.bin", _SEEN):
+        length, kind = struct.unpack_from("<i", header)[0], struct.unpack_from("<H", header, 6)[0]
+        frames[position] = (length + 31) // 32 * 32, kind, time_ns
+    there, back = f"{sender}->{host}", f"{host}->{sender}"
+    return Reader(
+        host=host,
+        lengths=lengths,
+        checksums=checksums,
+        crc32=zlib.crc32(content),
+        frames=frames,
+        counters=_counters(folder),
+        decisions=[each for each in decisions if each.link == there and each.position >= 0],
+        deaf=sum(each.link == back and each.action == DROP for each in decisions),
+        there=links[there],
+        back=links[back],
+    )
+
+
+def _records(path: Path, layout: struct.Struct) -> list[tuple[Any, ...]]:
+    return list(layout.iter_unpack(path.read_bytes()))
+
+
+def _decisions(path: Path, links: list[str]) -> list[Decision]:
+    if not path.exists():
+        return []
+    return [
+        Decision(row[0], row[3], links[row[4]], row[13], row[12], row[14])
+        for row in _records(path, _DECISION)
+    ]
+
+
+def _counters(folder: Path) -> dict[str, int]:
+    """Return the last values of a driver's system counters by label."""
+    found = json.loads((folder / "counters.json").read_text())["counters"]
+    return {each["label"]: each["final_value"] for each in found if each["type_id"] == 0}
+
+
+def _delay_ns(case: dict[str, Any]) -> int:
+    """Return the delay of all links, which is the same everywhere."""
+    return max((each["delay_ns"] for each in case["weather"]), default=0)

@@ -1,0 +1,47 @@
+"""Runs a random scenario, and compares every analysis of its captures with its account."""
+
+from pathlib import Path
+from typing import Any
+
+from tests.figures.account import read_account
+from tests.figures.comparison import compare, compare_text
+from tests.figures.random_scenario import text_of
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.orchestrate.suite.runner import run_suite
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.options import AnalysisOptions
+from windtunnel.reports.analysis.output.summary import summary_lines
+
+
+def run_document(document: dict[str, Any], folder: Path) -> RunDir:
+    """Run a scenario and return its folder."""
+    path = folder / "random.yaml"
+    path.write_text(text_of(document))
+    fidelity = document["fidelity"][0]
+    (result,) = run_suite([path], fidelity=fidelity, out=folder / "runs").runs
+    # In a short stream a rule may apply to fewer frames than its share: the evidence is whole.
+    is_rare = result.outcome == "INCONCLUSIVE" and result.reason.startswith("faults_happened")
+    assert result.outcome == "PASS" or is_rare, f"{result.outcome}: {result.reason}"
+    return RunDir(result.run_dir)
+
+
+def vantage_points(document: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Return the selections of hosts whose captures are analysed together."""
+    hosts = document["network"]["hosts"]
+    alone: list[tuple[str, ...]] = [(each,) for each in hosts]
+    return [*alone, *([tuple(hosts[:2])] if len(hosts) > 2 else []), tuple(hosts)]
+
+
+def differences_of(document: dict[str, Any], folder: Path, spark: Any = None) -> list[str]:
+    """Run a scenario and return the figures that differ, for each choice of captures."""
+    run = run_document(document, folder)
+    account = read_account(run.path)
+    found = []
+    for hosts in vantage_points(document):
+        paths = [f"{host}={run.capture(host)}" for host in hosts]
+        tables = analyze(paths, options=AnalysisOptions(messages=True), spark=spark)
+        rows = {name: table.to_pylist() for name, table in tables.named().items()}
+        told = [*tables.problems, *compare(rows, account)]
+        told += compare_text(summary_lines(tables), account)
+        found += [f"{'+'.join(hosts)}: {each}" for each in told]
+    return found

@@ -1,0 +1,120 @@
+"""Figures that an analysis prints agree with the records of the applications and the middlebox."""
+
+import copy
+from pathlib import Path
+
+import pytest
+
+from tests.figures.account import read_account
+from tests.figures.comparison import compare, compare_text
+from tests.figures.random_run import differences_of, run_document, vantage_points
+from tests.figures.random_scenario import random_document
+from windtunnel.harness.replay.fewest import fewest
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.options import AnalysisOptions
+from windtunnel.reports.analysis.output.summary import summary_lines
+
+# A machine's first run compiles every kernel of the simulator.
+pytestmark = pytest.mark.timeout(900)
+
+LOSSY_SEED = 3
+WRONG = {
+    ("flows", "messages"): "messages",
+    ("flows", "naks"): "naks",
+    ("flows", "lost_bytes_max"): "lost bytes",
+    ("flows", "high_position"): "high_position",
+    ("flows", "resent_bytes"): "resent_bytes",
+    ("flows", "rebuilt_position"): "rebuilt_position",
+    ("flows", "first_frames"): "first_frames",
+    ("flows", "first_bytes"): "first_bytes",
+    ("streams", "data_frames"): "data_frames",
+    ("streams", "mtu"): "mtu",
+    ("streams", "term_length"): "term_length",
+    ("streams", "status_messages"): "status_messages",
+    ("captures", "packets"): "packets",
+    ("captures", "frames"): "frames",
+    ("images", "message_bytes"): "message_bytes",
+    ("images", "crc32"): "crc32",
+    ("messages", "crc32"): "rows of messages",
+    ("windows", "window_max"): "window_max",
+    ("links", "sent_frames"): "sent_frames",
+    ("links", "lost_frames"): "lost_frames",
+    ("links", "lost_bytes"): "lost_bytes",
+    ("links", "copied_frames"): "copied_frames",
+    ("links", "control_lost"): "control_lost",
+    ("links", "delay_min_ns"): "delay_min_ns",
+}
+"""Figures by table and column, and the name under which the comparison reports them."""
+
+
+def smallest(document, folder: Path, differ=differences_of):
+    """Return a description of the smallest scenario that still shows a difference."""
+    count = 0
+
+    def happens(faults):
+        nonlocal count
+        count += 1
+        tried = folder / str(count)
+        tried.mkdir()
+        return bool(differ({**document, "faults": list(faults)}, tried))
+
+    return {**document, "faults": list(fewest(document["faults"], happens))}
+
+
+def check(seed: int, folder: Path, fidelity: str = "sim") -> None:
+    document = random_document(seed, fidelity)
+    found = differences_of(document, folder)
+    if found:
+        shown = smallest(document, folder)
+        pytest.fail("\n".join([*found, f"smallest scenario: {shown}"]))
+
+
+@pytest.mark.parametrize("seed", range(1, 21))
+def test_figures_of_random_scenarios_agree_with_the_records(seed, tmp_path):
+    check(seed, tmp_path)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", range(1_001, 1_301))
+def test_figures_of_many_random_scenarios_agree_with_the_records(seed, tmp_path):
+    check(seed, tmp_path)
+
+
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory):
+    """A run with losses, its account, and the analysis of all its captures."""
+    document = random_document(LOSSY_SEED)
+    run = run_document(document, tmp_path_factory.mktemp("lossy"))
+    hosts = vantage_points(document)[-1]
+    paths = [f"{host}={run.capture(host)}" for host in hosts]
+    return read_account(run.path), analyze(paths, options=AnalysisOptions(messages=True))
+
+
+@pytest.mark.parametrize("place", WRONG, ids=".".join)
+def test_a_wrong_figure_is_reported(lossy, place):
+    account, tables = lossy
+    rows = {name: table.to_pylist() for name, table in tables.named().items()}
+    assert compare(rows, account) == []
+    name, column = place
+    wrong = copy.deepcopy(rows)
+    for row in wrong[name]:
+        row[column] += 10_000_000
+    assert any(WRONG[place] in each for each in compare(wrong, account))
+
+
+def test_a_wrong_figure_in_the_text_is_reported(lossy):
+    account, tables = lossy
+    lines = summary_lines(tables)
+    assert compare_text(lines, account) == []
+    for old, new in ((" messages in", "9 messages in"), (": lost ", ": lost 9")):
+        assert any(old in each for each in lines)
+        assert compare_text([each.replace(old, new) for each in lines], account) != []
+
+
+def test_a_failure_is_reduced_to_the_faults_that_cause_it(tmp_path):
+    document = {"faults": [{"id": each} for each in ("drop", "swap", "hold")]}
+
+    def differ(tried, _folder):
+        return ["differs"] if {"id": "swap"} in tried["faults"] else []
+
+    assert smallest(document, tmp_path, differ)["faults"] == [{"id": "swap"}]

@@ -1,0 +1,56 @@
+"""What was lost, if frames are requested, retransmitted or delivered more than once."""
+
+import pytest
+
+from tests.stand_ins import made_capture as made
+from tests.stand_ins.made_capture import START_NS, packet
+from windtunnel.reports.analysis.analyze import analyze
+from windtunnel.reports.analysis.streams.repair import lost_bytes
+
+
+def to_sender(time_ns, payload):
+    return packet(time_ns, payload, source=made.B, destination=made.A, ports=(24_325, 40_000))
+
+
+@pytest.mark.parametrize("is_answered", [False, True])
+def test_bytes_requested_again_after_their_repair_stay_repaired(tmp_path, is_answered):
+    packets = [
+        packet(START_NS, made.setup()),
+        packet(START_NS + 1_000, made.data(0, b"")),
+        packet(START_NS + 2_000, made.data(64, b"")),
+        to_sender(START_NS + 10_000, made.nak(32, 32)),
+        packet(START_NS + 15_000, made.data(32, b"")),
+        to_sender(START_NS + 20_000, made.nak(32, 32)),
+        packet(START_NS + 25_000, made.data(96, b"")),
+    ]
+    if is_answered:
+        packets.append(packet(START_NS + 30_000, made.data(32, b"")))
+    path = tmp_path / "made.pcap"
+    path.write_bytes(made.pcap(packets))
+    told = analyze([str(path)])
+    (flow,), (gap,) = told.flows.to_pylist(), told.gaps.to_pylist()
+    assert flow["rebuilt_position"] == flow["high_position"] == 128
+    assert (gap["repaired_ns"], gap["time_to_repair_ns"]) == (START_NS + 15_000, 13_000)
+    assert (flow["lost_bytes_min"], flow["lost_bytes_max"]) == (0 if is_answered else 32, 32)
+
+
+def gap_of(length, **changes):
+    known = {"cause": "before capture", "outcome": "repaired", "late_bytes": 0}
+    return {**known, "over_filled_bytes": 0, "length": length, **changes}
+
+
+@pytest.mark.parametrize(
+    ("is_order_known", "naks", "expected"),
+    [(True, 3, (96, 96)), (False, 3, (96, 128)), (False, 0, (96, 96))],
+)
+def test_originals_that_came_after_their_retransmits_were_not_lost(is_order_known, naks, expected):
+    flow = {"is_order_known": is_order_known, "naks": naks, "late_bytes": 32}
+    gaps = [gap_of(128), gap_of(64, outcome="reordered")]
+    assert lost_bytes(flow, gaps, in_group=False) == expected
+
+
+def test_what_other_members_of_a_group_requested_was_not_lost_here():
+    flow = {"is_order_known": True, "naks": 2, "late_bytes": 0}
+    gaps = [gap_of(128), gap_of(64, cause="behind capture")]
+    assert lost_bytes(flow, gaps, in_group=True) == (128, 128)
+    assert lost_bytes(flow, gaps, in_group=False) == (192, 192)
