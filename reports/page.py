@@ -166,6 +166,7 @@ def _run(folder: SuiteDir, run: RunDocuments, series: RunSeries | None, anchor: 
             class_="run-head",
         ),
         element("p", run.reason, class_="reason"),
+        tables.results(run),
         element("p", run.subjects, class_="facts") if run.subjects else "",
         tables.tiles(run, series),
         _errors(run),

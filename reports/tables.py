@@ -2,6 +2,7 @@
 
 from windtunnel.harness.artifact.middlebox.ledger import LinkAccount
 from windtunnel.harness.artifact.run.suite import Suite
+from windtunnel.harness.artifact.run.verdict import result_rows_of
 from windtunnel.reports.evidence import RunDocuments
 from windtunnel.reports.html import Markup, badge, details, element, joined, number, table
 from windtunnel.reports.marks import LOSSES
@@ -102,6 +103,22 @@ def tiles(run: RunDocuments, series: RunSeries | None) -> Markup:
         element("li", joined([element("b", value), element("span", name)])) for name, value in facts
     )
     return element("ul", joined(entries), class_="tiles")
+
+
+def results(run: RunDocuments) -> Markup:
+    """Return the figures of each stream and subscriber as an HTML table, a row for each."""
+    rows = result_rows_of(run.verdict)
+    if not rows:
+        return Markup("")
+    heads = [("stream", ""), *((title, "") for title, _ in rows[0].cells())]
+    body: list[list[object]] = [
+        [
+            element("b", f"{row.traffic}: {row.from_host} to {row.to_host}"),
+            *(text for _, text in row.cells()),
+        ]
+        for row in rows
+    ]
+    return table(heads, body, class_="results")
 
 
 def ledger(run: RunDocuments) -> Markup:

@@ -13,7 +13,7 @@ runs/<suite-id>/               report.html  suite.json
       driver.log  sampler.log  saboteur.log  counters.bin  counters.json  cnc-errors.json  snmp.json
       pressure.json  logs.json  logs/<publications or images>-<registration id>.logbuffer
       publisher-<traffic>.json   .bin  .log
-      subscriber-<traffic>.json  .index.bin  .messages.bin  .frames.bin  .log
+      subscriber-<traffic>.json  .index.bin  .messages.bin  .times.bin  .frames.bin  .log
       archive.log  archive/archive.catalog  archive/<recording>-<position>.rec
       recorder-<traffic>.json  .log
 """
@@ -83,6 +83,7 @@ class PublisherFiles:
 
     document: Path
     offers: Path
+    times: Path
     log: Path
 
 
@@ -93,6 +94,7 @@ class SubscriberFiles:
     document: Path
     index: Path
     messages: Path
+    times: Path
     frames: Path
     log: Path
 
@@ -177,6 +179,7 @@ class HostDir:
         return PublisherFiles(
             document=self.path / f"{stem}.json",
             offers=self.path / f"{stem}.bin",
+            times=self.path / f"{stem}.times.bin",
             log=self.path / f"{stem}.log",
         )
 
@@ -186,6 +189,7 @@ class HostDir:
             document=self.path / f"{stem}.json",
             index=self.path / f"{stem}.index.bin",
             messages=self.path / f"{stem}.messages.bin",
+            times=self.path / f"{stem}.times.bin",
             frames=self.path / f"{stem}.frames.bin",
             log=self.path / f"{stem}.log",
         )

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from windtunnel.harness.artifact.documents import Document, write_document
+from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.artifact.run_dir import RunDir
 from windtunnel.harness.scenario.resolved.case import Case, CheckCase, TrafficCase
 from windtunnel.harness.scenario.schema import applies
@@ -24,6 +25,7 @@ from windtunnel.harness.verdict.core.evidence import Evidence
 from windtunnel.harness.verdict.core.finding import AtFault, Finding, Missing, inconclusive
 from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 from windtunnel.harness.verdict.registry import BLAMED_ON, CHECKS, GATES
+from windtunnel.harness.verdict.views.results import result_rows
 from windtunnel.harness.verdict.views.undelivered import AT_MOST, limited, undelivered_notes
 
 SCHEMA = "windtunnel-verdict/1"
@@ -43,6 +45,7 @@ class Verdict:
     "The party that has to change something, or None if the run passed or the cause is unknown."
     gates: tuple[Finding, ...]
     checks: tuple[Finding, ...]
+    results: tuple[ResultRow, ...] = ()
 
     @property
     def exit_code(self) -> int:
@@ -59,6 +62,7 @@ class Verdict:
             **({} if self.at_fault is None else {"at_fault": str(self.at_fault)}),
             "gates": [finding.as_document() for finding in self.gates],
             "checks": [finding.as_document() for finding in self.checks],
+            "results": [row.as_document() for row in self.results],
         }
 
 
@@ -90,6 +94,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         at_fault=at_fault,
         gates=tuple(gates),
         checks=tuple(checks),
+        results=() if isinstance(case, Missing) else tuple(result_rows(evidence, case)),
     )
 
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.harness.artifact.host.message_times import OFFER_TIME
 from windtunnel.harness.artifact.host.offer import OFFER
 from windtunnel.harness.artifact.run.plan import MessagePlan, message_bytes, plan
 from windtunnel.harness.scenario.resolved.case import TrafficCase
@@ -62,6 +63,7 @@ class Publisher:
         self._pacer = Pacer(pace)
         self._waits_for_readers = waits_for_readers
         self._offers = np.zeros(message_plan.count, dtype=OFFER)
+        self._times = np.zeros(message_plan.count, dtype=OFFER_TIME)
         self.progress = Progress(message_plan.total_bytes)
         self.accepted_count = 0
         self.back_pressure_count = 0
@@ -72,6 +74,11 @@ class Publisher:
     def offers(self) -> NDArray[np.void]:
         """One OFFER record for each accepted message."""
         return self._offers[: self.accepted_count]
+
+    @property
+    def times(self) -> NDArray[np.void]:
+        """One OFFER_TIME record for each accepted message."""
+        return self._times[: self.accepted_count]
 
     def send(self, publication: Publication) -> None:
         """Offer all messages of the plan. Raises SubjectError or Stopped."""
@@ -84,8 +91,10 @@ class Publisher:
                 continue
             if not self._pacer.is_unlimited:
                 self._rest()
+            offered_ns = time.time_ns()
             position = self._offer(publication, start, length)
             self._offers[self.accepted_count] = (index, length, 0, position)
+            self._times[self.accepted_count] = offered_ns
             self.accepted_count += 1
             self.progress.add(length)
             if not self._pacer.is_unlimited:
@@ -187,6 +196,7 @@ def run(options: Options, stop: Stop) -> None:
         facts.not_connected_count = publisher.not_connected_count
         files.offers.parent.mkdir(parents=True, exist_ok=True)
         publisher.offers.tofile(files.offers)
+        publisher.times.tofile(files.times)
         facts.write(files.document)
 
 

@@ -1,6 +1,6 @@
 """Reads a stream twice: an application reads messages, and a tap reads frames.
 
-    driver --> log of the image --> subscription 1 --> FragmentAssembler --> messages.bin, index.bin
+    driver --> log of the image --> subscription 1 --> FragmentAssembler --> messages, index, times
                                 --> subscription 2 --> Tap --------------> frames.bin
 
 Both are registered before publishing starts, so both join at the start of the stream. They end when
@@ -21,6 +21,7 @@ from windtunnel.driver.client.image.image import Image
 from windtunnel.driver.client.subscription import Subscription
 from windtunnel.harness.artifact.host.application import SubscriberFacts
 from windtunnel.harness.artifact.host.delivery import DELIVERY
+from windtunnel.harness.artifact.host.message_times import DELIVERY_TIME
 from windtunnel.harness.artifact.run_dir import SubscriberFiles
 from windtunnel.harness.scenario.schema.pace import UNLIMITED, PaceCase
 from windtunnel.harness.workload import overrun_guard
@@ -39,7 +40,9 @@ PACED_FRAGMENT_LIMIT = 8
 BUFFER_BYTES = 1 << 20
 
 _RECORD = struct.Struct("<qii")
+_TIME = struct.Struct("<q")
 assert _RECORD.size == DELIVERY.itemsize
+assert _TIME.size == DELIVERY_TIME.itemsize
 
 
 class Application:
@@ -52,11 +55,15 @@ class Application:
         progress: Progress,
         pace: PaceCase = UNLIMITED,
         clock_ns: Callable[[], int] = time.monotonic_ns,
+        wall_clock_ns: Callable[[], int] = time.time_ns,
         *,
+        times: BinaryIO,
         flip_byte: bool,
     ) -> None:
         self._messages = messages
         self._index = index
+        self._times = times
+        self._wall_clock_ns = wall_clock_ns
         self._progress = progress
         self._length_bytes_max = overrun_guard.length_max(progress.total_bytes)
         self._pacer = Pacer(pace)
@@ -95,6 +102,7 @@ class Application:
             payload = memoryview(damaged)
         self._messages.write(payload)
         self._index.write(_RECORD.pack(header.position, length, header.session_id))
+        self._times.write(_TIME.pack(self._wall_clock_ns()))
         self._ends[self._reading] = header.position
         self.message_count += 1
         self._progress.add(length)
@@ -178,11 +186,11 @@ def _open_files(
     pace: PaceCase,
     flip_byte: bool,
 ) -> tuple[Application, Tap]:
-    messages, index, frames = (
+    messages, index, times, frames = (
         closing.enter_context(path.open("wb", buffering=BUFFER_BYTES))
-        for path in (files.messages, files.index, files.frames)
+        for path in (files.messages, files.index, files.times, files.frames)
     )
-    application = Application(messages, index, progress, pace, flip_byte=flip_byte)
+    application = Application(messages, index, progress, pace, times=times, flip_byte=flip_byte)
     return application, Tap(frames, progress.total_bytes)
 
 

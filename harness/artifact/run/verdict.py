@@ -6,6 +6,7 @@ from typing import Any
 
 from windtunnel.harness.artifact.document_values import ValueTypeError, parse
 from windtunnel.harness.artifact.documents import Document, DocumentError, read_document
+from windtunnel.harness.artifact.run.result_row import ResultRow
 
 SCHEMA = "windtunnel-verdict/1"
 
@@ -25,6 +26,7 @@ class FindingFacts:
     position: int | None = None
     difference: bool = False
     kind: str | None = None
+    at_fault: str | None = None
     facts: dict[str, Any] = field(default_factory=dict)
 
 
@@ -39,6 +41,8 @@ class VerdictFacts:
     scenario: str = ""
     seed: int | None = None
     exit_code: int | None = None
+    at_fault: str | None = None
+    results: list[ResultRow] = field(default_factory=list)
 
 
 def read_verdict(path: Path) -> Document | None:
@@ -54,3 +58,14 @@ def read_verdict(path: Path) -> Document | None:
     except ValueTypeError as error:
         raise DocumentError(f"{path.name}: {error}") from error
     return document
+
+
+def read_results(path: Path) -> list[ResultRow]:
+    """Read a verdict's results. A missing file has none. Raises DocumentError."""
+    document = read_verdict(path)
+    return [] if document is None else result_rows_of(document)
+
+
+def result_rows_of(verdict: Document) -> list[ResultRow]:
+    """Return the results in a verdict that `read_verdict` has read."""
+    return [ResultRow(**each) for each in verdict.get("results", [])]

@@ -277,6 +277,24 @@ def repeat_commands(result: "SuiteResult") -> list[str]:
     return lines
 
 
+def _print_results(run_dir: Path, is_named: bool) -> None:
+    """Print the figures of a run, if it was judged."""
+    from windtunnel.harness.artifact.documents import DocumentError
+    from windtunnel.harness.artifact.run.verdict import read_results
+    from windtunnel.harness.artifact.run_dir import RunDir
+    from windtunnel.harness.cli.render.results_table import result_lines
+
+    try:
+        lines = list(result_lines(read_results(RunDir(run_dir).verdict)))
+    except DocumentError as error:
+        echo(f"windtunnel: {error}", err=True)
+        return
+    if lines and is_named:
+        echo(f"  {run_dir.name}")
+    for line in lines:
+        echo(line)
+
+
 def print_suite(result: "SuiteResult", report: Path | None, as_json: bool) -> None:
     """Print the summary of a suite after all its runs."""
     if as_json:
@@ -292,6 +310,8 @@ def print_suite(result: "SuiteResult", report: Path | None, as_json: bool) -> No
         }
         click.echo(json.dumps(document))
     else:
+        for each in result.runs:
+            _print_results(each.run_dir, len(result.runs) > 1)
         for line in suite_lines(result.scenarios, result.remarks):
             click.echo(line)
         for command in repeat_commands(result):

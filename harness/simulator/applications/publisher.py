@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from windtunnel.driver.client.aeron import Aeron
 from windtunnel.driver.client.publication.publication import Publication
 from windtunnel.driver.logbuffer import publication_result as result
+from windtunnel.harness.artifact.host.message_times import OFFER_TIME
 from windtunnel.harness.artifact.host.offer import OFFER
 from windtunnel.harness.artifact.run.plan import message_bytes, plan
 from windtunnel.harness.artifact.run_dir import HostDir
@@ -63,6 +64,9 @@ class Publisher:
         self._waits_for_readers = waits_for_readers
         self._skip = self._plan.count // 2 if skips else -1
         self._offers = np.zeros(self._plan.count, dtype=OFFER)
+        self._times = np.zeros(self._plan.count, dtype=OFFER_TIME)
+        self._offered_ns = 0
+        """Time of the first offer of the next message, or 0 if it has not been offered."""
         self._next = 0
         self._pacer = Pacer(traffic.pace)
         self._close_ns = 0
@@ -124,10 +128,13 @@ class Publisher:
                 return
             start, length = int(starts[self._next]), int(lengths[self._next])
             if self._next != self._skip:
+                self._offered_ns = self._offered_ns or self._clock_ns()
                 position = self._offer(publication, start, length)
                 if position <= 0:
                     return
                 self._offers[self._facts.message_count] = (self._next, length, 0, position)
+                self._times[self._facts.message_count] = self._offered_ns
+                self._offered_ns = 0
                 self._facts.message_count += 1
                 self.count_bytes += length
                 self._pacer.add(length, self._clock_ns())
@@ -173,6 +180,7 @@ class Publisher:
         files.offers.parent.mkdir(parents=True, exist_ok=True)
         offers = self._offers[: self._facts.message_count]
         offers.tofile(files.offers)
+        self._times[: self._facts.message_count].tofile(files.times)
         if not self.is_done:
             self._facts.ended_ns = self._clock_ns()
             if self.publication is not None and not self.publication.is_closed:

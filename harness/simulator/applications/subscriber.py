@@ -1,6 +1,6 @@
 """A subscriber that the simulator steps: the workload's own application and tap, polled in turn.
 
-    driver --> log of the image --> subscription 1 --> application --> messages.bin, index.bin
+    driver --> log of the image --> subscription 1 --> application --> messages, index, times
                                 --> subscription 2 --> tap ----------> frames.bin
 
 It writes the same files as a workload's subscriber, with simulated times. The tap records frames. A
@@ -51,13 +51,21 @@ class Subscriber:
         self._files = host.subscriber(traffic.id)
         self._files.document.parent.mkdir(parents=True, exist_ok=True)
         self._closing = ExitStack()
-        messages, index, frames = (
+        files = self._files
+        messages, index, times, frames = (
             self._closing.enter_context(path.open("wb", buffering=BUFFER_BYTES))
-            for path in (self._files.messages, self._files.index, self._files.frames)
+            for path in (files.messages, files.index, files.times, files.frames)
         )
         self._progress = Progress(traffic.total_bytes)
         self._application = Application(
-            messages, index, self._progress, traffic.consume, clock_ns, flip_byte=flips_byte
+            messages,
+            index,
+            self._progress,
+            traffic.consume,
+            clock_ns,
+            clock_ns,
+            times=times,
+            flip_byte=flips_byte,
         )
         self._tap = Tap(frames, traffic.total_bytes, clock_ns)
         self._facts = SubscriberFacts(

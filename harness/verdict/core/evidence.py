@@ -26,6 +26,13 @@ from windtunnel.harness.artifact.host.frame_seen import FRAME_SEEN, read_frames_
 from windtunnel.harness.artifact.host.host_event import AppliedEvent, read_applied_events
 from windtunnel.harness.artifact.host.host_facts import CaptureFacts, SnmpFacts
 from windtunnel.harness.artifact.host.log_index import LogFacts, read_log_index
+from windtunnel.harness.artifact.host.message_times import (
+    DELIVERY_TIME,
+    OFFER_TIME,
+    read_delivery_times,
+    read_offer_times,
+)
+from windtunnel.harness.artifact.host.offer import OFFER, read_offers
 from windtunnel.harness.artifact.host.pressure import Pressure
 from windtunnel.harness.artifact.host.recording import RecorderFacts
 from windtunnel.harness.artifact.middlebox.decision import DECISION, read_decisions
@@ -55,10 +62,13 @@ from windtunnel.harness.verdict.core.completeness import (
     messages_mismatch,
     truncation,
 )
-from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import Wire, wire_of
 
 _VALUE = TypeVar("_VALUE")
+
+UNKNOWN_NS = -1
+"""The time of an event that did not happen."""
 
 
 @dataclass(frozen=True)
@@ -121,6 +131,8 @@ class Evidence:
         self.publisher = cache(self._publisher)
         self.subscriber = cache(self._subscriber)
         self.delivered = cache(self._delivered)
+        self.due_ns = cache(self._due_ns)
+        self.delivery_times_ns = cache(self._delivery_times_ns)
         self.frames_seen = cache(self._frames_seen)
         self.host_counters = cache(self._host_counters)
         self.snmp = cache(self._snmp)
@@ -232,6 +244,41 @@ class Evidence:
         if why := messages_mismatch(deliveries, messages, is_whole=whole):
             return Missing(self.name_of(files.messages), why, damaged=True)
         return Delivered(deliveries, messages)
+
+    def _due_ns(self, traffic: TrafficCase) -> NDArray[np.int64] | Missing:
+        """Return when each planned message was first offered, or UNKNOWN_NS if it was not."""
+        files = self.folder.host(traffic.from_host).publisher(traffic.id)
+        found = all_or_missing(
+            self._records(files.offers, read_offers, OFFER),
+            self._records(files.times, read_offer_times, OFFER_TIME),
+            self.planned(traffic),
+        )
+        if isinstance(found, Missing):
+            return found
+        offers, times, planned = found
+        index = offers["message_index"]
+        known = (index >= 0) & (index < planned.plan.count)
+        if len(times) != len(offers) or not known.all():
+            why = f"has {len(times)} times for {len(offers)} offers of planned messages"
+            return Missing(self.name_of(files.times), why, damaged=True)
+        due_ns = np.full(planned.plan.count, UNKNOWN_NS, dtype=np.int64)
+        due_ns[index] = times["time_ns"]
+        return due_ns
+
+    def _delivery_times_ns(self, traffic: TrafficCase) -> NDArray[np.int64] | Missing:
+        """Return the time of each delivery."""
+        files = self.folder.host(traffic.to_host).subscriber(traffic.id)
+        found = all_or_missing(
+            self._records(files.times, read_delivery_times, DELIVERY_TIME), self.delivered(traffic)
+        )
+        if isinstance(found, Missing):
+            return found
+        times, delivered = found
+        if len(times) != len(delivered.deliveries):
+            why = f"has {len(times)} times for {len(delivered.deliveries)} deliveries"
+            return Missing(self.name_of(files.times), why, damaged=True)
+        times_ns: NDArray[np.int64] = times["time_ns"].astype(np.int64)
+        return times_ns
 
     def _frames_seen(self, traffic: TrafficCase) -> Records | Missing:
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)

@@ -43,7 +43,9 @@ class DirtyImage:
 
 
 def an_application():
-    return Application(io.BytesIO(), io.BytesIO(), Progress(TOTAL_BYTES), flip_byte=False)
+    return Application(
+        io.BytesIO(), io.BytesIO(), Progress(TOTAL_BYTES), times=io.BytesIO(), flip_byte=False
+    )
 
 
 def a_tap():

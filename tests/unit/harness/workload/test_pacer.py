@@ -1,5 +1,7 @@
 """A pacer waits as long as its pace requires, and makes up for only a little lost time."""
 
+import io
+
 import pytest
 
 from tests.unit.harness.workload.test_publisher import PAYLOAD, PLAN, ScriptedPublication
@@ -143,7 +145,7 @@ def test_an_application_that_rests_polls_nothing(tmp_path):
     with (tmp_path / "m").open("wb") as messages, (tmp_path / "i").open("wb") as index:
         application = Application(
             messages, index, Counted(), PaceCase(rest_every_bytes=8, rest_ns=150 * MS),
-            lambda: now_ns, flip_byte=False,
+            lambda: now_ns, times=io.BytesIO(), flip_byte=False,
         )  # fmt: skip
         assert application.poll(image) == 1
         application._on_message(memoryview(b"12345678"), Header())
@@ -152,6 +154,6 @@ def test_an_application_that_rests_polls_nothing(tmp_path):
         assert application.poll(image) == 0
         now_ns += MS
         assert application.poll(image) == 1
-        free = Application(messages, index, Counted(), flip_byte=False)
+        free = Application(messages, index, Counted(), times=io.BytesIO(), flip_byte=False)
         free.poll(image)
     assert image.limits == [PACED_FRAGMENT_LIMIT, PACED_FRAGMENT_LIMIT, FRAGMENT_LIMIT]

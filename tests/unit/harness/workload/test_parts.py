@@ -1,5 +1,6 @@
 """What was read from each image is a part, whatever client it came from."""
 
+import io
 from dataclasses import dataclass, field
 
 from windtunnel.driver.wire.frame_type import BEGIN, END
@@ -128,7 +129,7 @@ class Fragments:
 
 def test_a_message_is_not_put_together_from_what_two_images_brought(tmp_path):
     files = [(tmp_path / name).open("wb") for name in ("messages", "index")]
-    application = Application(*files, Progress(1), flip_byte=False)
+    application = Application(*files, Progress(1), times=io.BytesIO(), flip_byte=False)
     before = Fragments(1, Header(64, WHOLE), Header(128, BEGIN))
     application.poll(before)
     assert application.leave(before) == 64

@@ -49,7 +49,7 @@ def test_every_frame_is_written_down_padding_included(tmp_path):
 
 def taken_by_an_application(stream, *, flip_byte):
     messages, index, progress = io.BytesIO(), io.BytesIO(), Progress(1)
-    application = Application(messages, index, progress, flip_byte=flip_byte)
+    application = Application(messages, index, progress, times=io.BytesIO(), flip_byte=flip_byte)
     while application.poll(stream.image):
         pass
     assert progress.count_bytes == len(messages.getvalue())

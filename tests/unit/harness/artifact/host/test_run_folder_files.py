@@ -167,7 +167,8 @@ def test_paths_follow_the_treaty(tmp_path):
     names = [path.relative_to(run.path).as_posix() for path in vars(subscriber).values()]
     stem = "hosts/b/subscriber-term-64k"
     assert names == [
-        stem + end for end in (".json", ".index.bin", ".messages.bin", ".frames.bin", ".log")
+        stem + end
+        for end in (".json", ".index.bin", ".messages.bin", ".times.bin", ".frames.bin", ".log")
     ]
     assert run.capture("a").relative_to(run.path).as_posix() == "captures/a.pcap"
     assert run.host("a").publisher("t").offers.name == "publisher-t.bin"

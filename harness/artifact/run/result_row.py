@@ -1,0 +1,129 @@
+"""A run's results: a row of figures for each stream and each of its subscribers, in verdict.json.
+
+The terminal and the report page print the texts of `cells`. A figure that the run's evidence does
+not show is absent from the document, and printed as `-`.
+"""
+
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass
+from typing import Any
+
+UNKNOWN = "-"
+NS_PER_MS = 1e6
+NS_PER_S = 1e9
+MEGABYTE = 1e6
+
+
+@dataclass(frozen=True)
+class ResultRow:
+    """The figures of one stream at one of its subscribers. None means that it is unknown."""
+
+    traffic: str
+    from_host: str
+    to_host: str
+    published_messages: int | None = None
+    "Messages that the publication accepted."
+    delivered_messages: int | None = None
+    "Different messages that the subscriber received."
+    delivered_bytes: int | None = None
+    asked_bytes_per_s: float | None = None
+    "The average rate that the publisher's pace asks for. None if it is unlimited."
+    asked_messages_per_s: float | None = None
+    reached_bytes_per_s: float | None = None
+    "Delivered message bytes by the time from the first offer to the last delivery."
+    reached_messages_per_s: float | None = None
+    latency_p50_ns: int | None = None
+    "Time from the first offer of a message to its delivery."
+    latency_p99_ns: int | None = None
+    latency_max_ns: int | None = None
+    longest_silence_ns: int | None = None
+    "Longest time without a delivery, from the first offer to the last delivery."
+    finished_ns: int | None = None
+    "Time from the first offer to the last delivery."
+    lost_frames: int | None = None
+    "DATA and PAD frames that left the publisher's host and did not arrive at the subscriber's."
+    lost_bytes: int | None = None
+    resent_frames: int | None = None
+    "Retransmits of DATA and PAD frames to this subscriber or its group."
+    resent_bytes: int | None = None
+    gaps: int | None = None
+    "Ranges of lost frames that the subscriber's host saw, whether they were repaired or not."
+    naks: int | None = None
+    repair_p50_ns: int | None = None
+    "Time from the first sign of a gap at the subscriber's host to the arrival of its last frame."
+    repair_p99_ns: int | None = None
+    stalled_ns: dict[str, int] | None = None
+    "Time for which deliveries stalled although a message was due, by cause."
+
+    @property
+    def resent_per_lost(self) -> float | None:
+        """Bytes sent again per lost byte."""
+        if self.resent_bytes is None or not self.lost_bytes:
+            return None
+        return self.resent_bytes / self.lost_bytes
+
+    @property
+    def naks_per_gap(self) -> float | None:
+        return None if self.naks is None or not self.gaps else self.naks / self.gaps
+
+    def as_document(self) -> dict[str, Any]:
+        """Return the known figures."""
+        return {key: value for key, value in asdict(self).items() if value is not None}
+
+    def cells(self) -> Iterator[tuple[str, str]]:
+        """Yield the title and the text of each figure, the most important first."""
+        yield "goodput", _rate(self.reached_bytes_per_s, self.asked_bytes_per_s, MEGABYTE, "MB/s")
+        yield "messages/s", _rate(self.reached_messages_per_s, self.asked_messages_per_s, 1, "")
+        yield "delivered", _share(self.delivered_messages, self.published_messages)
+        latencies = self.latency_p50_ns, self.latency_p99_ns, self.latency_max_ns
+        yield "latency p50/p99/max", " / ".join(map(duration, latencies))
+        yield "longest silence", duration(self.longest_silence_ns)
+        repairs = duration(self.repair_p50_ns), duration(self.repair_p99_ns)
+        yield "repair p50/p99", " / ".join(repairs)
+        yield "lost", _frames(self.lost_frames, self.lost_bytes)
+        again = self.resent_per_lost
+        ratio = "" if again is None else f" (x{again:.2f})"
+        yield "sent again", _frames(self.resent_frames, self.resent_bytes) + ratio
+        per_gap = self.naks_per_gap
+        ratio = "" if per_gap is None else f" ({per_gap:.1f} each)"
+        known = None if self.naks is None else f"{self.naks:,} for {self.gaps or 0:,} gaps{ratio}"
+        yield "NAKs", known or UNKNOWN
+        yield "stalled", self._stalled()
+        yield "finished after", duration(self.finished_ns)
+
+    def _stalled(self) -> str:
+        if self.stalled_ns is None:
+            return UNKNOWN
+        longest_first = sorted(self.stalled_ns.items(), key=lambda each: -each[1])
+        return ", ".join(f"{cause} {duration(each)}" for cause, each in longest_first) or "never"
+
+
+def duration(value_ns: int | None) -> str:
+    """Return a duration as text with about three digits, such as `12.3 ms`."""
+    if value_ns is None:
+        return UNKNOWN
+    if abs(value_ns) >= 999_500_000:
+        return f"{value_ns / NS_PER_S:.2f} s"
+    return f"{value_ns / NS_PER_MS:.3g} ms"
+
+
+def _rate(reached: float | None, asked: float | None, unit: float, name: str) -> str:
+    if reached is None:
+        return UNKNOWN
+    digits = 2 if name else 0
+    text = f"{reached / unit:,.{digits}f}"
+    if asked is not None:
+        text += f" of {asked / unit:,.{digits}f}"
+    return f"{text} {name}".rstrip()
+
+
+def _share(delivered: int | None, published: int | None) -> str:
+    if delivered is None:
+        return UNKNOWN
+    return f"{delivered:,} of {UNKNOWN if published is None else f'{published:,}'}"
+
+
+def _frames(frames: int | None, length_bytes: int | None) -> str:
+    if frames is None or length_bytes is None:
+        return UNKNOWN
+    return f"{frames:,} frames, {length_bytes:,} B"

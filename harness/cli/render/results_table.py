@@ -1,0 +1,48 @@
+"""The results of a run as a table: a column for each stream and subscriber, a line per figure.
+
+    prices                 a to b
+    goodput                2.09 of 2.10 MB/s
+    delivered              8,192 of 8,192
+
+Columns that do not fit the terminal follow in further tables.
+"""
+
+import shutil
+from collections.abc import Iterator, Sequence
+
+from windtunnel.harness.artifact.run.result_row import ResultRow
+from windtunnel.harness.cli.render.table import printable
+
+INDENT = "    "
+GAP = "  "
+
+
+def result_lines(rows: Sequence[ResultRow], width: int | None = None) -> Iterator[str]:
+    """Yield the lines of the tables. `width` is that of the terminal by default."""
+    width = width or shutil.get_terminal_size((120, 24)).columns
+    columns = [
+        [printable(f"{each.traffic}: {each.from_host} to {each.to_host}"), *_texts(each)]
+        for each in rows
+    ]
+    if not columns:
+        return
+    titles = ["", *(title for title, _ in rows[0].cells())]
+    while columns:
+        count, taken = 0, len(INDENT) + _width(titles)
+        for column in columns:
+            taken += len(GAP) + _width(column)
+            if count and taken > width:
+                break
+            count += 1
+        shown, columns = [titles, *columns[:count]], columns[count:]
+        for cells in zip(*shown, strict=True):
+            padded = (cell.ljust(_width(of)) for cell, of in zip(cells, shown, strict=True))
+            yield (INDENT + GAP.join(padded)).rstrip()
+
+
+def _texts(row: ResultRow) -> list[str]:
+    return [text for _, text in row.cells()]
+
+
+def _width(column: Sequence[str]) -> int:
+    return max(map(len, column))

@@ -1,0 +1,141 @@
+"""The results of a run: a row of figures for each stream and each of its subscribers.
+
+    offered --> accepted --> sent --> lost --> sent again --> arrived --> delivered
+    |<- back pressure ->|                                                     |
+    |<------------------------- delivery latency --------------------------->|
+
+A message is due when the publisher offers it for the first time, at its pace. Times are those of
+the run's clock, which is virtual in a simulation. A figure that the evidence does not show is
+absent. The figures are never part of a verdict.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.middlebox.decision import DUPLICATE
+from windtunnel.harness.artifact.run.result_row import ResultRow
+from windtunnel.harness.scenario.resolved.case import Case, TrafficCase
+from windtunnel.harness.verdict.core.evidence import UNKNOWN_NS, Delivered, Evidence, Planned
+from windtunnel.harness.verdict.core.finding import Missing
+from windtunnel.harness.verdict.views.reader_gaps import ReaderGaps, reader_gaps
+from windtunnel.harness.verdict.views.stalled_time import stalled_ns
+
+NS_PER_S = 1_000_000_000
+
+
+def result_rows(evidence: Evidence, case: Case) -> list[ResultRow]:
+    """Return a row for each stream and each of its subscribers."""
+    return [
+        _row(evidence, case, traffic.between(traffic.from_host, host))
+        for traffic in case.traffic
+        for host in traffic.subscribers
+    ]
+
+
+def _row(evidence: Evidence, case: Case, flow: TrafficCase) -> ResultRow:
+    planned, delivered = evidence.planned(flow), evidence.delivered(flow)
+    values: dict[str, Any] = {}
+    publisher = evidence.publisher(flow)
+    if not isinstance(publisher, Missing) and len(flow.publishers) == 1:
+        values["published_messages"] = publisher.message_count
+    if not isinstance(planned, Missing):
+        least_ns = flow.pace.least_ns(flow.total_bytes)
+        if least_ns:
+            values["asked_bytes_per_s"] = flow.total_bytes * NS_PER_S / least_ns
+            values["asked_messages_per_s"] = planned.plan.count * NS_PER_S / least_ns
+    gaps = _gaps(evidence, case, flow)
+    if gaps is not None:
+        values |= _link_figures(gaps)
+    if not isinstance(planned, Missing) and not isinstance(delivered, Missing):
+        values |= _delivery_figures(evidence, flow, planned, delivered, gaps)
+    return ResultRow(flow.id, flow.from_host, flow.to_host, **values)
+
+
+def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | None:
+    """Return the gaps that a subscriber's host saw, or None if the captures cannot show them."""
+    # A wire covers one session of one publisher.
+    if flow.rejoins or flow.merges is not None or len(flow.publishers) > 1:
+        return None
+    wire, planned = evidence.wire(flow), evidence.planned(flow)
+    subscriber = evidence.subscriber(flow)
+    if isinstance(wire, Missing) or isinstance(planned, Missing) or isinstance(subscriber, Missing):
+        return None
+    copies = any(each.duplicate_ppb for each in case.impairments)
+    decisions = evidence.decisions
+    if isinstance(decisions, Missing) or copies or (decisions["action"] == DUPLICATE).any():
+        copies = True
+    return reader_gaps(wire, planned.log, subscriber.join_position, has_copies=copies)
+
+
+def _link_figures(gaps: ReaderGaps) -> dict[str, Any]:
+    repairs = gaps.repair_ns
+    values: dict[str, Any] = {
+        "resent_frames": gaps.resent_frames,
+        "resent_bytes": gaps.resent_bytes,
+        "gaps": gaps.count,
+        "naks": gaps.naks,
+        "lost_frames": gaps.lost_frames,
+        "lost_bytes": gaps.lost_bytes,
+    }
+    if len(repairs):
+        values["repair_p50_ns"] = percentile(repairs, 50)
+        values["repair_p99_ns"] = percentile(repairs, 99)
+    return values
+
+
+def _delivery_figures(
+    evidence: Evidence,
+    flow: TrafficCase,
+    planned: Planned,
+    delivered: Delivered,
+    gaps: ReaderGaps | None,
+) -> dict[str, Any]:
+    ends = planned.log.message_ends
+    index, is_planned = _message_index(ends, delivered.deliveries["position"].astype(np.int64))
+    different = np.unique(index[is_planned])
+    length_bytes = int(planned.plan.lengths[different].astype(np.int64).sum())
+    values: dict[str, Any] = {
+        "delivered_messages": len(different),
+        "delivered_bytes": length_bytes,
+    }
+    due_ns, times_ns = evidence.due_ns(flow), evidence.delivery_times_ns(flow)
+    if isinstance(due_ns, Missing) or isinstance(times_ns, Missing):
+        return values
+    known = is_planned & (due_ns[index] != UNKNOWN_NS)
+    messages, times_ns = index[known], times_ns[known]
+    if len(messages) == 0:
+        return values
+    start_ns = int(due_ns[due_ns != UNKNOWN_NS].min())
+    latency_ns = times_ns - due_ns[messages]
+    duration_ns = int(times_ns.max()) - start_ns
+    values |= {
+        "latency_p50_ns": percentile(latency_ns, 50),
+        "latency_p99_ns": percentile(latency_ns, 99),
+        "latency_max_ns": int(latency_ns.max()),
+        "longest_silence_ns": int(np.diff(times_ns, prepend=start_ns).max()),
+        "finished_ns": duration_ns,
+    }
+    if duration_ns > 0:
+        values["reached_bytes_per_s"] = length_bytes * NS_PER_S / duration_ns
+        values["reached_messages_per_s"] = len(different) * NS_PER_S / duration_ns
+    happened = evidence.host_events
+    if gaps is not None and not isinstance(happened, Missing):
+        paused = [each for each in happened if each.host in (flow.from_host, flow.to_host)]
+        values["stalled_ns"] = stalled_ns(gaps, planned.log, messages, times_ns, due_ns, paused)
+    return values
+
+
+def _message_index(
+    ends: NDArray[np.int64], positions: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Return the index of the planned message that ends at each position, and if there is one."""
+    index = np.minimum(np.searchsorted(ends, positions), max(len(ends) - 1, 0))
+    return index, ends[index] == positions
+
+
+def percentile(values: NDArray[np.int64], percent: int) -> int:
+    """Return the smallest value that at least `percent` of the values do not exceed."""
+    rank = max(1, -(-len(values) * percent // 100))
+    return int(np.sort(values)[rank - 1])

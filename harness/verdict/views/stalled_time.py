@@ -1,0 +1,81 @@
+"""The time for which deliveries stalled although a message was due, by cause.
+
+    delivered    m0                                                  m1
+    message 1       due                 sent            arrived
+                    |-- window ---------|-- repair -----|-- reader --|
+
+The message that the subscriber waits for explains the stall: its publication did not accept it or
+its driver did not send it (`window`), the link lost it (`repair`) or was slow (`link`), or it had
+arrived and the application did not read it (`reader`). Time in which an event had stopped one of
+the two hosts counts as `pause`. The shortest latency of the stream is not part of a stall.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.harness.artifact.host.host_event import AppliedEvent
+from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
+from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps
+
+STALL_NS = 10_000_000
+"""Shortest stall. Shorter ones are common where hosts share processors."""
+WINDOW, REPAIR, LINK, READER, PAUSE = CAUSES = ("window", "repair", "link", "reader", "pause")
+
+
+def stalled_ns(
+    gaps: ReaderGaps,
+    log: ExpectedLog,
+    messages: NDArray[np.int64],
+    times_ns: NDArray[np.int64],
+    due_ns: NDArray[np.int64],
+    events: Sequence[AppliedEvent],
+) -> dict[str, int]:
+    """Return the stalled time of each cause that occurred.
+
+    Shapes: messages, times_ns int64[n]: index and time of each delivered message, in order;
+            due_ns int64[m]: time of each planned message's first offer
+    """
+    base_ns = int((times_ns - due_ns[messages]).min())
+    before_ns = np.concatenate([due_ns[messages[:1]], times_ns[:-1]])
+    begin_ns = np.maximum(before_ns, due_ns[messages] + base_ns)
+    stalls = np.flatnonzero(times_ns - begin_ns >= STALL_NS)
+    of_message = log.frames["message"]
+    complete_ns = np.maximum.accumulate(np.where(gaps.arrived_ns == NEVER_NS, 0, gaps.arrived_ns))
+    found: dict[str, int] = {}
+    for stall in stalls.tolist():
+        message = int(messages[stall])
+        first, after = np.searchsorted(_filled(of_message), [message, message + 1])
+        own = slice(int(first), int(after))
+        way = REPAIR if gaps.is_lost[own].any() else LINK
+        ends_ns = [
+            (WINDOW, min(int(gaps.sent_ns[own].max(initial=0)), int(times_ns[stall]))),
+            (way, int(complete_ns[own].max(initial=0))),
+            (READER, int(times_ns[stall])),
+        ]
+        at_ns = int(begin_ns[stall])
+        for cause, end_ns in ends_ns:
+            end_ns = min(end_ns, int(times_ns[stall]))
+            if end_ns > at_ns:
+                paused_ns = _paused_ns(events, at_ns, end_ns)
+                found[PAUSE] = found.get(PAUSE, 0) + paused_ns
+                found[cause] = found.get(cause, 0) + end_ns - at_ns - paused_ns
+                at_ns = end_ns
+    return {cause: found[cause] for cause in CAUSES if found.get(cause)}
+
+
+def _filled(of_message: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the message of each frame; a PAD belongs to the message before it."""
+    return np.maximum.accumulate(of_message)
+
+
+def _paused_ns(events: Sequence[AppliedEvent], from_ns: int, until_ns: int) -> int:
+    """Return for how long at least one of the events was active in a time range."""
+    total_ns, at_ns = 0, from_ns
+    for each in sorted(events, key=lambda each: each.began_ns):
+        end_ns = min(each.ended_ns or NEVER_NS, until_ns)
+        if end_ns > max(each.began_ns, at_ns):
+            total_ns += end_ns - max(each.began_ns, at_ns)
+            at_ns = end_ns
+    return total_ns
