@@ -2,16 +2,16 @@
 
     failed gate + violation proven by the bytes    FAIL
     failed gate + violation that it may explain    INCONCLUSIVE, with the name of the gate
-    a gate or check raises an exception            HARNESS; the other findings still count
+    a gate, check or view raises an exception      HARNESS; the other findings still count
 
 The result depends on neither time nor machine: judging a folder again writes the same bytes.
 """
 
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from windtunnel.harness.artifact.documents import Document, write_document
 from windtunnel.harness.artifact.run.result_row import ResultRow
@@ -29,6 +29,7 @@ from windtunnel.harness.verdict.views.results import result_rows
 from windtunnel.harness.verdict.views.undelivered import AT_MOST, limited, undelivered_notes
 
 SCHEMA = "windtunnel-verdict/1"
+_Shown = TypeVar("_Shown")
 _USUALLY_AT_FAULT = {Outcome.FAIL: AtFault.DRIVER, Outcome.HARNESS: AtFault.HARNESS}
 
 
@@ -84,7 +85,13 @@ def verdict_of(evidence: Evidence) -> Verdict:
     else:
         checks += _expectations(evidence, case)
     checks = _attribute(gates, checks)
-    undelivered = [] if isinstance(case, Missing) else list(undelivered_notes(evidence, case))
+    undelivered: tuple[str, ...] = ()
+    results: tuple[ResultRow, ...] = ()
+    if not isinstance(case, Missing):
+        undelivered, raised = _guarded_view("undelivered", undelivered_notes, evidence, case)
+        checks += raised
+        results, raised = _guarded_view("results", result_rows, evidence, case)
+        checks += raised
     outcome, reason, at_fault = _conclude(evidence, gates, checks, undelivered)
     return Verdict(
         scenario="" if isinstance(case, Missing) else case.name,
@@ -94,7 +101,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
         at_fault=at_fault,
         gates=tuple(gates),
         checks=tuple(checks),
-        results=() if isinstance(case, Missing) else tuple(result_rows(evidence, case)),
+        results=results,
     )
 
 
@@ -177,10 +184,25 @@ def _guarded(name: str, run: Callable[..., list[Finding]], *arguments: Any) -> l
     try:
         return run(*arguments) or [Finding(name, Outcome.INCONCLUSIVE, "nothing to check")]
     except Exception as error:
-        place = traceback.extract_tb(error.__traceback__)[-1]
-        file = Path(place.filename).name
-        text = f"the judge raised {type(error).__name__} at {file}:{place.lineno}: {error}"
-        return [Finding(name, Outcome.HARNESS, text)]
+        return [_raised(name, error)]
+
+
+def _guarded_view(
+    name: str, view: Callable[[Evidence, Case], Iterable[_Shown]], evidence: Evidence, case: Case
+) -> tuple[tuple[_Shown, ...], list[Finding]]:
+    """Return what a view shows. If it raises an exception, return a HARNESS finding instead."""
+    try:
+        return tuple(view(evidence, case)), []
+    except Exception as error:
+        return (), [_raised(name, error)]
+
+
+def _raised(name: str, error: Exception) -> Finding:
+    """Return the finding about an exception in a gate, a check or a view."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    file = Path(place.filename).name
+    text = f"the judge raised {type(error).__name__} at {file}:{place.lineno}: {error}"
+    return Finding(name, Outcome.HARNESS, text)
 
 
 def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
@@ -197,7 +219,10 @@ def _attribute(gates: list[Finding], checks: list[Finding]) -> list[Finding]:
 
 
 def _conclude(
-    evidence: Evidence, gates: list[Finding], checks: list[Finding], undelivered: list[str]
+    evidence: Evidence,
+    gates: list[Finding],
+    checks: list[Finding],
+    undelivered: tuple[str, ...],
 ) -> tuple[Outcome, str, AtFault | None]:
     """Return the run's outcome, the first finding with that outcome, and the party at fault.
 

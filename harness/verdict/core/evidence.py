@@ -250,34 +250,46 @@ class Evidence:
         files = self.folder.host(traffic.from_host).publisher(traffic.id)
         found = all_or_missing(
             self._records(files.offers, read_offers, OFFER),
-            self._records(files.times, read_offer_times, OFFER_TIME),
+            self._times_ns(files.times, read_offer_times, OFFER_TIME),
             self.planned(traffic),
         )
         if isinstance(found, Missing):
             return found
-        offers, times, planned = found
+        offers, times_ns, planned = found
         index = offers["message_index"]
         known = (index >= 0) & (index < planned.plan.count)
-        if len(times) != len(offers) or not known.all():
-            why = f"has {len(times)} times for {len(offers)} offers of planned messages"
+        if len(times_ns) != len(offers) or not known.all():
+            why = f"has {len(times_ns)} times for {len(offers)} offers of planned messages"
             return Missing(self.name_of(files.times), why, damaged=True)
         due_ns = np.full(planned.plan.count, UNKNOWN_NS, dtype=np.int64)
-        due_ns[index] = times["time_ns"]
+        due_ns[index] = times_ns
         return due_ns
 
     def _delivery_times_ns(self, traffic: TrafficCase) -> NDArray[np.int64] | Missing:
         """Return the time of each delivery."""
         files = self.folder.host(traffic.to_host).subscriber(traffic.id)
         found = all_or_missing(
-            self._records(files.times, read_delivery_times, DELIVERY_TIME), self.delivered(traffic)
+            self._times_ns(files.times, read_delivery_times, DELIVERY_TIME), self.delivered(traffic)
         )
         if isinstance(found, Missing):
             return found
-        times, delivered = found
-        if len(times) != len(delivered.deliveries):
-            why = f"has {len(times)} times for {len(delivered.deliveries)} deliveries"
+        times_ns, delivered = found
+        if len(times_ns) != len(delivered.deliveries):
+            why = f"has {len(times_ns)} times for {len(delivered.deliveries)} deliveries"
             return Missing(self.name_of(files.times), why, damaged=True)
-        times_ns: NDArray[np.int64] = times["time_ns"].astype(np.int64)
+        return times_ns
+
+    def _times_ns(
+        self, path: Path, read: Callable[[Path], Records | None], dtype: np.dtype[Any]
+    ) -> NDArray[np.int64] | Missing:
+        """Read the times of messages. Negative ones, whose differences overflow, are damage."""
+        found = self._records(path, read, dtype)
+        if isinstance(found, Missing):
+            return found
+        times_ns: NDArray[np.int64] = found["time_ns"].astype(np.int64)
+        if (times_ns < 0).any():
+            why = "contains negative times, expected times since 1970"
+            return Missing(self.name_of(path), why, damaged=True)
         return times_ns
 
     def _frames_seen(self, traffic: TrafficCase) -> Records | Missing:

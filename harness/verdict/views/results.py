@@ -42,7 +42,7 @@ def _row(evidence: Evidence, case: Case, flow: TrafficCase) -> ResultRow:
         values["published_messages"] = publisher.message_count
     if not isinstance(planned, Missing):
         least_ns = flow.pace.least_ns(flow.total_bytes)
-        if least_ns:
+        if least_ns > 0:
             values["asked_bytes_per_s"] = flow.total_bytes * NS_PER_S / least_ns
             values["asked_messages_per_s"] = planned.plan.count * NS_PER_S / least_ns
     gaps = _gaps(evidence, case, flow)
@@ -62,6 +62,8 @@ def _gaps(evidence: Evidence, case: Case, flow: TrafficCase) -> ReaderGaps | Non
     subscriber = evidence.subscriber(flow)
     if isinstance(wire, Missing) or isinstance(planned, Missing) or isinstance(subscriber, Missing):
         return None
+    if not np.isin(wire.sent.starts, planned.log.frames["position"]).all():
+        return None  # The publisher did not follow its plan.
     copies = any(each.duplicate_ppb for each in case.impairments)
     decisions = evidence.decisions
     if isinstance(decisions, Missing) or copies or (decisions["action"] == DUPLICATE).any():
@@ -94,7 +96,9 @@ def _delivery_figures(
 ) -> dict[str, Any]:
     ends = planned.log.message_ends
     index, is_planned = _message_index(ends, delivered.deliveries["position"].astype(np.int64))
-    different = np.unique(index[is_planned])
+    if not is_planned.all():
+        return {}  # The publisher did not follow its plan, or the subscriber's records are wrong.
+    different = np.unique(index)
     length_bytes = int(planned.plan.lengths[different].astype(np.int64).sum())
     values: dict[str, Any] = {
         "delivered_messages": len(different),
@@ -103,12 +107,15 @@ def _delivery_figures(
     due_ns, times_ns = evidence.due_ns(flow), evidence.delivery_times_ns(flow)
     if isinstance(due_ns, Missing) or isinstance(times_ns, Missing):
         return values
-    known = is_planned & (due_ns[index] != UNKNOWN_NS)
+    known = due_ns[index] != UNKNOWN_NS
     messages, times_ns = index[known], times_ns[known]
     if len(messages) == 0:
         return values
-    start_ns = int(due_ns[due_ns != UNKNOWN_NS].min())
     latency_ns = times_ns - due_ns[messages]
+    if latency_ns.min() < 0:
+        # The clock was set during the run, or the two hosts do not share one.
+        return values
+    start_ns = int(due_ns[due_ns != UNKNOWN_NS].min())
     duration_ns = int(times_ns.max()) - start_ns
     values |= {
         "latency_p50_ns": percentile(latency_ns, 50),
@@ -131,8 +138,9 @@ def _message_index(
     ends: NDArray[np.int64], positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
     """Return the index of the planned message that ends at each position, and if there is one."""
-    index = np.minimum(np.searchsorted(ends, positions), max(len(ends) - 1, 0))
-    return index, ends[index] == positions
+    index = np.searchsorted(ends, positions)
+    is_planned = np.isin(positions, ends)
+    return np.where(is_planned, index, 0), is_planned
 
 
 def percentile(values: NDArray[np.int64], percent: int) -> int:

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from windtunnel.harness.artifact.host.host_event import AppliedEvent
-from windtunnel.harness.dissect.driver_files.expected_log import ExpectedLog
+from windtunnel.harness.dissect.driver_files.expected_log import NO_MESSAGE, ExpectedLog
 from windtunnel.harness.verdict.views.reader_gaps import NEVER_NS, ReaderGaps
 
 STALL_NS = 10_000_000
@@ -41,17 +41,17 @@ def stalled_ns(
     before_ns = np.concatenate([due_ns[messages[:1]], times_ns[:-1]])
     begin_ns = np.maximum(before_ns, due_ns[messages] + base_ns)
     stalls = np.flatnonzero(times_ns - begin_ns >= STALL_NS)
-    of_message = log.frames["message"]
-    complete_ns = np.maximum.accumulate(np.where(gaps.arrived_ns == NEVER_NS, 0, gaps.arrived_ns))
+    awaited_by = _awaited_by(log.frames["message"])
+    arrived_ns = np.where(gaps.arrived_ns == NEVER_NS, 0, gaps.arrived_ns)
     found: dict[str, int] = {}
     for stall in stalls.tolist():
         message = int(messages[stall])
-        first, after = np.searchsorted(_filled(of_message), [message, message + 1])
+        first, after = np.searchsorted(awaited_by, [message, message + 1])
         own = slice(int(first), int(after))
         way = REPAIR if gaps.is_lost[own].any() else LINK
         ends_ns = [
             (WINDOW, min(int(gaps.sent_ns[own].max(initial=0)), int(times_ns[stall]))),
-            (way, int(complete_ns[own].max(initial=0))),
+            (way, int(arrived_ns[own].max(initial=0))),
             (READER, int(times_ns[stall])),
         ]
         at_ns = int(begin_ns[stall])
@@ -65,9 +65,12 @@ def stalled_ns(
     return {cause: found[cause] for cause in CAUSES if found.get(cause)}
 
 
-def _filled(of_message: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the message of each frame; a PAD belongs to the message before it."""
-    return np.maximum.accumulate(of_message)
+def _awaited_by(of_message: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Return the message that waits for each frame: of a PAD, the message behind it."""
+    after_all = np.iinfo(np.int64).max
+    known = np.where(of_message == NO_MESSAGE, after_all, of_message)
+    awaited: NDArray[np.int64] = np.minimum.accumulate(known[::-1])[::-1]
+    return awaited
 
 
 def _paused_ns(events: Sequence[AppliedEvent], from_ns: int, until_ns: int) -> int:

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.harness.verdict.synthetic_run import make_run
+from tests.unit.harness.verdict.synthetic_times import write_times
 from tests.unit.reports.made_suite import make_suite
 from windtunnel.harness.artifact.documents import DocumentError
 from windtunnel.harness.artifact.host.application import Part, PublisherFacts, SubscriberFacts
@@ -105,6 +106,7 @@ def run(tmp_path_factory):
     made.manifest.errors = ["none"]
     made.links["a->b"].weather = ImpairmentAccount(frames_lost={"DATA": 0}, late_ns={"p50": 1})
     folder = RunDir(made.write())
+    write_times(made, *([made.now_ns] * made.plan.count for _ in range(2)))
     Ledger(made.links, {"lose-data": RuleAccount(9, 9)}, {"a": PortAccount()}).write(folder.ledger)
     NetemAccount({"a->b": NetemLink("eth0", ["delay"], {"limit": 1})}).write(folder.netem)
     events = [AppliedEvent("freeze", "b", "pause", ["driver"], 1, 2)]
@@ -128,7 +130,8 @@ def run(tmp_path_factory):
     peers = [MatrixPeer("ours", "1.53")]
     matrix = Matrix("m", "netns", ["x"], 1, ["ours"], ["ours"], 1, 2, 0, peers, [cell])
     matrix.write(folder.path / "matrix.json")
-    judge(folder.path)
+    (row,) = judge(folder.path).results
+    assert row.stalled_ns is not None
     return folder
 
 

@@ -1,0 +1,296 @@
+"""The figures of a small hand-made run equal figures that were counted by hand.
+
+    ms    10  20  30  40  60  70  90  92  100 112 140 160 180 200 222 225 240
+    a     f0  f1  f2  f3          f1  f2  f4          f1      f5          f4    lost: f1, f2, f1
+    b                     f3  NAK             f2  NAK     f1      f6  f5
+
+    ms    230 330        350        355  375  395  600  620
+    a     f7  heartbeat                  f7        f8                           lost: f7
+    b                    heartbeat  NAK       f7        f8
+
+Each message is one frame of 160 bytes. Frames 5 and 6 are reordered; frame 4 is sent again although
+it had arrived. Of ten planned messages, the last one is not published.
+"""
+
+import numpy as np
+import pytest
+
+from tests.unit.harness.verdict.synthetic_run import (
+    MTU,
+    SEED,
+    START_NS,
+    TERM_LENGTH,
+    TRAFFIC,
+    Packet,
+    heartbeat,
+    make_run,
+    nak,
+    setup_frame,
+)
+from tests.unit.harness.verdict.synthetic_times import write_times
+from windtunnel.harness.artifact.documents import read_document, write_document
+from windtunnel.harness.artifact.host.host_event import AppliedEvent, write_applied_events
+from windtunnel.harness.artifact.host.offer import OFFER
+from windtunnel.harness.artifact.records import write_records
+from windtunnel.harness.artifact.run.plan import plan
+from windtunnel.harness.artifact.run_dir import RunDir
+from windtunnel.harness.dissect.driver_files.expected_log import expected_log
+from windtunnel.harness.scenario.schema.host_event import EventCase
+from windtunnel.harness.verdict.core.outcome import Outcome
+from windtunnel.harness.verdict.judge import judge
+
+MS = 1_000_000
+FRAME_BYTES = 160
+LOST = None
+PORTS = (40_000, 24_325)
+SENT = (
+    (10, 0, 30), (20, 1, LOST), (30, 2, LOST), (40, 3, 60), (90, 1, LOST), (92, 2, 112),
+    (100, 4, 120), (160, 1, 180), (200, 5, 225), (210, 6, 222), (230, 7, LOST), (240, 4, 260),
+    (375, 7, 395), (600, 8, 620),
+)  # fmt: skip
+"""Time of transmission, frame, and time of arrival, in ms."""
+NAKS = ((70, 1, 2), (140, 1, 1), (355, 7, 1))
+"""Time, first frame and number of frames of each NAK."""
+DUE_MS = (8, 18, 28, 38, 48, 198, 208, 228, 500)
+DELIVERED_MS = (31, 185, 185, 185, 185, 226, 226, 520, 621)
+
+FIGURES = {
+    "traffic": TRAFFIC,
+    "from_host": "a",
+    "to_host": "b",
+    "published_messages": 9,
+    "delivered_messages": 9,
+    "delivered_bytes": 900,
+    "asked_bytes_per_s": 2000.0,
+    "asked_messages_per_s": 20.0,
+    "reached_bytes_per_s": pytest.approx(900 / 0.613),
+    "reached_messages_per_s": pytest.approx(9 / 0.613),
+    # Latencies: 23, 167, 157, 147, 137, 28, 18, 292 and 121 ms.
+    "latency_p50_ns": 137 * MS,
+    "latency_p99_ns": 292 * MS,
+    "latency_max_ns": 292 * MS,
+    "longest_silence_ns": (520 - 226) * MS,
+    "finished_ns": (621 - 8) * MS,
+    "lost_frames": 4,
+    "lost_bytes": 4 * FRAME_BYTES,
+    "resent_frames": 5,
+    "resent_bytes": 5 * FRAME_BYTES,
+    "gaps": 2,
+    "naks": 3,
+    # From the arrival of frame 3 to that of frame 1, and from the heartbeat to frame 7.
+    "repair_p50_ns": 45 * MS,
+    "repair_p99_ns": 120 * MS,
+    # Message 6 was the fastest, with 18 ms, so a message stalls 18 ms after it was due.
+    "stalled_ns": {
+        "window": (600 - 520) * MS,
+        "repair": (180 - 36 + 395 - 246) * MS,
+        "link": (225 - 216 + 620 - 600) * MS,
+        "reader": (185 - 180 + 226 - 225 + 520 - 395 + 621 - 620) * MS,
+    },
+}
+
+
+def captured(made, source, payload, kind, sent_ms, arrived_ms):
+    """Add a datagram to the captures of both hosts."""
+    other = "b" if source == "a" else "a"
+    ports = PORTS if source == "a" else PORTS[::-1]
+    for host, at_ms in ((source, sent_ms), (other, arrived_ms)):
+        if at_ms is not LOST:
+            at_ns = START_NS + at_ms * MS
+            made.packets[host].append(Packet(at_ns, source, other, ports, payload, kind))
+
+
+def made_by_hand(path):
+    """Return the run of the drawing, not written."""
+    made = make_run(path)
+    (traffic,) = made.case.traffic
+    pace = traffic.pace.model_copy(update={"bytes_per_s": 2000})
+    facts = {"total_bytes": 1000, "shortest_bytes": 100, "longest_bytes": 100, "pace": pace}
+    made.case = made.case.model_copy(update={"traffic": (traffic.model_copy(update=facts),)})
+    made.plan = plan(SEED, TRAFFIC, 1000, 100, 100)
+    made.log = expected_log(made.plan.lengths, MTU, TERM_LENGTH)
+    assert made.log.frames["position"].tolist() == list(range(0, 1600, FRAME_BYTES))
+    made.manifest.processes, made.decisions, made.frames, made.seen_ns = [], [], [], []
+    made.packets = {"a": [], "b": []}
+    captured(made, "a", setup_frame(), "SETUP", 1, 21)
+    for sent_ms, frame, arrived_ms in SENT:
+        captured(made, "a", made.frame_bytes(frame), "DATA", sent_ms, arrived_ms)
+    captured(made, "a", heartbeat(8 * FRAME_BYTES), "HEARTBEAT", 330, 350)
+    for sent_ms, first, count in NAKS:
+        request = nak(first * FRAME_BYTES, count * FRAME_BYTES)
+        captured(made, "b", request, "NAK", sent_ms, sent_ms + 20)
+    made.messages = [((each + 1) * FRAME_BYTES, bytes(100)) for each in range(9)]
+    return made
+
+
+def written(made):
+    """Write the run's folder, with the times of its messages."""
+    folder = RunDir(made.write())
+    near = folder.host("a").publisher(TRAFFIC)
+    write_document(near.document, read_document(near.document) | {"message_count": 9})
+    write_times(made, at_ms(DUE_MS), at_ms(DELIVERED_MS))
+    return folder
+
+
+def at_ms(times):
+    return [START_NS + each * MS for each in times]
+
+
+def row_of(folder):
+    """The only row of the judged folder, without any judge's exception."""
+    verdict = judge(folder.path)
+    raised = [each.text for each in verdict.checks if each.name == "results"]
+    assert not raised
+    (row,) = verdict.results
+    return row.as_document()
+
+
+@pytest.fixture
+def made(tmp_path):
+    return made_by_hand(tmp_path / "run")
+
+
+@pytest.fixture
+def folder(made):
+    return written(made)
+
+
+def test_each_figure_equals_the_one_counted_by_hand(folder):
+    assert row_of(folder) == FIGURES
+
+
+def test_the_time_in_which_a_host_was_paused_is_a_cause_of_its_own(made):
+    event = EventCase(
+        id="freeze", host="b", process="subscriber", trigger="after", at=390 * MS,
+        action="pause", lasts_ns=50 * MS,
+    )  # fmt: skip
+    made.case = made.case.model_copy(update={"events": (event,)})
+    folder = written(made)
+    began_ns, ended_ns = START_NS + 400 * MS, START_NS + 450 * MS
+    here = AppliedEvent("freeze", "b", "pause", ["subscriber"], began_ns, ended_ns)
+    elsewhere = AppliedEvent("freeze", "c", "pause", ["driver"], began_ns, ended_ns + 50 * MS)
+    write_applied_events(folder.host_events, [here, elsewhere])
+    stalled_ns = FIGURES["stalled_ns"]
+    expected = stalled_ns | {"reader": stalled_ns["reader"] - 50 * MS, "pause": 50 * MS}
+    assert row_of(folder)["stalled_ns"] == expected
+
+
+def test_a_message_received_twice_counts_once(made):
+    made.messages.append(made.messages[3])
+    folder = written(made)
+    write_times(made, at_ms(DUE_MS), at_ms((*DELIVERED_MS, 621)))
+    row = row_of(folder)
+    assert (row["delivered_messages"], row["delivered_bytes"]) == (9, 900)
+
+
+TIMED = {
+    "reached_bytes_per_s", "reached_messages_per_s", "latency_p50_ns", "latency_p99_ns",
+    "latency_max_ns", "longest_silence_ns", "finished_ns", "stalled_ns",
+}  # fmt: skip
+"""Figures that need the times of the messages."""
+OF_LINK = {
+    "lost_frames", "lost_bytes", "resent_frames", "resent_bytes", "gaps", "naks",
+    "repair_p50_ns", "repair_p99_ns", "stalled_ns",
+}  # fmt: skip
+"""Figures that need the captures of both hosts."""
+HOSTILE_TIMES = {
+    "missing": None,
+    "empty": b"",
+    "torn": bytes(9 * 8 - 1),
+    "one too many": bytes(10 * 8),
+    "negative": np.full(9, -1).tobytes(),
+    "earliest": np.full(9, -(1 << 63)).tobytes(),
+    "extremes": np.array([-(1 << 63), (1 << 63) - 1] * 4 + [0]).tobytes(),
+}
+
+
+@pytest.mark.parametrize("content", HOSTILE_TIMES.values(), ids=HOSTILE_TIMES)
+@pytest.mark.parametrize("which", ["offers", "deliveries"])
+def test_figures_of_times_that_make_no_sense_are_absent(folder, which, content):
+    near, far = folder.host("a").publisher(TRAFFIC), folder.host("b").subscriber(TRAFFIC)
+    file = near.times if which == "offers" else far.times
+    file.unlink()
+    if content is not None:
+        file.write_bytes(content)
+    assert row_of(folder) == {name: value for name, value in FIGURES.items() if name not in TIMED}
+
+
+@pytest.mark.parametrize("which", ["offers", "deliveries"])
+def test_figures_of_deliveries_before_their_offers_are_absent(folder, which):
+    near, far = folder.host("a").publisher(TRAFFIC), folder.host("b").subscriber(TRAFFIC)
+    latest, earliest = np.full(9, (1 << 63) - 1).tobytes(), bytes(9 * 8)
+    if which == "offers":
+        near.times.write_bytes(latest)
+    else:
+        far.times.write_bytes(earliest)
+    assert row_of(folder) == {name: value for name, value in FIGURES.items() if name not in TIMED}
+
+
+@pytest.mark.parametrize("index", [-1, 10, 1 << 31, -(1 << 63)])
+def test_offers_of_messages_that_are_not_planned_have_no_times(folder, index):
+    offers = folder.host("a").publisher(TRAFFIC).offers
+    records = np.fromfile(offers, dtype=OFFER)
+    records["message_index"][4] = index
+    write_records(offers, records)
+    assert not TIMED & set(row_of(folder))
+
+
+def test_figures_of_the_link_need_both_captures(folder):
+    folder.capture("b").unlink()
+    assert set(FIGURES) - set(row_of(folder)) == OF_LINK
+
+
+def test_lost_frames_are_not_counted_without_the_decisions_about_copies(folder):
+    folder.decisions.unlink()
+    row = row_of(folder)
+    assert set(FIGURES) - set(row) == {"lost_frames", "lost_bytes"}
+
+
+def test_deliveries_that_are_not_in_the_plan_have_no_figures(made):
+    made.messages[4] = (made.messages[4][0] - 32, bytes(100))
+    absent = TIMED | {"delivered_messages", "delivered_bytes"}
+    assert row_of(written(made)) == {
+        name: value for name, value in FIGURES.items() if name not in absent
+    }
+
+
+def test_frames_that_are_not_in_the_plan_have_no_figures_of_the_link(made):
+    header = bytearray(made.frame_bytes(8))
+    header[8:12] = (8 * FRAME_BYTES + 32).to_bytes(4, "little")
+    captured(made, "a", bytes(header), "DATA", 610, 630)
+    assert set(FIGURES) - set(row_of(written(made))) == OF_LINK
+
+
+def test_an_exception_while_figures_are_computed_is_the_harness_fault(folder, monkeypatch):
+    def raises(*arguments):
+        raise IndexError("index 0 is out of bounds")
+
+    monkeypatch.setattr("windtunnel.harness.verdict.judge.result_rows", raises)
+    verdict = judge(folder.path)
+    assert verdict.results == ()
+    (finding,) = [each for each in verdict.checks if each.name == "results"]
+    assert finding.outcome is Outcome.HARNESS
+    assert finding.text.startswith("the judge raised IndexError at test_results.py")
+
+
+def test_an_exception_while_undelivered_messages_are_counted_is_the_harness_fault(
+    folder, monkeypatch
+):
+    def raises(*arguments):
+        raise ValueError("expected at least 1 byte of content, found 0")
+
+    monkeypatch.setattr("windtunnel.harness.verdict.judge.undelivered_notes", raises)
+    (finding,) = [each for each in judge(folder.path).checks if each.name == "undelivered"]
+    assert finding.outcome is Outcome.HARNESS
+
+
+def test_a_plan_without_messages_has_no_figures_of_deliveries(made, monkeypatch):
+    folder = written(made)
+    nothing = np.zeros(0, dtype=np.int64)
+    monkeypatch.setattr(
+        "windtunnel.harness.verdict.core.evidence.plan",
+        lambda *arguments, **options: type(made.plan)(nothing, nothing),
+    )
+    row = row_of(folder)
+    assert row.get("delivered_messages", 0) == 0
+    assert not TIMED & set(row)
