@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from dataclasses import fields
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,7 @@ from windtunnel.harness.artifact.host.log_index import read_log_index
 from windtunnel.harness.artifact.host.pressure import Pressure
 from windtunnel.harness.artifact.middlebox.decision import DROP, read_decisions
 from windtunnel.harness.artifact.run.manifest import Manifest
+from windtunnel.harness.artifact.run.result_row import ResultRow
 from windtunnel.harness.artifact.run_dir import RunDir, SuiteDir
 from windtunnel.harness.orchestrate.labs import privileges
 from windtunnel.harness.orchestrate.subjects.subject import DIRECTORY, PYTHON, Pair, Subject
@@ -114,6 +116,17 @@ def test_the_counters_follow_the_stream_to_its_end(good_run):
     pressure = Pressure.read(folder.host("b").pressure).column("longest_gap_ns")
     assert len(values) > 5 or pressure.max() > 50_000_000
     assert (np.diff(values) > 0).all()
+
+
+def test_the_results_have_every_figure(good_run):
+    _, folder = good_run
+    (row,) = json.loads(folder.verdict.read_text())["results"]
+    known = {each.name for each in fields(ResultRow)}
+    # The stream has no pace, so no rate was asked for.
+    assert known - set(row) == {"asked_bytes_per_s", "asked_messages_per_s"}
+    assert row["delivered_messages"] == row["published_messages"]
+    assert row["delivered_bytes"] == 2 * MIB
+    assert 0 < row["latency_p50_ns"] <= row["latency_max_ns"] < row["finished_ns"]
 
 
 def test_captures_lost_nothing_and_sockets_were_looked_at(good_run):

@@ -103,9 +103,34 @@ def account(folder):
     }
 
 
-def test_figures_of_deliveries_equal_the_applications_own_records(tmp_path):
-    folder, row = made(tmp_path)
-    assert {name: row[name] for name in account(folder)} == account(folder)
+def link_account(folder):
+    """The figures of lost frames and their repairs, by name, from the decision log."""
+    drops = [each for each in read_decisions(folder.decisions) if each["action"] == DROP]
+    spans = [(int(each["frame_length"]) + 31) // 32 * 32 for each in drops]
+    assert len(drops) >= 12
+    return {
+        "lost_frames": len(drops),
+        "lost_bytes": sum(spans),
+        # Each lost frame is sent again once, because retransmits are not lost.
+        "resent_frames": len(drops),
+        "resent_bytes": sum(spans),
+        "gaps": len({(int(each["position"]) - 30_000) // (128 << 10) for each in drops}),
+    }
+
+
+def differences(row, expected):
+    """The names of the figures in a row that do not equal the expected ones."""
+    return [name for name, value in expected.items() if row.get(name) != value]
+
+
+@pytest.fixture(scope="module")
+def lossy(tmp_path_factory):
+    return made(tmp_path_factory.mktemp("lossy"))
+
+
+def test_figures_of_deliveries_equal_the_applications_own_records(lossy):
+    folder, row = lossy
+    assert differences(row, account(folder)) == []
     # A message needs 20 ms, and a repair at least another round trip.
     assert 20_000_000 <= row["latency_p50_ns"] < 25_000_000
     assert row["latency_max_ns"] >= 60_000_000
@@ -113,22 +138,25 @@ def test_figures_of_deliveries_equal_the_applications_own_records(tmp_path):
     assert max(row["stalled_ns"], key=row["stalled_ns"].get) == "repair"
 
 
-def test_lost_and_resent_frames_equal_the_decision_log(tmp_path):
-    folder, row = made(tmp_path)
-    drops = [each for each in read_decisions(folder.decisions) if each["action"] == DROP]
-    spans = [(int(each["frame_length"]) + 31) // 32 * 32 for each in drops]
-    assert len(drops) >= 12
-    assert (row["lost_frames"], row["lost_bytes"]) == (len(drops), sum(spans))
-    # Each lost frame is sent again once, because retransmits are not lost.
-    assert (row["resent_frames"], row["resent_bytes"]) == (len(drops), sum(spans))
-    ranges = {(int(each["position"]) - 30_000) // (128 << 10) for each in drops}
-    assert row["gaps"] == len(ranges)
+def test_lost_and_resent_frames_equal_the_decision_log(lossy):
+    folder, row = lossy
+    assert differences(row, link_account(folder)) == []
     assert row["naks"] >= row["gaps"]
+
+
+def test_a_difference_of_one_in_any_compared_figure_is_found(lossy):
+    folder, row = lossy
+    expected = account(folder) | link_account(folder)
+    for name in expected:
+        for planted in (row[name] + 1, row[name] - 1):
+            assert differences(row | {name: planted}, expected) == [name]
+        without = {each: value for each, value in row.items() if each != name}
+        assert differences(without, expected) == [name]
 
 
 def test_a_slow_reader_is_named_as_the_cause_of_its_stalls(tmp_path):
     folder, row = made(tmp_path, "", "consume: {rests: {every: 128KiB, for: 300ms}}")
-    assert {name: row[name] for name in account(folder)} == account(folder)
+    assert differences(row, account(folder)) == []
     # Three rests of 300 ms; the message that was due first waited for the rest of each.
     assert row["longest_silence_ns"] >= 300_000_000
     assert 700_000_000 < row["stalled_ns"]["reader"] <= 3 * row["longest_silence_ns"]

@@ -19,6 +19,7 @@ import pyaeron
 
 from windtunnel.harness.artifact.host.application import PublisherFacts, SubscriberFacts
 from windtunnel.harness.artifact.host.delivery import DELIVERY
+from windtunnel.harness.artifact.host.message_times import DELIVERY_TIME, OFFER_TIME
 from windtunnel.harness.artifact.host.offer import OFFER
 from windtunnel.harness.artifact.run.plan import message_bytes, plan
 from windtunnel.harness.artifact.run_dir import HostDir
@@ -95,19 +96,23 @@ def publish(client, case: Case, traffic: TrafficCase, files: HostDir, sabotage: 
     wait_until(lambda: publication.is_connected)
     started_ns, teller = time.time_ns(), Teller(traffic.total_bytes)
     offers = np.zeros(made.count, dtype=OFFER)
-    sent, waits = 0, {pyaeron.BACK_PRESSURED: 0, pyaeron.ADMIN_ACTION: 0}
+    times = np.zeros(made.count, dtype=OFFER_TIME)
+    count, sent, waits = 0, 0, {pyaeron.BACK_PRESSURED: 0, pyaeron.ADMIN_ACTION: 0}
     for index, (start, length) in enumerate(zip(made.starts, made.lengths, strict=True)):
         if sabotage == "skip-message" and index == 5:
             continue
         data = message_bytes(payload, int(start), int(length)).tobytes()
+        times[count] = time.time_ns()
         while (position := publication.offer(data)) <= 0:
             waits[position] += 1
             time.sleep(IDLE_S)
-        offers[index] = (index, length, 0, position)
+        offers[count] = (index, length, 0, position)
+        count += 1
         sent += int(length)
         teller.tell(sent)
     teller.tell(sent, last=True)
-    offers.tofile(files.publisher(traffic.id).offers)
+    offers[:count].tofile(files.publisher(traffic.id).offers)
+    times[:count].tofile(files.publisher(traffic.id).times)
     PublisherFacts(
         session_id=publication.session_id,
         stream_id=traffic.stream_id,
@@ -134,6 +139,7 @@ def subscribe(client, case: Case, traffic: TrafficCase, files: HostDir) -> None:
     started_ns, join = time.time_ns(), image.position
     teller = Teller(traffic.total_bytes)
     deliveries: list[tuple[int, int, int]] = []
+    times_ns: list[int] = []
     received = 0
     own = files.subscriber(traffic.id)
     with own.messages.open("wb") as messages:
@@ -143,6 +149,7 @@ def subscribe(client, case: Case, traffic: TrafficCase, files: HostDir) -> None:
             data = bytes(view)
             messages.write(data)
             deliveries.append((header.position, len(data), header.session_id))
+            times_ns.append(time.time_ns())
             received += len(data)
 
         while not image.is_end_of_stream:
@@ -151,6 +158,7 @@ def subscribe(client, case: Case, traffic: TrafficCase, files: HostDir) -> None:
             teller.tell(received)
     teller.tell(received, last=True)
     np.array(deliveries, dtype=DELIVERY).tofile(own.index)
+    np.array(times_ns, dtype=np.int64).view(DELIVERY_TIME).tofile(own.times)
     SubscriberFacts(
         session_id=image.session_id,
         stream_id=traffic.stream_id,
