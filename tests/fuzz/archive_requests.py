@@ -25,9 +25,9 @@ from tests.fuzz.world import resident_kib
 from tests.unit.driver.archive.server.own_archive import Ok, Talker, own_archive
 from tests.unit.driver.archive.server.own_stream import FRAME, IPC, STREAM, Reader, message
 from windtunnel.driver.archive.protocol import replication, requests, responses
-from windtunnel.driver.archive.protocol.codec import encode
+from windtunnel.driver.archive.protocol.codec import BY_TEMPLATE_ID, encode
 from windtunnel.driver.archive.protocol.codes import NULL_VALUE
-from windtunnel.driver.archive.protocol.layout import BY_TEMPLATE_ID, Message
+from windtunnel.driver.archive.protocol.layout import Message
 from windtunnel.driver.archive.protocol.requests import ArchiveIdRequest
 from windtunnel.driver.archive.tool.program import main
 

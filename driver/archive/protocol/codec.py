@@ -20,7 +20,7 @@ import numpy as np
 import windtunnel.driver.archive.protocol.replication
 import windtunnel.driver.archive.protocol.responses  # noqa: F401  # importing declares the messages
 from windtunnel.driver.archive.protocol.codes import SCHEMA_ID, SCHEMA_VERSION
-from windtunnel.driver.archive.protocol.layout import BY_TEMPLATE_ID, Layout, Message
+from windtunnel.driver.archive.protocol.layout import DECLARED, Layout, Message
 from windtunnel.driver.base.errors import DriverError
 
 _MESSAGE = TypeVar("_MESSAGE", bound=Message)
@@ -31,6 +31,8 @@ HEADER = struct.Struct("<4H")
 PREFIX = struct.Struct("<I")
 """The length that precedes each variable-length field."""
 VARIABLE_LENGTH_MAX = 1 << 30
+BY_TEMPLATE_ID: dict[int, type[Message]] = dict(DECLARED)
+"""All message classes, by template id. The imports above declare them."""
 
 
 class MalformedMessage(DriverError):

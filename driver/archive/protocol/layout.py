@@ -91,8 +91,8 @@ class Message:
     LAYOUT: ClassVar[Layout]
 
 
-BY_TEMPLATE_ID: dict[int, type[Message]] = {}
-"""All declared message classes, by template id."""
+DECLARED: dict[int, type[Message]] = {}
+"""The message classes whose modules have been imported, by template id. `codec` has all of them."""
 
 
 @dataclass_transform(kw_only_default=True, frozen_default=True)
@@ -112,8 +112,8 @@ def message(*, template_id: int, block_length: int) -> Callable[[_CLASS], _CLASS
         declared.TEMPLATE_ID = template_id
         declared.LAYOUT = _layout(declared)
         assert declared.LAYOUT.block_length == block_length, (cls, declared.LAYOUT)
-        assert template_id not in BY_TEMPLATE_ID, template_id
-        BY_TEMPLATE_ID[template_id] = declared
+        assert template_id not in DECLARED, template_id
+        DECLARED[template_id] = declared
         return declared
 
     return declare

@@ -146,7 +146,7 @@ def walk_segment(buf: Any, segment: Any, rows: Any) -> int:
         row["checksum"] = NO_CHECKSUM
         row["payload_crc32"] = crc32(buf, at + _HEADER, length - _HEADER) if is_data else 0
         if is_data and row["session_id"] != segment["session_id"]:
-            row["checksum"] = _checksum_of(buf, at, end, row["session_id"] & _FIELD)
+            row["checksum"] = _checksum_of(buf, at, end, i32_le(buf, at + 12) & _FIELD)
             if row["checksum"] == NO_CHECKSUM:
                 segment["session_id"] = row["session_id"]
         segment["count"] += 1

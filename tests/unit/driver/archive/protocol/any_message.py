@@ -2,7 +2,7 @@
 
 from hypothesis import strategies as st
 
-from windtunnel.driver.archive.protocol.layout import BY_TEMPLATE_ID
+from windtunnel.driver.archive.protocol.codec import BY_TEMPLATE_ID
 
 NUMBERS = {
     "q": st.integers(-(1 << 63), (1 << 63) - 1),

@@ -10,9 +10,8 @@ import pytest
 from tests.golden.archive_files import REQUEST_STREAM, RESPONSE_STREAM, conversation
 from tests.golden.reader import GOLDEN
 from windtunnel.driver.archive.protocol import requests, responses
-from windtunnel.driver.archive.protocol.codec import HEADER, decode, encode
+from windtunnel.driver.archive.protocol.codec import BY_TEMPLATE_ID, HEADER, decode, encode
 from windtunnel.driver.archive.protocol.codes import ControlResponseCode, RecordingSignal
-from windtunnel.driver.archive.protocol.layout import BY_TEMPLATE_ID
 
 ON_DISK_ALONE = ("CatalogHeader", "RecordingDescriptorHeader")
 TYPES = {"q": "int64", "i": "int32"}
