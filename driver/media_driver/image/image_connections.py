@@ -4,6 +4,11 @@ The first frame on a socket creates a connection, as does adding a destination t
 Feedback is sent to a connection for five seconds after its last activity. A connection counts as an
 active transport if it received a frame within the image liveness timeout. Source: spec 3.7, Aeron
 1.53 (the C driver where the two differ).
+
+The source address of a frame may be forged. Feedback to a source is therefore limited to three
+times the bytes of its frames; a configured control address has no limit:
+
+    SETUP +120   data, heartbeat +3 * length   SM, NAK, RTTM -length   at most 4 KiB are kept
 """
 
 from windtunnel.driver.base.atomics import bytes_at, copy, put_i32_release
@@ -13,15 +18,21 @@ from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.logbuffer import descriptor
 from windtunnel.driver.media import transport
 from windtunnel.driver.media_driver.image import publication_image as image
+from windtunnel.driver.wire import setup
 
 CONNECTION_TIMEOUT_NS = 5 * NS_PER_SECOND
 """Time after a connection's last packet during which feedback is still sent to the connection.
 Source: Aeron 1.53 C."""
 
+BYTES_OUT_PER_BYTE_IN = 3
+UNSPENT_BYTES_FIRST = BYTES_OUT_PER_BYTE_IN * setup.LENGTH
+UNSPENT_BYTES_MAX = 4_096
+"""More than the feedback of one connection timeout, and than the NAKs for one gap."""
+
 
 @kernel
-def track(state, slot, transport_slot, inbox_index, now_ns):
-    """Record on a connection that a frame was received, with its source address and time."""
+def track(state, slot, transport_slot, length, inbox_index, now_ns):
+    """Record that a connection received a frame, with the frame's source, length and time."""
     number = state.endpoints[transport_slot].connection
     connection = state.connections[slot * image.CONNECTIONS_MAX + number]
     if connection.is_known == 0:
@@ -31,6 +42,25 @@ def track(state, slot, transport_slot, inbox_index, now_ns):
         connection.control_length = transport.source_length(state.inbox, inbox_index)
     connection.last_activity_ns = now_ns
     connection.last_frame_ns = now_ns
+    earn(connection, length)
+
+
+@kernel
+def earn(connection, length):
+    """Allow feedback for a frame of `length` bytes that came from a connection's source."""
+    unspent_bytes = connection.unspent_bytes + BYTES_OUT_PER_BYTE_IN * length
+    connection.unspent_bytes = min(unspent_bytes, UNSPENT_BYTES_MAX)
+
+
+@kernel
+def spend(state, connection, length):
+    """Return whether feedback of `length` bytes may be sent on a connection, and count it."""
+    if state.endpoints[connection.transport].has_control:
+        return True
+    if connection.unspent_bytes < length:
+        return False
+    connection.unspent_bytes -= length
+    return True
 
 
 @kernel
@@ -46,6 +76,7 @@ def _add(state, slot, transport_slot, now_ns):
         connection.control_length = endpoint.control_length
     connection.last_activity_ns = now_ns
     connection.last_frame_ns = image.NEVER_NS
+    connection.unspent_bytes = 0
     connection.is_eos = 0
     connection.eos_position = 0
     rec.connection_count = max(rec.connection_count, endpoint.connection + 1)

@@ -139,6 +139,7 @@ CONNECTION = np.dtype(
         ("pad", "u1", (4,)),
         ("last_activity_ns", "i8"),
         ("last_frame_ns", "i8"),
+        ("unspent_bytes", "i8"),  # feedback that may be sent, see image_connections
         ("is_eos", "i8"),
         ("eos_position", "i8"),
     ]

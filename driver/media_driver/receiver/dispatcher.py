@@ -91,7 +91,7 @@ def on_setup(state, transport_slot, at, length, inbox_index, now_ns):
         return
     session = stream_map.find(state.sessions, endpoint, stream_id, session_id)
     if session >= 0:
-        image_connections.track(state, session, transport_slot, inbox_index, now_ns)
+        image_connections.track(state, session, transport_slot, length, inbox_index, now_ns)
     elif now_ns < state.agent[0].refusal_deadline_ns:
         # The conductor has no resources for another image. The sender repeats its SETUP.
         is_new = session == PENDING_SETUP or session == stream_map.ABSENT

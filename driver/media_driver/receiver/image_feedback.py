@@ -50,12 +50,17 @@ def send_feedback(state, slot, now_ns):
 
 @kernel
 def _send_to_live(state, slot, length, now_ns):
-    """Send the frame in `state.scratch` on every live connection. Returns the connection count."""
+    """Send the frame in `state.scratch` on every live connection that may be sent its length.
+
+    Returns: the number of connections
+    """
     first = slot * image.CONNECTIONS_MAX
     count = 0
     for index in range(first, first + state.images[slot].connection_count):
         connection = state.connections[index]
-        if image_connections.is_live(connection, now_ns):
+        if image_connections.is_live(connection, now_ns) and image_connections.spend(
+            state, connection, length
+        ):
             receive_transport.send_to(
                 state, connection.transport, length, connection.control, connection.control_length
             )

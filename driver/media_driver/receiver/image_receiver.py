@@ -46,7 +46,7 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
         if begin < max(0, rec.last_status_position - rec.term_length):
             counters.increment(state.counters, system_counters.FLOW_CONTROL_UNDER_RUNS)
             return
-        image_connections.track(state, slot, transport_slot, inbox_index, now_ns)
+        image_connections.track(state, slot, transport_slot, length, inbox_index, now_ns)
         image.set_shared_release(state.words, slot, image.LAST_PACKET_NS, now_ns)
         _on_heartbeat(state, slot, transport_slot, begin, header.flags(packet, at))
     elif begin >= rec.last_status_position:
@@ -56,8 +56,9 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
             # This is `track` for a known connection, inlined because calls are expensive here.
             connection.last_activity_ns = now_ns
             connection.last_frame_ns = now_ns
+            image_connections.earn(connection, length)
         else:
-            image_connections.track(state, slot, transport_slot, inbox_index, now_ns)
+            image_connections.track(state, slot, transport_slot, length, inbox_index, now_ns)
         image.set_shared_release(state.words, slot, image.LAST_PACKET_NS, now_ns)
         log = bytes_at(rec.log_address, rec.log_length)
         base = position.index(begin, rec.bits) * rec.term_length
@@ -69,7 +70,7 @@ def insert_packet(state, slot, transport_slot, at, length, inbox_index, now_ns):
     else:
         counters.increment(state.counters, system_counters.FLOW_CONTROL_UNDER_RUNS)
         if end >= rec.last_status_position - rec.window_max:
-            image_connections.track(state, slot, transport_slot, inbox_index, now_ns)
+            image_connections.track(state, slot, transport_slot, length, inbox_index, now_ns)
 
 
 @kernel

@@ -15,6 +15,7 @@ from windtunnel.driver.media_driver.conductor.images import subscriber_positions
 from windtunnel.driver.media_driver.context import Context
 from windtunnel.driver.media_driver.image import (
     congestion_control,
+    image_connections,
     loss_report,
     nak_delay,
     publication_image,
@@ -118,6 +119,7 @@ def fill_connection(receiver: ReceiverState, slot: int, event: np.ndarray, now_n
     connection["is_known"], connection["transport"] = 1, transport
     connection["last_activity_ns"] = now_ns
     connection["last_frame_ns"] = publication_image.NEVER_NS
+    connection["unspent_bytes"] = image_connections.UNSPENT_BYTES_FIRST
 
 
 def _source_name(event: np.ndarray) -> np.ndarray:

@@ -12,6 +12,7 @@ from windtunnel.driver.base import handoff
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.media import link
 from windtunnel.driver.media_driver.conductor import conductor_state
+from windtunnel.driver.media_driver.image import image_connections
 from windtunnel.driver.media_driver.receiver import receiver, receiver_state
 
 TERM = 65_536
@@ -144,6 +145,7 @@ class ReceivingRig:
             control_length=16,
             last_activity_ns=self.now_ns,
             last_frame_ns=self.now_ns,
+            unspent_bytes=image_connections.UNSPENT_BYTES_FIRST,
         )
         return self.turn()
 

@@ -8,7 +8,7 @@ import pytest
 from tests.naive import resolution, wire
 from tests.sim.stream_pair import MS, SESSION_ID, STREAM_ID
 from tests.unit.driver.media_driver.name_resolution.test_driver_name_resolver import World
-from tests.unit.driver.media_driver.receiving_rig import ReceivingRig, heartbeat, setup
+from tests.unit.driver.media_driver.receiving_rig import ReceivingRig, data, heartbeat, setup
 from tests.unit.driver.media_driver.sending_rig import SendingRig
 
 DOCUMENT = Path(__file__).parents[4] / "docs" / "reliability.md"
@@ -69,8 +69,15 @@ def setup_of_session(folder):
 
 
 def gap(folder):
+    rig, datagram = started_receiver(folder), heartbeat(32_704)
+    rig.hear(*(data(position, 992) for position in range(0, 4_096, 1_024)))
+    rig.turn()
+    return datagram, sent_by_receiver(rig, [datagram], wire.NAK)
+
+
+def gap_after_setup(folder):
     datagram = heartbeat(32_704)
-    return datagram, sent_by_receiver(started_receiver(folder), [datagram], wire.NAK)
+    return datagram, sent_by_receiver(started_receiver(folder), [datagram])
 
 
 def rttm_at_receiver(folder):
@@ -185,6 +192,7 @@ SCENARIOS = {
     "data-unknown": data_unknown,
     "setup": setup_of_session,
     "gap": gap,
+    "gap-after-setup": gap_after_setup,
     "rttm-receiver": rttm_at_receiver,
     "receiver-other": others_at_receiver,
     "status": status,

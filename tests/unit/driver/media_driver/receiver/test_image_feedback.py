@@ -60,6 +60,7 @@ def test_a_rejected_image_drops_what_comes_without_a_word(rig):
 
 def test_naks_for_a_gap_that_remains_let_the_agents_idle(rig):
     rig.state.images[0].nak_delay_ns, rig.state.images[0].nak_retry_ns = 5 * MS, 10 * MS
+    rig.hear(*10 * [heartbeat(0)])
     rig.hear(heartbeat(32_704))
     rig.turn()
     worked, naks = [], rig.value(system_counters.NAKS_SENT)
@@ -166,6 +167,7 @@ def test_the_session_that_answers_is_told_with_each_status_message_that_is_due(r
     assert sent[0] == told
     assert of_kind(rig.turn(200 * MS), wire.RSP_SETUP) == []
     assert of_kind(rig.turn(1), wire.RSP_SETUP) == [told]
+    rig.hear(heartbeat(0))
     rig.tell(receiver_state.SET_RESPONSE_SESSION, 0, 0, 0)
     assert [item[6] for item in rig.turn(201 * MS)] == [wire.SM]
 
@@ -187,3 +189,17 @@ def test_a_cubic_window_is_in_the_status_message_that_a_loss_forces(rig):
     windows = [status_of(item)["window"] for item in of_kind(sent, wire.SM)]
     assert windows == [10 * 1408, 8 * 1408]
     assert counters.get(rig.pair.values, WINDOW_ID) == 8 * 1408
+
+
+def test_a_session_that_only_sent_its_setup_is_sent_three_times_its_bytes(rig):
+    sent = [len(item) for _ in range(20) for item in rig.turn(201 * MS)]
+    assert 36 + sum(sent) == 108
+    rig.hear(heartbeat(0))
+    sent = [len(item) for _ in range(20) for item in rig.turn(201 * MS)]
+    assert sum(sent) == 108
+
+
+def test_feedback_to_a_configured_address_has_no_limit(rig):
+    fill(rig.state.endpoints[0], has_control=1)
+    sent = [len(item) for _ in range(20) for item in rig.turn(201 * MS)]
+    assert sum(sent) == 20 * 36

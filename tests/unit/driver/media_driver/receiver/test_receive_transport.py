@@ -74,6 +74,7 @@ def test_a_setup_on_any_socket_makes_the_image_of_the_endpoint(rig):
 def test_every_live_connection_is_answered_from_its_own_socket(rig):
     rig.start()
     rig.add_transport(2, connection=1)
+    rig.hear(heartbeat(0))
     assert rig.turn(201 * MS) != []
     assert [mailbox for mailbox, _ in rig.left] == [1]
     rig.hear(data(1024, 0), at=2)
