@@ -8,11 +8,13 @@ the address any more.
 import mmap
 import os
 import sys
+import weakref
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from windtunnel.driver.base import bus_error_guard
 from windtunnel.driver.base.atomics import address_of
 from windtunnel.driver.base.errors import StorageError
 
@@ -32,6 +34,14 @@ class Mapping:
         self.array: np.ndarray = np.frombuffer(memory, dtype=np.uint8)
         self.length = len(memory)
         self.address = address_of(self.array)
+        self._row = bus_error_guard.register(self.address, self.length)
+        # The pages are unmapped with the last array over them, which may be after `close`.
+        self._registration = weakref.finalize(memory, bus_error_guard.unregister, self._row)
+
+    @property
+    def lost_pages(self) -> int:
+        """The number of pages that were lost, or 0 if none are mapped. See `bus_error_guard`."""
+        return bus_error_guard.lost_pages(self._row) if self._registration.alive else 0
 
     def close(self) -> None:
         """Release the pages. They stay mapped while an array over them is referenced."""
@@ -41,6 +51,7 @@ class Mapping:
         if memory is not None:
             try:
                 memory.close()
+                self._registration()
             except BufferError:
                 # An array still references the pages; the last one to be collected unmaps them.
                 del memory

@@ -17,7 +17,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self, TypeVar
 
-from windtunnel.driver.base import system
+from windtunnel.driver.base import bus_error_guard, system
 from windtunnel.driver.base.clock import Clock, SystemClock
 from windtunnel.driver.client.conductor.conductor import ClientConductor
 from windtunnel.driver.client.conductor.registrar import Registrar
@@ -52,6 +52,7 @@ class Aeron(ResourceFactory):
             if directory is not None:
                 context = replace(context, dir=Path(directory))
         self.context = context.conclude()
+        bus_error_guard.install()
         clock = clock or SystemClock()
         try:
             cnc = cnc_file.connect(context.dir, clock, system.sleep_ns, context.driver_timeout_ms)

@@ -93,6 +93,11 @@ class LogBuffer:
         """Map an existing log file, shared and writable. Raises StorageError on failure."""
         return cls(mapping.open_file(path, writable=True))
 
+    @property
+    def lost_pages(self) -> int:
+        """The number of pages that the file lost while it was mapped. See `bus_error_guard`."""
+        return self._mapping.lost_pages
+
     def base(self, at_position: int) -> int:
         """Return the offset in `log` of the term that contains this position."""
         return int(position.index(at_position, self.bits)) * self.term_length

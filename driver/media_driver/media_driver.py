@@ -17,7 +17,7 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
-from windtunnel.driver.base import idle
+from windtunnel.driver.base import bus_error_guard, idle
 from windtunnel.driver.base.clock import Clock, SystemClock
 from windtunnel.driver.base.errors import DriverError
 from windtunnel.driver.base.shutdown_signal import ShutdownSignal
@@ -70,6 +70,7 @@ class MediaDriver:
         shutdown_signal: ShutdownSignal | None = None,
     ) -> None:
         self.context = context.conclude()
+        bus_error_guard.install()
         self.clock = clock or SystemClock()
         self._threads: list[threading.Thread] = []
         self._shutdown = shutdown_signal or ShutdownSignal()

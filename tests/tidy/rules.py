@@ -28,7 +28,12 @@ MODULE_HOMES = {
         "harness/orchestrate/precompile/precompile.py",
         "tests/",
     ),
-    "mmap": ("driver/base/mapping.py", "driver/kernels/native_runtime.py", "tests/"),
+    "mmap": (
+        "driver/base/bus_error_guard.py",
+        "driver/base/mapping.py",
+        "driver/kernels/native_runtime.py",
+        "tests/",
+    ),
     "subprocess": (
         "driver/archive/server/driver_child.py",
         "harness/orchestrate/processes/process.py",

@@ -13,6 +13,7 @@ import numpy as np
 
 from windtunnel.driver.base import system
 from windtunnel.driver.base.clock import Clock
+from windtunnel.driver.base.errors import StorageError
 from windtunnel.driver.client.conductor.command_channel import CommandChannel
 from windtunnel.driver.client.conductor.driver_events import DriverEvents, Resource
 from windtunnel.driver.client.conductor.liveness import Liveness
@@ -29,6 +30,7 @@ from windtunnel.driver.command.client import ClientClose
 from windtunnel.driver.command.counter import RemoveCounter
 from windtunnel.driver.command.publication import RemovePublication
 from windtunnel.driver.command.subscription import RemoveSubscription
+from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
 _RESOURCE = TypeVar("_RESOURCE", bound=Resource)
 
@@ -64,10 +66,32 @@ class ClientConductor:
                 now_ns = self.clock.now_ns()
                 self.commands.registrations.on_timer(now_ns, self.context.driver_timeout_ms)
                 self.logs.on_timer(now_ns)
+                for log in self.logs.take_lost():
+                    self._end_stream(log, now_ns)
                 error = self.liveness.on_duty_cycle(now_ns)
                 if error is not None:
                     self.terminate(error)
             return work_count
+
+    def _end_stream(self, log: LogBuffer, now_ns: int) -> None:
+        """Close the publications and images of a log that has lost pages."""
+        error = StorageError(
+            f"{log.path} has lost pages: the file was truncated, or its file system is full. "
+            "Its stream was ended."
+        )
+        closed: list[tuple[Subscription, Image]] = []
+        for item in tuple(self.resources.values()):
+            if isinstance(item, Publication) and item.is_in(log):
+                self.release_publication(item, reason=str(error))
+            elif isinstance(item, Subscription):
+                for image in item.images:
+                    if image.is_in(log):
+                        item.remove_image(image.correlation_id)
+                        self.logs.release(image.on_unavailable(), now_ns)
+                        closed.append((item, image))
+        self.commands.callbacks.report(error)
+        for subscription, image in closed:
+            self.commands.callbacks.call(subscription.on_unavailable_image, image)
 
     def resource(self, kind: type[_RESOURCE], registration_id: int) -> _RESOURCE | None:
         """Return a resource that an `async_add_*` call added, or None until the driver responds.
@@ -101,12 +125,16 @@ class ClientConductor:
         if found is not None:
             found.close()
 
-    def release_publication(self, publication: Publication, *, revoke: bool = False) -> None:
+    def release_publication(
+        self,
+        publication: Publication,
+        *,
+        revoke: bool = False,
+        reason: str = "closed by its owner",
+    ) -> None:
         """Close a publication and remove it from the driver."""
         if self._remove_resource(publication.registration_id):
-            self.logs.release(
-                publication.on_client_closed("closed by its owner"), self.clock.now_ns()
-            )
+            self.logs.release(publication.on_client_closed(reason), self.clock.now_ns())
             removed = publication.registration_id
             self.commands.send_unawaited(
                 lambda correlation_id: RemovePublication(

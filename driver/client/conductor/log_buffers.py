@@ -9,6 +9,7 @@ import threading
 from dataclasses import dataclass
 from pathlib import Path
 
+from windtunnel.driver.base import bus_error_guard
 from windtunnel.driver.logbuffer.descriptor import PAGE_SIZE_MIN
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
 
@@ -28,6 +29,8 @@ class LogBuffers:
         self._lock = threading.Lock()
         self._mapped: dict[Path, _Mapped] = {}
         self._lingering: list[tuple[int, LogBuffer]] = []
+        self._lost_total = bus_error_guard.lost_pages_total()
+        self._lost: list[LogBuffer] = []
 
     def acquire(self, path: Path) -> LogBuffer:
         """Return the log in a file, mapping it if necessary. Raises StorageError."""
@@ -52,6 +55,18 @@ class LogBuffers:
             if entry.users == 0:
                 del self._mapped[log.path]
                 self._lingering.append((now_ns + self._resource_linger_ns, log))
+
+    def take_lost(self) -> list[LogBuffer]:
+        """Return the logs in use that have lost pages since the last call, each once."""
+        total = bus_error_guard.lost_pages_total()
+        if total == self._lost_total:
+            return []
+        self._lost_total = total
+        with self._lock:
+            lost = [entry.log for entry in self._mapped.values() if entry.log.lost_pages]
+        found = [log for log in lost if log not in self._lost]
+        self._lost = lost
+        return found
 
     def on_timer(self, now_ns: int) -> None:
         """Unmap the unused logs whose linger time has expired."""

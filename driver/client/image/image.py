@@ -118,6 +118,10 @@ class Image(FragmentReader):
         if self.subscription is not None and not self.is_closed:
             self.subscription.async_reject_image(self.correlation_id, self.position, reason)
 
+    def is_in(self, log: LogBuffer) -> bool:
+        """Return whether the image reads from a mapped log."""
+        return self._mapped is log
+
     def on_unavailable(self) -> LogBuffer:
         """Close the image. Returns the image's log for the client conductor to release.
 

@@ -243,6 +243,10 @@ class Publication(SendDestinations):
         if not self.is_closed:
             self._conductor.release_publication(self)
 
+    def is_in(self, log: LogBuffer) -> bool:
+        """Return whether the publication writes to a mapped log."""
+        return self._mapped is log
+
     def on_client_closed(self, reason: str) -> LogBuffer:
         """Close the publication. Returns its log for the client conductor to release."""
         self.is_closed = True

@@ -5,6 +5,7 @@ buffers. Between these duty cycles, a compiled kernel rebuilds images and update
 without entering Python. Source: spec 7.3 and 10.2, Aeron 1.53.
 """
 
+import errno
 import os
 import traceback
 from collections.abc import Callable
@@ -26,6 +27,7 @@ from windtunnel.driver.media_driver.conductor.components import Components
 from windtunnel.driver.media_driver.conductor.driver_resources import DriverResources
 from windtunnel.driver.media_driver.conductor.images.conductor_image import PublicationImage, State
 from windtunnel.driver.media_driver.conductor.images.untethered import UntetheredReaders
+from windtunnel.driver.media_driver.conductor.lost_pages import LostPages
 from windtunnel.driver.media_driver.conductor.publications.publication_log import (
     free_retired_logs,
 )
@@ -66,6 +68,10 @@ class Conductor:
         self._waiting = WaitingCommands(resources.names, self._execute)
         self._untethered = UntetheredReaders(resources, self.components.links)
         self._command_unblocker = CommandUnblocker(resources)
+        components = self.components
+        self._lost_pages = LostPages(
+            resources, components.images, components.network, components.ipc
+        )
         self._scratch = ring_buffer.make_scratch(resources.cnc.to_driver)
         self._record = handoff.make_record()
         self._next_timer_ns = 0
@@ -251,6 +257,8 @@ class Conductor:
         return work_count
 
     def _report_send_failure(self, agent: str, error: int) -> None:
+        if error == -errno.EFAULT:
+            self._lost_pages.on_send_failure()
         self._resources.record_error(
             ErrorCode.GENERIC_ERROR, f"the {agent} failed to send: {os.strerror(-error)}"
         )
@@ -258,6 +266,7 @@ class Conductor:
     def _on_timer(self, now_ns: int, now_ms: int) -> None:
         ring_buffer.set_consumer_heartbeat_ms(self._resources.cnc.to_driver, now_ms)
         components = self.components
+        self._lost_pages.check()
         for client_id in components.clients.expired(now_ms):
             self._waiting.discard(client_id)
             components.remove_client(client_id)

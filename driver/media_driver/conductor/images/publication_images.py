@@ -158,6 +158,11 @@ class PublicationImages:
             image.state, image.state_since_ns = State.DRAINING, now_ns
             self._resources.receiver_proxy.offer(receiver_state.START_DRAINING, image.slot, 0)
 
+    def end(self, image: PublicationImage) -> None:
+        """End an image at once, as if its publication had been revoked."""
+        words = self._resources.receiver.words
+        publication_image.set_shared_release(words, image.slot, publication_image.IS_REVOKED, 1)
+
     def _linger_if_drained(self, image: PublicationImage, now_ns: int) -> None:
         is_revoked = bool(self._read_shared(image, publication_image.IS_REVOKED))
         eos_ns = EOS_STATUS_INTERVALS * self._resources.context.status_message_timeout_ns

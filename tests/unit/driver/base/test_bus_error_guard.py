@@ -1,0 +1,108 @@
+"""Loss of mapped pages, in processes that would otherwise end by SIGBUS."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[4]
+PRELUDE = """
+import os, sys
+from pathlib import Path
+from windtunnel.driver.base import bus_error_guard, mapping
+path = Path(sys.argv[1])
+mapped = mapping.create(path, 64 * 4096)
+mapped.array[:] = 7
+"""
+
+
+def child(tmp_path, text):
+    """Run Python code in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-c", PRELUDE + text, str(tmp_path / "mapped")],
+        cwd=ROOT, capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("access", ["print(mapped.array[9 * 4096])", "mapped.array[9 * 4096] = 3"])
+def test_a_truncated_file_ends_a_process_without_the_guard(tmp_path, access):
+    ended = child(tmp_path, "os.truncate(path, 8 * 4096)\n" + access)
+    assert ended.returncode == -signal.SIGBUS
+
+
+def test_a_truncated_file_costs_its_mapping_pages_of_zeros(tmp_path):
+    ended = child(tmp_path, """
+bus_error_guard.install()
+bus_error_guard.install()
+os.truncate(path, 8 * 4096)
+array = mapped.array
+assert array[8 * 4096 - 1] == 7 and mapped.lost_pages == 0
+assert array[8 * 4096] == 0 and mapped.lost_pages == 1
+array[9 * 4096 + 5] = 3
+assert array[9 * 4096 + 5] == 3 and array[9 * 4096 + 6] == 0 and mapped.lost_pages == 2
+assert int(array.sum()) == 7 * 8 * 4096 + 3 and mapped.lost_pages == 56
+assert bus_error_guard.lost_pages_total() == 56
+del array
+mapped.close()
+other = mapping.create(path.with_name("other"), 4096)
+assert other.lost_pages == 0 and mapped.lost_pages == 0
+assert bus_error_guard.lost_pages_total() == 56
+""")  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+
+
+def test_threads_without_the_gil_survive(tmp_path):
+    ended = child(tmp_path, """
+import ctypes, threading
+bus_error_guard.install()
+os.truncate(path, 0)
+libc = ctypes.CDLL(None)
+threads = [
+    threading.Thread(target=libc.memset, args=(ctypes.c_void_p(mapped.address), 5, 64 * 4096))
+    for _ in range(4)
+]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+assert mapped.lost_pages >= 64
+assert bytes(mapped.array) == bytes([5]) * 64 * 4096 or mapped.lost_pages > 64
+""")  # fmt: skip
+    assert ended.returncode == 0, ended.stderr
+
+
+@pytest.mark.parametrize("text", [
+    "memory = __import__('mmap').mmap(os.open(path, os.O_RDWR), 4096)\n"
+    "os.truncate(path, 0)\nmemory[0]",
+    "os.kill(os.getpid(), 7)",
+    "os.truncate(path, 0)\naddress = mapped.address\nbus_error_guard.unregister(mapped._row)\n"
+    "__import__('ctypes').c_uint8.from_address(address).value",
+])  # fmt: skip
+def test_other_bus_errors_end_the_process_as_before(tmp_path, text):
+    ended = child(tmp_path, "bus_error_guard.install()\n" + text)
+    assert ended.returncode == -signal.SIGBUS
+
+
+def test_a_previous_handler_is_called_for_other_bus_errors(tmp_path):
+    ended = child(tmp_path, """
+import faulthandler
+faulthandler.enable()
+bus_error_guard.install()
+os.kill(os.getpid(), 7)
+""")  # fmt: skip
+    assert ended.returncode == -signal.SIGBUS
+    assert "Bus error" in ended.stderr
+
+
+def test_a_mapping_that_is_still_referenced_after_close_stays_protected(tmp_path):
+    ended = child(tmp_path, """
+bus_error_guard.install()
+array = mapped.array
+mapped.close()
+os.truncate(path, 0)
+assert array[0] == 0
+assert bus_error_guard.lost_pages_total() == mapped.lost_pages == 1
+del array
+assert mapped.lost_pages == 0
+""")  # fmt: skip
+    assert ended.returncode == 0, ended.stderr

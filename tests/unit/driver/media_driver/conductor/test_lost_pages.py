@@ -1,0 +1,130 @@
+"""Log buffers that lose pages during traffic, in a process that could end by SIGBUS."""
+
+import errno
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.peer.processes import process
+from tests.unit.driver.media_driver.invoked_driver import TO_PEER, lab
+from windtunnel.driver.base import handoff
+from windtunnel.driver.cnc.error_log import read_errors
+from windtunnel.driver.command.publication import AddPublication
+from windtunnel.driver.media_driver.sender import sender_state
+
+ROOT = Path(__file__).resolve().parents[5]
+SCRIPT = """
+import os, sys
+from pathlib import Path
+import pytest
+from tests.unit.driver.client.invoked_client import world
+from windtunnel.driver.base import bus_error_guard
+from windtunnel.driver.cnc.error_log import read_errors
+
+folder, guarded, kind, keep = Path(sys.argv[1]), sys.argv[2], sys.argv[3], int(sys.argv[4])
+if guarded == "unguarded":
+    bus_error_guard.install = lambda: None
+CHANNELS = {
+    "ipc": ("aeron:ipc?term-length=64k", "aeron:ipc"),
+    "image": ("aeron:udp?endpoint=10.0.0.1:20121|term-length=64k",
+              "aeron:udp?endpoint=10.0.0.1:20121"),
+}
+
+class Stream:
+    def __init__(self, made, client, channels, stream_id):
+        self.made, self.read, self.errors = made, [], []
+        self.gone = []
+        self.publication = client.add_exclusive_publication(channels[0], stream_id)
+        self.subscription = client.add_subscription(
+            channels[1], stream_id, on_unavailable_image=self.gone.append)
+        made.until(lambda: self.publication.is_connected)
+
+    def work(self):
+        self.publication.offer(bytes(1000))
+        self.subscription.poll(lambda payload, header: self.read.append(bytes(payload)), 50)
+
+with pytest.MonkeyPatch.context() as patch, world(folder, patch) as made:
+    client = made.connect()
+    calm = Stream(made, client, CHANNELS["image"], 7)
+    hit = Stream(made, client, CHANNELS["ipc" if kind == "ipc" else "image"], 8)
+    for _ in range(20):
+        made.both(1)
+        calm.work()
+        hit.work()
+    registration = hit.publication.registration_id
+    if kind == "image":
+        registration = hit.subscription.images[0].correlation_id
+    path = next((folder / "aeron").rglob(f"{registration}.logbuffer"))
+    os.truncate(path, keep)
+    for _ in range(800):
+        made.both(1, 4_000_000)
+        calm.work()
+        if not hit.publication.is_closed:
+            hit.work()
+    cnc = made.driver.driver._cnc
+    texts = [item.text for item in read_errors(cnc.error_log)]
+    assert [str(path) in text and "has lost pages" in text for text in texts] == [True], texts
+    assert [str(path) in str(error) for error in made.errors] == [True], made.errors
+    assert len(calm.read) > 400 and calm.read.count(bytes(1000)) == len(calm.read)
+    assert not calm.gone and len(hit.gone) == 1
+    assert hit.publication.is_closed == (kind != "image")
+    hit.publication.close()
+    hit.subscription.close()
+    fresh = Stream(made, client, CHANNELS["ipc"], 9)
+    for _ in range(20):
+        made.both(1)
+        fresh.work()
+    assert len(fresh.read) > 10
+    made.both(150, 100_000_000)
+    assert not path.exists()
+    print("served on")
+"""
+
+
+def run(tmp_path, *arguments):
+    """Run the script; the driver and its clients are in its process."""
+    return subprocess.run(
+        [sys.executable, "-c", SCRIPT, str(tmp_path), *arguments],
+        cwd=ROOT, env=os.environ, capture_output=True, text=True, timeout=110, check=False,
+    )  # fmt: skip
+
+
+def test_without_the_guard_a_truncated_log_ends_the_process(tmp_path):
+    assert run(tmp_path, "unguarded", "ipc", "4096").returncode == -signal.SIGBUS
+
+
+@pytest.mark.parametrize(
+    ("kind", "keep"),
+    [("ipc", "0"), ("publication", "4096"), ("publication", "0"), ("image", "65536")],
+)
+def test_a_truncated_log_ends_its_stream_only(tmp_path, kind, keep):
+    ended = run(tmp_path, "guarded", kind, keep)
+    assert (ended.returncode, ended.stdout) == (0, "served on\n"), ended.stderr
+
+
+def test_a_truncated_cnc_file_ends_the_driver_with_an_error(tmp_path):
+    with process("windtunnel.driver", "--dir", tmp_path / "aeron") as driver:
+        assert driver.stdout.readline().startswith("driver ready")
+        os.truncate(tmp_path / "aeron" / "cnc.dat", 0)
+        assert driver.wait(60) == 1
+
+
+def test_a_page_that_only_the_system_finds_lost_ends_its_stream(tmp_path):
+    with lab(tmp_path / "aeron") as driver:
+        driver.turn()
+        driver.add(AddPublication, TO_PEER)
+        path = next((tmp_path / "aeron").rglob("*.logbuffer"))
+        os.truncate(path, path.stat().st_size - 4_096)
+        record = handoff.make_record()
+        record[:3] = sender_state.SEND_FAILED, 0, -errno.EFAULT
+        for _ in range(2):
+            assert handoff.put(driver.driver.agents[1].events, record)
+            driver.turn()
+        texts = [item.text for item in read_errors(driver.driver._cnc.error_log)]
+        assert [str(path) in text for text in texts].count(True) == 1
+        # The timer then ends the publication.
+        assert driver.driver.conductor.components.network.publications[0].is_revoked
