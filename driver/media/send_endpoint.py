@@ -23,6 +23,7 @@ SEND_ENDPOINT = np.dtype(
         ("destinations_mode", "i8"),  # 0, MANUAL or DYNAMIC
         ("destinations_count", "i8"),
         ("destinations_first", "i8"),  # index of the next destination to serve first (round robin)
+        ("next_publication", "i8"),  # index of the publication whose SETUP is sent next
         ("destinations_id", "i8"),  # counter id of mdc-num-dest, or -1
         ("gso_retry_ns", "i8"),  # time from which GSO may be tried again after a refusal
         ("gso_refusals", "i8"),  # how often its route refused GSO

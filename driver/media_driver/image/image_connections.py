@@ -8,7 +8,7 @@ active transport if it received a frame within the image liveness timeout. Sourc
 The source address of a frame may be forged. Feedback to a source is therefore limited to three
 times the bytes of its frames; a configured control address has no limit:
 
-    SETUP +120   data, heartbeat +3 * length   SM, NAK, RTTM -length   at most 4 KiB are kept
+    SETUP +120   data, heartbeat, RTTM +3 * length   SM, NAK, RTTM -length   at most 4 KiB are kept
 """
 
 from windtunnel.driver.base.atomics import bytes_at, copy, put_i32_release
@@ -50,6 +50,13 @@ def earn(connection, length):
     """Allow feedback for a frame of `length` bytes that came from a connection's source."""
     unspent_bytes = connection.unspent_bytes + BYTES_OUT_PER_BYTE_IN * length
     connection.unspent_bytes = min(unspent_bytes, UNSPENT_BYTES_MAX)
+
+
+@kernel
+def earn_on(state, slot, transport_slot, length):
+    """Allow feedback on the connection of a transport, if the image has one."""
+    number = state.endpoints[transport_slot].connection
+    earn(state.connections[slot * image.CONNECTIONS_MAX + number], length)
 
 
 @kernel

@@ -123,6 +123,7 @@ def on_rtt_measurement(state, transport_slot, at, inbox_index, now_ns):
     slot = stream_map.find(state.sessions, endpoint, stream_id, session_id)
     if slot < 0:
         return
+    image_connections.earn_on(state, slot, transport_slot, rtt_measurement.LENGTH)
     sent_ns = rtt_measurement.echo_timestamp_ns(packet, at)
     if not rtt_measurement.is_request(packet, at):
         rtt_ns = now_ns - sent_ns - rtt_measurement.reception_delta_ns(packet, at)

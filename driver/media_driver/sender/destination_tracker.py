@@ -189,21 +189,27 @@ def on_status(
     mode.
 
     `is_accepted` is whether the message acknowledges a position of a live publication.
+
+    Returns: whether a new destination took the place of another one, and may soon lose it likewise
     """
     index = find(endpoints, destinations, slot, receiver_id, name, name_length)
+    is_replacement = False
     if index == NOT_FOUND:
         is_addressable = socket_address.is_name(name, name_length)
         if endpoints[slot].destinations_mode != DYNAMIC or not is_addressable:
-            return
+            return False
+        total = endpoints[slot].destinations_count
         index = _add_dynamic(endpoints, destinations, slot, values, name, name_length, now_ns)
         if index == NOT_FOUND:
-            return
+            return False
+        is_replacement = endpoints[slot].destinations_count == total
     rec = destinations[index]
     rec.has_receiver_id = 1
     rec.receiver_id = receiver_id
     rec.last_activity_ns = now_ns
     if is_accepted:
         rec.accepted_ns = now_ns
+    return is_replacement
 
 
 @kernel

@@ -55,8 +55,21 @@ def _send_setup_when_due(state, slot, now_ns):
     if pub.last_setup_ns != 0 and now_ns - pub.last_setup_ns < publication.SETUP_INTERVAL_NS:
         return
     pub.last_setup_ns = now_ns
+    length = write_setup(state, slot)
+    if pub.is_setup_elicited:
+        limit = counters.get(state.counters, pub.snd_lmt_id)
+        flow_control.on_setup(state.flows, slot, limit, now_ns)
+    send_route.send_frame(state, slot, length, now_ns)
+    if pub.receivers_count > 0:
+        pub.is_setup_elicited = 0
+
+
+@kernel
+def write_setup(state, slot):
+    """Write the SETUP of a publication to `state.scratch`. Returns its length."""
+    pub = state.publications[slot]
     snd_pos = counters.get(state.counters, pub.snd_pos_id)
-    length = setup.write(
+    return setup.write(
         state.scratch,
         0,
         pub.setup_flags,
@@ -69,12 +82,6 @@ def _send_setup_when_due(state, slot, now_ns):
         pub.mtu,
         pub.ttl,
     )
-    if pub.is_setup_elicited:
-        limit = counters.get(state.counters, pub.snd_lmt_id)
-        flow_control.on_setup(state.flows, slot, limit, now_ns)
-    send_route.send_frame(state, slot, length, now_ns)
-    if pub.receivers_count > 0:
-        pub.is_setup_elicited = 0
 
 
 @kernel

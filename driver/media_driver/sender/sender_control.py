@@ -218,8 +218,9 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
     if slot != stream_map.ABSENT and not is_elicitation and not _is_in_range(state, slot, at):
         counters.increment(state.counters, system_counters.STATUS_MESSAGES_REJECTED)
         return
+    is_replacement = False
     if state.endpoints[endpoint_slot].destinations_mode != 0:
-        destination_tracker.on_status(
+        is_replacement = destination_tracker.on_status(
             state.endpoints,
             state.destinations,
             endpoint_slot,
@@ -230,6 +231,8 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
             slot != stream_map.ABSENT and not is_elicitation,
             now_ns,
         )
+    if is_replacement and is_elicitation:
+        _answer_elicitation(state, endpoint_slot, slot, index)
     if slot == stream_map.ABSENT:
         return
     if is_elicitation:
@@ -237,6 +240,36 @@ def _on_status_message(state, endpoint_slot, index, now_ns):
     else:
         _on_status(state, slot, at, now_ns)
     send_endpoint.set_last_status_release(state.endpoint_words, endpoint_slot, now_ns)
+
+
+@kernel
+def _answer_elicitation(state, endpoint_slot, slot, index):
+    """Send one SETUP to a receiver that may lose its place before the next SETUP is due.
+
+    A receiver that does not know the session yet is sent the SETUP of one publication, of another
+    one each time. So a flood of elicitations, for which all receivers compete for places, does not
+    keep new receivers out.
+    """
+    if slot == stream_map.ABSENT:
+        slot = _next_publication(state, endpoint_slot)
+    if slot == stream_map.ABSENT or state.publications[slot].is_end_of_stream:
+        return
+    length = publication_sender.write_setup(state, slot)
+    name, name_length = state.inbox.names[index], transport.source_length(state.inbox, index)
+    endpoint = state.endpoints[endpoint_slot]
+    transport.send_frame(endpoint.fd, state.scratch, 0, length, name, name_length, state.links)
+
+
+@kernel
+def _next_publication(state, endpoint_slot):
+    """Return the slot of the next publication of an endpoint in turn, or ABSENT."""
+    endpoint, count = state.endpoints[endpoint_slot], state.agent[0].publication_count
+    for step in range(count):
+        index = (endpoint.next_publication + step) % count
+        if state.publications[state.active[index]].endpoint == endpoint_slot:
+            endpoint.next_publication = index + 1
+            return state.active[index]
+    return stream_map.ABSENT
 
 
 @kernel

@@ -210,6 +210,28 @@ def test_a_flood_of_elicitations_keeps_no_reader_out_in_dynamic_mode(rig):
     assert str(SECOND) in to(rig.turn_addressed())
 
 
+@pytest.mark.parametrize(("stream_id", "session_id"), [(0, 0), (STREAM_ID, SESSION_ID)])
+def test_an_elicitor_that_loses_its_place_at_once_still_gets_a_setup(rig, stream_id, session_id):
+    rig.serve_destinations(destination_tracker.DYNAMIC)
+    host_max = destination_tracker.HOST_DESTINATIONS_MAX
+
+    def flood():
+        for number in range(host_max):
+            source = SocketAddress("10.0.0.2", 1_000 + number)
+            rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, 0, 0, 0, 0, 0, 5), source)
+
+    flood()
+    for _ in range(8):
+        rig.turn(10 * MS)
+    assert rig.state.endpoints[0].destinations_count == host_max
+    rig.turn(200 * MS)
+    values = (stream_id and session_id, stream_id, 0, 0, 0, 6)
+    rig.hear(wire.pack("status_message", 36, 0, 0x80, wire.SM, *values), SECOND)
+    flood()
+    sent = [item for _ in range(8) for item in rig.turn_addressed(1 * MS)]
+    assert kinds([item for address, item in sent if address == str(SECOND)])[:1] == ["setup"]
+
+
 def test_a_silent_destination_is_dropped_at_the_next_send_in_dynamic_mode(rig):
     rig.serve_destinations(destination_tracker.DYNAMIC)
     connect(rig, source=FIRST)
