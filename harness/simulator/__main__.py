@@ -1,6 +1,7 @@
 """Command line of the simulator process.
 
     python -m windtunnel.harness.simulator run --case FILE --out DIR --memory DIR [--sabotage NAME]
+                                            [--real HOST ...]
     python -m windtunnel.harness.simulator swarm --seed ROOT --seeds N --memory DIR [--jobs J] ...
     python -m windtunnel.harness.simulator serve --fd N --memory DIR
     python -m windtunnel.harness.simulator warm-up
@@ -43,6 +44,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     run.add_argument("--out", type=Path, required=True, help="path of the run folder")
     run.add_argument("--memory", type=Path, required=True, help="folder for the drivers' files")
     run.add_argument("--sabotage", default="", help="fault to inject into the driver or workload")
+    run.add_argument(
+        "--real", action="append", default=[], help="name of a host with the real C driver"
+    )
     _add_swarm(commands)
     serve = commands.add_parser("serve", help="run cases received over a socket")
     serve.add_argument("--fd", type=int, required=True, help="file descriptor of the socket")
@@ -128,7 +132,8 @@ def _run(parser: argparse.ArgumentParser, options: argparse.Namespace) -> int:
     except (OSError, ValueError) as error:
         parser.error(f"--case {options.case}: {error}")
     try:
-        return CaseRun(case, RunDir(options.out), options.memory, options.sabotage).run()
+        out = RunDir(options.out)
+        return CaseRun(case, out, options.memory, options.sabotage, options.real).run()
     except Unsupported as error:
         print(f"simulator: {error}", file=sys.stderr)
         return UNSUPPORTED

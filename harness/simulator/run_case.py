@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from contextlib import ExitStack
 from pathlib import Path
 
@@ -31,7 +31,7 @@ from windtunnel.harness.simulator.output.accounts import (
     write_simulation,
 )
 from windtunnel.harness.simulator.output.capture import Captures
-from windtunnel.harness.simulator.sabotage import Sabotage
+from windtunnel.harness.simulator.sabotage import DRIVER_SABOTAGES, Sabotage
 from windtunnel.harness.simulator.support import Unsupported, require_supported
 from windtunnel.harness.simulator.world.host_events import HostEvents
 from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS
@@ -51,8 +51,22 @@ PROGRESS_S = 0.2
 class CaseRun:
     """One simulated run of a case."""
 
-    def __init__(self, case: Case, folder: RunDir, memory: Path, sabotage: str) -> None:
+    def __init__(
+        self,
+        case: Case,
+        folder: RunDir,
+        memory: Path,
+        sabotage: str,
+        real: Collection[str] = (),
+    ) -> None:
+        """Prepare a run. The hosts in `real` have the real C driver.
+
+        Raises Unsupported if the simulator cannot simulate the case.
+        """
         require_supported(case)
+        if real and sabotage in DRIVER_SABOTAGES:
+            raise Unsupported(f"sim applies the sabotage {sabotage} only to the driver ours")
+        self._real = frozenset(real)
         self._case, self._folder, self._memory = case, folder, memory
         self._sabotage = Sabotage(sabotage)
         self._overran = ""
@@ -71,7 +85,13 @@ class CaseRun:
         )
         with (
             ExitStack() as closing,
-            open_world(case, self._memory, tape_length=TAPE_BYTES, replayed=replayed) as world,
+            open_world(
+                case,
+                self._memory,
+                tape_length=TAPE_BYTES,
+                replayed=replayed,
+                real=self._real,
+            ) as world,
         ):
             engine = world.between.engine
             captures = Captures(folder, [each.name for each in case.hosts], world.between.events)

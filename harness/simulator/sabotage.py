@@ -32,6 +32,9 @@ from windtunnel.harness.workload.saboteur import INCREMENT, nak_of
 
 NAMES = tuple(name for names in SABOTAGES.values() for name in names)
 
+DRIVER_SABOTAGES = (LYING_COUNTER, NAK_WHEN_UNRELIABLE)
+"""The faults that are injected into the driver and not into the workload."""
+
 
 class Sabotage:
     """The fault to inject, if any."""
@@ -54,7 +57,7 @@ class Sabotage:
 
     def step(self, world: SimulatedWorld, subscribers: Sequence[Subscriber]) -> None:
         """Inject the fault once there is an image to apply it to."""
-        if self._is_done or self._name not in (LYING_COUNTER, NAK_WHEN_UNRELIABLE):
+        if self._is_done or self._name not in DRIVER_SABOTAGES:
             return
         victim = subscribers[0]
         images = victim.subscriptions[0].images if victim.subscriptions else ()
@@ -69,7 +72,7 @@ class Sabotage:
 
     def require_done(self) -> None:
         """Raise RuntimeError if the fault was never injected: nobody could detect it then."""
-        if self._name in (LYING_COUNTER, NAK_WHEN_UNRELIABLE) and not self._is_done:
+        if self._name in DRIVER_SABOTAGES and not self._is_done:
             raise RuntimeError(f"sabotage {self._name} was not applied: no image appeared")
 
 

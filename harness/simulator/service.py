@@ -1,6 +1,6 @@
 """Runs many cases in one process, one at a time, for a caller on the other end of a socket.
 
-    (case, run folder, sabotage) --FD--> a run --FD--> exit code         until the other end closes
+    (case, run folder, sabotage, real hosts) --FD--> a run --FD--> exit code    until the end
 
 A run's output goes to the log in its run folder, as if it had its own process. Compiled kernels are
 loaded once. Messages are pickled: both ends are the same program, and no other process can reach
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import traceback
+from collections.abc import Collection
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -29,11 +30,13 @@ def serve(descriptor: int, memory: Path) -> None:
     """
     with contextlib.suppress(EOFError, OSError), Connection(descriptor) as connection:
         while True:
-            case, out, sabotage = connection.recv()
-            connection.send(make_run(Path(case), RunDir(Path(out)), memory, sabotage))
+            case, out, sabotage, real = connection.recv()
+            connection.send(make_run(Path(case), RunDir(Path(out)), memory, sabotage, real))
 
 
-def make_run(case: Path, folder: RunDir, memory: Path, sabotage: str) -> int:
+def make_run(
+    case: Path, folder: RunDir, memory: Path, sabotage: str, real: Collection[str] = ()
+) -> int:
     """Run one case. Returns the exit code that the `run` command would return."""
     with (
         folder.simulator_log.open("a", encoding="utf-8") as log,
@@ -41,7 +44,7 @@ def make_run(case: Path, folder: RunDir, memory: Path, sabotage: str) -> int:
         contextlib.redirect_stderr(log),
     ):
         try:
-            return CaseRun(Case.read(case), folder, memory, sabotage).run()
+            return CaseRun(Case.read(case), folder, memory, sabotage, real).run()
         except Unsupported as error:
             print(f"simulator: {error}")
             return UNSUPPORTED

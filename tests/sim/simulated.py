@@ -58,13 +58,18 @@ def run_twice(scenario: Path, folder: Path, seeds: tuple[int, int]) -> tuple[Sim
         return tuple(each.result() for each in running)
 
 
+def payload_in(run_dir: RunDir) -> Payload:
+    """Write the payload of a run into its folder."""
+    run_dir.payload.write_bytes(np.arange(1 << 20, dtype=np.uint32).tobytes())
+    digest = hashlib.sha256(run_dir.payload.read_bytes()).hexdigest()
+    return Payload(path=str(run_dir.payload), sha256=digest, length_bytes=4 << 20)
+
+
 def run_alone(scenario: Path, folder: Path, seed: int, hash_seed: str) -> Simulation:
     """Run a scenario in a process of its own, without a judge. Returns its simulation document."""
     run_dir = RunDir(folder)
     run_dir.make()
-    run_dir.payload.write_bytes(np.arange(1 << 20, dtype=np.uint32).tobytes())
-    digest = hashlib.sha256(run_dir.payload.read_bytes()).hexdigest()
-    payload = Payload(path=str(run_dir.payload), sha256=digest, length_bytes=4 << 20)
+    payload = payload_in(run_dir)
     loaded = load_scenario(scenario)
     resolve(loaded, seed=seed, fidelity="sim", addresses=ADDRESSES, payload=payload).write(
         run_dir.case

@@ -17,6 +17,7 @@ MODULE_HOMES = {
         "driver/kernels/",
         "harness/exam/mutation_switch.py",
         "harness/simulator/world/saved_states.py",
+        "harness/simulator/world/native_call.py",
         "harness/inspect/compare_and_swap.py",
         "harness/middlebox/relay/libc.py",
         "tests/",
@@ -26,6 +27,7 @@ MODULE_HOMES = {
         "driver/kernels/",
         "harness/exam/mutation_switch.py",
         "harness/orchestrate/precompile/precompile.py",
+        "harness/simulator/world/native_call.py",
         "tests/",
     ),
     "mmap": (

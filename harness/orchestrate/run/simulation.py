@@ -25,6 +25,8 @@ from windtunnel.harness.orchestrate.subjects.subject import (
     simulator_command,
 )
 
+REAL = "pyaeron"
+"""Name of the real C driver, which the simulator supports next to ours."""
 ROLE = "simulator"
 TRAFFIC = "traffic"
 SUBJECT_FAILED = 1
@@ -55,13 +57,18 @@ class SimulatedRun(Run):
     def execute(self) -> None:
         for host in self._hosts:
             tested = self.spec.subject(host).name
-            if tested != OURS.name:
+            if tested not in (OURS.name, REAL):
                 raise Unsupported(
-                    f"sim only supports the driver ours, but host {host} has {tested}"
+                    f"sim only supports the drivers ours and pyaeron, but host {host} has {tested}"
                 )
         self._phase("prepare", self._prepare)
         self._phase("lab", self.lab.up)
         self._phase(TRAFFIC, self._simulate)
+
+    @property
+    def real_hosts(self) -> list[str]:
+        """Return the names of the hosts with the real C driver."""
+        return [each for each in self._hosts if self.spec.subject(each).name == REAL]
 
     def _simulate(self) -> None:
         folder = self.spec.folder
@@ -71,6 +78,7 @@ class SimulatedRun(Run):
             out=self.lab.path(folder.path),
             memory=self.lab.shared_memory(MID),
             sabotage=self.spec.sabotage,
+            real=self.real_hosts,
         )
         running = self.processes.spawn(
             ROLE, MID, argv, folder.simulator_log, mutant_variables(self.spec.tested)

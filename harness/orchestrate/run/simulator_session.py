@@ -61,7 +61,7 @@ class SimulatorSession:
         lab = _BorrowedLab(self.lab)
         return lab, _SessionRun(spec, lab, emit, self)
 
-    def simulate(self, spec: RunSpec, limit_s: float) -> int:
+    def simulate(self, spec: RunSpec, limit_s: float, real: Sequence[str]) -> int:
         """Simulate the traffic of a run, and return the exit code.
 
         Raises RunFailed if the process ends or exceeds `limit_s`.
@@ -71,7 +71,7 @@ class SimulatorSession:
             self._start(spec.tested)
         assert self._connection is not None
         try:
-            self._connection.send((str(folder.case), str(folder.path), spec.sabotage))
+            self._connection.send((str(folder.case), str(folder.path), spec.sabotage, tuple(real)))
             if self._connection.poll(limit_s):
                 return int(self._connection.recv())
         except (EOFError, OSError) as error:
@@ -116,7 +116,7 @@ class _SessionRun(SimulatedRun):
 
     def _simulate(self) -> None:
         limit_s = READY_TIMEOUT_S + SLOWNESS_MAX * self.spec.scenario.budget.wall_ns / 1e9
-        code = self._session.simulate(self.spec, limit_s)
+        code = self._session.simulate(self.spec, limit_s, self.real_hosts)
         last_line = _last_log_line(self.spec)
         self._conclude(code, last_line, f"the simulator ended with exit code {code}: {last_line}")
 

@@ -180,13 +180,16 @@ def relay_command(python: str, *, case: str, interfaces: Sequence[str], out: str
     ]
 
 
-def simulator_command(python: str, *, case: str, out: str, memory: str, sabotage: str) -> list[str]:
-    """Return the command line that simulates a run."""
+def simulator_command(
+    python: str, *, case: str, out: str, memory: str, sabotage: str, real: Sequence[str] = ()
+) -> list[str]:
+    """Return the command line that simulates a run. The hosts in `real` have the real C driver."""
     argv = [
         *(python, "-m", "windtunnel.harness.simulator", "run"),
         *("--case", case),
         *("--out", out),
         *("--memory", memory),
+        *(word for each in real for word in ("--real", each)),
     ]
     return [*argv, "--sabotage", sabotage] if sabotage else argv
 

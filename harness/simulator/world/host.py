@@ -33,6 +33,8 @@ RING_BYTES = 1 << 21
 SHELL_INTERVAL_NS = 10 * NS_PER_MS
 """Maximum interval between two duty cycles of a conductor's Python part, as in a threaded driver.
 """
+NOT_NATIVE = (0, 0)
+"""Native function and argument of a host whose driver is ours."""
 CLIENT_INTERVAL_NS = 16 * NS_PER_MS
 """Interval between two duty cycles of a client's conductor when its driver sends nothing."""
 
@@ -72,6 +74,8 @@ class Host:
         self._shell_interval_ns = shell_interval_ns
         self._client_interval_ns = max(CLIENT_INTERVAL_NS, shell_interval_ns)
         self._variables = timeouts.variables
+        self.native = NOT_NATIVE
+        """Addresses of the function that turns a real driver, and of the driver."""
         self.errors: list[Exception] = []
         """Errors that the clients had no other way to report."""
         self._links = link.make_links(MAILBOXES, ring_bytes)
@@ -124,7 +128,7 @@ class Host:
         assert self.is_running, f"the driver of {self.name} is paused or dead"
         if not self._has_fresh_heartbeat:
             # A client rejects a driver with a stale heartbeat and would wait for a fresh one.
-            self.driver.conductor.do_work(self._clock.now_ns())
+            self._refresh_heartbeat()
             self._has_fresh_heartbeat = True
         context = client_context(
             self._variables, dir=self.directory, error_handler=self.errors.append
@@ -153,9 +157,16 @@ class Host:
                 self._has_fresh_heartbeat = True
         if work_count or now_ns >= self._client_ns:
             self._client_ns = now_ns + self._client_interval_ns
-            for client in self._clients:
-                if not client.is_paused:
-                    client.client.invoke()
+            self._invoke_clients()
+
+    def _refresh_heartbeat(self) -> None:
+        """Make the driver update its heartbeat."""
+        self.driver.conductor.do_work(self._clock.now_ns())
+
+    def _invoke_clients(self) -> None:
+        for client in self._clients:
+            if not client.is_paused:
+                client.client.invoke()
 
     def pause_driver(self) -> None:
         """Pause the driver. Arriving datagrams wait in its sockets."""

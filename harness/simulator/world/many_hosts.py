@@ -17,11 +17,12 @@ from windtunnel.driver.media_driver.receiver import receiver
 from windtunnel.driver.media_driver.sender import sender
 from windtunnel.harness.simulator.network import crossing, datagram_delivery, in_flight
 from windtunnel.harness.simulator.network.in_flight import NEVER
-from windtunnel.harness.simulator.world import event_log
+from windtunnel.harness.simulator.world import event_log, native_call
 from windtunnel.harness.simulator.world.saved_states import load_state
 from windtunnel.harness.simulator.world.world_state import (
     COUNTERS_END,
     COUNTERS_FROM,
+    CURRENT_HOST,
     IDLE_MAX,
     NEEDS_PYTHON,
     NOW,
@@ -32,10 +33,10 @@ from windtunnel.harness.simulator.world.world_state import (
 )
 
 # Columns of `sleepers`: one row per host, and a last row for the middlebox.
-ADDRESS, IS_RUNNING, WAKES, IDLE, DUE = range(5)
+ADDRESS, IS_RUNNING, WAKES, IDLE, NATIVE, NATIVE_DRIVER, DUE = range(7)
 """Per host: address of its agents; whether its driver is running; time of its next turn; length of
-its last sleep; arrival time of its next datagram. The last row has only DUE: time of the world's
-next turn.
+its last sleep; for a real driver, the addresses of the function that turns it and of the driver,
+else 0; arrival time of its next datagram. The last row has only DUE: time of the world's next turn.
 """
 
 _NS_PER_MS = 1_000_000
@@ -47,7 +48,7 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
     """Advance the world turn by turn until a given time, or until Python is needed.
 
     Takes at least one turn.
-    Shapes:  sleepers int64[hosts + 1, 5]; `like` are the agents of any host
+    Shapes:  sleepers int64[hosts + 1, DUE + 1]; `like` are the agents of any host
     Returns: TIME_OVER, or the bits FULL, and NEEDS_PYTHON << host
     """
     # One flat function, for the same reason as in `turn.run`.
@@ -76,13 +77,18 @@ def run(like: Agents, between: Between, sleepers: Any, until_ns: int) -> int:
                         now_ns,
                     )
             if sleeper[IS_RUNNING] != 0:
-                work_count += conductor_state.track(agents.conductor, now_ns, now_ns // _NS_PER_MS)
-                work_count += sender.do_work(agents.sender, now_ns)
-                work_count += receiver.do_work(agents.receiver, now_ns)
+                if sleeper[NATIVE] != 0:
+                    state[CURRENT_HOST] = host
+                    work_count += native_call.call(sleeper[NATIVE], sleeper[NATIVE_DRIVER])
+                else:
+                    now_ms = now_ns // _NS_PER_MS
+                    work_count += conductor_state.track(agents.conductor, now_ns, now_ms)
+                    work_count += sender.do_work(agents.sender, now_ns)
+                    work_count += receiver.do_work(agents.receiver, now_ns)
+                    if conductor_state.needs_python(agents.conductor):
+                        needs |= NEEDS_PYTHON << host
                 if datagram_delivery.has_sent(agents.links):
                     work_count += crossing.cross(agents.links, between, host, now_ns)
-                if conductor_state.needs_python(agents.conductor):
-                    needs |= NEEDS_PYTHON << host
             if work_count > 0:
                 values = agents.conductor.counters
                 event_log.note_counters(events, now_ns, host, values, first, end)

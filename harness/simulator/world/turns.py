@@ -14,7 +14,15 @@ import numpy as np
 
 from windtunnel.harness.simulator.world import many_hosts, turn
 from windtunnel.harness.simulator.world.host import Host
-from windtunnel.harness.simulator.world.many_hosts import ADDRESS, DUE, IDLE, IS_RUNNING, WAKES
+from windtunnel.harness.simulator.world.many_hosts import (
+    ADDRESS,
+    DUE,
+    IDLE,
+    IS_RUNNING,
+    NATIVE,
+    NATIVE_DRIVER,
+    WAKES,
+)
 from windtunnel.harness.simulator.world.saved_states import SavedState
 from windtunnel.harness.simulator.world.world_state import (
     NOW,
@@ -80,3 +88,4 @@ class ManyHosts:
                 kept = SavedState(host.agents)
                 self._agents[index], self._kept[index] = host.agents, kept
                 self._sleepers[index, ADDRESS] = kept.address
+                self._sleepers[index, NATIVE : NATIVE_DRIVER + 1] = host.native

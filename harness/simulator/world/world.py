@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import random
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
@@ -30,6 +30,7 @@ from windtunnel.harness.simulator.network.datagram_delivery import PACKET_HEADER
 from windtunnel.harness.simulator.network.in_flight import ENVELOPE_LENGTH
 from windtunnel.harness.simulator.network.port_rewriting import make_rewritten_ports
 from windtunnel.harness.simulator.network.routes import make_routes
+from windtunnel.harness.simulator.real_driver.real_host import RealHost, open_machine
 from windtunnel.harness.simulator.world import event_log, world_state
 from windtunnel.harness.simulator.world.host import RING_BYTES, SHELL_INTERVAL_NS, Host
 from windtunnel.harness.simulator.world.turns import ManyHosts, Turns, TwoHosts
@@ -60,7 +61,9 @@ class SimulatedWorld:
         self.case = case
         self.hosts = tuple(hosts)
         self.between = between
-        is_plain = len(self.hosts) == 2 and not case.events
+        is_plain = (
+            len(self.hosts) == 2 and not case.events and not any(host.native[0] for host in hosts)
+        )
         self._turns: Turns = (TwoHosts if is_plain else ManyHosts)(self.hosts, between)
         self.on_full: Callable[[], None] = self._discard_decisions
         """Called when the recorded decisions or datagrams must be drained."""
@@ -127,11 +130,13 @@ def open_world(
     shell_interval_ns: int = SHELL_INTERVAL_NS,
     counters_watched: int = COUNTERS_WATCHED,
     replayed: ReplayedDecisions | None = None,
+    real: Collection[str] = (),
 ) -> Iterator[SimulatedWorld]:
     """Create a case's hosts and middlebox, with the drivers' files in `folder`.
 
     `folder` should be in memory. The hosts' files are removed at the end. If `replayed` is given,
-    the middlebox replays recorded decisions.
+    the middlebox replays recorded decisions. The hosts in `real` have the real C driver. Raises
+    Unsupported if it cannot be simulated here.
     """
     rng = random.Random(f"world {case.seed}")
     longest = max(DATAGRAM_LENGTH_MIN, *(each.mtu for each in case.traffic), 0)
@@ -140,21 +145,21 @@ def open_world(
     with ExitStack() as closing:
         for each in case.hosts:
             closing.callback(shutil.rmtree, folder / each.name, ignore_errors=True)
-        hosts = [
-            closing.enter_context(
-                Host(
-                    each.name,
-                    each.address,
-                    folder / each.name,
-                    clock,
-                    rng.getrandbits(63),
-                    shell_interval_ns,
-                    _ring_bytes(case, each.name),
-                    case.timeouts,
-                )
+        machine = None
+        if real:
+            machine = closing.enter_context(
+                open_machine(case, clock, state[world_state.CURRENT_HOST :])
             )
-            for each in case.hosts
-        ]
+        hosts: list[Host] = []
+        for index, each in enumerate(case.hosts):
+            seed, length = rng.getrandbits(63), _ring_bytes(case, each.name)
+            where = (each.name, each.address, folder / each.name, clock)
+            host: Host
+            if machine is not None and each.name in real:
+                host = RealHost(*where, machine, index, case.timeouts)
+            else:
+                host = Host(*where, seed, shell_interval_ns, length, case.timeouts)
+            hosts.append(closing.enter_context(host))
         links = len(case.directions)
         state[world_state.COUNTERS_FROM] = SYSTEM_COUNTERS
         state[world_state.COUNTERS_END] = counters_watched

@@ -32,7 +32,9 @@ counters; longest datagram that a host may send; number of turns taken.
 """
 LEFT_OVER, LEFT_OVER_LENGTH = range(9, 11)
 """Bit set of the links on which the datagram in `scratch` must still be sent, and its length."""
-STATE_CELLS = 11
+CURRENT_HOST = 11
+"""Index of the host whose real driver is running."""
+STATE_CELLS = 12
 
 # Columns of `lost`, one row per host: losses that the engine does not see.
 UNBOUND, OVERFLOWS, REFUSED = range(3)

@@ -1,0 +1,156 @@
+"""A simulated host whose driver is the real C driver.
+
+    Host ---- RealHost: the same clients, events and mailboxes; a CDriver instead of ours
+
+The simulator's kernel for many hosts turns the driver as a whole. Where it needs the agents of our
+driver for their types, it gets those of a driver that never runs.
+"""
+
+from __future__ import annotations
+
+import shutil
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from random import Random
+
+import numpy as np
+from numpy.typing import NDArray
+
+from windtunnel.driver.channel.socket_address import SocketAddress
+from windtunnel.driver.cnc.cnc_file import open_existing
+from windtunnel.driver.media.channel_sockets import LinkSockets
+from windtunnel.driver.media.link import make_links
+from windtunnel.driver.media_driver.conductor.conductor_state import ConductorState
+from windtunnel.driver.media_driver.context import INVOKER, Context
+from windtunnel.driver.media_driver.media_driver import MediaDriver
+from windtunnel.driver.media_driver.receiver.receiver_state import ReceiverState
+from windtunnel.driver.media_driver.sender.sender_state import SenderState
+from windtunnel.harness.scenario.resolved.case import Case
+from windtunnel.harness.scenario.schema.host_event import DEFAULT_TIMEOUTS, TimeoutsCase
+from windtunnel.harness.simulator.real_driver import system_calls
+from windtunnel.harness.simulator.real_driver.c_driver import CDriver, turn_address
+from windtunnel.harness.simulator.real_driver.system_calls import SystemCalls
+from windtunnel.harness.simulator.world.host import RING_BYTES, Host
+from windtunnel.harness.simulator.world.single_interface import OneInterface
+from windtunnel.harness.simulator.world.virtual_time import EPOCH_NS, NS_PER_MS, VirtualClock
+from windtunnel.harness.simulator.world.world_state import Agents
+
+CLIENT_INTERVAL_NS = NS_PER_MS
+"""Interval between two duty cycles of the conductors of a host's clients."""
+_template: list[MediaDriver] = []
+
+
+class RealHost(Host):
+    """A simulated host with the real C driver."""
+
+    def __init__(
+        self,
+        name: str,
+        address: str,
+        directory: Path,
+        clock: VirtualClock,
+        machine: SystemCalls,
+        index: int,
+        timeouts: TimeoutsCase = DEFAULT_TIMEOUTS,
+    ) -> None:
+        """Start the host's driver. `index` is the number of the host in `machine`.
+
+        The send buffers of channels do not limit the mailboxes: a driver sends a burst in one turn,
+        while a system passes each datagram on at once.
+        """
+        self._machine, self._index = machine, index
+        self._killed: list[CDriver] = []
+        super().__init__(
+            name, address, directory, clock, 0, CLIENT_INTERVAL_NS, RING_BYTES, timeouts
+        )
+        self._client_interval_ns = CLIENT_INTERVAL_NS
+
+    def _start(self) -> None:
+        self._machine.sockets.set_links(self._index, self._links)
+        with self._machine.running(self._index):
+            self._real = CDriver(self.directory, self._variables)
+            # The first duty cycles complete the directory.
+            self._real.do_work()
+        self._cnc = open_existing(self.directory, writable=True)
+        conductor, sender, receiver = _agents_of_template(self.directory.parent)
+        conductor = conductor._replace(counters=self._cnc.counters_values)
+        self.agents = Agents(conductor, sender, receiver, self._links)
+        self.native = (turn_address(), self._real.address)
+        self.is_running = True
+        self._has_fresh_heartbeat = True
+
+    def _refresh_heartbeat(self) -> None:
+        with self._machine.running(self._index):
+            self._real.do_work()
+
+    def turn(self, *, is_requested: bool) -> None:
+        now_ns = self._clock.now_ns()
+        self._shell_ns = now_ns + self._shell_interval_ns
+        if self.is_running:
+            self._has_fresh_heartbeat = True
+        if now_ns >= self._client_ns:
+            self._client_ns = now_ns + self._client_interval_ns
+            self._invoke_clients()
+
+    def kill_driver(self) -> None:
+        self.is_running = False
+        self._machine.sockets.close_all(self._index)
+        self._killed.append(self._real)
+
+    def restart_driver(self) -> None:
+        self._start()
+        self._shell_ns = self._clock.now_ns()
+
+    def close(self) -> None:
+        """Close the clients, then the drivers, killed ones included."""
+        for client in self._clients:
+            client.client.close()
+        alive = [] if self._real in self._killed else [self._real]
+        with self._machine.running(self._index):
+            for each in (*alive, *self._killed):
+                each.close()
+
+
+def _agents_of_template(memory: Path) -> tuple[ConductorState, SenderState, ReceiverState]:
+    """Return the agents of a driver of ours that never runs."""
+    if not _template:
+        folder = Path(tempfile.mkdtemp(prefix="template-", dir=memory))
+        clock = VirtualClock(np.zeros(1, dtype=np.int64), 0)
+        links = make_links(1)
+        _template.append(
+            MediaDriver(
+                Context(dir=folder, dir_delete_on_start=True, threading_mode=INVOKER),
+                clock=clock,
+                sockets=LinkSockets(links, SocketAddress("127.0.0.1", 0)),
+                resolver=OneInterface("127.0.0.1"),
+                links=links,
+                seed=0,
+            )
+        )
+        shutil.rmtree(folder)
+    return _template[0].agents
+
+
+@contextmanager
+def open_machine(
+    case: Case, clock: VirtualClock, current: NDArray[np.int64]
+) -> Iterator[SystemCalls]:
+    """Answer the system calls of the real drivers of a case's world while it is open.
+
+    `current` is the cell with the index of the host whose driver is running.
+    """
+    rng = Random(f"real drivers {case.seed}")
+    machine = SystemCalls(
+        clock.now_ns,
+        EPOCH_NS,
+        current,
+        tuple(each.address for each in case.hosts),
+        tuple(rng.getrandbits(63) for _ in case.hosts),
+    )
+    system_calls.calls.append(machine)
+    try:
+        yield machine
+    finally:
+        system_calls.calls.remove(machine)
