@@ -8,15 +8,18 @@ exit code of each simulated process.
 
 from __future__ import annotations
 
+import signal
 import time
 
 from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.artifact.run.manifest import ProcessExit
 from windtunnel.harness.artifact.run.simulation import Simulation
-from windtunnel.harness.orchestrate.lab import MID, LabError, Unsupported
+from windtunnel.harness.orchestrate.lab import MID, Lab, LabError, Unsupported
 from windtunnel.harness.orchestrate.processes import watch
 from windtunnel.harness.orchestrate.processes.watch import RunFailed, WatchedProcess
-from windtunnel.harness.orchestrate.run.phases import READY_TIMEOUT_S, Run
+from windtunnel.harness.orchestrate.run.phases import READY_TIMEOUT_S, Emit, Run
 from windtunnel.harness.orchestrate.run.run_processes import STOP_TIMEOUT_S
+from windtunnel.harness.orchestrate.run.run_spec import RunSpec
 from windtunnel.harness.orchestrate.run.traffic import Overran
 from windtunnel.harness.orchestrate.subjects.subject import (
     OURS,
@@ -30,6 +33,10 @@ REAL = "pyaeron"
 ROLE = "simulator"
 TRAFFIC = "traffic"
 SUBJECT_FAILED = 1
+CRASHES = frozenset({signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV})
+"""Signals that end a process because of its code. SIGBUS is not one of them: it is also sent if
+the memory for a mapped file is exhausted.
+"""
 PROGRESS = "simulated "
 POLL_S = 0.05
 SLOWNESS_MAX = 10
@@ -53,6 +60,10 @@ def mutant_variables(tested: Pair) -> dict[str, str]:
 
 class SimulatedRun(Run):
     """A run whose traffic is simulated by one process."""
+
+    def __init__(self, spec: RunSpec, lab: Lab, emit: Emit) -> None:
+        super().__init__(spec, lab, emit)
+        self._crashed: list[ProcessExit] = []
 
     def execute(self) -> None:
         for host in self._hosts:
@@ -88,6 +99,8 @@ class SimulatedRun(Run):
 
     def _conclude(self, code: int | None, last_line: str, exit_text: str) -> None:
         """Raise the exception for the simulator's exit code, unless all streams were completed."""
+        if self.real_hosts and code is not None and -code in CRASHES:
+            self._record_crash(code, last_line)
         if code == UNSUPPORTED_EXIT_CODE:
             raise Unsupported(last_line or "the simulator does not support this scenario")
         if code not in (0, SUBJECT_FAILED):
@@ -97,6 +110,26 @@ class SimulatedRun(Run):
             raise Overran(simulation.overran)
         if code:
             raise RunFailed(exit_text, harness_fault=False)
+
+    def _record_crash(self, code: int, last_line: str) -> None:
+        """Record that the real drivers died with the process that ran them. Raises RunFailed."""
+        self._crashed = [
+            ProcessExit(
+                name=f"{host}/driver",
+                role="driver",
+                exit_code=code,
+                asked=False,
+                log=self.spec.folder.simulator_log.name,
+                last_log_line=last_line,
+            )
+            for host in self.real_hosts
+        ]
+        raise RunFailed(
+            f"{self.real_hosts[0]}/driver: the process that simulates the real drivers of "
+            f"{', '.join(self.real_hosts)} with seed {self.spec.seed} was ended by "
+            f"{signal.Signals(-code).name}",
+            harness_fault=False,
+        )
 
     def _follow(self, running: WatchedProcess) -> None:
         """Report progress until the process ends. It enforces the budget in virtual time."""
@@ -130,6 +163,7 @@ class SimulatedRun(Run):
 
     def _collect(self) -> None:
         super()._collect()
+        self.manifest.processes += self._crashed
         simulation = self._read_simulation()
         if simulation is not None:
             self.manifest.processes += simulation.exits

@@ -64,7 +64,8 @@ class SimulatorSession:
     def simulate(self, spec: RunSpec, limit_s: float, real: Sequence[str]) -> int:
         """Simulate the traffic of a run, and return the exit code.
 
-        Raises RunFailed if the process ends or exceeds `limit_s`.
+        The exit code is negative if a signal ended the process. Raises RunFailed if the process
+        ends in another way or exceeds `limit_s`.
         """
         folder = spec.folder
         if self._connection is None:
@@ -75,7 +76,9 @@ class SimulatorSession:
             if self._connection.poll(limit_s):
                 return int(self._connection.recv())
         except (EOFError, OSError) as error:
-            self._end()
+            code = self._end(is_ending=True)
+            if code < 0:
+                return code
             raise RunFailed(
                 f"the simulator ended: {_last_log_line(spec)}", harness_fault=True
             ) from error
@@ -97,14 +100,18 @@ class SimulatorSession:
         child_socket.close()
         self._connection = Connection(own_socket.detach())
 
-    def _end(self) -> None:
+    def _end(self, *, is_ending: bool = False) -> int:
+        """End the process and return its exit code. `is_ending` means that it ends on its own."""
+        code = 0
         if self._connection is not None:
             self._connection.close()
             self._connection = None
         if self._process is not None:
-            self._process.terminate()
-            self._process.end(END_TIMEOUT_S)
+            if not is_ending:
+                self._process.terminate()
+            code = self._process.end(END_TIMEOUT_S)
             self._process = None
+        return code
 
 
 class _SessionRun(SimulatedRun):

@@ -10,8 +10,10 @@ from __future__ import annotations
 
 import ctypes
 import errno
+import os
 import socket
 import struct
+import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from ctypes import CFUNCTYPE, c_double, c_int, c_int32, c_long, c_size_t, c_ssize_t, c_void_p
@@ -35,6 +37,12 @@ _IP_ADD_MEMBERSHIP = 35
 _EPOLL_ADD, _EPOLL_DELETE, _EPOLL_IN = 1, 2, 1
 _EPOLL_EVENT_BYTES = 12
 _EAI_NONAME = -2
+CALLS_MAX = 1 << 20
+"""Number of system calls between two checks that virtual time has moved, far more than one duty
+cycle makes.
+"""
+HARNESS = 3
+"""Exit code of the process if the simulator has a defect."""
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -61,6 +69,7 @@ class SystemCalls:
         self._random = [Random(each) for each in seeds]
         self._polled: dict[int, dict[int, bytes]] = {}
         self._next_poll = (1 << 30) + 1
+        self._call_count, self._checked_ns = 0, -1
 
     @contextmanager
     def running(self, host: int) -> Iterator[None]:
@@ -74,6 +83,25 @@ class SystemCalls:
 
     def _host(self) -> int:
         return int(self._current[0])
+
+    def count_call(self) -> None:
+        """Count a system call. Aborts the process if virtual time does not move.
+
+        A driver that waits for the clock within a duty cycle would wait forever, and C code cannot
+        be left in another way.
+        """
+        self._call_count += 1
+        if self._call_count < CALLS_MAX:
+            return
+        now_ns = self.now_ns()
+        if now_ns == self._checked_ns:
+            print(
+                f"the real driver with the index {self._host()} does not return: expected virtual "
+                f"time to move within {CALLS_MAX} system calls, but it stays at {now_ns} ns",
+                flush=True,
+            )
+            os.abort()
+        self._call_count, self._checked_ns = 0, now_ns
 
     @property
     def random(self) -> Random:
@@ -362,12 +390,18 @@ def _nanosleep(duration: int, rest: int) -> int:
 
 
 def _function(function: Callable[..., Any], result: Any, *arguments: Any) -> Any:
-    def of_pointers(*values: Any) -> Any:
-        return function(*(0 if each is None else each for each in values))
+    """Return a ctypes function. An exception in it ends the process: C code cannot pass it on."""
 
-    has_pointers = c_void_p in arguments
-    kind = CFUNCTYPE(result, *arguments, use_errno=True)
-    return kind(of_pointers if has_pointers else function)
+    def call(*values: Any) -> Any:
+        try:
+            if calls:
+                calls[-1].count_call()
+            return function(*(0 if each is None else each for each in values))
+        except BaseException:
+            print(traceback.format_exc(), flush=True)
+            os._exit(HARNESS)
+
+    return CFUNCTYPE(result, *arguments, use_errno=True)(call)
 
 
 _P = c_void_p
