@@ -1,8 +1,9 @@
-"""Runs a case with real drivers under several seeds in one process, and prints the digests.
+"""Runs a case with real drivers several times in one process, and prints the digests.
 
-    python -m tests.sim.real_seeds CASE FOLDER FIRST COUNT HOST ...
+    python -m tests.sim.real_seeds CASE FOLDER SEED=HOST[,HOST] ...
 
-Each line has the seed, the exit code, the digest, and whether each subscriber got what was sent.
+The hosts of a run have the real driver. Each line has the run, its exit code, its digest, and
+whether each subscriber got what was sent.
 """
 
 import sys
@@ -29,22 +30,23 @@ def deliveries_are_whole(case: Case, folder: RunDir) -> bool:
     )
 
 
-def main(scenario: str, out: str, first: str, count: str, *real: str) -> None:
-    for seed in range(int(first), int(first) + int(count)):
-        folder = RunDir(Path(out) / str(seed))
+def main(scenario: str, out: str, *runs: str) -> None:
+    for run in runs:
+        seed, _, real = run.partition("=")
+        folder = RunDir(Path(out) / run)
         folder.make()
         case = resolve(
             load_scenario(Path(scenario)),
-            seed=seed,
+            seed=int(seed),
             fidelity="sim",
             addresses=ADDRESSES,
             payload=payload_in(folder),
         )
         case.write(folder.case)
-        code = make_run(folder.case, folder, Path(out) / "memory", "", real)
+        code = make_run(folder.case, folder, Path(out) / "memory", "", real.split(","))
         found = Simulation.read(folder.simulation)
         digest = found.digest if found is not None else ""
-        print(seed, code, digest, deliveries_are_whole(case, folder), flush=True)
+        print(run, code, digest, deliveries_are_whole(case, folder), flush=True)
 
 
 if __name__ == "__main__":

@@ -57,8 +57,10 @@ class RealHost(Host):
     ) -> None:
         """Start the host's driver. `index` is the number of the host in `machine`.
 
-        The send buffers of channels do not limit the mailboxes: a driver sends a burst in one turn,
-        while a system passes each datagram on at once.
+        The send buffers of channels do not limit the mailboxes. If a socket only accepts the first
+        datagrams of a batch, the driver sends the whole batch again in its next duty cycle. A
+        mailbox drains only between duty cycles, so if it were smaller than a batch, the driver
+        would send the same datagrams forever.
         """
         self._machine, self._index = machine, index
         self._killed: list[CDriver] = []

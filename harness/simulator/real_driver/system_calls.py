@@ -396,7 +396,9 @@ def _function(function: Callable[..., Any], result: Any, *arguments: Any) -> Any
         try:
             if calls:
                 calls[-1].count_call()
-            return function(*(0 if each is None else each for each in values))
+            if None in values:
+                values = tuple(0 if each is None else each for each in values)
+            return function(*values)
         except BaseException:
             print(traceback.format_exc(), flush=True)
             os._exit(HARNESS)
