@@ -45,7 +45,7 @@ class KernelImage:
     fixups: np.ndarray
     "Offsets of the words to which the address of the image is added, int64[:]."
     imports: dict[str, list[int]]
-    "Symbol -> offsets of the words that receive its address."
+    "Symbol -> offsets of the words to which its address is added."
     environments: list[int]
     "Offsets of the words that receive a pointer to an environment."
 
@@ -168,8 +168,9 @@ class _Converter:
             name, value = symbols[info >> 32]
             word = base + offset
             if value is None:
-                if not name or addend:
-                    raise ImageError(f"expected a symbol without addend, found {name!r}+{addend}")
+                if not name:
+                    raise ImageError("expected the name of a symbol, found none")
+                struct.pack_into("<q", self._code, word, addend)
                 self._imports.setdefault(name, []).append(word)
             else:
                 struct.pack_into("<q", self._code, word, value + addend)

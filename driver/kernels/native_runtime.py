@@ -141,9 +141,16 @@ def _address_of_symbol(name: str) -> int:
 
 
 def entry_point(image: KernelImage, name: str, module: Any) -> Any:
-    """Copy an image into executable memory, and return the function that Python calls.
+    """Return the function of an image that Python calls. Raises ImageError as `place` does."""
+    memory, environment = place(image)
+    address = memory.ctypes.data + image.entry
+    return _functions.make_function(module, name, "", address, environment, (memory, environment))
 
-    The memory is never writable and executable at once. It is released with the function. Raises
+
+def place(image: KernelImage) -> tuple[np.ndarray, Any]:
+    """Copy an image into executable memory. Returns the memory and the environment of the code.
+
+    Both must outlive the code. The memory is never writable and executable at once. Raises
     ImageError for an undefined symbol.
     """
     length = len(image.code)
@@ -155,12 +162,10 @@ def entry_point(image: KernelImage, name: str, module: Any) -> Any:
     _write(array, image.fixups, base, is_added=True)
     _write(array, np.array(image.environments, np.int64), id(environment))
     for symbol, offsets in image.imports.items():
-        _write(array, np.array(offsets, np.int64), _address_of_symbol(symbol))
+        _write(array, np.array(offsets, np.int64), _address_of_symbol(symbol), is_added=True)
     if _LIBC.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(length), 1 | 4) != 0:
         raise ImageError(f"mprotect failed: {os.strerror(ctypes.get_errno())}")
-    return _functions.make_function(
-        module, name, "", base + image.entry, environment, (memory, array, environment)
-    )
+    return array, environment
 
 
 def _write(array: np.ndarray, offsets: np.ndarray, value: int, *, is_added: bool = False) -> None:

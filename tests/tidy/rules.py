@@ -32,6 +32,7 @@ MODULE_HOMES = {
     ),
     "mmap": (
         "driver/base/bus_error_guard.py",
+        "driver/base/bus_error_handler.py",
         "driver/base/mapping.py",
         "driver/kernels/native_runtime.py",
         "tests/",

@@ -1,0 +1,104 @@
+"""LLVM code of the SIGBUS handler in `bus_error_guard`.
+
+Only the compilation of the handler imports this module, because it imports llvmlite. The handler
+refers to its tables and to libc by symbol name, so that it can be stored in the cache.
+"""
+
+import mmap
+from typing import Any
+
+from llvmlite import binding as llvm
+from llvmlite import ir
+
+from windtunnel.driver.base.bus_error_table import (
+    END,
+    LOST_PAGES,
+    MAPPINGS,
+    PREVIOUS_ACTION,
+    ROW_WORDS,
+    ROWS,
+    TOTAL,
+)
+
+_MAP_FIXED = 0x10
+_ADDRESS_OFFSET = 16
+"""Offset of `si_addr` in `siginfo_t` on 64-bit Linux."""
+_I32, _I64 = ir.IntType(32), ir.IntType(64)
+
+
+def object_code(name: str) -> bytes:
+    """Return the handler `void name(int, siginfo_t *, void *)` as an ELF object file."""
+    llvm.initialize_native_target()
+    llvm.initialize_native_asmprinter()
+    module = llvm.parse_assembly(str(_handler(name)))
+    module.verify()
+    machine = llvm.Target.from_default_triple().create_target_machine(
+        reloc="static", codemodel="jitdefault", jit=True
+    )
+    found: bytes = machine.emit_object(module)
+    return found
+
+
+def _external(builder: Any, name: str, result: Any, arguments: list[Any]) -> Any:
+    """Declare a libc function, and return it for a call."""
+    return ir.Function(builder.module, ir.FunctionType(result, arguments), name)
+
+
+def _table(builder: Any, name: str) -> Any:
+    """Return the address of a table as an integer."""
+    table = ir.GlobalVariable(builder.module, ir.IntType(8), name)
+    return builder.ptrtoint(table, _I64)
+
+
+def _word(builder: Any, address: Any) -> Any:
+    return builder.inttoptr(address, _I64.as_pointer())
+
+
+def _handler(name: str) -> ir.Module:
+    module = ir.Module(name)
+    kind = ir.FunctionType(ir.VoidType(), [_I32, _I64, _I64])
+    function = ir.Function(module, kind, name)
+    number, info, _ = function.args
+    blocks = [
+        function.append_basic_block(name) for name in ("entry", "search", "look", "found", "next")
+    ]
+    entry, search, look, found, following = (ir.IRBuilder(block) for block in blocks)
+    foreign, done = (
+        ir.IRBuilder(function.append_basic_block(name)) for name in ("foreign", "done")
+    )
+    where = entry.load(_word(entry, entry.add(info, _I64(_ADDRESS_OFFSET))))
+    rows = _table(entry, MAPPINGS)
+    entry.branch(search.block)
+    row = search.phi(_I64)
+    row.add_incoming(rows, entry.block)
+    end_of_rows = search.add(rows, _I64(ROWS * ROW_WORDS * 8))
+    search.cbranch(search.icmp_unsigned("<", row, end_of_rows), look.block, foreign.block)
+    begin = look.load(_word(look, row))
+    end = look.load(_word(look, look.add(row, _I64(8 * END))))
+    is_inside = look.and_(
+        look.icmp_unsigned("<=", begin, where), look.icmp_unsigned("<", where, end)
+    )
+    # A row without a beginning contains nothing.
+    is_inside = look.and_(is_inside, look.icmp_unsigned("!=", begin, _I64(0)))
+    look.cbranch(is_inside, found.block, following.block)
+    row.add_incoming(following.add(row, _I64(8 * ROW_WORDS)), following.block)
+    following.branch(search.block)
+    page = found.and_(where, _I64(-mmap.PAGESIZE))
+    map_page = _external(found, "mmap", _I64, [_I64, _I64, _I32, _I32, _I32, _I64])
+    protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS
+    mapped = found.call(
+        map_page,
+        [page, _I64(mmap.PAGESIZE), _I32(protection), _I32(flags | _MAP_FIXED), _I32(-1), _I64(0)],
+    )
+    count = _word(found, found.add(row, _I64(8 * LOST_PAGES)))
+    total = _word(found, _table(found, TOTAL))
+    found.atomic_rmw("add", count, _I64(1), "seq_cst")
+    found.atomic_rmw("add", total, _I64(1), "seq_cst")
+    found.cbranch(found.icmp_signed("==", mapped, page), done.block, foreign.block)
+    restore = _external(foreign, "sigaction", _I32, [_I32, _I64, _I64])
+    foreign.call(restore, [number, _table(foreign, PREVIOUS_ACTION), _I64(0)])
+    # It is blocked until the handler returns, as is the repetition of the access.
+    foreign.call(_external(foreign, "raise", _I32, [_I32]), [number])
+    foreign.branch(done.block)
+    done.ret_void()
+    return module

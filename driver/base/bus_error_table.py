@@ -1,0 +1,16 @@
+"""The tables that the SIGBUS handler of `bus_error_guard` reads and writes, and their symbols."""
+
+import numpy as np
+
+ROWS = 1 << 15
+"""Maximum number of registered mappings. Further ones are not protected."""
+BEGIN, END, LOST_PAGES, ROW_WORDS = 0, 1, 2, 3
+ACTION_LENGTH = 256
+"""More than the length of `struct sigaction` in any libc of 64-bit Linux (152 in glibc)."""
+MAPPINGS, TOTAL = "windtunnel_mappings", "windtunnel_lost_pages"
+PREVIOUS_ACTION = "windtunnel_previous_action"
+
+rows = np.zeros((ROWS, ROW_WORDS), dtype=np.int64)
+total = np.zeros(1, dtype=np.int64)
+previous = np.zeros(ACTION_LENGTH, dtype=np.uint8)
+SYMBOLS = {MAPPINGS: rows, TOTAL: total, PREVIOUS_ACTION: previous}
