@@ -13,4 +13,4 @@ PREVIOUS_ACTION = "windtunnel_previous_action"
 rows = np.zeros((ROWS, ROW_WORDS), dtype=np.int64)
 total = np.zeros(1, dtype=np.int64)
 previous = np.zeros(ACTION_LENGTH, dtype=np.uint8)
-SYMBOLS = {MAPPINGS: rows, TOTAL: total, PREVIOUS_ACTION: previous}
+SYMBOLS: dict[str, np.ndarray] = {MAPPINGS: rows, TOTAL: total, PREVIOUS_ACTION: previous}
