@@ -17,6 +17,7 @@ from windtunnel.driver.media_driver.conductor.publications.ipc_publications impo
 from windtunnel.driver.media_driver.conductor.publications.network_publications import (
     NetworkPublications,
 )
+from windtunnel.driver.media_driver.conductor.publications.publication_log import LocalPublication
 
 KIND = "lost pages of a log buffer"
 CAUSE = "the file was truncated, or its file system is full"
@@ -56,7 +57,10 @@ class LostPages:
         self._end_streams(_is_truncated)
 
     def _end_streams(self, is_lost: Callable[[LogBuffer], bool]) -> None:
-        publications = (*self._network.publications, *self._ipc.publications)
+        publications: list[LocalPublication] = [
+            *self._network.publications,
+            *self._ipc.publications,
+        ]
         images = self._images.images
         self._ended &= {item.log for item in (*publications, *images)}
         for image in images:

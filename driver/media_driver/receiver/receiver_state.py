@@ -136,7 +136,8 @@ def make_receiver_state(
 ) -> ReceiverState:
     """Make the state of a receiver. The system allocates a page only when it is first used."""
     agent = np.zeros(1, dtype=RECEIVER).view(np.recarray)
-    agent[0].session_limit = session_limit
+    # One stream does not get all images: a flood of its sessions must leave some to other streams.
+    agent[0].session_limit = min(session_limit, images - images // 4)
     agent[0].liveness_timeout_ns = liveness_timeout_ns
     records, words = make_images(images)
     endpoint_records, endpoint_words = make_receive_endpoints(endpoints)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, patient_lab
+from tests.unit.driver.media_driver.invoked_driver import CHANNEL, MS, STREAM, patient_lab
 from tests.unit.driver.media_driver.receiving_rig import setup
 from windtunnel.driver.channel.socket_address import SocketAddress
 from windtunnel.driver.cnc.error_log import TEXTS_PER_KIND_MAX, read_errors
@@ -13,6 +13,7 @@ from windtunnel.driver.media_driver.agent import system_counters
 from windtunnel.driver.media_driver.conductor.conductor import EVENTS_DURATION_NS_MAX
 from windtunnel.driver.media_driver.conductor.images import image_factory
 from windtunnel.driver.media_driver.conductor.images.publication_images import PublicationImages
+from windtunnel.driver.media_driver.receiver import receiver_state
 
 HERE = SocketAddress("10.0.0.1", 20_121)
 
@@ -142,3 +143,15 @@ def test_images_are_refused_when_existing_sparse_logs_may_need_the_space(
         assert len(created) == 3
         texts = [entry.text for entry in read_errors(driver.cnc.error_log)]
     assert any("insufficient usable storage" in text for text in texts)
+
+
+def test_a_flood_of_sessions_leaves_images_to_other_streams(tmp_path, monkeypatch):
+    monkeypatch.setitem(receiver_state.make_receiver_state.__kwdefaults__, "images", 16)
+    with patient_lab(tmp_path / "aeron") as driver:
+        for stream_id in (STREAM, STREAM + 1):
+            driver.add(AddSubscription, CHANNEL, stream_id)
+        send_sessions(driver, 100, 40)
+        driver.send(HERE, setup(session_id=7, stream_id=STREAM + 1))
+        driver.turn(4)
+        streams = [image.stream_id for image in images_of(driver).images]
+        assert (streams.count(STREAM), streams.count(STREAM + 1)) == (12, 1)
