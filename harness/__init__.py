@@ -10,6 +10,6 @@ The main layers, top to bottom; a package may import only packages on lower line
     topology, dissect   addresses and links; independent parsers of Aeron's formats
     scenario, artifact  the description of a run; the files of a run folder
 
-`workload` runs inside a host and `simulator` stands in for hosts; only these two use driver code
-other than the JIT wrappers in `driver.kernels`.
+`workload` runs inside a host, `simulator` stands in for hosts, and `fuzz` attacks drivers; only
+these three use driver code other than the JIT wrappers in `driver.kernels`.
 """

@@ -21,7 +21,10 @@ from windtunnel.harness.capture import process_facts
 from windtunnel.harness.capture.process_facts import Memory
 from windtunnel.harness.dissect.driver_files.cnc_file import CncFileError, map_cnc
 from windtunnel.harness.orchestrate.lab import LabError
-from windtunnel.harness.orchestrate.processes.process import LocalProcess
+from windtunnel.harness.orchestrate.processes.process import (
+    LocalProcess,
+    with_parent_death_signal,
+)
 
 LOOK_S = 0.0005
 START_LIMIT_S = 300.0
@@ -46,7 +49,7 @@ class DriverHost:
         started_ns = time.monotonic_ns()
         self._process = LocalProcess(
             self.subject.title,
-            self.subject.command(),
+            with_parent_death_signal(self.subject.command()),
             env=self._environment,
             cwd=Path.cwd(),
             log=self._folder / "driver.log",
@@ -75,6 +78,11 @@ class DriverHost:
     @property
     def is_alive(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    def last_words(self) -> str:
+        """Return the exit code of a driver that has ended, and the last lines of its output."""
+        assert self._process is not None
+        return f"exit code {self._process.poll()}: {self._process.tail()}"
 
     def processor_ns(self) -> int:
         """Return the processor time used so far, or 0 if the driver has ended."""

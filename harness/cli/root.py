@@ -31,6 +31,7 @@ from windtunnel.harness.cli.render.table import echo
 from windtunnel.harness.cli.runs.calibrate import calibrate
 from windtunnel.harness.cli.runs.decisions import decisions
 from windtunnel.harness.cli.runs.exam import exam
+from windtunnel.harness.cli.runs.fuzz import fuzz
 from windtunnel.harness.cli.runs.judge import judge
 from windtunnel.harness.cli.runs.matrix import matrix
 from windtunnel.harness.cli.runs.replay import replay
@@ -127,7 +128,7 @@ RUN_COMMANDS = (
     *(doctor, clean),
 )
 DRIVER_COMMANDS = (stat, streams, backlog, loss, errors, logbuffer, driver_info, archive)
-for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, calibrate):
+for command in (*RUN_COMMANDS, *DRIVER_COMMANDS, bench, exam, calibrate, fuzz):
     windtunnel.add_command(command)
 
 

@@ -1,7 +1,7 @@
-"""Execution of the simulator's `swarm` command, with an in-memory directory that is removed at the
-end.
+"""Execution of programs such as the simulator's `swarm`, with an in-memory directory that is
+removed at the end.
 
-The swarm runs in a separate process, which prints to the caller's stdout and stderr.
+A program runs in a separate process, which prints to the caller's stdout and stderr.
 """
 
 from __future__ import annotations
@@ -25,12 +25,17 @@ RECORDS = ".lab"
 
 
 def run_swarm(arguments: Sequence[str], out: Path) -> int:
-    """Run the simulator's `swarm` command with these arguments, and return its exit code.
+    """Run the simulator's `swarm` command with these arguments, and return its exit code."""
+    return run_program("windtunnel.harness.simulator", ["swarm", *arguments], out)
 
-    `out` is the folder of runs, which also contains the record of what the swarm changes on the
+
+def run_program(module: str, arguments: Sequence[str], out: Path) -> int:
+    """Run a module in a process with an in-memory directory, and return its exit code.
+
+    `out` is the folder of runs, which also contains the record of what the program changes on the
     machine.
     """
-    run_id = f"swarm/{os.getpid()}-{time.time_ns()}"
+    run_id = f"{module}/{os.getpid()}-{time.time_ns()}"
     record = LabState(token=addressing.token(run_id), run_id=run_id, kind=SIM)
     labs = out.resolve() / RECORDS
     path = record.write(labs)
@@ -39,7 +44,7 @@ def run_swarm(arguments: Sequence[str], out: Path) -> int:
         env=environment(),
         cwd=ROOT,
     )
-    argv = [sys.executable, "-m", "windtunnel.harness.simulator", "swarm", *arguments]
+    argv = [sys.executable, "-m", module, *arguments]
     argv += ["--memory", str(record.memory_directory())]
     try:
         return process.run_in_foreground(process.with_parent_death_signal(argv), env=environment())

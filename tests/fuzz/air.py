@@ -8,11 +8,11 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.fuzz import mutation
 from windtunnel.driver.base.atomics import copy
 from windtunnel.driver.channel.socket_address import NAME_LENGTH_MAX
 from windtunnel.driver.kernels.jit import kernel
 from windtunnel.driver.media import link
+from windtunnel.harness.fuzz import mutation
 
 REMEMBERED = 64
 """Good datagrams that are kept for each mailbox."""

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from tests.fuzz import air as weather
-from tests.fuzz import mutation
-from tests.fuzz.streams import KINDS
 from tests.fuzz.world import MS, World, resident_kib, world
+from windtunnel.harness.fuzz import mutation
+from windtunnel.harness.fuzz.streams import KINDS
 
 EPOCH = 200_000
 EACH = 16

@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from tests.fuzz import mutation
-from tests.fuzz.streams import KINDS
 from tests.fuzz.world import MS, World, world
 from windtunnel.driver.base.atomics import put_i64_release
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.cnc.cnc_file import open_existing
 from windtunnel.driver.logbuffer.log_buffer import LogBuffer
+from windtunnel.harness.fuzz import mutation
+from windtunnel.harness.fuzz.streams import KINDS
 
 EPOCH_TURNS = 400
 WRITES = 3

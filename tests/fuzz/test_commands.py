@@ -7,6 +7,7 @@ from tests.fuzz import commands
 from windtunnel.driver.cnc import broadcast
 from windtunnel.driver.command.response import ErrorResponse, OperationSuccess
 from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.harness.fuzz.commands import Hostile
 
 COUNT = 300 if JIT_DISABLED else 12_000
 
@@ -40,7 +41,7 @@ def test_an_answer_that_tells_of_a_defect_is_seen():
 def test_the_same_seed_says_the_same():
     said = []
     for _ in range(2):
-        hostile = commands.Hostile(9)
+        hostile = Hostile(9, "10.0.0.1")
         said.append([(kind, content.tobytes()) for kind, content in
                      (hostile.command() for _ in range(200))])  # fmt: skip
     assert said[0] == said[1]

@@ -7,13 +7,14 @@ import numpy as np
 import pytest
 
 from tests.fuzz import air as weather
-from tests.fuzz import datagrams, mutation
-from tests.fuzz.streams import KINDS
+from tests.fuzz import datagrams
 from tests.fuzz.world import MS, world
 from tests.naive import wire
 from windtunnel.driver.cnc import counters
 from windtunnel.driver.kernels.jit import JIT_DISABLED
 from windtunnel.driver.media import link
+from windtunnel.harness.fuzz import mutation
+from windtunnel.harness.fuzz.streams import KINDS
 
 COUNT = 500 if JIT_DISABLED else 200_000
 UNICAST = tuple(kind for kind in KINDS if kind.name == "unicast")
@@ -75,7 +76,9 @@ def test_what_is_left_behind_is_seen(tmp_path):
     with world(tmp_path, 5) as made:
         stream = calm(made)
         before = made.held()
-        extra = made.clients[0].add_subscription(stream.kind.subscription.format(a=20_900), 9)
+        extra = made.clients[0].add_subscription(
+            stream.kind.subscription.format(a=20_900, here="10.0.0.1"), 9
+        )
         after = made.held()
         changed = {key for key in before if before[key] != after[key]}
         assert changed == {"counters", "sockets of the receiver", "mailboxes"}

@@ -15,7 +15,6 @@ from unittest.mock import patch
 import numpy as np
 
 from tests.fuzz import air as weather
-from tests.fuzz.streams import KINDS, Kind, Stream
 from tests.unit.driver.media_driver.invoked_driver import HOST, MS
 from windtunnel.driver.base import system
 from windtunnel.driver.base.clock import ManualClock
@@ -28,6 +27,7 @@ from windtunnel.driver.media.channel_sockets import LinkSockets
 from windtunnel.driver.media.name_resolver import SystemResolver, numeric_address
 from windtunnel.driver.media_driver.context import INVOKER, MIB, Context
 from windtunnel.driver.media_driver.media_driver import MediaDriver
+from windtunnel.harness.fuzz.streams import KINDS, Kind, Stream
 
 MAILBOXES = 96
 SESSION_LIMIT = 12
@@ -109,7 +109,7 @@ class World:
         opened = []
         for number, kind in enumerate(kinds):
             port = first_port + 4 * number
-            ports = {"a": port, "b": port + 1, "c": port + 2}
+            ports = {"a": port, "b": port + 1, "c": port + 2, "here": HOST.host}
             self._next_stream += 2
             stream = Stream(aeron, kind, ports, self._next_stream)
             self._until(lambda stream=stream: stream.is_open, f"{kind.name} to connect")

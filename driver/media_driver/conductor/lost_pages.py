@@ -62,7 +62,7 @@ class LostPages:
             *self._ipc.publications,
         ]
         images = self._images.images
-        self._ended &= {item.log for item in (*publications, *images)}
+        self._ended &= {item.log for item in publications} | {item.log for item in images}
         for image in images:
             if image.log not in self._ended and is_lost(image.log):
                 self._report(image.log)

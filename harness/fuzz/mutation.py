@@ -23,6 +23,8 @@ ROOM = 65_507
 """The longest UDP datagram."""
 KEPT = 2048
 """Bytes that are kept of a good datagram."""
+ATTEMPTS = 8
+"""Mutations that are tried until none of the guarded streams accepts one."""
 TERM_LENGTH = 65_536
 
 PAD, DATA, NAK, SM, ERR, SETUP, RTTM, RES, RSP_SETUP = 0, 1, 2, 3, 4, 5, 6, 7, 11
@@ -205,6 +207,38 @@ def passes_for_good(buf, length, guarded):
         if guarded[index, 0] == session_id and guarded[index, 1] == stream_id:
             return True
     return False
+
+
+@kernel
+def spoil_batch(rng, goods, lengths, guarded, scratch, other, out, out_lengths, fixed_length):
+    """Fill a batch with mutations of valid datagrams of which no guarded stream accepts one.
+
+    Shapes:  goods uint8[n * KEPT]; lengths int64[n]; scratch uint8[ROOM + 4096]; other uint8[KEPT];
+             out uint8[m * KEPT]; out_lengths int64[m]
+    Units:   if `fixed_length` is not 0, all datagrams are cut or padded to this length
+    """
+    for index in range(out_lengths.size):
+        length = ROOM
+        for _ in range(ATTEMPTS):
+            slot, second = draw(rng, lengths.size), draw(rng, lengths.size)
+            copy(scratch, 0, goods, slot * KEPT, lengths[slot])
+            copy(other, 0, goods, second * KEPT, lengths[second])
+            length = lengths[slot]
+            if draw(rng, 16) > 0:
+                length = min(spoil(rng, scratch, length, other, lengths[second]), KEPT)
+            if fixed_length > 0:
+                for at in range(length, fixed_length):
+                    put_u8(scratch, at, 0)
+                length = fixed_length
+            if not passes_for_good(scratch, length, guarded):
+                break
+            length = ROOM
+        if length == ROOM:
+            # A frame of an unknown version is never accepted.
+            length = fixed_length if fixed_length > 0 else 20
+            put_u8(scratch, 4, 255)
+        copy(out, index * KEPT, scratch, 0, length)
+        out_lengths[index] = length
 
 
 @kernel

@@ -17,13 +17,13 @@ from windtunnel.driver.client.aeron import Aeron
 NUMBER = struct.Struct("<Q")
 STAMPS = 16
 BLOCK = random.Random(4711).randbytes(1 << 16)
-ENDPOINT = "aeron:udp?endpoint=10.0.0.1:{}"
+ENDPOINT = "aeron:udp?endpoint={{here}}:{}"
 STAMPING = "media-rcv-ts-offset=reserved|channel-rcv-ts-offset=0"
 
 
 @dataclass(frozen=True)
 class Kind:
-    """How a stream is opened; {a} and {b} are ports of its own."""
+    """How a stream is opened; {a} to {c} are ports of its own, {here} is the host's address."""
 
     name: str
     publication: str
@@ -43,7 +43,7 @@ SMALL = "|term-length=64k"
 NARROW = "|rcv-wnd=16k"
 """Forged destinations may crowd out a whole window. Where it and the padding behind it exceed half
 a term, the heartbeats beyond are over-runs, in Aeron too: nobody ever asks for what is lost."""
-CONTROL = "control=10.0.0.1:{a}|control-mode="
+CONTROL = "control={here}:{a}|control-mode="
 KINDS = (
     Kind("unicast", HERE + SMALL, HERE),
     Kind("shared", HERE + SMALL, HERE, is_exclusive=False),
@@ -53,14 +53,14 @@ KINDS = (
     Kind("no-rejoin", HERE + SMALL, HERE + "|rejoin=false|tether=false"),
     Kind(
         "dynamic", f"aeron:udp?{CONTROL}dynamic|fc=max{SMALL}",
-        THERE + "|control=10.0.0.1:{a}|group=true" + NARROW,
+        THERE + "|control={here}:{a}|group=true" + NARROW,
     ),
     Kind(
         "manual-min", f"aeron:udp?{CONTROL}manual|fc=min,g:/1{SMALL}", THERE, destinations=(THERE,),
     ),
     Kind(
         "tagged", f"aeron:udp?{CONTROL}dynamic|fc=tagged,g:7/1{SMALL}",
-        THERE + "|control=10.0.0.1:{a}|gtag=7" + NARROW,
+        THERE + "|control={here}:{a}|gtag=7" + NARROW,
     ),
     Kind(
         "two-sources", f"aeron:udp?{CONTROL}manual|fc=max{SMALL}",
@@ -73,8 +73,8 @@ KINDS = (
     ),
     Kind("answered", HERE + SMALL, HERE, is_answered=True),
     Kind(
-        "spied", "aeron:udp?endpoint=10.0.0.9:{a}|ssc=true" + SMALL,
-        "aeron-spy:aeron:udp?endpoint=10.0.0.9:{a}",
+        "spied", "aeron:udp?endpoint={here}:{a}|ssc=true" + SMALL,
+        "aeron-spy:aeron:udp?endpoint={here}:{a}",
     ),
     Kind("ipc", "aeron:ipc?term-length=64k", "aeron:ipc"),
 )  # fmt: skip
@@ -90,7 +90,14 @@ def content_of(number: int) -> bytes:
 class Stream:
     """One publication and one subscriber of it. `next_number` messages were offered so far."""
 
-    def __init__(self, aeron: Aeron, kind: Kind, ports: dict[str, int], stream_id: int) -> None:
+    def __init__(
+        self,
+        aeron: Aeron,
+        kind: Kind,
+        ports: dict[str, int | str],
+        stream_id: int,
+        parameters: str = "",
+    ) -> None:
         self.kind, self.stream_id = kind, stream_id
         self.next_number = self.expected = 0
         self.faults: list[str] = []
@@ -101,10 +108,10 @@ class Stream:
         add: Callable[[str, int], Any] = (
             aeron.add_exclusive_publication if kind.is_exclusive else aeron.add_publication
         )
-        channel = kind.publication.format(**ports)
+        channel = kind.publication.format(**ports) + parameters
         self.answers: Any = None
         if kind.is_answered:
-            answer_channel = f"aeron:udp?control-mode=response|control=10.0.0.1:{ports['b']}"
+            answer_channel = f"aeron:udp?control-mode=response|control={ports['here']}:{ports['b']}"
             self.answers = aeron.add_subscription(answer_channel, stream_id + 1)
             channel += f"|response-correlation-id={self.answers.registration_id}"
         self.publication = add(channel, stream_id)
@@ -119,12 +126,12 @@ class Stream:
         image = self.subscription.image_by_session_id(self.session_id)
         return self.publication.is_connected and image is not None
 
-    def answer(self, aeron: Aeron, ports: dict[str, int]) -> None:
+    def answer(self, aeron: Aeron, ports: dict[str, int | str]) -> None:
         """Open the response channel, once the request image exists."""
         image = self.subscription.image_by_session_id(self.session_id)
         assert image is not None
         self.answering = aeron.add_publication(
-            f"aeron:udp?control-mode=response|control=10.0.0.1:{ports['b']}|term-length=64k"
+            f"aeron:udp?control-mode=response|control={ports['here']}:{ports['b']}|term-length=64k"
             f"|response-correlation-id={image.correlation_id}",
             self.stream_id + 1,
         )
@@ -168,8 +175,12 @@ class Stream:
         if self.answering is not None:
             self.answering.offer(b"an answer")
 
+    def resources(self) -> list[Any]:
+        """Return the publications and subscriptions of both directions."""
+        items = (self.publication, self.answering, self.subscription, self.answers)
+        return [item for item in items if item is not None]
+
     def close(self) -> None:
         """Close both ends."""
-        for item in (self.publication, self.answering, self.subscription, self.answers):
-            if item is not None:
-                item.close()
+        for item in self.resources():
+            item.close()

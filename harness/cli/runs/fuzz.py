@@ -1,0 +1,127 @@
+"""`windtunnel fuzz`: attacks a live driver with hostile datagrams, commands and memory writes."""
+
+from pathlib import Path
+
+import click
+
+from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli.failure import Failure
+
+SECOND_NS = 1_000_000_000
+
+
+@click.command(short_help="Attack a live driver, with checked streams beside the attack.")
+@click.option(
+    "--against",
+    type=click.Choice(["driver"]),
+    default="driver",
+    show_default=True,
+    help="What to attack.",
+)
+@click.option(
+    "--for",
+    "duration",
+    default="60s",
+    show_default=True,
+    help="Start no epoch after this time, such as 10m.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0, max=1 << 30),
+    default=0,
+    show_default=True,
+    help="Seed of all inputs.",
+)
+@click.option(
+    "--driver",
+    type=click.Choice(["ours", "pyaeron", "all"]),
+    help="The attacked driver; `all` is for --budgets.  [default: ours]",
+)
+@click.option(
+    "--mode",
+    type=click.Choice(["SHARED", "DEDICATED"]),
+    default="SHARED",
+    show_default=True,
+    help="Threading mode of the driver.",
+)
+@click.option(
+    "--datagrams",
+    type=click.IntRange(min=1_000, max=1_000_000),
+    default=100_000,
+    show_default=True,
+    help="Datagrams of an epoch.",
+)
+@click.option(
+    "--budgets",
+    is_flag=True,
+    help="Measure latency, memory, output and new readers under attack instead.",
+)
+@click.option(
+    "--replay",
+    type=click.Path(dir_okay=False, path_type=Path),
+    metavar="FILE",
+    help="Repeat the inputs of a finding.",
+)
+@click.option(
+    "--out",
+    type=click.Path(file_okay=False, path_type=Path),
+    default=Path("runs/fuzz"),
+    show_default=True,
+    help="Folder for findings.",
+)
+@click.option("--json", "as_json", is_flag=True, help="Print JSON lines instead of text.")
+def fuzz(
+    against: str,
+    duration: str,
+    seed: int,
+    driver: str | None,
+    mode: str,
+    datagrams: int,
+    budgets: bool,
+    replay: Path | None,
+    out: Path,
+    as_json: bool,
+) -> int:
+    """Attack a live driver over real sockets and shared memory.
+
+    Mutated frames of all types go to its receivers and senders: unicast, multicast,
+    multi-destination, IPv4 and IPv6, also as UDP segmentation trains. Mutated commands go into its
+    ring buffer, and writes into the log buffers of other streams, which are also truncated.
+    Meanwhile every message of the calm streams is checked. After each epoch they must deliver
+    everything. The driver must not end, stall, grow by more than 64 MiB, or report a defect.
+
+    The first violation ends the attack, and the inputs before it are written to a file, which
+    --replay repeats. Equal seeds make equal inputs.
+
+    \b
+      windtunnel fuzz --for 10m --seed 7
+      windtunnel fuzz --for 10m --driver pyaeron    the same against Aeron's C driver
+      windtunnel fuzz --budgets --driver all        the costs of an attack, side by side
+      windtunnel fuzz --replay runs/fuzz/driver-ours-s7-e3.json
+
+    Needs no privileges. --budgets needs a quiet machine. Exit codes: 0 nothing was violated;
+    1 a violation, or an exceeded budget of our driver; 2 the finding is not readable; 3 the driver
+    could not be started; 64 an invalid command line.
+    """
+    from windtunnel.harness.artifact.regular_file import real_path
+    from windtunnel.harness.cli.failure import one_line
+    from windtunnel.harness.orchestrate.swarm import run_program
+    from windtunnel.harness.scenario.schema.units import parse_duration
+
+    if driver == "all" and not budgets:
+        raise Failure("--driver all needs --budgets: attack one driver at a time", exit_code.USAGE)
+    try:
+        duration_s = parse_duration(duration) / SECOND_NS
+    except ValueError as error:
+        raise Failure(f"--for: {error}", exit_code.USAGE) from error
+    arguments = ["--seed", str(seed), "--driver", driver or "ours", "--mode", mode]
+    arguments += ["--for-s", str(duration_s), "--datagrams", str(datagrams)]
+    arguments += ["--out", str(real_path(out))]
+    command = "budgets" if budgets else "attack"
+    if replay is not None:
+        command = "replay"
+        arguments += ["--finding", str(real_path(replay))]
+    if as_json:
+        arguments.append("--json")
+    with one_line():
+        return run_program("windtunnel.harness.fuzz", [command, *arguments], Path("runs"))

@@ -1,0 +1,184 @@
+"""The program that attacks a driver, in a process of its own.
+
+    python -m windtunnel.harness.fuzz attack --memory DIR --for-s S --seed N --driver ours|pyaeron
+                                             --mode M --out DIR [--datagrams N] [--json]
+    python -m windtunnel.harness.fuzz replay --memory DIR --finding FILE --out DIR [--json]
+    python -m windtunnel.harness.fuzz budgets --memory DIR --seed N [--driver D] [--json]
+
+Exit codes: 0 nothing was violated, 1 a violation or an exceeded budget, 2 the finding cannot be
+read, 3 the driver could not be started, 130 interrupted.
+"""
+
+import argparse
+import json
+import signal
+import sys
+import time
+from collections.abc import Sequence
+from dataclasses import asdict
+from importlib.util import find_spec
+from pathlib import Path
+from types import FrameType
+
+from windtunnel.harness.artifact.documents import DocumentError
+from windtunnel.harness.bench.host import DriverHost
+from windtunnel.harness.bench.plan import BenchSettings
+from windtunnel.harness.bench.subject import SUBJECTS
+from windtunnel.harness.fuzz import finding as findings
+from windtunnel.harness.fuzz.budgets import LIMITS, Figures, measure
+from windtunnel.harness.fuzz.driver_attack import (
+    EPOCH_DATAGRAMS,
+    OURS_ALONE,
+    SETTINGS,
+    DriverAttack,
+)
+from windtunnel.harness.fuzz.finding import Finding, Violation
+from windtunnel.harness.orchestrate.lab import LabError
+
+VIOLATED, UNREADABLE, HARNESS, INTERRUPTED = 1, 2, 3, 130
+SUBJECT_NAMES = {"ours": "ours", "pyaeron": "c"}
+"""The benchmark's names of the drivers."""
+MODES = ("SHARED", "DEDICATED")
+
+
+def _stop(number: int, frame: FrameType | None) -> None:
+    raise KeyboardInterrupt
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program. Returns the exit code."""
+    given = _parser().parse_args(arguments)
+    # The driver and the flood are stopped by context managers, which a bare SIGTERM would skip.
+    signal.signal(signal.SIGTERM, _stop)
+    command = {"attack": _attack, "replay": _replay, "budgets": _budgets}[given.command]
+    try:
+        return command(given)
+    except KeyboardInterrupt:
+        return INTERRUPTED
+    except DocumentError as error:
+        print(f"windtunnel: {error}", file=sys.stderr)
+        return UNREADABLE
+    except LabError as error:
+        print(f"windtunnel: {error}", file=sys.stderr)
+        return HARNESS
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.fuzz")
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name in ("attack", "replay", "budgets"):
+        command = commands.add_parser(name)
+        command.add_argument("--memory", type=Path, required=True)
+        command.add_argument("--out", type=Path, default=Path("runs/fuzz"))
+        command.add_argument("--json", dest="as_json", action="store_true")
+        command.add_argument("--seed", type=int, default=0)
+        command.add_argument("--driver", choices=[*SUBJECT_NAMES, "all"], default="ours")
+        command.add_argument("--mode", choices=MODES, default="SHARED")
+        command.add_argument("--for-s", type=float, default=60.0)
+        command.add_argument("--datagrams", type=int, default=EPOCH_DATAGRAMS)
+        command.add_argument("--finding", type=Path)
+    return parser
+
+
+def _host(driver: str, mode: str, memory: Path) -> DriverHost:
+    settings = BenchSettings(threading_mode=mode, both_set=SETTINGS, ours_set=OURS_ALONE)
+    return DriverHost(SUBJECTS[SUBJECT_NAMES[driver]], settings, memory / driver)
+
+
+def _attack(given: argparse.Namespace) -> int:
+    began_s = time.monotonic()
+    with _host(given.driver, given.mode, given.memory) as host:
+        attack, number = DriverAttack(host, given.seed), 0
+        try:
+            while number == 0 or time.monotonic() - began_s < given.for_s:
+                attack.epoch(number, given.datagrams)
+                number += 1
+                _tell(given, attack, time.monotonic() - began_s)
+        except Violation as violation:
+            found = Finding(
+                "driver", given.driver, given.mode, given.seed, number, str(violation),
+                findings.packed(attack.inputs),
+            )  # fmt: skip
+            return _report(given, attack, found)
+        finally:
+            attack.close()
+    if not given.as_json:
+        print(f"nothing was violated in {number} epochs, seed {given.seed}", flush=True)
+    return 0
+
+
+def _replay(given: argparse.Namespace) -> int:
+    found = findings.read(given.finding)
+    inputs = found.input_list()
+    if found.driver not in SUBJECT_NAMES or found.mode not in MODES:
+        raise DocumentError(
+            f"{given.finding}: expected a driver of {', '.join(SUBJECT_NAMES)} and a mode of "
+            f"{', '.join(MODES)}, found {found.driver!r} and {found.mode!r}"
+        )
+    with _host(found.driver, found.mode, given.memory) as host:
+        attack = DriverAttack(host, found.seed)
+        try:
+            attack.replay(found.epoch, inputs)
+        except Violation as violation:
+            _print(given, {"violation": str(violation)}, f"violated again: {violation}")
+            return VIOLATED
+        finally:
+            attack.close()
+    _print(given, {"violation": None}, f"{len(inputs)} inputs were repeated, nothing was violated")
+    return 0
+
+
+def _budgets(given: argparse.Namespace) -> int:
+    drivers = list(SUBJECT_NAMES) if given.driver == "all" else [given.driver]
+    if find_spec("pyaeron") is None and given.driver == "all":
+        drivers.remove("pyaeron")
+    found: list[Figures] = []
+    for driver in drivers:
+        for mode in MODES:
+            found.append(measure(SUBJECT_NAMES[driver], mode, given.memory, given.seed))
+            if given.as_json:
+                print(json.dumps(asdict(found[-1])), flush=True)
+    if not given.as_json:
+        _print_table(found)
+    return VIOLATED if any(each.driver == "ours" and each.exceeded() for each in found) else 0
+
+
+def _print_table(found: list[Figures]) -> None:
+    heads = [f"{each.driver} {each.mode}" for each in found]
+    print(f"{'':24}{'budget':>10}" + "".join(f"{head:>16}" for head in heads))
+    for name in asdict(found[0]):
+        if name not in ("driver", "mode"):
+            limit = f"{LIMITS[name]:g}" if name in LIMITS else ""
+            values = "".join(f"{asdict(each)[name]:>16.2f}" for each in found)
+            print(f"{name:24}{limit:>10}{values}")
+    for each in found:
+        for name in each.exceeded():
+            print(f"exceeded by {each.driver} in {each.mode} mode: {name}")
+
+
+def _tell(given: argparse.Namespace, attack: DriverAttack, since_s: float) -> None:
+    counts = attack.counts
+    _print(
+        given,
+        asdict(counts) | {"seconds": round(since_s, 1), "seed": given.seed},
+        f"{since_s:6.0f} s  {counts.datagrams} datagrams, {counts.commands} commands, "
+        f"{counts.writes} writes into logs, {counts.epochs} epochs",
+    )
+
+
+def _report(given: argparse.Namespace, attack: DriverAttack, found: Finding) -> int:
+    path = found.write(given.out)
+    _print(
+        given,
+        asdict(attack.counts) | {"violation": found.text, "file": str(path)},
+        f"violated: {found.text}\nreplay: windtunnel fuzz --replay {path}",
+    )
+    return VIOLATED
+
+
+def _print(given: argparse.Namespace, document: dict[str, object], text: str) -> None:
+    print(json.dumps(document) if given.as_json else text, flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,177 @@
+"""Streams over real sockets beside an attack: calm ones are checked, wild ones are attacked.
+
+    calm    every message is checked; frames that they would accept are not sent
+    wild    anything may be sent to them and written into their files; opened again in each epoch
+
+Session ids and initial term ids are derived from the seed, so that recorded frames fit when an
+attack is replayed.
+"""
+
+import contextlib
+import re
+import socket
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from windtunnel.driver.base.errors import DriverError
+from windtunnel.driver.client import Aeron, ClientContext
+from windtunnel.driver.client.errors import ClientError
+from windtunnel.harness.fuzz.finding import Violation
+from windtunnel.harness.fuzz.frames import Target
+from windtunnel.harness.fuzz.streams import KINDS, SMALL, Kind, Stream
+
+LOOPBACK = "127.0.0.1"
+GROUP = "224.20.30.39"
+PORTS_PER_STREAM = 4
+PORT_BLOCKS = 3
+"""Blocks of ports that wild streams use in turn. The driver closes sockets some time later."""
+FIRST_TERM_ID = 100
+PATIENCE_S = 30.0
+"""Time for a stream to connect or to deliver what is left; far longer than any timeout."""
+NETWORK_KINDS = (
+    *(kind for kind in KINDS if kind.name not in ("spied", "answered")),
+    Kind(
+        "multicast",
+        f"aeron:udp?endpoint={GROUP}:{{a}}|interface={{here}}|fc=max{SMALL}",
+        f"aeron:udp?endpoint={GROUP}:{{a}}|interface={{here}}",
+    ),
+    Kind("ipv6", f"aeron:udp?endpoint=[::1]:{{a}}{SMALL}", "aeron:udp?endpoint=[::1]:{a}"),
+)
+_ADDRESS = re.compile(r"(?:endpoint|control)=\[?([0-9a-f.:]+?)\]?:(\d+)")
+
+
+def free_ports(count: int) -> int:
+    """Return the first of `count` consecutive UDP ports that nothing uses."""
+    for first in range(20_000, 60_000, 512):
+        with contextlib.ExitStack() as stack, contextlib.suppress(OSError):
+            for port in range(first, first + count):
+                probe = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+                probe.bind((LOOPBACK, port))
+            return first
+    raise Violation(f"expected {count} consecutive free UDP ports from 20000 on, found none")
+
+
+class CheckedStreams:
+    """The clients of an attacked driver, and their calm and wild streams."""
+
+    def __init__(self, directory: Path, kinds: tuple[Kind, ...] = NETWORK_KINDS) -> None:
+        self.kinds = kinds
+        self.errors: list[Exception] = []
+        self.clients = [self._connect(directory) for _ in range(2)]
+        self.first_port = free_ports((1 + PORT_BLOCKS) * PORTS_PER_STREAM * len(kinds))
+        self._first_wild = len(kinds)
+        self.calm: list[Stream] = []
+        self.wild: list[Stream] = []
+
+    def _connect(self, directory: Path) -> Aeron:
+        context = ClientContext(
+            dir=directory, driver_timeout_ms=int(PATIENCE_S * 1_000),
+            error_handler=self.errors.append, use_conductor_agent_invoker=True,
+        )  # fmt: skip
+        return Aeron(context=context)
+
+    def ports(self, number: int) -> dict[str, int | str]:
+        """Return the ports and the address of stream `number`."""
+        first = self.first_port + PORTS_PER_STREAM * number
+        return {"a": first, "b": first + 1, "c": first + 2, "here": LOOPBACK}
+
+    def open_calm(self) -> None:
+        """Open the streams that must stay intact."""
+        self.calm = [
+            self._open(self.clients[0], kind, number, 1_000 + number)
+            for number, kind in enumerate(self.kinds)
+        ]
+
+    def open_wild(self, epoch: int) -> None:
+        """Open the streams that are attacked in this epoch."""
+        first = 1_000_000 + 1_000 * (epoch % 1_000)
+        self._first_wild = len(self.kinds) * (1 + epoch % PORT_BLOCKS)
+        self.wild = [
+            self._open(self.clients[1], kind, self._first_wild + number, first + number)
+            for number, kind in enumerate(self.kinds)
+        ]
+
+    def _open(self, aeron: Aeron, kind: Kind, number: int, session_id: int) -> Stream:
+        parameters = (
+            f"|session-id={session_id}|init-term-id={FIRST_TERM_ID}|term-id={FIRST_TERM_ID}"
+            "|term-offset=0"
+        )
+        stream = Stream(aeron, kind, self.ports(number), 2_000 + number, parameters)
+        self.until(lambda: stream.is_open, f"stream {kind.name} to connect")
+        return stream
+
+    def until(self, condition: Callable[[], bool], what: str) -> None:
+        """Work until a condition holds. Raises Violation if it does not within PATIENCE_S."""
+        deadline_s = time.monotonic() + PATIENCE_S
+        while not condition():
+            self.work()
+            if time.monotonic() > deadline_s:
+                raise Violation(f"waited {PATIENCE_S:g} s in vain for {what}: {self.errors[-3:]}")
+            time.sleep(0.0002)
+
+    def guarded(self) -> np.ndarray:
+        """Return the session and stream ids of the calm streams."""
+        return np.array([(item.session_id, item.stream_id) for item in self.calm], np.int64)
+
+    def targets(self) -> list[tuple[Target, Stream]]:
+        """Return every address of the streams, with the stream that it belongs to."""
+        found: list[tuple[Target, Stream]] = []
+        for first, streams in ((0, self.calm), (self._first_wild, self.wild)):
+            for number, stream in enumerate(streams, first):
+                kind = stream.kind
+                text = " ".join(
+                    (kind.publication, kind.subscription, *kind.destinations, *kind.sources)
+                ).format(**self.ports(number))
+                for address, port in dict.fromkeys(_ADDRESS.findall(text)):
+                    target = Target(
+                        address, int(port), stream.session_id, stream.stream_id, FIRST_TERM_ID
+                    )
+                    found.append((target, stream))
+        return found
+
+    def work(self) -> None:
+        """Let the clients work, and the publishers and subscribers of all streams."""
+        for client in self.clients:
+            if client.is_closed:
+                raise Violation(f"a client that works was closed: {client.failure}")
+            client.invoke()
+        for stream in self.calm:
+            stream.offer(2)
+            stream.poll()
+        for stream in self.wild:
+            # An attacked stream may end in any way that the client reports as an error.
+            with contextlib.suppress(DriverError, ClientError):
+                stream.offer(2)
+                stream.pass_over()
+
+    def check(self) -> None:
+        """Raise Violation if a calm subscriber has found a wrong message."""
+        faults = [fault for stream in self.calm for fault in stream.faults]
+        if faults:
+            raise Violation(faults[0])
+
+    def close_wild(self) -> None:
+        """Close the attacked streams."""
+        wild, self.wild = self.wild, []
+        for stream in wild:
+            for item in stream.resources():
+                with contextlib.suppress(DriverError, ClientError):
+                    item.close()
+
+    def settle(self) -> None:
+        """Require that every calm stream delivers all that was offered."""
+        ends = [stream.next_number for stream in self.calm]
+        for stream, end in zip(self.calm, ends, strict=True):
+            self.until(
+                lambda stream=stream, end=end: stream.expected >= end,  # type: ignore[misc]
+                f"stream {stream.kind.name} to deliver message {end}",
+            )
+        self.check()
+
+    def close(self) -> None:
+        """Close the clients."""
+        for client in self.clients:
+            client.close()

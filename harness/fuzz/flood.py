@@ -1,0 +1,64 @@
+"""A process that floods the ports of a driver with hostile packets.
+
+    python -m windtunnel.harness.fuzz.flood --port P --rate N --seed N
+
+Half of the packets are mutations of frames of a calm stream, a quarter are SETUPs of new sessions,
+and a quarter are status messages without a session, from many ports. It prints `sending` and then
+the rate reached, every 0.2 s, until it is killed.
+"""
+
+import argparse
+import random
+import socket
+import time
+
+import numpy as np
+
+from windtunnel.harness.fuzz.budgets import SESSION_ID, STREAM_ID, TERM_ID
+from windtunnel.harness.fuzz.checked_streams import LOOPBACK
+from windtunnel.harness.fuzz.frames import Forger, Target, frames_of
+
+BURST = 20
+PORTS = 64
+"""Source ports."""
+CONTROL_OFFSET = 4
+"""Offset of the control port of a dynamic multi-destination-cast behind the first port."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m windtunnel.harness.fuzz.flood")
+    parser.add_argument("--port", type=int, required=True)
+    parser.add_argument("--rate", type=int, required=True)
+    parser.add_argument("--seed", type=int, required=True)
+    given = parser.parse_args()
+    chance = random.Random(given.seed)
+    sockets = [socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(PORTS)]
+    guarded = np.array([(SESSION_ID, STREAM_ID)], np.int64)
+    forger = Forger(given.seed, guarded, BURST // 2)
+    calm = Target(LOOPBACK, given.port, SESSION_ID, STREAM_ID, TERM_ID)
+    frames = frames_of(calm, 0)
+    forger.batch(frames)
+    print("sending", flush=True)
+    began_s, told_s, sent = time.monotonic(), time.monotonic(), 0
+    while True:
+        batch = [(datagram, given.port) for datagram in forger.batch(frames)]
+        for _ in range(BURST // 4):
+            session_id = chance.randrange(1 << 31)
+            new = Target(LOOPBACK, given.port, session_id, STREAM_ID, TERM_ID)
+            batch.append((frames_of(new, 0)[3], given.port))
+            reader = Target(LOOPBACK, given.port, 0, STREAM_ID + 1, TERM_ID)
+            batch.append((frames_of(reader, 0)[4], given.port + CONTROL_OFFSET))
+        for datagram, port in batch:
+            sockets[chance.randrange(PORTS)].sendto(datagram, (LOOPBACK, port))
+        sent += len(batch)
+        now_s = time.monotonic()
+        if now_s - told_s > 0.2:
+            print(f"rate {sent / (now_s - began_s):.0f}", flush=True)
+            told_s = now_s
+        ahead_s = began_s + sent / given.rate - now_s
+        if ahead_s > 0:
+            time.sleep(ahead_s)
+
+
+if __name__ == "__main__":
+    main()
