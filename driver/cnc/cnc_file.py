@@ -155,7 +155,7 @@ def _checked_header(path: Path, mapped: mapping.Mapping) -> CncHeader:
 
 
 def attach(directory: Path, now_ms: int, driver_timeout_ms: int = DRIVER_TIMEOUT_MS) -> CncFile:
-    """Map the file of an active driver for reading and writing, without waiting.
+    """Map the cnc.dat of an active driver for reading and writing. Does not wait for a driver.
 
     Raises DriverNotReadyError if a later attempt may succeed.
     """

@@ -15,7 +15,7 @@ from windtunnel.driver.command.payload import Payload, PayloadReader, prefixed
 
 @dataclass(frozen=True, slots=True)
 class TerminateDriver:
-    """Command without a response that shuts down the driver if its token is valid."""
+    """Command that shuts down the driver if its token is valid. The driver sends no response."""
 
     TYPE_ID: ClassVar[CommandType] = CommandType.TERMINATE_DRIVER
 

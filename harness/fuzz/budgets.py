@@ -106,7 +106,9 @@ def percentile(samples: list[int], share: float) -> float:
 
 
 def measure(name: str, mode: str, folder: Path, seed: int) -> Figures:
-    """Measure one driver in one threading mode. Raises Violation and LabError."""
+    """Measure the latency, memory and output of one driver in one threading mode. Raises Violation
+    or LabError.
+    """
     settings = BenchSettings(threading_mode=mode, both_set=SETTINGS)
     with DriverHost(SUBJECTS[name], settings, folder / f"{name}-{mode}") as host:
         context = ClientContext(dir=host.directory, driver_timeout_ms=30_000)

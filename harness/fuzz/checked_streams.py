@@ -1,4 +1,4 @@
-"""Streams over real sockets beside an attack: calm ones are checked, wild ones are attacked.
+"""Streams over real sockets during an attack. Those that are not attacked are checked.
 
     calm    every message is checked; frames that they would accept are not sent
     wild    anything may be sent to them and written into their files; opened again in each epoch

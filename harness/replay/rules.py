@@ -119,7 +119,9 @@ def simpler(act: Document) -> Iterator[Document]:
 
 
 def _choices(group: list[SelectedFrame], session: int) -> Iterator[tuple[Document, Document]]:
-    """Yield pairs of conditions that select a group's frames and their attempts."""
+    """Yield pairs of conditions: one selects a group's frames, the other selects transmission
+    attempts of these frames.
+    """
     orders = sorted(each.order for each in group if each.position == NO_POSITION)
     for first, end in merged((each, each + 1) for each in orders):
         last = end - 1

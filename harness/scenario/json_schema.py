@@ -86,7 +86,7 @@ def json_schema() -> Schema:
 
 
 class _Generator(GenerateJsonSchema):
-    """Generates the schema of values as they are written in a file."""
+    """Generates the JSON Schema of a scenario file from the types of its values."""
 
     def function_before_schema(
         self, schema: core_schema.BeforeValidatorFunctionSchema

@@ -70,7 +70,7 @@ class Parts:
 
     @property
     def is_over(self) -> bool:
-        """Whether enough sessions have ended, both for the application and for the frame tap."""
+        """Whether application and frame tap have each seen the required number of sessions end."""
         return len(self._ended) >= self._sessions and len(self._tapped) >= self._sessions
 
     def read(self, own: Subscription, tapped: Subscription) -> int:

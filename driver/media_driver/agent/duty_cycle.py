@@ -20,7 +20,7 @@ DUTY_CYCLE = np.dtype(
 
 
 def make_duty_cycle(max_id: int, exceeded_id: int, threshold_ns: int) -> np.recarray:
-    """Make the state of a duty cycle measurement: DUTY_CYCLE[1]."""
+    """Make the state of a duty cycle measurement, an array of one DUTY_CYCLE record."""
     state = np.zeros(1, dtype=DUTY_CYCLE).view(np.recarray)
     state[0] = (0, threshold_ns, max_id, exceeded_id)
     return state

@@ -75,7 +75,7 @@ class Pressure:
 
 @dataclass(frozen=True)
 class _Table:
-    """The contents of a pressure document, as read from JSON."""
+    """The contents of a document about a host's CPU, memory and I/O pressure, as in JSON."""
 
     interval_ns: int
     columns: list[str]

@@ -96,7 +96,7 @@ class CncFile:
         return len(states)
 
     def counter(self, counter_id: int) -> CounterFacts | None:
-        """Return the current values of a counter, or None if it is not allocated."""
+        """Return a counter's current value and metadata, or None if it is not allocated."""
         meta, value = self.metadata[counter_id], self.values[counter_id]
         if meta["state"] != ALLOCATED:
             return None

@@ -51,7 +51,9 @@ START_MESSAGE = "loading kernels; those that are missing are compiled, which tak
 
 
 def mark_name(cache: Path, fidelity: str = NETNS) -> str:
-    """Return the name of the mark file for the current sources, image and processor."""
+    """Return the name of the file whose presence shows that the kernels of the current sources are
+    compiled for this container image and processor.
+    """
     # numba is not imported, which takes a second, or ten seconds in User Mode Linux.
     from llvmlite import binding
 

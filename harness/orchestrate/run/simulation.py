@@ -171,7 +171,7 @@ class SimulatedRun(Run):
             self._move_phases(simulation)
 
     def _move_phases(self, simulation: Simulation) -> None:
-        """Convert the phases' times to the virtual clock, on which only the traffic takes time."""
+        """Convert the phases' times to the virtual clock, which advances only during traffic."""
         started_ns, ended_ns = simulation.traffic_started_ns, simulation.traffic_ended_ns
         after = False
         for phase in self.manifest.phases:

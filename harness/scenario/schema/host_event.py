@@ -200,7 +200,7 @@ def event_problems(
     rejoins: bool,
     image_liveness_ns: int,
 ) -> Iterator[Problem]:
-    """Yield problems of events: an event may be impossible, or may end a stream for good.
+    """Yield a problem for each event that is impossible or would end a stream permanently.
 
     `hosts` contains the roles on each host: always `driver`, plus `publisher`, `subscriber`,
     `archive` and `replayer` if present. `rejoins` is true if all streams continue after the loss of

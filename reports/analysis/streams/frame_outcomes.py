@@ -65,7 +65,7 @@ OUTCOME_OF_GAP = {"repaired": "lost", "open": "lost", "passed": "gap filled"}
 def inferred_outcomes(
     key: WalkKey, destinations: list[str], frames: Any, walked: WalkedFrames
 ) -> pa.RecordBatch:
-    """Return FRAME_OUTCOMES rows for a stream's frames, inferred from the capture at one point."""
+    """Return FRAME_OUTCOMES rows for a stream's frames, inferred from a capture at one host."""
     events, outcomes = walked.events, walked.outcomes
     chosen = np.flatnonzero(outcomes["outcome"] != NO_OUTCOME)
     rows = events.rows[chosen]

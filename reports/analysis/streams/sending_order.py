@@ -61,7 +61,9 @@ def _step(sender: Any, identification: int) -> int:
 
 @allocating_kernel
 def _weigh(sender: Any, identification: int, start: int) -> int:
-    """Return a packet's sending order. Records whether identifications behave like a counter."""
+    """Return a packet's place in the order of sending. Also records whether the IP Identification
+    field behaves like a counter.
+    """
     step = _step(sender, identification)
     order = sender["order"] + step
     if step > 0:

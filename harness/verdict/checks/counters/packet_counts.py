@@ -138,7 +138,9 @@ def was_killed(evidence: Evidence, host: str) -> bool:
 
 
 def _sent(sent: Frames, is_uncounted: bool) -> list[_Bound]:
-    """Return the valid ranges of send counters. A killed driver may miss its last send call."""
+    """Return the valid ranges of send counters. A killed driver may not have counted its last
+    send call.
+    """
     first = _first_sendings(sent)
     naks, messages = int((sent["frame_type"] == NAK).sum()), len(status_messages(sent))
     beats = int((sent["frame_type"] == HEARTBEAT).sum())
