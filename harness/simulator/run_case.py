@@ -65,7 +65,7 @@ class CaseRun:
         """
         require_supported(case)
         if real and sabotage in DRIVER_SABOTAGES:
-            raise Unsupported(f"sim applies the sabotage {sabotage} only to the driver ours")
+            raise Unsupported(f"sim can apply the sabotage {sabotage} only to the driver `ours`")
         self._real = frozenset(real)
         self._case, self._folder, self._memory = case, folder, memory
         self._sabotage = Sabotage(sabotage)

@@ -21,7 +21,7 @@ def require_supported(case: Case) -> None:
     for link in case.link_names:
         if case.backend_of(link) != "relay":
             text = f"sim cannot apply the impairments of {link} with {case.backend_of(link)}"
-            raise Unsupported(f"{text}: it supports only the backend relay")
+            raise Unsupported(f"{text}: sim supports only the backend `relay`")
     if case.archives:
         text = f"sim does not support archives, but host {case.archives[0].host} has one"
         raise Unsupported(f"{text}: use --fidelity netns")
