@@ -47,7 +47,10 @@ _FLAGS_OFFSET = 136
 """Offset of `sa_flags` in glibc's `struct sigaction` on x86-64 and AArch64."""
 
 _free_rows = list(range(ROWS - 1, -1, -1))
-_lock = threading.Lock()
+"""Used without a lock, which a garbage collection in `register` would wait for in `unregister`. One
+call of `pop` or `append` is atomic.
+"""
+_installing = threading.Lock()
 _handlers: list[np.ndarray] = []
 """The handler's machine code, once it is installed."""
 _ENTRY = "on_bus_error"
@@ -55,10 +58,10 @@ _ENTRY = "on_bus_error"
 
 def register(address: int, length: int) -> int:
     """Protect a mapping. Returns its row, or NOT_REGISTERED if no row is free."""
-    with _lock:
-        if not _free_rows:
-            return NOT_REGISTERED
+    try:
         row = _free_rows.pop()
+    except IndexError:
+        return NOT_REGISTERED
     page = mmap.PAGESIZE
     rows[row, LOST_PAGES] = 0
     rows[row, END] = address + (length + page - 1) // page * page
@@ -71,8 +74,7 @@ def unregister(row: int) -> None:
     """End the protection of a mapping, whose pages must not be accessed any more."""
     if row != NOT_REGISTERED:
         rows[row] = 0
-        with _lock:
-            _free_rows.append(row)
+        _free_rows.append(row)
 
 
 def lost_pages(row: int) -> int:
@@ -95,7 +97,7 @@ def install() -> None:
 
     On processors other than x86-64 there is no handler.
     """
-    with _lock:
+    with _installing:
         if _handlers or not processor.is_native():
             return
         for name, table in SYMBOLS.items():

@@ -3,9 +3,12 @@
 import signal
 import subprocess
 import sys
+import threading
 from pathlib import Path
 
 import pytest
+
+from windtunnel.driver.base import bus_error_guard
 
 ROOT = Path(__file__).resolve().parents[4]
 PRELUDE = """
@@ -106,3 +109,24 @@ del array
 assert mapped.lost_pages == 0
 """)  # fmt: skip
     assert ended.returncode == 0, ended.stderr
+
+
+class CollectingRows(list):
+    """Free rows. A mapping is collected while another one takes a row from them."""
+
+    def pop(self):
+        self.pop = super().pop
+        bus_error_guard.unregister(self.pop())
+        return super().pop()
+
+
+def test_a_mapping_can_be_collected_while_another_one_is_registered(monkeypatch):
+    monkeypatch.setattr(bus_error_guard, "_free_rows", CollectingRows([1, 2, 3]))
+    registered = []
+    thread = threading.Thread(
+        target=lambda: registered.append(bus_error_guard.register(4096, 4096)), daemon=True
+    )
+    thread.start()
+    thread.join(timeout=20)
+    assert registered == [3]
+    bus_error_guard.unregister(3)
