@@ -124,7 +124,11 @@ BUFFER_CALLS = (
     ),
     (
         (BYTES, I64, I64, I64),
-        (descriptor.claimed_position, network_publication.set_spies_release),
+        (
+            descriptor.claimed_position,
+            network_publication.set_spies_release,
+            publication_image.set_shared_release,
+        ),
     ),
     ((BYTES, *(I64,) * 4), (descriptor.initialise_tails, unblocker.unblock)),
     ((BYTES, *(I64,) * 9), (data.write,)),

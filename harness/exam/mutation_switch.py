@@ -13,7 +13,7 @@ import os
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
+from llvmlite import binding, ir
 from numba.core import types
 from numba.extending import intrinsic
 
@@ -24,6 +24,8 @@ NUMBER = int(os.environ.get(VARIABLE, "0"))
 """Number of the active mutant, or 0 for none."""
 _SYMBOL = "windtunnel_planted"
 _CELL = np.array([NUMBER], dtype=np.int64)
+# For kernels that numba compiles in this process, and for those from the cache.
+binding.add_symbol(_SYMBOL, _CELL.ctypes.data)
 add_symbol(_SYMBOL, _CELL.ctypes.data)
 
 
