@@ -89,7 +89,13 @@ class KernelStore:
 
 
 def store_of(function: Callable[..., object]) -> KernelStore | None:
-    """Return the store of a kernel, or None for a function that is not part of this package."""
+    """Return the store of a kernel, or None for a kernel that is not stored.
+
+    A function outside this package has no digest, and the values that a nested function captures
+    are not part of its digest.
+    """
+    if function.__closure__:
+        return None
     file = Path(function.__code__.co_filename).resolve()
     return KernelStore(function) if file.is_relative_to(SOURCE_ROOT) else None
 

@@ -14,12 +14,21 @@ import pytest
 from windtunnel.driver.kernels import kernel_image, native_runtime
 from windtunnel.driver.kernels.jit import JIT_DISABLED, allocating_kernel, kernel
 from windtunnel.driver.kernels.kernel_image import ImageError, unpack
+from windtunnel.driver.kernels.sources import SOURCE_ROOT
 
 pytestmark = pytest.mark.skipif(JIT_DISABLED, reason="nothing is compiled without the JIT")
 
 Pair = namedtuple("Pair", "first second")
 Other = namedtuple("Other", "first second")
 RECORD = np.dtype([("low", "<i4"), ("high", "<i8")])
+
+
+def adder_of(summand):
+    @kernel
+    def added(value):
+        return value + summand
+
+    return added
 
 
 class Color(enum.IntEnum):
@@ -206,13 +215,30 @@ def test_an_undefined_symbol_is_an_error():
         native_runtime.entry_point(image, "none", sys.modules[__name__])
 
 
-def test_an_unknown_relocation_is_an_error():
+def test_an_object_file_without_the_entry_is_an_error():
     @kernel
     def same(value):
         return value
 
-    same(1)
-    elf = bytearray(same.numba_dispatcher.overloads[next(iter(same.numba_dispatcher.overloads))]
-                    .library.object_code())  # fmt: skip
-    with pytest.raises(ImageError, match="does not define"):
-        kernel_image.from_object(bytes(elf), "no_such_function")
+    dispatcher = same.numba_dispatcher
+    dispatcher.compile_image((1,))
+    (compiled,) = dispatcher.overloads.values()
+    with pytest.raises(ImageError, match="does not define no_such_function"):
+        kernel_image.from_object(compiled.library.object_code(), "no_such_function")
+
+
+def test_captured_values_are_not_mixed_up_by_the_cache():
+    program = """
+import sys
+from windtunnel.driver.kernels.jit import kernel
+from tests.unit.driver.kernels.test_native_kernel import adder_of
+print(adder_of(int(sys.argv[1]))(1))
+"""
+    outputs = [
+        subprocess.run(
+            [sys.executable, "-c", program, str(summand)],
+            capture_output=True, text=True, check=True, cwd=SOURCE_ROOT,
+        ).stdout
+        for summand in (1, 2)
+    ]  # fmt: skip
+    assert outputs == ["2\n", "3\n"]
