@@ -103,13 +103,13 @@ def _compiler_version() -> str:
     return found.hexdigest()
 
 
-def directory_name(file: Path, module: str, known: Sources | None = None) -> str:
+def directory_name(file: Path, module: str) -> str:
     """Return the name of the cache directory for a module's compiled kernels."""
     bounds_checked = os.environ.get("NUMBA_BOUNDSCHECK", "0") not in ("", "0")
     # Machine code calls Python's C API, which is stable within a minor version.
     setting = (sys.version_info[:2], _compiler_version(), processor.target(), bounds_checked)
     digest = hashlib.sha256(repr(setting).encode())
-    digest.update((known or sources()).digest(file).encode())
+    digest.update(sources().digest(file).encode())
     return f"{module}-{digest.hexdigest()[:24]}"
 
 

@@ -12,6 +12,7 @@ import inspect
 import sys
 import threading
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any
 
 from windtunnel.driver.kernels import native_runtime
@@ -31,8 +32,6 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
         self._options = options
         self._entries: dict[str, Any] = {}
         self._numba_dispatcher: Any = None
-        self._store: KernelStore | None = None
-        self._has_store = False
         code = function.__code__
         if code.co_flags & (inspect.CO_VARARGS | inspect.CO_VARKEYWORDS) or code.co_kwonlyargcount:
             raise TypeError(f"{function.__qualname__}: expected positional parameters only")
@@ -69,37 +68,35 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
         key = native_runtime.key_of(value)
         return native_runtime.type_of(f"other({type(value)})" if key is None else key)
 
-    def prepare(self, arguments: Sequence[object]) -> bool:
-        """Load or compile the kernel for arguments of these types. Returns False if it has no key
-        for them, so that numba must be called.
+    @cached_property
+    def _store(self) -> KernelStore | None:
+        # Opened at the first call, because most kernels are only called by other kernels.
+        return store_of(self.py_func)
+
+    def prepare(self, arguments: Sequence[object]) -> Any:
+        """Load or compile the kernel for arguments of these types, and return its entry point.
+
+        Returns None if there is no key for them, so that numba must be called.
         """
         keys = [native_runtime.key_of(each) for each in arguments]
         known = [each for each in keys if each is not None]
         if len(known) != len(keys):
-            return False
+            return None
         key = _SEPARATOR.join(known)
         with _lock:
             if key not in self._entries:
-                self._open_store()
                 image = self._store.load(key) if self._store is not None else None
                 self._enter(key, self._compile(key, arguments) if image is None else image)
-        return True
+            return self._entries[key]
 
     def load_stored(self) -> int:
         """Load all specializations in the cache. Returns their number."""
         with _lock:
-            self._open_store()
             stored = list(self._store.load_all()) if self._store is not None else []
             for key, image in stored:
                 if key not in self._entries:
                     self._enter(key, image)
         return len(stored)
-
-    def _open_store(self) -> None:
-        # At the first call, because most kernels are only called by other kernels.
-        if not self._has_store:
-            self._store = store_of(self.py_func)
-            self._has_store = True
 
     def _compile(self, key: str, arguments: Sequence[object]) -> Any:
         image = self.numba_dispatcher.compile_image(arguments)
@@ -112,11 +109,9 @@ class NativeKernel(native_runtime.Dispatcher):  # type: ignore[misc]  # a C type
         entry = native_runtime.entry_point(image, self.py_func.__name__, module)
         keys = key.split(_SEPARATOR) if key else []
         self._entries[key] = entry
-        self._insert([native_runtime.code_of(each) for each in keys], entry)
+        self._insert([native_runtime.type_of(each)._code for each in keys], entry)
 
     def _compile_for_args(self, *arguments: object) -> Any:
         """Return the function to call. The C dispatcher calls this if it finds no match."""
-        if not self.prepare(arguments):
-            return self.numba_dispatcher
-        keys = (native_runtime.key_of(each) for each in arguments)
-        return self._entries[_SEPARATOR.join(str(each) for each in keys)]
+        entry = self.prepare(arguments)
+        return self.numba_dispatcher if entry is None else entry

@@ -38,6 +38,7 @@ _NUMBERS = (
 )
 """Types whose codes the C dispatcher wants to know by name."""
 _LIBC = ctypes.CDLL(None, use_errno=True)
+_CODE = mmap.PROT_READ | mmap.PROT_EXEC
 
 
 @cache
@@ -159,31 +160,20 @@ def place(image: KernelImage) -> tuple[np.ndarray, Any]:
     base = array.ctypes.data
     memory[:length] = image.code
     environment = _functions.Environment({})
-    _write(array, image.fixups, base, is_added=True)
-    _write(array, np.array(image.environments, np.int64), id(environment))
+    _add(array, image.fixups, base)
+    _add(array, np.array(image.environments, np.int64), id(environment))
     for symbol, offsets in image.imports.items():
-        _write(array, np.array(offsets, np.int64), _address_of_symbol(symbol), is_added=True)
-    if _LIBC.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(length), 1 | 4) != 0:
+        _add(array, np.array(offsets, np.int64), _address_of_symbol(symbol))
+    if _LIBC.mprotect(ctypes.c_void_p(base), ctypes.c_size_t(length), _CODE) != 0:
         raise ImageError(f"mprotect failed: {os.strerror(ctypes.get_errno())}")
     return array, environment
 
 
-def _write(array: np.ndarray, offsets: np.ndarray, value: int, *, is_added: bool = False) -> None:
-    """Write 64-bit words at byte offsets, which need not be aligned."""
-    if not len(offsets):
-        return
-    at = offsets[:, None] + np.arange(8)
-    if is_added:
-        words = array[at].view(np.int64)[:, 0] + value
-    else:
-        words = np.full(len(offsets), value, np.int64)
-    array[at] = words[:, None].view(np.uint8)
-
-
-def code_of(key: str) -> int:
-    """Return the type code of a key."""
-    found: int = type_of(key)._code
-    return found
+def _add(array: np.ndarray, offsets: np.ndarray, value: int) -> None:
+    """Add a value to the 64-bit words at byte offsets, which need not be aligned."""
+    if len(offsets):
+        at = offsets[:, None] + np.arange(8)
+        array[at] = (array[at].view(np.int64) + value).view(np.uint8)
 
 
 def type_of(key: str) -> Any:

@@ -6,15 +6,13 @@ call(function, argument) -> int         int function(void *argument)
 import ctypes
 from typing import Any
 
-from llvmlite import ir
-from numba import int64
-from numba.extending import intrinsic
-
-from windtunnel.driver.kernels.jit import JIT_DISABLED
+from windtunnel.driver.kernels.jit import JIT_DISABLED, Deferred
 
 
-def _type_call(typing_context: Any, function: Any, argument: Any) -> Any:
-    """Define the intrinsic that calls a function of one pointer."""
+def _make_call() -> Any:
+    from llvmlite import ir
+    from numba import int64
+    from numba.extending import intrinsic
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         pointer = ir.IntType(8).as_pointer()
@@ -23,12 +21,16 @@ def _type_call(typing_context: Any, function: Any, argument: Any) -> Any:
         found = builder.call(target, [builder.inttoptr(arguments[1], pointer)])
         return builder.sext(found, ir.IntType(64))
 
-    return int64(int64, int64), generate
+    def call_function(typing_context: Any, function: Any, argument: Any) -> Any:
+        """Call a function of one pointer."""
+        return int64(int64, int64), generate
+
+    return intrinsic(call_function)
 
 
 def _call_in_python(function: int, argument: int) -> int:
     return int(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(int(function))(int(argument)))
 
 
-call: Any = _call_in_python if JIT_DISABLED else intrinsic(_type_call)
+call: Any = _call_in_python if JIT_DISABLED else Deferred(_make_call)
 """Compiled function (function address, argument address) -> the function's result."""
