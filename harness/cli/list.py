@@ -2,10 +2,13 @@
 
 import json
 import textwrap
+from pathlib import Path
+from typing import Any
 
 import click
 
-from windtunnel.harness.cli import scenarios
+from windtunnel.harness.cli import exit_code, scenarios
+from windtunnel.harness.cli.failure import Failure
 from windtunnel.harness.cli.render.table import printable
 
 CHECK, BUILT_IN, GATE = "check", "built-in check", "gate"
@@ -28,18 +31,14 @@ def list_scenarios(checks: bool, as_json: bool) -> None:
 
 
 def _print_scenarios(as_json: bool) -> None:
-    from windtunnel.harness.cli.failure import one_line
-    from windtunnel.harness.scenario.loader import load_scenario
-
     rows = []
     for name in scenarios.names():
-        with one_line():
-            loaded = load_scenario(scenarios.find(name))
+        heading = _heading(scenarios.find(name))
         rows.append(
             {
                 "name": name,
-                "about": " ".join(loaded.about.split()),
-                "fidelity": list(loaded.fidelity),
+                "about": " ".join(heading["about"].split()),
+                "fidelity": heading["fidelity"],
                 "main": name in scenarios.MAIN,
             }
         )
@@ -51,6 +50,18 @@ def _print_scenarios(as_json: bool) -> None:
         click.echo(click.style(str(row["name"]), bold=True) + mark)
         about = printable(str(row["about"]))
         click.echo(textwrap.fill(about, 96, initial_indent="    ", subsequent_indent="    "))
+
+
+def _heading(file: Path) -> dict[str, Any]:
+    """Return the keys above `network` in a scenario file. The rest of the file is not parsed."""
+    from windtunnel.harness.scenario.yaml_document import ScenarioError, YamlDocument, read_yaml
+
+    try:
+        text, _, _ = read_yaml(file).partition("\nnetwork:")
+        heading: dict[str, Any] = YamlDocument(text, str(file)).value
+    except ScenarioError as error:
+        raise Failure(str(error), exit_code.USAGE) from error
+    return heading
 
 
 def _print_checks(as_json: bool) -> None:

@@ -1,14 +1,38 @@
-"""`windtunnel list --checks`: every check and gate, with a sentence."""
+"""`windtunnel list`: every scenario, and with `--checks` every check and gate with a sentence."""
 
 import json
+from pathlib import Path
 
 import pytest
 
-from windtunnel.harness.cli import exit_code
+from windtunnel.harness.cli import exit_code, scenarios
 from windtunnel.harness.cli.root import main
+from windtunnel.harness.scenario.loader import load_scenario
 from windtunnel.harness.verdict.registry import CHECKS, GATES
 
 ALWAYS = "subject_lived"
+
+
+def test_the_list_agrees_with_the_parsed_scenarios(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["list", "--json"]) == exit_code.OK
+    rows = json.loads(capsys.readouterr().out)
+    assert [row["name"] for row in rows] == scenarios.names()
+    for row in rows:
+        parsed = load_scenario(scenarios.find(row["name"]))
+        assert row["about"] == " ".join(parsed.about.split()), row["name"]
+        assert row["fidelity"] == list(parsed.fidelity), row["name"]
+    assert [row["name"] for row in rows if row["main"]] == sorted(scenarios.MAIN)
+
+
+def test_an_unreadable_scenario_is_named(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    file = tmp_path / "damaged.yaml"
+    file.write_text("name: [\nnetwork: {}\n")
+    monkeypatch.setattr(scenarios, "names", lambda: ["damaged"])
+    monkeypatch.setattr(scenarios, "find", lambda _: file)
+    assert main(["list"]) == exit_code.USAGE
+    assert str(file) in capsys.readouterr().err
 
 
 def test_every_check_and_gate_has_one_sentence(capsys: pytest.CaptureFixture[str]) -> None:
