@@ -1,4 +1,4 @@
-"""Judge a run folder: run the gates and checks, attribute violations, write verdict.json.
+"""Judges a run folder: runs gates and checks, attributes violations, and writes verdict.json.
 
     failed gate + violation proven by the bytes    FAIL
     failed gate + violation that it may explain    INCONCLUSIVE, with the name of the gate
@@ -107,7 +107,7 @@ def verdict_of(evidence: Evidence) -> Verdict:
 
 def _expectations(evidence: Evidence, case: Case) -> list[Finding]:
     if not case.expect:
-        text = "the case has no `expect` entries, so no check ran"
+        text = "the scenario has no `expect` entries, so no check ran"
         return [Finding("expectations", Outcome.INCONCLUSIVE, text)]
     findings = []
     for expected in case.expect:
@@ -132,7 +132,7 @@ def _expectation(evidence: Evidence, case: Case, expected: CheckCase) -> list[Fi
     if unknown or not flows:
         text = (
             f"invalid arguments {expected.arguments}: expected `traffic` (the id of a stream in "
-            "the case), `to` (the host of one of its subscribers) or `applies`"
+            "the scenario), `to` (the host of one of its subscribers) or `applies`"
         )
         return [Finding(expected.name, Outcome.HARNESS, text)]
     findings = _guarded(expected.name, check.run, evidence, flows)
@@ -148,7 +148,7 @@ def _limit(findings: list[Finding], at_most: object) -> list[Finding]:
 
 
 def _for_subject(evidence: Evidence, expected: CheckCase, finding: Finding) -> Finding:
-    """Return the finding, downgraded from FAIL if the check does not apply to all drivers."""
+    """Return the finding, downgraded from FAIL if one of the drivers is exempt from the check."""
     entries = expected.arguments.get(applies.KEY)
     if entries is None or finding.outcome is not Outcome.FAIL:
         return finding
@@ -190,7 +190,7 @@ def _guarded(name: str, run: Callable[..., list[Finding]], *arguments: Any) -> l
 def _guarded_view(
     name: str, view: Callable[[Evidence, Case], Iterable[_Shown]], evidence: Evidence, case: Case
 ) -> tuple[tuple[_Shown, ...], list[Finding]]:
-    """Return what a view shows. If it raises an exception, return a HARNESS finding instead."""
+    """Evaluate a view. If it raises an exception, return a HARNESS finding instead."""
     try:
         return tuple(view(evidence, case)), []
     except Exception as error:
@@ -258,7 +258,7 @@ def _pass_text(gates: list[Finding], checks: list[Finding], advisory: list[Findi
     differences = sum(check.difference for check in checks)
     notes = [f"known differences: {differences}"] if differences else []
     if advisory:
-        notes.append(f"advisory gate {advisory[0].name} failed: see gates")
+        notes.append(f"advisory gate {advisory[0].name} failed (see the gates)")
     passed = f"{len(gates) - len(advisory)} of {len(gates)} gates and "
     passed += f"{count - differences} of {count} checks passed"
     return f"{passed} ({'; '.join(notes)})" if notes else passed

@@ -56,7 +56,7 @@ def subject_lived(evidence: Evidence) -> list[Finding]:
 
 
 def _expected(evidence: Evidence) -> list[str]:
-    """Return the roles of processes that this run's case needs."""
+    """Return the roles of the processes that this run needs."""
     case = evidence.case
     traffic = () if isinstance(case, Missing) else case.traffic
     needless = set()
@@ -80,7 +80,8 @@ def _unexpected_exits(subjects: list[ProcessExit], unsupported: str) -> list[Fin
             findings.append(Finding(NAME, Outcome.HARNESS, text, each.name, _log_of(each)))
             continue
         where, log = _log_of(each), _last_log_line(each)
-        # The harness decides for a driver: the codes mean this only before its first heartbeat.
+        # For a driver, the harness determines this: these codes are valid only before a first
+        # heartbeat.
         cannot = CANNOT_START_EXIT_CODES if unsupported else ()
         if code in (cannot if each.role == "driver" else (UNSUPPORTED_EXIT_CODE,)):
             text = f"{each.name} reports that it does not support this run{log}"
@@ -112,7 +113,7 @@ def workload_failed(manifest: Manifest, host: str, stem: str) -> bool:
 def _shutdown_failures(
     subjects: list[ProcessExit], happened: list[AppliedEvent] | Missing
 ) -> list[Finding]:
-    """Return findings about processes that ignored a shutdown request, or then ended abnormally."""
+    """Return findings about processes that ignored a shutdown request or then ended abnormally."""
     findings = []
     for each in subjects:
         where, log = _log_of(each), _last_log_line(each)
@@ -140,7 +141,9 @@ def _shutdown_failures(
 
 
 def _may_be_killed_by_event(each: ProcessExit, happened: list[AppliedEvent] | Missing) -> bool:
-    """Return whether a host event may have killed this process. Its kill also sets `asked`."""
+    """Return whether a host event may have killed this process. A killed process is recorded as
+    asked to end.
+    """
     if isinstance(happened, Missing):
         return True
     host = each.name.partition("/")[0]
@@ -172,7 +175,7 @@ def _overrun(evidence: Evidence, manifest: Manifest, where: str) -> list[Finding
 
 
 def _reported_errors(evidence: Evidence, manifest: Manifest) -> list[Finding]:
-    """Return findings about errors that workloads report, and about workloads without a report."""
+    """Return findings about errors reported by workloads, and about missing reports."""
     case = evidence.case
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]

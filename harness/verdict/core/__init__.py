@@ -1,1 +1,1 @@
-"""Core types of all gates and checks: evidence, findings, outcomes."""
+"""Types that all gates and checks use: evidence, findings and outcomes."""

@@ -1,7 +1,7 @@
-"""Detection of files in a run folder that were truncated after they were written.
+"""Detection of truncated files in a run folder.
 
 A killed subscriber leaves incomplete files, next to a document that an earlier process may have
-written. Such files are valid evidence about the subject, and not damaged.
+written. They are valid evidence about the subject and do not count as damaged.
 """
 
 from pathlib import Path
@@ -17,7 +17,7 @@ from windtunnel.harness.artifact.run.manifest import Manifest
 from windtunnel.harness.verdict.core.exit_codes import HARNESS_EXIT_CODES
 
 _BY_SIGNAL = 128
-"""A shell or container adds this to the number of the signal that ended a process."""
+"""Offset of a signal's number in the exit code that a shell or container reports."""
 _ORDERLY = {*range(_BY_SIGNAL), _BY_SIGNAL + SIGTERM} - {*HARNESS_EXIT_CODES}
 RESTART_SEPARATOR = "#"
 """Separator between a process name and the number of its restart."""

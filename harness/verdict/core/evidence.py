@@ -168,7 +168,7 @@ class Evidence:
 
     @cached_property
     def host_events(self) -> list[AppliedEvent] | Missing:
-        """The host events that happened, or an empty list if the case specifies none."""
+        """The host events that happened, or an empty list if the scenario specifies none."""
         case = self.case
         if not isinstance(case, Missing) and not case.events:
             return []
@@ -207,7 +207,8 @@ class Evidence:
         if isinstance(case, Missing):
             return case
         path = self.folder.capture(host)
-        # With corruption specified, a datagram that the receiver's kernel rejects has not arrived.
+        # If the scenario corrupts packets, a datagram that the receiver's kernel rejects did not
+        # arrive.
         corrupts = any(each.corrupt_ppb for each in case.impairments)
         found = self._document(path, lambda at: read_capture(at, case.ports, skip_damaged=corrupts))
         if isinstance(found, Capture) and found.problem:
@@ -246,7 +247,7 @@ class Evidence:
         return Delivered(deliveries, messages)
 
     def _due_ns(self, traffic: TrafficCase) -> NDArray[np.int64] | Missing:
-        """Return when each planned message was first offered, or UNKNOWN_NS if it was not."""
+        """Return the time at which each planned message was first offered, or UNKNOWN_NS."""
         files = self.folder.host(traffic.from_host).publisher(traffic.id)
         found = all_or_missing(
             self._records(files.offers, read_offers, OFFER),
@@ -282,7 +283,7 @@ class Evidence:
     def _times_ns(
         self, path: Path, read: Callable[[Path], Records | None], dtype: np.dtype[Any]
     ) -> NDArray[np.int64] | Missing:
-        """Read the times of messages. Negative ones, whose differences overflow, are damage."""
+        """Read the times of messages. Negative times are damage, as their differences overflow."""
         found = self._records(path, read, dtype)
         if isinstance(found, Missing):
             return found
@@ -400,7 +401,7 @@ class Evidence:
         *,
         whole: bool = True,
     ) -> Records | Missing:
-        """Read raw records. If `whole`, a file that ends inside a record is damaged."""
+        """Read a file of records. If `whole`, a file that ends inside a record is damaged."""
         found = self._document(path, read)
         if whole and not isinstance(found, Missing) and (why := truncation(path, dtype)):
             return Missing(self.name_of(path), why, damaged=True)

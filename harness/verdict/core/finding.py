@@ -52,15 +52,15 @@ class Finding:
     position: int | None = None
     "First wrong stream position."
     conclusive: bool = False
-    "A violation proven by the recorded bytes; no failed gate can excuse it."
+    "Whether the recorded bytes prove the violation, so that no failed gate can excuse it."
     excuses: bool = True
     "For a failed gate: whether its cause may also have caused violations."
     excuses_kinds: frozenset[Kind] = BROKEN_RUN_KINDS
     "For a failed gate: the kinds of violations that it may excuse."
     advisory: bool = False
-    "For a failed gate: it may excuse violations, but a run without violations still passes."
+    "For a failed gate: whether it only excuses violations. A run without violations still passes."
     difference: bool = False
-    "For a check: it was violated, but does not apply to this subject."
+    "For a check: whether it was violated, but does not apply to this subject."
     kind: Kind | None = None
     "For a check: the kind of requirement that it tests."
     at_fault: AtFault | None = None
@@ -99,7 +99,7 @@ class Finding:
         return violation.kind is None or violation.kind in self.excuses_kinds
 
     def excused(self, gate: "Finding") -> "Finding":
-        """Return this violation as INCONCLUSIVE because a gate failed that may explain it."""
+        """Return this violation downgraded to INCONCLUSIVE because a failed gate may explain it."""
         text = f"inconclusive because gate {gate.name} failed: {self.text}"
         return replace(self, outcome=Outcome.INCONCLUSIVE, text=text)
 

@@ -4,10 +4,10 @@ from enum import StrEnum
 
 
 class Kind(StrEnum):
-    """The kind of a check, or of a single violation if its kind differs."""
+    """The kind of requirement that a check tests. A single violation can be of a different kind."""
 
     SAFETY = "safety"
-    "Messages are delivered complete, once and in order, and the log holds them."
+    "Messages are delivered complete, once and in order, and are in the log."
     PROTOCOL = "protocol"
     "Cause and effect in the protocol, regardless of time."
     STATE = "state"

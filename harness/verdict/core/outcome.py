@@ -33,7 +33,7 @@ WORST_FIRST = (Outcome.FAIL, Outcome.HARNESS, Outcome.INCONCLUSIVE, Outcome.PASS
 
 
 def merge(outcomes: Iterable[Outcome]) -> Outcome:
-    """Return the worst outcome: UNSUPPORTED only if all are, INCONCLUSIVE for an empty list."""
+    """Return the worst outcome: UNSUPPORTED only if all are, and INCONCLUSIVE if there are none."""
     seen = set(outcomes)
     for outcome in WORST_FIRST:
         if outcome in seen:
@@ -42,5 +42,5 @@ def merge(outcomes: Iterable[Outcome]) -> Outcome:
 
 
 def exit_code(outcome: Outcome) -> int:
-    """Return the exit code of a command with this outcome."""
+    """Return the exit code of a command that ends with this outcome."""
     return EXIT_CODES[outcome]

@@ -55,7 +55,7 @@ class Wire:
     sent: FrameSequence
     arrived: FrameSequence
     forged: FrameSequence
-    "Frames that arrived from the publisher's address, but that no publisher had sent."
+    "Frames that arrived with the publisher's address, but that no publisher had sent."
     heartbeats_sent: Frames
     "Heartbeats as they left the publisher's host."
     heartbeats_arrived: Frames
@@ -93,7 +93,7 @@ class Wire:
         return int(windows.max(initial=0))
 
     def retransmitted(self) -> NDArray[np.bool_]:
-        """Mark the sent frames that are retransmits."""
+        """Return a mask of the sent frames that are retransmits."""
         _, first = np.unique(self.sent.starts, return_index=True)
         again = np.ones(len(self.sent.starts), dtype=np.bool_)
         again[first] = False
@@ -203,7 +203,7 @@ def _sound(feedback: Frames, facts: StreamFacts) -> Frames:
 
 
 def unsound(feedback: Frames, term_lengths: NDArray[np.int64]) -> NDArray[np.bool_]:
-    """Mark the SM and NAK frames whose fields are invalid for their term length.
+    """Return a mask of the SM and NAK frames whose fields are invalid for their term length.
 
     A driver only counts these frames as invalid. Source: specification 1.4, 1.5.
     """

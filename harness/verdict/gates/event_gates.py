@@ -17,7 +17,7 @@ def events_happened(evidence: Evidence) -> list[Finding]:
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]
     if not case.events:
-        return [passed(NAME, "the case has no host events")]
+        return [passed(NAME, "the scenario has no host events")]
     if isinstance(happened, Missing):
         return [inconclusive(NAME, happened)]
     return [_check_event(evidence, case, index) for index in range(len(case.events))]

@@ -1,4 +1,4 @@
-"""Gate on impairments: configured as specified, and applied to packets at the specified rates.
+"""Gate on impairments: they were configured as specified, and occurred at the specified rates.
 
     relay    its ledger counts each datagram lost, duplicated, corrupted or reordered
     netem    the kernel's options and counters agree with the relay's output and the capture
@@ -49,7 +49,7 @@ class Count:
         facts = {"hits": self.hits, "eligible": self.trials}
         specified = f"{self.what} for {self.trials} datagrams"
         if self.trials < self.least:
-            text = f"{specified}: sample too small, at least {self.least} datagrams are needed"
+            text = f"{specified}: sample too small: at least {self.least} datagrams are needed"
             return Finding(
                 NAME, Outcome.INCONCLUSIVE, text, link, where, excuses=False, facts=facts
             )
@@ -65,7 +65,7 @@ def impairments_applied(evidence: Evidence) -> list[Finding]:
     if isinstance(case, Missing):
         return [inconclusive(NAME, case)]
     if not case.impairments:
-        return [passed(NAME, "the case has no impairments")]
+        return [passed(NAME, "the scenario has no impairments")]
     findings = []
     for impairment in case.impairments:
         look = _by_netem if case.backend_of(impairment.link) == "netem" else _by_relay
@@ -81,7 +81,7 @@ def _by_relay(evidence: Evidence, case: Case, impairment: ImpairmentCase) -> lis
     link = ledger.links.get(impairment.link)
     account = None if link is None else link.weather
     if link is None or account is None:
-        text = "the case specifies impairments, but the relay's ledger has no counts of them"
+        text = "the scenario has impairments, but the relay's ledger has no counts of them"
         return [Finding(NAME, Outcome.HARNESS, text, impairment.link, where)]
     counts = _counts(
         impairment, account.received, account.lost, account.duplicated, account.corrupted

@@ -34,7 +34,7 @@ CONFIDENCE = 0.999
 
 
 def ledger_balanced(evidence: Evidence) -> list[Finding]:
-    """The ledger and both captures account for every datagram and every frame."""
+    """The middlebox's ledger and both captures account for every datagram and every frame."""
     name = "ledger_balanced"
     case, ledger = evidence.case, evidence.ledger
     if isinstance(case, Missing):
@@ -91,7 +91,7 @@ def _balance(
 
 
 def _sent(account: LinkAccount) -> tuple[int, dict[str, int]]:
-    """Return the expected counts in the receiver's capture: datagrams, and frames by class."""
+    """Return the counts expected in the receiver's capture: datagrams, and frames by class."""
     sent = {kind: frames.sent for kind, frames in account.frames.items()}
     weather = account.weather
     if weather is None:
@@ -155,12 +155,12 @@ def faults_happened(evidence: Evidence) -> list[Finding]:
     if len(decisions) and int(decisions["rule"].max()) >= len(case.faults):
         where = evidence.name_of(evidence.folder.decisions)
         return [
-            inconclusive(name, Missing(where, "refers to a rule that the case does not have", True))
+            inconclusive(name, Missing(where, "refers to a rule that is not in case.json", True))
         ]
     if case.replays:
         return [_decisions_repeated(evidence, case, ledger, decisions)]
     if not case.faults:
-        return [passed(name, "the case has no fault rules")]
+        return [passed(name, "the scenario has no fault rules")]
     return [
         _rule_applied(evidence, case, index, fault, ledger, decisions)
         for index, fault in enumerate(case.faults)
@@ -222,7 +222,7 @@ def _rule_applied(
     low, high = chain_counts.interval(fault.chain, eligible, CONFIDENCE)
     specified = f"{fault.action} for {fault.share:.4%} of {eligible} frames"
     if eligible < least:
-        text = f"{specified}: sample too small, at least {least} frames are needed"
+        text = f"{specified}: sample too small: at least {least} frames are needed"
         return Finding(
             name, Outcome.INCONCLUSIVE, text, fault.id, where, excuses=False, facts=facts
         )
@@ -241,7 +241,7 @@ def _log_mismatches(
     decisions: Records,
     account: RuleAccount,
 ) -> Iterator[str]:
-    """Yield mismatches between a rule's ledger counts and the decision log or link counts."""
+    """Yield mismatches between a rule's counts in the ledger and the decision log or link."""
     hits = int((decisions["rule"] == index).sum())
     if account.struck != hits:
         yield (

@@ -95,12 +95,12 @@ def _relay_lag(ledger: Ledger, where: tuple[str, ...]) -> Finding:
     )
     problems = []
     if worst_ns > LAG_NS_MAX:
-        text = f"the relay's p99 forwarding delay was {worst_ns} ns, limit {LAG_NS_MAX} ns"
+        text = f"the relay's p99 forwarding delay was {worst_ns} ns (limit {LAG_NS_MAX} ns)"
         problems.append(text)
     is_starved = longest_ns > STARVED_GAP_NS
     if is_starved:
-        text = f"the relay stalled: its maximum forwarding delay was {longest_ns} ns, "
-        text += f"limit {STARVED_GAP_NS} ns"
+        text = f"the relay stalled: its maximum forwarding delay was {longest_ns} ns "
+        text += f"(limit {STARVED_GAP_NS} ns)"
         problems.append(text)
     summary = f"the relay's p99 forwarding delay was {worst_ns} ns"
     finding = _finding(problems, summary, "relay", where)
@@ -114,7 +114,7 @@ def _steal_time(evidence: Evidence, manifest: Manifest) -> Finding:
     lasted_ns = manifest.phases[-1].ended_ns - manifest.phases[0].started_ns
     share = ticks / rate / (lasted_ns / 1e9) if rate and lasted_ns > 0 else 0.0
     text = f"steal time was {share:.1%} of one processor"
-    problem = [f"{text}, limit {STEAL_SHARE_MAX:.0%}"] if share > STEAL_SHARE_MAX else []
+    problem = [f"{text} (limit {STEAL_SHARE_MAX:.0%})"] if share > STEAL_SHARE_MAX else []
     return _finding(problem, text, "machine", where)
 
 
@@ -126,7 +126,7 @@ def _finding(problems: list[str], summary: str, about: str, where: tuple[str, ..
 
 
 def _limit_excuse(finding: Finding) -> Finding:
-    """Return the finding with its excuse limited to violations that a slow host can cause."""
+    """Return the finding, limited to excusing violations that a slow host can cause."""
     return replace(finding, excuses_kinds=SLOW_HOST_KINDS)
 
 
@@ -170,31 +170,31 @@ def _overloads(rows: Pressure) -> Iterator[str]:
     if waits_ns.max() > WAIT_NS_MAX:
         many = int((waits_ns > WAIT_NS_MAX).sum())
         yield (
-            f"the driver waited {waits_ns.max()} ns for a processor between two samples, "
-            f"limit {WAIT_NS_MAX} ns, exceeded in {many} of {len(waits_ns)} intervals"
+            f"the driver waited {waits_ns.max()} ns for a processor between two samples "
+            f"(limit {WAIT_NS_MAX} ns, exceeded in {many} of {len(waits_ns)} intervals)"
         )
     gap_ns = _longest_gap_ns(rows)
     if gap_ns > GAP_NS_MAX:
         yield (
-            f"the sampler did not run for {gap_ns} ns, limit {GAP_NS_MAX} ns, "
-            f"sampling interval {rows.interval_ns} ns"
+            f"the sampler did not run for {gap_ns} ns (limit {GAP_NS_MAX} ns, "
+            f"sampling interval {rows.interval_ns} ns)"
         )
     stolen_ns = _stolen_between_looks_ns(rows)
     if stolen_ns > WAIT_NS_MAX:
         yield (
-            f"one processor's steal time was {stolen_ns} ns between two samples, "
-            f"limit {WAIT_NS_MAX} ns"
+            f"one processor's steal time was {stolen_ns} ns between two samples "
+            f"(limit {WAIT_NS_MAX} ns)"
         )
     throttled = _throttled_share(rows)
     if throttled > THROTTLED_SHARE_MAX:
         yield (
-            f"a CPU quota throttled the driver for {throttled:.1%} of the time, "
-            f"limit {THROTTLED_SHARE_MAX:.0%}"
+            f"a CPU quota throttled the driver for {throttled:.1%} of the time "
+            f"(limit {THROTTLED_SHARE_MAX:.0%})"
         )
 
 
 def overloaded_intervals(rows: Pressure) -> NDArray[np.bool_]:
-    """Mark the intervals between samples in which a host exceeded the limits of `_overloads`."""
+    """Return a mask of the sampling intervals in which a host was overloaded."""
     short: NDArray[np.bool_] = np.diff(rows.column("wait_ns")) > WAIT_NS_MAX
     short |= rows.column("longest_gap_ns")[1:] > GAP_NS_MAX
     short |= np.diff(rows.column("stolen_ns")) > WAIT_NS_MAX
@@ -212,13 +212,13 @@ def _starvations(rows: Pressure) -> Iterator[str]:
     if shares.max(initial=0.0) > WAIT_SHARE_MAX:
         yield (
             f"the driver waited for a processor for {shares.max():.0%} of "
-            f"{STARVED_NS // 1_000_000_000} s, limit {WAIT_SHARE_MAX:.0%}"
+            f"{STARVED_NS // 1_000_000_000} s (limit {WAIT_SHARE_MAX:.0%})"
         )
     gap_ns = _longest_gap_ns(rows)
     if gap_ns > STARVED_GAP_NS:
         yield (
-            f"the host was starved: its sampler did not run for {gap_ns} ns, "
-            f"limit {STARVED_GAP_NS} ns"
+            f"the host was starved: its sampler did not run for {gap_ns} ns "
+            f"(limit {STARVED_GAP_NS} ns)"
         )
 
 

@@ -106,7 +106,7 @@ def both_sides_talked(evidence: Evidence) -> list[Finding]:
     if isinstance(case, Missing):
         return [inconclusive(name, case)]
     if not case.traffic:
-        return [Finding(name, Outcome.INCONCLUSIVE, "the case has no traffic")]
+        return [Finding(name, Outcome.INCONCLUSIVE, "the scenario has no traffic")]
     findings = []
     for traffic in (flow for each in case.traffic for flow in each.flows):
         near, far = evidence.capture(traffic.from_host), evidence.capture(traffic.to_host)

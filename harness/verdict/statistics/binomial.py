@@ -39,7 +39,7 @@ def interval(trials: int, share: float, confidence: float) -> tuple[int, int]:
 
 
 def min_trials(share: float, confidence: float) -> int:
-    """Return how many trials are needed for at least one event with this confidence."""
+    """Return how many trials suffice for at least one event with this confidence."""
     if share >= 1.0:
         return 1
     return math.ceil(math.log(1.0 - confidence) / math.log1p(-share))

@@ -55,7 +55,7 @@ def _chances(chain: MarkovChain, trials: int) -> tuple[int, NDArray[np.float64]]
 
 
 def _second(chain: MarkovChain) -> float:
-    """Return the second largest eigenvalue: it measures the dependence on the previous state."""
+    """Return the second largest eigenvalue, a measure of the dependence on the previous state."""
     sizes = np.sort(np.abs(np.linalg.eigvals(chain.transitions)))
     return float(sizes[-2])
 

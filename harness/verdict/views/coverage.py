@@ -186,7 +186,7 @@ def _violations(
 def _payload_wrong(
     seen: _SubscriberLog, planned: Planned, data: NDArray[np.bool_], damage: list[Damage]
 ) -> NDArray[np.bool_]:
-    """Mark the DATA frames whose payload checksum is wrong."""
+    """Return a mask of the DATA frames whose payload checksum is wrong."""
     at = np.flatnonzero(data)
     expected = planned.log.frames[seen.index[at]]
     payload = memoryview(planned.payload)

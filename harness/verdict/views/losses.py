@@ -34,12 +34,12 @@ from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import FrameSequence, Wire
 
 _DISTURBING = (DROP, HOLD, SWAP, DISPLACE, CORRUPT, TRUNCATE, INJECT)
-"""Actions that may keep a frame from arriving in order. An injected frame may take its place."""
+"""Fault actions that can keep a frame from arriving in order. An injected frame can replace it."""
 
 
 @dataclass(frozen=True)
 class Losses:
-    """The decisions about one stream's DATA and PAD frames, mapped to the stream's expected log."""
+    """The middlebox's decisions about a stream's DATA and PAD frames, per expected frame."""
 
     disturbed: NDArray[np.bool_]
     "For each frame of the expected log: whether a transmission was lost, corrupted or reordered."
@@ -105,7 +105,7 @@ def _observed(
     beats: tuple[NDArray[np.int64], NDArray[np.int64]],
     beats_rank: int,
 ) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Mark the expected frames that were seen, and those seen before any higher position.
+    """Return two masks of the expected frames: those that were seen, and those seen in order.
 
     A heartbeat indicates a position just as a frame does: a receiver may fill the gap before it. At
     equal times, a rank of 1 orders heartbeats last, and a rank of -1 orders them first.
@@ -128,7 +128,7 @@ def _observed(
 def frame_index(
     log: ExpectedLog, positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of the expected frame at each position, and whether it exists."""
+    """Return the index of the expected frame at each position, and whether there is one."""
     starts = log.frames["position"]
     index = np.searchsorted(starts, positions)
     found = index < len(starts)

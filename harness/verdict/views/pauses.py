@@ -1,4 +1,4 @@
-"""Time ranges in which a host event of the scenario had stopped a host's driver.
+"""Time ranges in which a host event had stopped a host's driver.
 
     interval   |<-------- 200 ms -------->|
     actual     |<- 80 ms ->|   paused   |<- 120 ms ->|        on time

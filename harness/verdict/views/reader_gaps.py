@@ -21,8 +21,8 @@ NEVER_NS = 2**63 - 1
 
 @dataclass(frozen=True)
 class ReaderGaps:
-    """The frames of one stream on the way to one subscriber. Arrays have an entry per frame of the
-    expected log; NEVER_NS is the time of what did not happen.
+    """The transmissions and arrivals of one stream's frames, for one subscriber. Arrays have one
+    entry per frame of the expected log. The time of an event that did not happen is NEVER_NS.
     """
 
     sent_ns: NDArray[np.int64]
@@ -30,11 +30,11 @@ class ReaderGaps:
     arrived_ns: NDArray[np.int64]
     "Time of the first arrival."
     is_lost: NDArray[np.bool_]
-    "Whether the frame was missing until it was sent again, or for good."
+    "Whether the frame was missing until it was retransmitted, or permanently."
     count: int
     "Number of ranges of lost frames."
     repair_ns: NDArray[np.int64]
-    "Duration of each repair, of the gaps that were repaired."
+    "Duration of each repair. Gaps that were never repaired are not included."
     resent_frames: int
     resent_bytes: int
     naks: int
@@ -46,7 +46,7 @@ class ReaderGaps:
 def reader_gaps(
     wire: Wire, log: ExpectedLog, join_position: int, *, has_copies: bool
 ) -> ReaderGaps:
-    """Return what a subscriber that joined at a position saw of a stream's frames.
+    """Return the gaps in a stream as they appeared to a subscriber that joined at a position.
 
     `has_copies` is whether the link may have duplicated frames, which makes lost ones uncountable.
     """
@@ -84,7 +84,7 @@ def reader_gaps(
 def _first_two_ns(
     starts: NDArray[np.int64], passed: FrameSequence
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return the times at which the frame at each position passed first, and second."""
+    """Return the times of the first and the second frame that were captured at each position."""
     order = np.argsort(passed.starts, kind="stable")
     found = passed.starts[order]
     times_ns = np.append(passed.frames["time_ns"].astype(np.int64)[order], NEVER_NS)
@@ -96,7 +96,7 @@ def _first_two_ns(
 
 
 def _shown_ns(starts: NDArray[np.int64], wire: Wire) -> NDArray[np.int64]:
-    """Return when each position was known to be sent: the first arrival beyond its start."""
+    """Return the time of the first arrival beyond each position, which shows that it was sent."""
     times_ns = np.concatenate(
         [wire.arrived.frames["time_ns"].astype(np.int64), wire.heartbeat_times_ns]
     )

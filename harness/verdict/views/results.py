@@ -137,13 +137,13 @@ def _delivery_figures(
 def _message_index(
     ends: NDArray[np.int64], positions: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
-    """Return the index of the planned message that ends at each position, and if there is one."""
+    """Return the index of the message that ends at each position, and whether there is one."""
     index = np.searchsorted(ends, positions)
     is_planned = np.isin(positions, ends)
     return np.where(is_planned, index, 0), is_planned
 
 
 def percentile(values: NDArray[np.int64], percent: int) -> int:
-    """Return the smallest value that at least `percent` of the values do not exceed."""
+    """Return the smallest value that at least `percent` percent of the values do not exceed."""
     rank = max(1, -(-len(values) * percent // 100))
     return int(np.sort(values)[rank - 1])

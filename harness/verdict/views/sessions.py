@@ -50,7 +50,7 @@ class ImageExpectations:
     "SETUPs of all sessions, as they arrived at the subscriber's host."
     initial_position: int
     disturbed_ns: int
-    "Images that joined before this time are complete, and the first ones of their sessions."
+    "Every image that joined before this time must be complete, and the first one of its session."
     rejoin_ns: int
     "From this time on, a client may have rejoined an existing image at any position."
 
@@ -74,7 +74,7 @@ class ImageExpectations:
         return None
 
     def unneeded_image(self, parts: list[Part]) -> Violation | None:
-        """Return the first image that replaced another image although nothing had disturbed it."""
+        """Return the first image that replaced an undisturbed image of the same session."""
         for before, after in pairwise(parts):
             if after.joined_ns < self.disturbed_ns:
                 return after.join_position, (

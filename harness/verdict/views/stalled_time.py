@@ -66,7 +66,7 @@ def stalled_ns(
 
 
 def _awaited_by(of_message: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return the message that waits for each frame: of a PAD, the message behind it."""
+    """Return the message that each frame belongs to. A PAD is assigned to the next message."""
     after_all = np.iinfo(np.int64).max
     known = np.where(of_message == NO_MESSAGE, after_all, of_message)
     awaited: NDArray[np.int64] = np.minimum.accumulate(known[::-1])[::-1]
@@ -74,7 +74,7 @@ def _awaited_by(of_message: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _paused_ns(events: Sequence[AppliedEvent], from_ns: int, until_ns: int) -> int:
-    """Return for how long at least one of the events was active in a time range."""
+    """Return the time for which at least one of the events was active in a time range."""
     total_ns, at_ns = 0, from_ns
     for each in sorted(events, key=lambda each: each.began_ns):
         end_ns = min(each.ended_ns or NEVER_NS, until_ns)

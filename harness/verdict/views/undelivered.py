@@ -42,14 +42,14 @@ def undelivered_facts(planned: Planned, delivered: Delivered) -> dict[str, int]:
 
 
 def limited(finding: Finding, at_most_bytes: int) -> Finding:
-    """Return a passing finding as FAIL if more bytes were not delivered than the scenario permits.
+    """Turn a passing finding into a FAIL if more bytes are undelivered than the scenario permits.
 
-    The finding is unchanged if it does not count undelivered messages.
+    A finding that does not count undelivered messages is returned unchanged.
     """
     missing = finding.facts.get(BYTES, 0)
     if finding.outcome is not Outcome.PASS or missing <= at_most_bytes:
         return finding
-    text = f"{_counted(finding.facts)} were not delivered, the scenario permits "
+    text = f"{_counted(finding.facts)} were not delivered; the scenario permits "
     text += f"{format_bytes(at_most_bytes)} ({AT_MOST}): {finding.text}"
     return replace(finding, outcome=Outcome.FAIL, text=text, at_fault=AtFault.SCENARIO)
 

@@ -1,4 +1,4 @@
-"""Check of an archive's recordings: the segment files hold the published stream byte for byte.
+"""Check that an archive's segment files hold the published stream byte for byte.
 
     published   | frame | frame | frame | frame | frame | frame |
     recording   | frame | frame | frame X                           the archive was killed
@@ -41,13 +41,13 @@ NONE_WRONG = -1
 
 @dataclass(frozen=True)
 class _Violation:
-    """The first violation that was found, and its place."""
+    """The first violation found in a stream's recordings, with its position if it has one."""
 
     text: str
     position: int | None = None
     file: Path | None = None
     conclusive: bool = True
-    "Whether the bytes prove the violation. An overloaded host may excuse missing data."
+    """Whether the recorded bytes prove the violation. A slow host can cause missing data."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +61,11 @@ class _RecordingEvidence:
     recordings: tuple[Recording, ...]
     "The stream's recordings in the archive's catalog, in the order of their ids."
     kills: int
-    "How often the scenario's host events kill the archive."
+    "Number of times that the scenario's host events kill the archive."
     is_full: bool
-    "Whether the archive's recordings leave no room on its disk for another file."
+    "Whether the recordings leave too little space on the archive's disk for another file."
     reader: SubscriberFacts | None
-    "The subscriber of the same stream on the archive's driver, if there is one."
+    "The report of the stream's subscriber on the archive's host, or None without a subscriber."
 
 
 def recording_equals_published(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
@@ -100,7 +100,7 @@ def _collect(evidence: Evidence, flow: TrafficCase, host: str) -> _RecordingEvid
 
 
 def _is_full(case: Case, host: str, kept: SavedArchive) -> bool:
-    """Return whether the archive's disk is full, or False (unknown) for the machine's own disk."""
+    """Return whether the archive's disk is full. Returns False if its size is not limited."""
     disk_bytes = next((each.disk_bytes for each in case.archives if each.host == host), None)
     if disk_bytes is None:
         return False
@@ -109,7 +109,7 @@ def _is_full(case: Case, host: str, kept: SavedArchive) -> bool:
 
 
 def archive_kills(case: Case, host: str) -> int:
-    """Return how often the case's host events kill the archive on a host."""
+    """Return the number of times that the scenario's host events kill the archive on a host."""
     return sum(each.kills_archive and each.host == host for each in case.events)
 
 
@@ -137,7 +137,7 @@ def _judge(
 
 
 def _wrong_catalog(data: _RecordingEvidence) -> _Violation | None:
-    """Return the first violation in the catalog's entries of this stream."""
+    """Return the first violation in the catalog entries of this stream, or None."""
     if data.kept.catalog.damage:
         return _Violation(f"the catalog cannot be read to its end: {data.kept.catalog.damage}")
     count, most = len(data.recordings), 1 + data.kills
@@ -168,7 +168,7 @@ def _wrong_catalog(data: _RecordingEvidence) -> _Violation | None:
 
 
 def _differs_from_report(data: _RecordingEvidence) -> _Violation | None:
-    """Return the first recording that differs from what the archive reported to its client."""
+    """Return a violation if a recording differs from what the archive reported to its client."""
     reported: dict[int, Recorded] = {
         each.recording_id: each for each in data.recorder.own_recordings
     }
@@ -186,7 +186,8 @@ def _differs_from_report(data: _RecordingEvidence) -> _Violation | None:
             return _Violation(text, each.stop_position)
         kept = (each.start_position, each.stop_position)
         if data.recorder.error and report.stop_position < 0:
-            # A client that ended earlier has not received the stop: see `_unreported_stop`.
+            # A client that ended before the recording stopped could not see the stop: see
+            # `_unreported_stop`.
             kept = each.start_position, report.stop_position
         if (report.start_position, report.stop_position) != kept:
             text = f"recording {each.recording_id} is from {each.start_position} to "
@@ -283,11 +284,11 @@ def _wrong_sequence(data: _RecordingEvidence) -> _Violation | None:
 
 
 def _stopped_early(data: _RecordingEvidence, recording: Recording) -> bool:
-    """Return whether a recording stopped although both its image and its archive continued to run.
+    """Return whether a recording stopped although its image was active and its archive was running.
 
-    This is so if the subscriber on the same driver read the same image further than the stop, and
-    the archive reported the stop, ended normally, and was not killed. A slow host does not explain
-    that.
+    That is the case if the subscriber on the same driver read the same image beyond the position at
+    which the recording stopped, and the archive reported the stop, ended normally and was not
+    killed. A slow host cannot explain that.
     """
     reader, stop = data.reader, recording.stop_position
     stops = [each.stop_position for each in data.recorder.own_recordings]

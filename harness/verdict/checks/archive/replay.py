@@ -19,13 +19,14 @@ from windtunnel.harness.verdict.core.finding import Missing, all_or_missing
 from windtunnel.harness.verdict.core.wire import Wire
 
 ACKNOWLEDGED_NS = 1_000_000_000
-"""A fifth of a publication's connection timeout. The other four fifths allow for a driver that gets
-no processor time between two readings of its clock. Source: Aeron's
+"""Length of the period before the end of a replay in which status messages must arrive to show that
+the replay was truncated. It is a fifth of a publication's connection timeout. The other four fifths
+allow for a driver that gets no processor time between two readings of its clock. Source: Aeron's
 `AERON_PUBLICATION_CONNECTION_TIMEOUT`."""
 
 
 def was_truncated(evidence: Evidence, traffic: TrafficCase) -> bool:
-    """Return whether a stream is a replay that its archive ended early without being overloaded."""
+    """Return whether a stream is a replay that its archive ended early for no valid reason."""
     if not traffic.replays:
         return False
     host = traffic.from_host
@@ -43,7 +44,7 @@ def was_truncated(evidence: Evidence, traffic: TrafficCase) -> bool:
 
 
 def _archive_ended_orderly(evidence: Evidence, case: Case, host: str) -> bool:
-    """Return whether a host's archive ended normally on request, undisturbed by host events."""
+    """Return whether a host's archive ended normally on request, and no event affected the host."""
     manifest = evidence.manifest
     if isinstance(manifest, Missing) or any(each.host == host for each in case.events):
         return False
@@ -54,12 +55,12 @@ def _archive_ended_orderly(evidence: Evidence, case: Case, host: str) -> bool:
 
 
 def _ended_while_acknowledged(wire: Wire, stop_position: int) -> bool:
-    """Return whether a stream ended before `position` although status messages still arrived."""
+    """Return whether a replay ended before `stop_position` while status messages still arrived."""
     eos, eos_positions = wire.end_of_stream_heartbeats(wire.heartbeats_sent)
     if not len(eos) or (eos["flags"] & FLAG_REVOKED).any() or eos_positions.max() >= stop_position:
         return False
     acknowledged_ns = int(eos["time_ns"].min()) - ACKNOWLEDGED_NS
     is_new = ~wire.retransmitted() & (wire.sent.frames["time_ns"] >= acknowledged_ns)
     sent_bytes = int((wire.sent.ends - wire.sent.starts)[is_new].sum())
-    # Data in the log when a publication is closed is still sent, one term of it at most.
+    # When a publication is closed, the data in its log is still sent: at most one term length.
     return sent_bytes > wire.max_window_bytes() + wire.facts.term_length

@@ -51,7 +51,7 @@ RECEIVED = (
 
 @dataclass(frozen=True)
 class _Bound:
-    """The valid range of a counter."""
+    """The valid range of one of a driver's packet counters."""
 
     counter_id: int
     least: int
@@ -113,7 +113,7 @@ def _host_agrees(evidence: Evidence, host: str) -> Finding:
 
 
 def _socket_allowance(evidence: Evidence, host: str, bound: _Bound) -> int:
-    """Return how much lower a counter may be because full sockets dropped captured datagrams."""
+    """Return how far a counter may be below the captured count, as full sockets drop datagrams."""
     if bound.counter_id not in RECEIVED:
         return 0
     dropped = socket_drops(evidence, host)
@@ -121,7 +121,7 @@ def _socket_allowance(evidence: Evidence, host: str, bound: _Bound) -> int:
 
 
 def was_killed(evidence: Evidence, host: str) -> bool:
-    """Return whether a host's driver may have been killed within a duty cycle.
+    """Return whether a host's driver may have been killed in the middle of a duty cycle.
 
     A driver that shuts down normally has counted all that it sent. Only a signal that cannot be
     handled can come between a system call and the update of its counter.
@@ -174,7 +174,9 @@ def _first_sendings(sent: Frames) -> int:
 def _received(
     evidence: Evidence, case: Case, host: str, sent: Frames, arrived: Frames
 ) -> list[_Bound] | Missing:
-    """Return valid ranges of receive counters: from packets certainly processed to all captured."""
+    """Return the valid ranges of receive counters. The lower end counts the packets that were
+    certainly processed, the upper end all captured packets.
+    """
     kinds = arrived["frame_type"]
     early = _while_sending(case, host, sent, arrived)
     found = []
@@ -206,7 +208,7 @@ def _received(
 
 
 def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDArray[np.bool_]:
-    """Mark the frames that arrived well before their stream's sender shut down."""
+    """Return a mask of the frames that arrived well before their stream's sender shut down."""
     early = np.zeros(len(arrived), dtype=np.bool_)
     for traffic in case.traffic:
         if host in traffic.publishers:
@@ -217,7 +219,7 @@ def _while_sending(case: Case, host: str, sent: Frames, arrived: Frames) -> NDAr
 
 
 def _of_stream(traffic: TrafficCase, own: Frames, arrived: Frames) -> NDArray[np.bool_]:
-    """Mark the valid frames that belong to one of the host's sessions of a stream."""
+    """Return a mask of the valid frames that belong to a stream's sessions on this host."""
     found = arrived["stream_id"] == traffic.stream_id
     found &= np.isin(arrived["session_id"], np.unique(own["session_id"]))
     refused = unsound(arrived, np.full(len(arrived), traffic.term_length))
@@ -228,7 +230,9 @@ def _of_stream(traffic: TrafficCase, own: Frames, arrived: Frames) -> NDArray[np
 def _while_read(
     traffic: TrafficCase, ended_ns: int, sent: Frames, arrived: Frames
 ) -> NDArray[np.bool_]:
-    """Mark the frames that arrived while an image existed and was read, up to the end of stream."""
+    """Return a mask of the frames that arrived while their image existed and was being read, before
+    its end of stream.
+    """
     messages = status_messages(sent)
     messages = messages[messages["stream_id"] == traffic.stream_id]
     ours = _of_stream(traffic, messages, arrived)

@@ -25,7 +25,7 @@ ALIGNMENT = 32
 
 
 def rcv_pos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """The last samples of all position counters equal the end of the expected log.
+    """The last sample of each position counter equals the end position of the stream.
 
     A forged frame for the last position may be longer than the genuine one. A receiver rejects it
     if the position is occupied, but still advances rcv-hwm by its length. Source: Aeron 1.53.
@@ -62,7 +62,7 @@ def _forged_beyond(wire: Wire, end: int) -> list[int]:
 
 
 def rcv_pos_monotonic(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """rcv-pos and rcv-hwm never decrease, are multiples of 32, and never exceed the data."""
+    """rcv-pos and rcv-hwm never decrease, are multiples of 32, and never exceed arrived data."""
     found = _receiver(evidence, traffic)
     if isinstance(found, Missing):
         return inconclusive(MONOTONIC, found, traffic.id)
@@ -156,7 +156,7 @@ def invalid_packets_zero(evidence: Evidence, traffics: list[TrafficCase]) -> lis
 def _receiver(
     evidence: Evidence, traffic: TrafficCase
 ) -> tuple[Wire, Planned, Series, Series] | Missing:
-    """Return a stream's Wire and plan, and its receiver's rcv-hwm and rcv-pos over time."""
+    """Return a stream's captured frames, its message plan, and rcv-hwm and rcv-pos over time."""
     wire, planned = evidence.wire(traffic), evidence.planned(traffic)
     if isinstance(wire, Missing):
         return wire

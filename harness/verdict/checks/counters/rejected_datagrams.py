@@ -90,9 +90,9 @@ def _datagrams(frames: Frames, term_lengths: dict[tuple[int, int], int]) -> _Dat
 def _is_misplaced(
     heads: Frames, spans: NDArray[np.int64], terms: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Mark the frames with an invalid position for their term length, and the invalid SETUPs.
+    """Return a mask of invalid SETUPs and of frames with a position invalid for the term length.
 
-    A term length of 0 stands for unknown, and makes no position invalid.
+    A term length of 0 means that it is unknown. Then no position is invalid.
     """
     kinds = heads["frame_type"]
     offsets = heads["term_offset"].astype(np.int64)
@@ -108,7 +108,7 @@ def _is_misplaced(
 
 
 def invalid_packets_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """Each driver counts all invalid datagrams as invalid, and no others."""
+    """Each driver counts all invalid datagrams as invalid, and no other datagrams."""
     hosts = sorted({host for each in traffics for host in (each.from_host, each.to_host)})
     return [_invalid_at(evidence, host) for host in hosts]
 
@@ -153,7 +153,7 @@ def _invalid_at(evidence: Evidence, host: str) -> Finding:
 
 
 def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase, Wire]] | Missing:
-    """Return the streams that a host sends or receives, once for each pair of hosts."""
+    """Return each stream that a host sends or receives, as captured, once per pair of hosts."""
     wires = []
     for traffic in (flow for each in case.traffic for flow in each.flows):
         if host in (traffic.from_host, traffic.to_host):
@@ -167,10 +167,10 @@ def _wires(evidence: Evidence, case: Case, host: str) -> list[tuple[TrafficCase,
 def _while_known(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, heads: Frames, host: str
 ) -> NDArray[np.bool_]:
-    """Mark the datagrams that arrived while the stream certainly existed for a host's driver.
+    """Return a mask of the datagrams that arrived while the stream existed in the host's driver.
 
-    That is the time from the first status message to the end of stream. A malformed frame may not
-    identify its stream, and counts for every stream.
+    The stream certainly exists from the first status message to the end of stream. A malformed
+    frame counts for every stream, because its ids are unreliable.
     """
     if host == traffic.from_host:
         acknowledged_ns, sent = (
@@ -199,7 +199,7 @@ def _end_ns(evidence: Evidence, traffic: TrafficCase, wire: Wire) -> int:
 
 
 def over_under_runs_counted(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """Frames beyond the window are counted as over-runs, acknowledged frames as under-runs."""
+    """A driver counts frames beyond the window as over-runs, acknowledged ones as under-runs."""
     return [
         _over_under_runs_at(evidence, host) for host in sorted({each.to_host for each in traffics})
     ]
@@ -249,7 +249,7 @@ def _over_under_runs_at(evidence: Evidence, host: str) -> Finding:
 def _bounds(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, arrived: Frames
 ) -> NDArray[np.int64]:
-    """Return [minimum, maximum] for a stream's over-runs, and then for its under-runs."""
+    """Return the valid [minimum, maximum] of a stream's over-run count and under-run count."""
     facts = wire.facts
     ours = arrived[np.isin(arrived["frame_type"], _POSITION_FRAMES)]
     ours = ours[(ours["session_id"] == facts.session_id) & (ours["stream_id"] == facts.stream_id)]
@@ -262,7 +262,7 @@ def _bounds(
     acknowledged_ns = messages["time_ns"].astype(np.int64)
     subscriber = evidence.subscriber(traffic)
     join = 0 if isinstance(subscriber, Missing) else subscriber.join_position
-    # On virtual time a datagram and a status message may share a nanosecond, in either order.
+    # On virtual time, a datagram and a status message can have the same timestamp, in either order.
     early = known_at(acknowledged_ns, at, times_ns - 1, join)
     late = known_at(acknowledged_ns, at, times_ns + TOLERANCE_NS, join)
     half = facts.term_length // 2

@@ -1,8 +1,8 @@
 """Checks that subscribers received all messages, once, in order and intact.
 
-They compare only the delivered bytes with the plan, so a violation is conclusive even if a gate
-failed. Messages that are missing at the end are not conclusive, as they may still be in flight,
-except in a replay that its archive has ended.
+The checks compare only the delivered bytes with the plan, so a violation is conclusive even if a
+gate failed. Messages that are missing at the end are not conclusive, as they may still be in
+flight, except in a replay that its archive has ended.
 """
 
 from dataclasses import replace
@@ -88,7 +88,7 @@ def delivered_once(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _once_from_join(
     evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
 ) -> Finding:
-    """Check a receiver that the sender did not wait for: it gets every message after its join."""
+    """Check a receiver that joined after its sender started: it gets every message from then on."""
     finding = delivered_unbroken(evidence, traffic)
     if finding.outcome is not Outcome.PASS:
         return replace(finding, name=ONCE)
@@ -101,7 +101,7 @@ def _once_from_join(
 
 
 def _unfinished(evidence: Evidence, traffic: TrafficCase, planned: Planned, first: int) -> Finding:
-    """Return a finding about messages that are missing at the end."""
+    """Return a violation about messages that are missing at the end."""
     position, missing = _message_start(planned, first), planned.plan.count - first
     text = f"message {first} (position {position}) and the {missing - 1} messages after it "
     text += "never arrived"
@@ -121,7 +121,7 @@ def _unfinished(evidence: Evidence, traffic: TrafficCase, planned: Planned, firs
 def _undo_ordered_damage(
     evidence: Evidence, traffic: TrafficCase, planned: Planned, delivered: Delivered
 ) -> Delivered:
-    """Return the delivered messages without the corruption that the scenario specifies."""
+    """Undo the payload corruption that the scenario specifies. Returns the delivered messages."""
     case, decisions = evidence.case, evidence.decisions
     if isinstance(case, Missing) or isinstance(decisions, Missing):
         return delivered
@@ -149,7 +149,7 @@ def _wrong_message(
     about: str,
     where: tuple[str, ...],
 ) -> Finding:
-    """Return a finding about the data that was delivered in place of an expected message."""
+    """Return a violation about the data that was delivered in place of an expected message."""
     position = int(delivered.deliveries["position"][index])
     other = _matching_message(planned, delivered, index)
     place = f"message {index} (ending at position {position})"
@@ -179,7 +179,7 @@ def _wrong_message(
 def _matching_message(planned: Planned, delivered: Delivered, index: int) -> int | None:
     """Return the planned message that matches a delivered message, or None.
 
-    The messages after the two must match, too.
+    The messages that follow must match, too.
     """
     plan = planned.plan
     first = max(0, index - _LOOK_AHEAD)
@@ -237,7 +237,7 @@ def _not_intact(
     delivered: Delivered,
     index: NDArray[np.int64],
 ) -> Finding | None:
-    """Return a finding about the first delivered message that differs from the plan, or None."""
+    """Return a violation about the first delivered message that differs from the plan, or None."""
     deliveries, plan = delivered.deliveries, planned.plan
     positions = deliveries["position"].astype(np.int64)
     lengths = deliveries["length"].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Check that heartbeats signal the end of stream at the last position, and the subscriber sees it.
+"""Check of the end of stream: EOS heartbeats have the last position, and the subscriber sees EOS.
 
 DATA ... DATA | heartbeat 0xC0 ... | heartbeat 0xE0 at the end, repeatedly
                                      ^ publisher closed, all sent
@@ -81,12 +81,14 @@ def eos_reaches_end(evidence: Evidence, traffic: TrafficCase) -> Finding:
 def _wrong_end(
     wire: Wire, eos_sent: Frames, eos_positions: NDArray[np.int64], end: int
 ) -> tuple[int, str] | None:
-    """Return the first EOS flag that is at a wrong position, too early, or on a data frame."""
+    """Return the position and description of the first EOS flag at a wrong position, too early, or
+    on a data frame.
+    """
     flagged = np.flatnonzero(wire.sent.frames["flags"] & FLAG_END_OF_STREAM)
     if len(flagged):
         position = int(wire.sent.starts[flagged[0]])
-        text = f"the data frame at position {position} has the EOS flag, which only heartbeats may "
-        return position, f"{text}have"
+        text = f"the data frame at position {position} has the EOS flag, which is valid only on "
+        return position, f"{text}heartbeats"
     elsewhere = np.flatnonzero(eos_positions != end)
     if len(elsewhere):
         position = int(eos_positions[elsewhere[0]])
@@ -100,7 +102,7 @@ def _wrong_end(
 def _wrong_log_ends(
     evidence: Evidence, traffic: TrafficCase, wire: Wire, end: int
 ) -> list[tuple[str, str, int]]:
-    """Return the logs whose end-of-stream position is wrong, as (text, path, position)."""
+    """Return the logs whose end-of-stream position is wrong, as (description, path, position)."""
     stream = wire.facts.session_id, wire.facts.stream_id
     found = []
     for host, folder in ((traffic.from_host, PUBLICATIONS), (traffic.to_host, IMAGES)):

@@ -80,7 +80,7 @@ def _check_host(evidence: Evidence, host: str) -> Finding:
 
 
 def gap_fills_cover_nothing(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A filled gap contains no bytes of the frame that it replaces."""
+    """The padding in a filled gap contains no bytes of the frame that it replaces."""
     wire = evidence.wire(traffic)
     if isinstance(wire, Missing):
         return inconclusive(EMPTY, wire, traffic.id)

@@ -1,4 +1,4 @@
-"""Check of streams whose image is lost and replaced: each image delivers one range of the messages.
+"""Check of streams that lose their image: each image must deliver one contiguous range of messages.
 
     plan      | m0 | m1 | m2 | m3 | m4 | m5 | m6 | m7 | m8 |
     part 1    | m0 | m1 | m2 | m3 X                             its image was lost
@@ -99,7 +99,7 @@ def _unwritten(evidence: Evidence, traffic: TrafficCase) -> Missing | None:
 
 
 def _overlap(parts: list[Part]) -> Violation | None:
-    """Return the first image that joined before its predecessor's last position."""
+    """Return a violation if an image joined before its predecessor's last position."""
     for before, after in pairwise(parts):
         if after.join_position < before.end_position:
             return after.join_position, (
@@ -112,7 +112,7 @@ def _overlap(parts: list[Part]) -> Violation | None:
 def _inexact(
     planned: Planned, delivered: Delivered, session: int, parts: list[Part]
 ) -> Violation | None:
-    """Return a session's first wrong, missing or extra message."""
+    """Return a violation for a session's first wrong, missing or extra message."""
     rows = delivered.deliveries
     chosen = rows["session_id"] == session
     lengths = rows["length"].astype(np.int64)
@@ -203,7 +203,7 @@ def _without_end_of_stream(last: Part) -> Violation | None:
 
 
 def _wrong_end(last: Part, end: int | Missing) -> Violation | Missing | None:
-    """Return a violation if a session ended at different positions for publisher and subscriber."""
+    """Return a violation if publisher and subscriber disagree on where a session ended."""
     if isinstance(end, Missing):
         return end
     if last.end_position == end:
@@ -217,7 +217,7 @@ def _wrong_end(last: Part, end: int | Missing) -> Violation | Missing | None:
 def _wrong_join(
     expectations: ImageExpectations | Missing, images: list[Part]
 ) -> Violation | Missing | None:
-    """Return a violation if an image was not needed, or joined at a wrong position."""
+    """Return a violation if an image replaced an undisturbed one, or joined at a wrong position."""
     if isinstance(expectations, Missing):
         return expectations
     return expectations.unneeded_image(images) or expectations.wrong_join(images)

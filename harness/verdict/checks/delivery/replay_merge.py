@@ -1,4 +1,4 @@
-"""Check that a ReplayMerge switched to the live stream and received the rest over the link.
+"""Check that a ReplayMerge switched to the live stream and received the rest of it over the link.
 
     replay, over the loopback   |------------------------|
     live, over the link                              |---------------------- end
@@ -29,7 +29,7 @@ MERGED = archive_validation.MERGED
 
 
 def merged_into_live(evidence: Evidence, traffics: list[TrafficCase]) -> list[Finding]:
-    """A merging subscriber left its replay before the stream ended, and got the rest live."""
+    """A merging subscriber left its replay before the stream ended, and received the rest live."""
     return [_merged(evidence, each) for each in traffics if each.merges is not None]
 
 
@@ -65,7 +65,7 @@ def _merged(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _reached(wire: Wire, port: int, position: int) -> int:
-    """Return the end of the contiguous data that arrived at a port from a start position on."""
+    """Return the end position of the contiguous data from `start` on that arrived at a port."""
     live = wire.arrived.frames["destination_port"] == port
     order = np.argsort(wire.arrived.starts[live], kind="stable")
     starts, ends = wire.arrived.starts[live][order], wire.arrived.ends[live][order]

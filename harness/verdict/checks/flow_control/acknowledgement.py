@@ -1,4 +1,4 @@
-"""Checks of the positions in status messages: consumed positions, in steps of a quarter window.
+"""Checks that the positions in status messages are consumed positions, a quarter window apart.
 
 subscribers have consumed    p1        p2  p3        p4
 status messages contain      p1 ............ p3 .......      a quarter of the window apart
@@ -29,7 +29,7 @@ STATIC = "static"
 
 
 def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Each status message contains a consumed position at which a frame ends."""
+    """Each status message's position is the end of a frame that was already consumed."""
     found = all_or_missing(
         evidence.wire(traffic), evidence.frames_seen(traffic), evidence.subscriber(traffic)
     )
@@ -42,7 +42,7 @@ def status_messages_consumed(evidence: Evidence, traffic: TrafficCase) -> Findin
     messages = status_messages(wire.feedback_sent)
     at = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     ends = frames["position"] + aligned_lengths(headers(frames)["frame_length"])
-    # The time was taken before the frame was read, and the status message leaves afterwards.
+    # A frame's time was recorded before the frame was consumed. The status message is sent later.
     read = known_at(
         frames["time_ns"].astype(np.int64),
         np.maximum.accumulate(ends) if len(ends) else ends,

@@ -38,7 +38,7 @@ class _Receiver:
 
 
 class _Group:
-    """The receivers known to limit the sender, and the highest limit so far."""
+    """The receivers known to limit the sender, and the highest limit that it has had."""
 
     def __init__(self, control: FlowControl, start: int) -> None:
         self._control = control

@@ -1,4 +1,4 @@
-"""Check that a sender without data to send, or without window, sends its position in heartbeats.
+"""Check that a sender that cannot send data, or has none to send, sends its position in heartbeats.
 
     DATA DATA |<- 100 ms ->| heartbeat |<- 100 ms ->| heartbeat ... DATA
             ^ each heartbeat carries the end position of the data sent

@@ -40,7 +40,7 @@ _FLOW_CONTROL = "fc"
 
 
 def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """snd-lmt never decreases, never exceeds the limit of status messages, and finally reaches it.
+    """snd-lmt never decreases or exceeds the limit set by status messages, and finally reaches it.
 
     If the channel sets a flow control strategy, snd-lmt may decrease.
     """
@@ -82,7 +82,7 @@ def snd_lmt_follows_status(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _least(wire: Wire, start: int) -> int:
-    """Return the highest limit in genuine status messages that were certainly processed."""
+    """Return the highest limit in genuine status messages that the sender certainly processed."""
     messages = status_messages(wire.feedback_arrived)
     limits = positions(messages, wire.facts.initial_term_id, wire.facts.term_length)
     limits = limits + messages["window_bytes"]
@@ -92,7 +92,7 @@ def _least(wire: Wire, start: int) -> int:
 
 
 def _contents(messages: NDArray[np.void]) -> NDArray[np.void]:
-    """Return each status message's contents as one comparable value."""
+    """Return the contents of each status message as one value, for comparison."""
     names = ["term_id", "term_offset", "window_bytes", "receiver_id"]
     plain = np.stack([messages[name].astype(np.int64) for name in names], axis=1)
     kind = np.dtype((np.void, plain.dtype.itemsize * len(names)))
@@ -100,7 +100,7 @@ def _contents(messages: NDArray[np.void]) -> NDArray[np.void]:
 
 
 def pub_lmt_follows_snd_pos(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """pub-lmt is always at a sender position, or one publication window ahead of one."""
+    """pub-lmt always equals a sender position, or is one publication window ahead of one."""
     found = all_or_missing(evidence.wire(traffic), evidence.planned(traffic))
     if isinstance(found, Missing):
         return inconclusive(PUBLISHER, found, traffic.id)

@@ -48,7 +48,7 @@ QUARTER = 4
 
 
 def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """While an image is read, status messages are sent every 200 ms and every quarter window."""
+    """While an image is read, a status message is sent every 200 ms and every quarter window."""
     found = all_or_missing(
         evidence.wire(traffic), evidence.subscriber(traffic), pauses_of(evidence, traffic.to_host)
     )
@@ -81,7 +81,7 @@ def status_messages_on_time(evidence: Evidence, traffic: TrafficCase) -> Finding
 
 
 def _read_until_ns(wire: Wire, ended_ns: int) -> int:
-    """Return the time until which the image was certainly read: EOS or the subscriber's end."""
+    """Return the time until which the subscriber certainly read the image: at most until EOS."""
     beats = wire.heartbeats_arrived
     ends = beats["time_ns"][(beats["flags"] & FLAG_END_OF_STREAM) != 0]
     return min(ended_ns, int(ends.min())) if len(ends) else ended_ns
@@ -152,10 +152,11 @@ def _repeats(messages: Frames) -> list[tuple[int, int]]:
 def _not_consumed(
     acknowledged: NDArray[np.int64], sent_ns: NDArray[np.int64], consumed: Series, samples: Records
 ) -> NDArray[np.bool_]:
-    """Mark the acknowledged positions that the slowest subscriber had not reached yet.
+    """Return a mask of the status messages that were ahead of the slowest subscriber.
 
-    A sampler pass that begins after a status message was sent reads values at least as new as it. A
-    pass writes no sample of an unchanged counter, but the samples of others show when it ran.
+    A sampler pass that begins after a status message was sent reads values that are at least as new
+    as the message. A pass writes no sample of an unchanged counter, but its samples of other
+    counters show when it ran.
     """
     passes = np.unique(samples["time_ns"].astype(np.int64))
     next_pass = np.searchsorted(passes, sent_ns, side="right")
@@ -167,7 +168,7 @@ def _not_consumed(
 
 
 def status_messages_backed(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """Status messages never move back, never exceed consumed data, and have a valid window."""
+    """Status messages never go backwards, never exceed consumed data, and have a valid window."""
     found = all_or_missing(
         evidence.wire(traffic), evidence.planned(traffic), evidence.host_counters(traffic.to_host)
     )

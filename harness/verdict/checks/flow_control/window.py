@@ -38,7 +38,7 @@ def status_messages(frames: Frames) -> Frames:
 def beyond_image_window(
     traffic: TrafficCase, messages: Frames, frames: Frames
 ) -> NDArray[np.bool_]:
-    """Mark a stream's frames that are too far ahead of the last status message to be accepted.
+    """Return a mask of the frames too far ahead of the last status message to be accepted.
 
     After a PAD, which needs window only for its header, a sender may be half a term ahead.
     `messages` are all frames that the receiver's host sent, in order of time.
@@ -99,7 +99,7 @@ def _judge(
         early = int(frames["time_ns"][at]) < int(times_ns[0])
         why = "no status message had arrived yet" if early else f"the limit was {limit}"
         text = (
-            f"the frame at position {position} was sent up to {int(reached[at])}, but {why}; "
+            f"the frame from {position} to {int(reached[at])} was sent, but {why}; "
             f"{len(beyond)} of {len(frames)} frames exceed the limit"
         )
         return failed(WITHIN, text, traffic.id, evidence=where, position=position)

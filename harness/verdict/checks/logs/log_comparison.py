@@ -43,7 +43,7 @@ fewer."""
 
 @dataclass(frozen=True)
 class _LogPair:
-    """The same range of positions in both logs."""
+    """A range of positions in a publication's log and the same range in its image's log."""
 
     publication: NDArray[np.uint8]
     image: NDArray[np.uint8]
@@ -89,7 +89,7 @@ def image_log_equals_publication(evidence: Evidence, traffic: TrafficCase) -> Fi
 
 
 def _undo_ordered_damage(evidence: Evidence, traffic: TrafficCase, pair: _LogPair) -> _LogPair:
-    """Return both logs without the payload corruption that the scenario specifies."""
+    """Undo the payload corruption that the scenario specifies. Returns both logs."""
     found = all_or_missing(evidence.case, evidence.decisions, evidence.planned(traffic))
     if isinstance(found, Missing):
         return pair

@@ -1,4 +1,4 @@
-"""Checks of NAKs: only for complete gaps that the receiver can have detected, and not too often.
+"""Checks that NAKs cover complete gaps that the receiver could detect, and are not sent too often.
 
     arrived   |####|####|     |####|####|          a gap: everything before it has arrived, and the
                         ^     ^                    first frame after it begins where the gap ends
@@ -43,14 +43,14 @@ ONLY_GAPS = "naks_only_for_gaps"
 PACED = "naks_paced"
 
 STALE_NS = 100_000_000
-"""A NAK that is sent longer than this after its gap was filled is wrong. Aeron's drivers count a
-longer duty cycle as exceeding their threshold, so a healthy driver scans for gaps more often."""
+"""Maximum delay of a NAK after its gap was filled. Aeron's drivers count a longer duty cycle as
+exceeding their threshold, so a healthy driver scans for gaps more often."""
 
 NAK_DELAY_NS = 1_000
 """A unicast receiver's default NAK delay. The retry delay is RETRY_RATIO times as long."""
 RETRY_RATIO = 100
 PACE_SLACK_NS = 5_000_000
-"""Tolerance for the interval between NAKs: the first one may be late by a scheduler time slice."""
+"""Tolerance for the interval between NAKs: a scheduler time slice can delay the first one."""
 
 
 @dataclass(frozen=True)
@@ -125,14 +125,14 @@ def _violations(
 
 
 def _seen_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return when each position, or a higher one, first arrived in a frame or heartbeat."""
+    """Return the time at which each position or a higher one first arrived."""
     times_ns, tops = highest_by(wire)
     at = np.searchsorted(tops, ends, side="left")
     return np.append(times_ns, END_OF_TIME_NS)[at]
 
 
 def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Return when a frame boundary or a heartbeat at each position first arrived."""
+    """Return the time of the first frame boundary or heartbeat that arrived at each position."""
     frame_ns = wire.arrived.frames["time_ns"].astype(np.int64)
     edges = np.concatenate([wire.arrived.starts, wire.arrived.ends, wire.heartbeat_positions])
     times_ns = np.concatenate([frame_ns, frame_ns, wire.heartbeat_times_ns])
@@ -142,7 +142,7 @@ def _edge_ns(wire: Wire, ends: NDArray[np.int64]) -> NDArray[np.int64]:
 def _first_ns(
     edges: NDArray[np.int64], times_ns: NDArray[np.int64], ends: NDArray[np.int64]
 ) -> NDArray[np.int64]:
-    """Return when each position first occurs among `edges`, or END_OF_TIME_NS if never."""
+    """Return the time at which each position first occurs among `edges`, or else END_OF_TIME_NS."""
     order = np.lexsort((times_ns, edges))
     known, first = np.unique(edges[order], return_index=True)
     at = np.searchsorted(known, ends)
@@ -154,7 +154,9 @@ def _first_ns(
 
 
 def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
-    """Return when a frame in each NAK's range was certainly received (END_OF_TIME_NS: never)."""
+    """Return the time at which a frame in each NAK's range was certainly received. The time is
+    END_OF_TIME_NS if no such frame was received.
+    """
     accepted = certainly_accepted(wire, start)
     frame_starts = wire.arrived.starts[accepted]
     frame_ns = wire.arrived.frames["time_ns"][accepted].astype(np.int64)
@@ -171,7 +173,7 @@ def _closed_ns(wire: Wire, naks: _Naks, start: int) -> NDArray[np.int64]:
 
 
 def certainly_accepted(wire: Wire, start: int) -> NDArray[np.bool_]:
-    """Mark the arrived frames that a correct receiver inserts into its log in any case.
+    """Return a mask of the arrived frames that every correct receiver inserts into its log.
 
     A receiver accepts a datagram by its first frame, and only if it ends within half a term of its
     last status message. If it already has the first frame, it ignores the rest of the datagram.
@@ -247,5 +249,5 @@ def _late_nak(wire: Wire, naks: _Naks, start: int, pauses: Pauses) -> tuple[int,
     position = int(naks.starts[late[0]])
     return position, (
         f"a NAK for position {position} was sent {int(stale_ns[late[0]]) // 1_000_000} ms after "
-        f"its gap was filled, limit {STALE_NS // 1_000_000} ms; {len(late)} NAKs were too late"
+        f"its gap was filled (limit {STALE_NS // 1_000_000} ms); {len(late)} NAKs were too late"
     )

@@ -1,4 +1,4 @@
-"""Checks of a sender's response to NAKs: complete, and not repeated within the linger time.
+"""Checks that a sender's responses to NAKs are complete, and not repeated within the linger time.
 
     NAKs     [--------)             [--------)      [--------)
     sent          #  #  #           ignored               #  #  #
@@ -95,7 +95,7 @@ def naks_answered_whole(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
-    """Return the maximum response size that every driver supports, in bytes."""
+    """Return the length in bytes of the longest NAK response that every driver must support."""
     channel = parse_channel(traffic.channel)
     configured = channel.flow_control.answered_windows
     # For unicast some drivers use the channel's parameter, others the driver's setting only.
@@ -106,7 +106,7 @@ def max_retransmit_bytes(traffic: TrafficCase, term_length: int) -> int:
 
 
 def _required_ends(wire: Wire, found: Retransmits, longest: int) -> NDArray[np.int64]:
-    """Return the minimum end of each response, according to the shortest NAK for its position."""
+    """Return the minimum end position of each response, given the shortest NAK for its start."""
     naks = wire.naks(wire.feedback_arrived_from_all)
     starts = wire.nak_positions(naks)
     term_length = wire.facts.term_length
@@ -126,7 +126,7 @@ def _required_ends(wire: Wire, found: Retransmits, longest: int) -> NDArray[np.i
 
 
 def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
-    """A NAK for data that was retransmitted less than 10 ms ago is ignored.
+    """A sender ignores a NAK for data that it retransmitted less than 10 ms ago.
 
     The linger time starts when the sender reads its clock, and the response may leave at any time
     after that. So two responses may be arbitrarily close, but a third one must follow the first by
@@ -161,7 +161,7 @@ def retransmits_spaced(evidence: Evidence, traffic: TrafficCase) -> Finding:
 
 
 def _earliest_nak_ns(nak_times_ns: NDArray[np.int64], answered_ns: int) -> int:
-    """Return the time of the earliest NAK that a response may answer.
+    """Return the time of the earliest NAK that may have caused a response.
 
     Later NAKs may have been read from the socket only after the response was sent.
     """
@@ -208,7 +208,7 @@ def _host_counts(evidence: Evidence, host: str) -> Finding:
 
 
 def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | Missing:
-    """Return a stream's `Wire` for each subscriber, or [] if the host does not publish it."""
+    """Return a stream's captures, one per subscriber, or [] if the host is not its publisher."""
     wires = []
     for reader in traffic.subscribers if host in traffic.publishers else ():
         wire = evidence.wire(traffic.between(host, reader))
@@ -219,7 +219,7 @@ def _wires(evidence: Evidence, traffic: TrafficCase, host: str) -> list[Wire] | 
 
 
 def _bounds(wires: list[Wire]) -> tuple[int, int]:
-    """Return the minimum and maximum valid number of NAK responses, given a stream's `Wire`s."""
+    """Return the minimum and maximum valid number of responses to a stream's NAKs."""
     if not wires:
         return 0, 0
     # Two contiguous responses look like one.

@@ -1,4 +1,4 @@
-"""Checks of loss recovery: NAKs and retransmits in the captures agree with the counters."""
+"""Checks that the NAKs and retransmits in the captures agree with the drivers' counters."""
 
 from dataclasses import replace
 
@@ -173,7 +173,9 @@ def _host_agrees(evidence: Evidence, host: str, traffics: list[TrafficCase]) -> 
 
 
 def _kind_of_mismatch(value: int, seen: int, *, is_received: bool) -> Kind:
-    """Return STATE for uncounted arrivals, which a slow host can explain, or else PROTOCOL."""
+    """Return the kind of a mismatch: STATE for arrivals that were not counted, which a slow host
+    can explain, or else PROTOCOL.
+    """
     return Kind.STATE if is_received and value < seen else Kind.PROTOCOL
 
 

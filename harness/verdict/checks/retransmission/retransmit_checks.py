@@ -1,4 +1,4 @@
-"""Check of retransmits: only data covered by a NAK, at most once for each NAK.
+"""Check that only data covered by a NAK is retransmitted, at most once for each NAK.
 
 NAKs that arrived at the publisher's host   [-----)   [-----)
 retransmits                                  ## ##     ##            three, each covered by a NAK
@@ -24,7 +24,7 @@ ONLY_REQUESTED = "retransmits_only_if_asked"
 def find_unrequested(
     positions: Any, times: Any, nak_starts: Any, nak_ends: Any, nak_times: Any, low: Any, wrong: Any
 ) -> None:
-    """Mark the retransmits that no NAK had requested.
+    """Mark the retransmits that no NAK requested.
 
     Shapes:  positions, times int64[n], all retransmits, by position and time; nak_* int64[m], by
              start and time; low int64[n], for each retransmit the first NAK that may cover its
@@ -76,7 +76,7 @@ def retransmits_only_if_asked(evidence: Evidence, traffic: TrafficCase) -> Findi
 def _unrequested(
     wire: Wire, positions: NDArray[np.int64], times_ns: NDArray[np.int64]
 ) -> NDArray[np.bool_]:
-    """Mark the retransmits, ordered by position and time, that no NAK had requested."""
+    """Return a mask of the retransmits, sorted by position and time, that no NAK requested."""
     naks = wire.naks(wire.feedback_arrived_from_all)
     starts = wire.nak_positions(naks)
     order = np.lexsort((naks["time_ns"], starts))

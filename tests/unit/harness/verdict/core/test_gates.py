@@ -253,7 +253,7 @@ def test_a_rule_with_too_few_frames_shuts_but_excuses_nothing(run):
     run.case = run.case.model_copy(update={"faults": (fault,)})
     finding = shut(look(faults_happened, run))
     assert (finding.outcome, finding.excuses) == (INCONCLUSIVE, False)
-    assert "of 30 frames: sample too small, at least 66 frames are needed" in finding.text
+    assert "of 30 frames: sample too small: at least 66 frames are needed" in finding.text
 
 
 def test_a_decision_of_another_action_than_ordered_shuts(run):

@@ -57,7 +57,7 @@ def test_a_driver_that_waits_as_long_as_timing_checks_tolerate_shuts(run, wait_n
     assert [each.about for each in findings] == (["b"] if shut else [])
     if shut:
         assert re.search(r"waited 10\d{7} ns for a processor between two samples", findings[0].text)
-        assert "limit 90000000 ns, exceeded in 1 of" in findings[0].text
+        assert "(limit 90000000 ns, exceeded in 1 of" in findings[0].text
         assert findings[0].evidence == ("hosts/b/pressure.json",)
 
 
@@ -84,7 +84,7 @@ def test_a_sampler_that_does_not_get_its_turn_shuts(run, gap_ns, shut):
     findings = broken(run)
     assert bool(findings) == shut
     if shut:
-        assert "the sampler did not run for 50000001 ns, limit 50000000" in findings[0].text
+        assert "the sampler did not run for 50000001 ns (limit 50000000" in findings[0].text
 
 
 @pytest.mark.parametrize(("share", "shut"), [(0.009, False), (0.02, True)])
@@ -165,7 +165,7 @@ def test_a_host_is_starved_if_its_driver_waits_for_five_seconds(run, quarters, s
     assert bool(findings) == shut
     if shut:
         assert findings[0].excuses_kinds == STARVED_HOST_KINDS
-        assert "the driver waited for a processor for 60% of 5 s, limit 50%" in findings[0].text
+        assert "the driver waited for a processor for 60% of 5 s (limit 50%)" in findings[0].text
 
 
 @pytest.mark.parametrize(("gap_ns", "starved"), [(1_000_000_000, False), (1_000_000_001, True)])

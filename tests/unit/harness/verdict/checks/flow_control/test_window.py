@@ -60,7 +60,7 @@ def test_a_frame_may_reach_the_limit_and_no_further(run, missing, outcome):
     assert finding.outcome is outcome
     if outcome is Outcome.FAIL:
         assert (finding.position, finding.conclusive) == (offset, False)
-        assert f"was sent up to {end}, but the limit was {end - missing}" in finding.text
+        assert f"to {end} was sent, but the limit was {end - missing}" in finding.text
         assert finding.evidence == ("captures/a.pcap",)
 
 

@@ -203,5 +203,5 @@ def test_a_nak_long_after_its_gap_was_closed_is_reported(run, later_ms, outcome)
     run.packets["b"].append(late)
     finding = pace(run)
     assert finding.outcome is outcome
-    assert ("after its gap was filled, limit 100" in finding.text) == (outcome is Outcome.FAIL)
+    assert ("after its gap was filled (limit 100" in finding.text) == (outcome is Outcome.FAIL)
     assert look(run).outcome is Outcome.PASS
