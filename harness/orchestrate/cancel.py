@@ -1,11 +1,11 @@
-"""Conversion of SIGINT, SIGTERM and SIGHUP into one exception, deferred in critical sections.
+"""Conversion of SIGINT, SIGTERM and SIGHUP into an exception, deferred in critical sections.
 
     with Cancellation() as cancellation:
         ...                          a signal raises Cancelled here
         with cancellation.shielded():
             ...                      a signal is deferred to the end of this block
 
-Handlers are only installed in the main thread. In other threads, this module handles no signals.
+Handlers are only installed in the main thread. This module handles no signals in other threads.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ class Cancellation:
 
     @contextmanager
     def shielded(self) -> Iterator[None]:
-        """Defer signals to the end of the block, where a pending signal raises Cancelled."""
+        """Defer signals until the block ends. A pending signal then raises Cancelled."""
         self._shields += 1
         try:
             yield

@@ -2,7 +2,8 @@
 
     suite -> (run -> phase* -> progress* -> verdict)* -> end
 
-The caller displays events, and may ignore any of them. It must return quickly, since the run waits.
+The caller displays events, and may ignore any of them. The callback must return quickly, since the
+run waits for it.
 """
 
 from __future__ import annotations
@@ -19,8 +20,8 @@ class RunEvent:
     """One progress event of a suite."""
 
     kind: Kind
-    """Kind of the event: `run` starts a run, `phase` starts a phase, `progress` reports delivered
-    bytes, `note` is a remark, `verdict` ends the run."""
+    """Kind of the event. `run` starts a run, `phase` starts a phase, `progress` reports delivered
+    bytes, `note` is a remark, and `verdict` ends the run."""
 
     run_index: int
     """Index of this run in the suite, from 0."""
@@ -29,11 +30,11 @@ class RunEvent:
     scenario: str
     seed: int
     pair: str = ""
-    """Drivers on the publisher's and subscriber's hosts, such as `ours to pyaeron`."""
+    """Drivers on the publisher's and the subscriber's host, such as `ours to pyaeron`."""
 
     phase: str = ""
     text: str = ""
-    """One line of text; for a verdict, its reason."""
+    """One line of text. For a verdict, this is its reason."""
 
     fraction: float | None = None
     """Fraction of this run's bytes that has been delivered, if known."""

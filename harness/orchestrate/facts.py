@@ -1,4 +1,4 @@
-"""Facts about this machine and the installed versions, recorded with each run."""
+"""Facts about this machine and the installed versions, which are recorded with each run."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def host_facts() -> dict[str, Any]:
 
 
 def driver_version(counters: Path) -> str:
-    """Return the version label in a driver's counters, or "" if it is unknown."""
+    """Return the version from the label of a driver's version counter, or "" if it is unknown."""
     try:
         found = read_counters(counters) or []
     except (DocumentError, OSError):

@@ -1,4 +1,4 @@
-"""The names of the fidelity levels. Each level has a different lab."""
+"""Names of the fidelity levels. Each level has its own kind of lab."""
 
 from __future__ import annotations
 
@@ -13,4 +13,4 @@ COMPOSE: Fidelity = "compose"
 """Containers connected by the container engine's bridges."""
 
 SIM: Fidelity = "sim"
-"""A simulation in one process, on virtual time."""
+"""A simulation in one process, in virtual time."""

@@ -4,8 +4,8 @@
     "a"  [driver, workloads] ---- [relay] ---- [driver, workloads]  "b"
 
 A place is a host of the scenario or `MID`, where the middlebox runs. A lab starts processes in a
-place, and translates paths in the run folder to paths in that place. What the processes do is
-defined elsewhere.
+place, and translates paths in the run folder to paths in that place. Other modules define what the
+processes do.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ MID = "mid"
 
 
 class LabError(Exception):
-    """The lab cannot be built or has failed. The driver under test is not at fault."""
+    """The lab cannot be built, or it has failed. The driver under test is not at fault."""
 
 
 class Unsupported(Exception):
@@ -27,7 +27,7 @@ class Unsupported(Exception):
 
 
 class LabProcess(Protocol):
-    """A process in a lab. Its stdout and stderr are appended to its log."""
+    """A process in a lab. Its stdout and stderr are appended to a log file."""
 
     name: str
     """Name of the process, `<place>/<role>`, which is unique in a run. It is the key of the
@@ -40,10 +40,10 @@ class LabProcess(Protocol):
         """Wait until the process ends, and return its exit code, or None on timeout."""
 
     def send_signal(self, number: int) -> None:
-        """Send a signal to the process, but not to its group. Does nothing if it has ended."""
+        """Send a signal to the process but not to its group, unless the process has ended."""
 
     def terminate(self) -> None:
-        """Send SIGTERM to the process, but not to its group. Does nothing if it has ended."""
+        """Send SIGTERM to the process but not to its group, unless the process has ended."""
 
     def kill(self) -> None:
         """Send SIGKILL to the process group and reap the process."""
@@ -65,19 +65,19 @@ class Lab(Protocol):
         """Build the lab. On failure, raise LabError and leave nothing behind."""
 
     def address(self, host: str) -> str:
-        """Return the IPv4 address of a host's interface. It is available before `up`."""
+        """Return the IPv4 address of a host's interface. The address is available before `up`."""
 
     def interface(self, host: str) -> str:
-        """Return the name of a host's interface to the middlebox."""
+        """Return the name of the host's interface that is connected to the middlebox."""
 
     def mid_interfaces(self) -> tuple[str, ...]:
-        """Return the middlebox's interfaces to the hosts, in the order of the hosts in the case."""
+        """Return the middlebox's interfaces to the hosts, in the order of the scenario's hosts."""
 
     def python(self, place: str) -> str:
-        """Return the path of the Python interpreter for Windtunnel's programs on a host."""
+        """Return the path of the Python interpreter that runs Windtunnel's programs on a host."""
 
     def shared_memory(self, host: str) -> str:
-        """Return the path of a private in-memory directory for the driver of a host."""
+        """Return the path of a private in-memory directory for a host's driver."""
 
     def spawn(
         self,
@@ -95,7 +95,7 @@ class Lab(Protocol):
         """
 
     def path(self, path: Path) -> str:
-        """Return the path at which every host sees the payload or a file in the run folder."""
+        """Return the path at which all hosts see the payload or a file in the run folder."""
 
     def read(self, place: str, path: str) -> bytes:
         """Return the contents of a small file on a host, such as /proc/net/snmp."""
@@ -103,5 +103,5 @@ class Lab(Protocol):
     def down(self) -> None:
         """Kill all processes, remove everything that `up` created, and verify that nothing is left.
 
-        Can be called repeatedly. Raises LabError, which names what could not be removed.
+        Can be called repeatedly. The LabError that is raised on failure names what was not removed.
         """

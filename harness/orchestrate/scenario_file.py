@@ -22,7 +22,7 @@ def load_runnable(file: Path) -> Scenario:
 
 
 def require_runnable(files: Iterable[Path]) -> None:
-    """Raise ScenarioError with the problems of all files unless all scenarios can be run."""
+    """Raise ScenarioError with the problems of all files, unless all scenarios can be run."""
     errors: list[str] = []
     for file in dict.fromkeys(files):
         try:

@@ -1,5 +1,4 @@
-"""Execution of programs such as the simulator's `swarm`, with an in-memory directory that is
-removed at the end.
+"""Execution of programs, such as the simulator's `swarm`, that use an in-memory directory.
 
 A program runs in a separate process, which prints to the caller's stdout and stderr.
 """
@@ -25,14 +24,14 @@ RECORDS = ".lab"
 
 
 def run_swarm(arguments: Sequence[str], out: Path) -> int:
-    """Run the simulator's `swarm` command with these arguments, and return its exit code."""
+    """Run the simulator's `swarm` command with these arguments. Returns its exit code."""
     return run_program("windtunnel.harness.simulator", ["swarm", *arguments], out)
 
 
 def run_program(module: str, arguments: Sequence[str], out: Path) -> int:
-    """Run a module in a process with an in-memory directory, and return its exit code.
+    """Run a module in a process that has an in-memory directory. Returns its exit code.
 
-    `out` is the folder of runs, which also contains the record of what the program changes on the
+    `out` is the folder of runs. It also contains the record of what the program changes on the
     machine.
     """
     run_id = f"{module}/{os.getpid()}-{time.time_ns()}"

@@ -1,1 +1,1 @@
-"""Labs: hosts and a middlebox in network namespaces, in containers or simulated."""
+"""Labs: hosts and a middlebox in network namespaces, in containers, or simulated."""

@@ -1,10 +1,10 @@
 """The harness's end of the connection to a host agent, and the processes started through it.
 
 Closing an `AgentLink`, or the death of the harness, kills all processes that were started through
-it.
+the link.
 
-Each link exchanges messages in a separate thread: if a signal interrupts the harness during a
-request, no part of the response must be left behind for the next request.
+Each link exchanges messages in a separate thread. If a signal interrupts the harness during a
+request, no part of the response must be left for the next request to read.
 """
 
 from __future__ import annotations
@@ -72,8 +72,8 @@ class AgentLink:
         log: Path,
         log_in_container: str,
     ) -> AgentProcess:
-        """Start a process whose output goes to `log`. In the container this is
-        `log_in_container`.
+        """Start a process whose output goes to `log`, a file that has the path `log_in_container`
+        in the container.
         """
         pid = self.request("spawn", argv=list(argv), env=dict(env), log=log_in_container)["pid"]
         return AgentProcess(name, self, pid, log)
@@ -97,7 +97,7 @@ class AgentLink:
         return text
 
     def close(self) -> None:
-        """Close the connection, whereupon the agent kills the processes started through it."""
+        """Close the connection. The agent then kills the processes that were started through it."""
         self._executor.shutdown()
         self._connection.close()
 
@@ -141,7 +141,7 @@ class AgentProcess:
 
 
 def connect(control: Path, place: str, timeout_s: float) -> AgentLink:
-    """Connect to a container's agent, retrying until it listens. Raises LabError on timeout."""
+    """Connect to a container's agent. Retries until it listens, and raises LabError on timeout."""
     deadline_s = time.monotonic() + timeout_s
     while True:
         connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)

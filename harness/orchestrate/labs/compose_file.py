@@ -21,7 +21,7 @@ from windtunnel.harness.orchestrate.lab import MID, LabError
 MIDDLEBOX_SERVICE = "middlebox"
 HOST_PREFIX = "host-"
 HOST_SERVICE = f"{HOST_PREFIX}a"
-"""The service whose specification is used for all hosts."""
+"""The service from which the specification of all hosts is read."""
 
 CODE_IN_CONTAINER = Path("/windtunnel")
 RUNS_IN_CONTAINER = CODE_IN_CONTAINER / "runs"
@@ -37,7 +37,7 @@ _SHM_UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
 
 @dataclass(frozen=True)
 class Mount:
-    """A folder of the clone (`./...`) or a named volume, and its mount point in a container."""
+    """A folder of the clone (`./...`) or a named volume, with its mount point in a container."""
 
     source: str
     target: str
@@ -46,7 +46,7 @@ class Mount:
 
 @dataclass(frozen=True)
 class ContainerSpec:
-    """The settings of the container for a host or the middlebox."""
+    """The settings of a host's container or of the middlebox container."""
 
     image: str
     cap_add: tuple[str, ...]
@@ -71,7 +71,7 @@ def read(path: Path = COMPOSE_FILE) -> dict[str, Any]:
 
 
 def container_spec(document: dict[str, Any], place: str) -> ContainerSpec:
-    """Return the specification of the container for a host or the middlebox."""
+    """Return the specification of a host's container or of the middlebox container."""
     name = MIDDLEBOX_SERVICE if place == MID else HOST_SERVICE
     service = document["services"][name]
     unknown = sorted(set(service) - _SUPPORTED - _IGNORED)
@@ -98,14 +98,14 @@ def hosts(document: dict[str, Any]) -> tuple[str, ...]:
 
 
 def network_options(document: dict[str, Any]) -> dict[str, str]:
-    """Return the network driver's options for a host's network."""
+    """Return the options of the network driver for a host's network."""
     networks = document["services"][HOST_SERVICE]["networks"]
     options = document["networks"][networks[0]]["driver_opts"]
     return {key: str(value) for key, value in options.items()}
 
 
 def shared_volumes(document: dict[str, Any]) -> dict[str, dict[str, str]]:
-    """Return the volumes that outlive a lab, with the labels that docker compose sets on them."""
+    """Return the volumes that outlive a lab, with the labels that docker compose gives them."""
     project = document["name"]
     return {
         volume["name"]: {

@@ -6,9 +6,9 @@
     inside    the harness runs in a container of `docker compose up`, next to those of the places;
               it has no access to an engine, only to the agents' sockets
 
-Links have the addresses of the run (see `topology.addressing`), in addition to those assigned by
-the engine: the engine's firewall has no rules for them, and they are the same inside and outside.
-The middlebox's kernel does not forward packets, so every packet passes through the relay.
+Links have the run's addresses (see `topology.addressing`), in addition to those assigned by the
+engine. The engine's firewall has no rules for the run's addresses, and they are the same inside and
+outside. The middlebox's kernel does not forward packets, so every packet passes through the relay.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from windtunnel.harness.topology import addressing
 from windtunnel.harness.topology.model import Host, Topology
 
 INSIDE_VARIABLE = "WINDTUNNEL_INSIDE"
-"""Environment variable that compose.yaml sets for the harness service."""
+"""Environment variable that compose.yaml sets in the harness container."""
 
 PYTHON = "python"
 SHARED_MEMORY = "/dev/shm/windtunnel"
@@ -44,17 +44,17 @@ Subnets = list[tuple[str, ipaddress.IPv4Network]]
 
 
 class Containers(Protocol):
-    """The interface to the containers of a lab."""
+    """The containers of a lab, which can be started and removed."""
 
     def start(self) -> Path:
-        """Start all containers and return the folder with their agents' sockets."""
+        """Start all containers. Returns the folder that contains their agents' sockets."""
 
     def remove(self) -> None:
         """Remove everything that `start` created. Can be called repeatedly."""
 
 
 class ComposeContainers:
-    """Containers that were started by `docker compose up` and outlive the lab."""
+    """Containers that `docker compose up` has started. They outlive the lab."""
 
     def start(self) -> Path:
         return Path(os.environ[CONTROL_VARIABLE])
@@ -64,7 +64,7 @@ class ComposeContainers:
 
 
 def is_inside() -> bool:
-    """Return whether the harness itself runs in a container of `docker compose up`."""
+    """Return whether the harness runs in a container of `docker compose up`."""
     return os.environ.get(INSIDE_VARIABLE, "") not in ("", "0")
 
 
@@ -72,7 +72,7 @@ def require() -> None:
     """Compile the kernels for containers. Raises LabError if this machine cannot run containers."""
     if not is_checkout():
         raise LabError(
-            f"fidelity compose needs a checkout of Windtunnel: {COMPOSE_FILE} is not part of an "
+            f"fidelity compose needs a checkout of Windtunnel, as {COMPOSE_FILE} is not part of an "
             f"installed wheel: run from a clone, or use --fidelity netns or sim"
         )
     if is_inside():
@@ -92,13 +92,13 @@ def require_hosts(hosts: Sequence[str]) -> None:
     if others:
         raise LabError(
             f"`docker compose up` only starts the hosts {', '.join(existing)}, but the scenario "
-            f"has {', '.join(others)}: run this scenario from the machine with "
+            f"also has {', '.join(others)}: run this scenario from the machine with "
             "`windtunnel run --fidelity compose`"
         )
 
 
 def remove_leftovers() -> list[str]:
-    """Remove the containers and networks of dead harnesses, and return a line about each."""
+    """Remove the containers and networks of dead harnesses. Returns one line for each removal."""
     if is_inside():
         return []
     try:
@@ -168,7 +168,9 @@ class ComposeLab:
         _run_shell(self._links[MID], relay_commands)
 
     def _address(self, interface: str, address: str) -> list[str]:
-        """Return the commands that configure one end of a link, without segmentation offload."""
+        """Return the commands that set an interface's address and MTU, without segmentation
+        offload.
+        """
         return [
             f"ip address flush dev {interface} to {addressing.RANGE}",
             f"ip address add {address} dev {interface}",
@@ -234,7 +236,7 @@ class ComposeLab:
             clean.remove(self.state, self._records)
 
     def _restore_ownership(self) -> None:
-        """Change the owner of files that root wrote in containers to the user of the harness."""
+        """Give files that root wrote in containers to the user of the harness."""
         if os.geteuid() != 0 and MID in self._links:
             owner = f"{os.geteuid()}:{os.getegid()}"
             self._links[MID].run(["chown", "-R", owner, str(RUNS_IN_CONTAINER)])
@@ -245,7 +247,7 @@ def _run_shell(link: AgentLink, commands: Sequence[str]) -> None:
 
 
 def _subnets(link: AgentLink) -> Subnets:
-    """Return a container's interfaces by the subnets that the engine assigned to them."""
+    """Return a container's interfaces, keyed by the subnet that the engine assigned to each."""
     found = []
     for interface in json.loads(link.run(["ip", "-json", "-4", "address"])):
         if interface["ifname"] == "lo":

@@ -1,11 +1,11 @@
-"""Access to the container engine, which no other module calls.
+"""Access to the container engine. No other module calls the engine.
 
     label windtunnel.token   the lab of a container or a network
     label windtunnel.owner   the harness that created it, as in the lab's record
     label windtunnel.user    the effective user of that harness
 
-All containers and networks have these labels, by which they are found for removal. Neither the
-harness nor the cleanup watchdog has to keep a list.
+All containers and networks have these labels, which identify them for removal. Neither the harness
+nor the cleanup watchdog has to keep a list.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def connect() -> docker.DockerClient:
 
 
 def _local_socket() -> Path | None:
-    """Return the path of the local engine's socket, or None if the engine is remote."""
+    """Return the path of the local engine's socket, or None if a remote engine is used."""
     address = os.environ.get("DOCKER_HOST", "")
     if not address:
         return _DEFAULT_SOCKET
@@ -73,9 +73,9 @@ def _local_socket() -> Path | None:
 
 
 def _require_listener() -> None:
-    """Raise LabError if no engine listens on the local socket.
+    """Raise LabError if no engine is listening on the local socket.
 
-    This is checked first because the SDK would leak its open sockets in this case.
+    This is checked before the SDK is used, which would leak its open sockets if no engine listens.
     """
     path = _local_socket()
     if path is None:
@@ -85,12 +85,12 @@ def _require_listener() -> None:
         try:
             probe.connect(str(path))
         except OSError as error:
-            raise LabError(f"no container engine listens at {path}: {error}") from error
+            raise LabError(f"no container engine listens on {path}: {error}") from error
 
 
 @contextmanager
 def connection() -> Iterator[docker.DockerClient]:
-    """Connect to the engine for a `with` block. In the block, engine errors become LabErrors."""
+    """Connect to the engine for a `with` block. Engine errors in the block become LabErrors."""
     client = connect()
     try:
         yield client
@@ -101,10 +101,9 @@ def connection() -> Iterator[docker.DockerClient]:
 
 
 def ensure_image(client: docker.DockerClient, image: str) -> None:
-    """Build the container image if it is missing or outdated. Raises LabError if that is
-    impossible.
+    """Build the container image if it is missing or outdated. Raises LabError if this fails.
 
-    Without the program `docker`, an existing image is used as it is.
+    Without the program `docker`, an existing image is used unchanged.
     """
     if shutil.which("docker") is not None:
         process.run([str(BUILD_SCRIPT)], timeout_s=BUILD_TIMEOUT_S)
@@ -119,7 +118,7 @@ def ensure_image(client: docker.DockerClient, image: str) -> None:
 
 
 class EphemeralContainers:
-    """The containers and networks of one lab, created by `start` and removed by `remove`."""
+    """The containers and networks of one lab. `start` creates them, and `remove` removes them."""
 
     def __init__(self, lab: LabState, records: Path, places: Sequence[str], runs: Path) -> None:
         self._state = lab
@@ -139,7 +138,7 @@ class EphemeralContainers:
                 cwd=ROOT,
             )
             self._make_control()
-            # A mount point below a read-only mount must already exist.
+            # A mount point below a read-only mount must exist before the container starts.
             (ROOT / "runs").mkdir(exist_ok=True)
             for name, labels in compose_file.shared_volumes(document).items():
                 client.volumes.create(name, labels=labels)
@@ -220,7 +219,7 @@ class EphemeralContainers:
 
 
 def labels_of(owner: LabState) -> dict[str, str]:
-    """Return the labels of all containers and networks of a lab."""
+    """Return the labels of a lab's containers and networks."""
     return {
         TOKEN_LABEL: owner.token,
         OWNER_LABEL: json.dumps(asdict(owner)),
@@ -229,14 +228,14 @@ def labels_of(owner: LabState) -> dict[str, str]:
 
 
 def control_folder(record: Path) -> Path:
-    """Return the folder with the agents' sockets, given the lab's record."""
+    """Return the folder of the agents' sockets, given the lab's record."""
     return record.with_suffix(".control")
 
 
 def remove_labelled(client: docker.DockerClient, label: str) -> list[str]:
-    """Remove all containers and networks with a label, and return a line about each.
+    """Remove all containers and networks that have a label. Returns one line for each removal.
 
-    Raises LabError if any of them still exists afterwards.
+    Raises LabError if any of them still exist afterwards.
     """
     filters = {"label": label}
     containers = client.containers.list(all=True, filters=filters)
@@ -271,8 +270,8 @@ def _remove_container(container: Any) -> None:
 def remove_leftovers() -> list[str]:
     """Remove the containers and networks of this user's dead harnesses, one by one.
 
-    Returns a line about each, or an empty list if no engine responds. If some could not be removed,
-    raises NotAllRemoved after all others have been removed.
+    Returns one line for each removal, or an empty list if no engine responds. If some could not be
+    removed, raises NotAllRemoved after all others have been removed.
     """
     try:
         client = connect()
@@ -301,7 +300,7 @@ def remove_leftovers() -> list[str]:
 
 
 def _labelled(client: docker.DockerClient) -> Iterator[tuple[str, Any, dict[str, str]]]:
-    """Yield all containers and then all networks that have a token label, with their labels."""
+    """Yield all labelled containers and then all labelled networks, each with its labels."""
     filters = {"label": TOKEN_LABEL}
     for each in client.containers.list(all=True, filters=filters, ignore_removed=True):
         yield "container", each, each.labels
@@ -316,7 +315,7 @@ def _is_left_over(labels: dict[str, str]) -> bool:
 
 
 def owner_is_alive(label: str) -> bool:
-    """Return whether the harness named by an owner label is still running on this machine."""
+    """Return whether the harness that an owner label names is still running on this machine."""
     try:
         return state.parse(json.loads(label)).owner_is_alive()
     except (ValueError, RecursionError, state.RecordError):
@@ -324,7 +323,7 @@ def owner_is_alive(label: str) -> bool:
 
 
 def main(argv: list[str]) -> int:
-    """Run a lab's cleanup watchdog: clean up at the end of stdin unless `DONE` was read.
+    """Run a lab's cleanup watchdog: clean up at the end of stdin, unless `DONE` was read.
 
     The argument is the path of the lab's record.
     """

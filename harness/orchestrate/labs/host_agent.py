@@ -32,10 +32,10 @@ from types import FrameType
 from typing import Any
 
 CONTROL_VARIABLE = "WINDTUNNEL_CONTROL"
-"""Environment variable with the socket folder, which all containers of a lab share."""
+"""Environment variable with the folder of the agents' sockets, which a lab's containers share."""
 
 IDLE_TIMEOUT_S = 900.0
-"""Time without a connection after which the agent ends. The judge takes less time for a run."""
+"""Time without a connection after which the agent ends. The judge of a run takes less time."""
 
 STOP_DELAY_S = 2.0
 """Delay before the agent ends. `docker compose` stops all containers when the first one ends and
@@ -85,8 +85,8 @@ def _receive(connection: socket.socket, length: int) -> bytes | None:
 def socket_address(control: Path, place: str) -> tuple[str, int]:
     """Return the address of an agent's socket, and a file descriptor to close after use.
 
-    A socket path has at most 107 bytes, which the path of a clone may exceed. The address therefore
-    refers to the folder by its file descriptor.
+    A socket path can have at most 107 bytes, which the path of a clone may exceed. The address
+    therefore refers to the folder by its file descriptor.
     """
     handle = os.open(control, os.O_PATH | os.O_DIRECTORY)
     return f"/proc/self/fd/{handle}/{place}.sock", handle
@@ -100,13 +100,14 @@ class Children:
         self._codes: dict[int, int] = {}
 
     def reap(self, *_: object) -> None:
-        """Reap all children that have ended, including orphans that process 1 has inherited."""
+        """Reap all children that have ended, including orphans inherited by process 1."""
         # SIGCHLD is blocked because its handler would reap the child that is examined here.
         before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         try:
             while (pid := self._ended_child()) is not None:
                 if pid in self._alive:
-                    # Before reaping, because the kernel may reuse the process id afterwards.
+                    # This happens before the child is reaped. Afterwards the kernel may reuse its
+                    # process id.
                     self.signal(pid, signal.SIGKILL, group=True)
                 pid, status = os.waitpid(pid, 0)
                 self._alive.discard(pid)
@@ -115,7 +116,7 @@ class Children:
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
     def _ended_child(self) -> int | None:
-        """Return the id of an ended child that is not reaped yet, or None if no child has ended."""
+        """Return the id of a child that has ended and is not reaped yet, or None if none has."""
         try:
             ended = os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOHANG | os.WNOWAIT)
         except ChildProcessError:
@@ -150,7 +151,7 @@ class Children:
         if pid in self._alive:
             return None
         if pid not in self._codes:
-            raise ValueError(f"process {pid} was not started here")
+            raise ValueError(f"process {pid} was not started by this agent")
         return self._codes[pid]
 
     def signal(self, pid: int, number: int, *, group: bool) -> None:
@@ -170,7 +171,7 @@ class Children:
 
 
 class Agent:
-    """A host agent, which serves one harness at a time."""
+    """A host agent. It serves one harness at a time."""
 
     def __init__(self) -> None:
         self.children = Children()
@@ -185,7 +186,7 @@ class Agent:
         }
 
     def serve(self, connection: socket.socket) -> None:
-        """Serve requests until the peer closes the connection, then kill the peer's processes."""
+        """Serve requests until the peer closes the connection. Then kill the peer's processes."""
         try:
             while not self.stopping and (request := receive_message(connection)) is not None:
                 send_message(connection, self._answer(request))
@@ -227,7 +228,7 @@ class Agent:
 
 
 def listen(control: Path, place: str) -> socket.socket:
-    """Create the agent's socket, with access for all users who can enter the socket's folder."""
+    """Create the agent's socket. Every user who can enter the socket's folder has access to it."""
     control.mkdir(parents=True, exist_ok=True)
     address, handle = socket_address(control, place)
     try:
@@ -246,7 +247,7 @@ def _on_terminate(number: int, frame: FrameType | None) -> None:
 
 
 def main(argv: list[str]) -> int:
-    """Run the agent of the host in the only argument until stopped, terminated or idle too long."""
+    """Run the agent of the host in argv until it is stopped, terminated or idle for too long."""
     place = argv[0]
     agent = Agent()
     signal.signal(signal.SIGTERM, _on_terminate)

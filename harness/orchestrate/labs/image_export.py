@@ -16,14 +16,14 @@ from windtunnel.harness.orchestrate.labs import compose_file, engine
 
 IMAGE_FILE = "image.tar"
 DISK_BYTES = 8 << 30
-"""Size of the disk in User Mode Linux. A run uses little more than twice the size of the image."""
+"""Size of the disk in User Mode Linux. A run uses little more than twice the image size."""
 SPACE_FACTOR = 3
-"""Required space as a multiple of the image size: the file, the engine's copy of the image, and
-what containers write."""
+"""Required space as a multiple of the image size. It covers the file, the engine's copy of the
+image, and what containers write."""
 
 
 def save_image(folder: Path) -> Path:
-    """Write the lab's container image to a file in `folder`, and return the file.
+    """Write the lab's container image to a file in `folder`. Returns the file's path.
 
     Raises LabError if there is no engine, no image, or not enough free space.
     """
@@ -38,7 +38,7 @@ def save_image(folder: Path) -> Path:
         if free < needed:
             raise LabError(
                 f"containers in User Mode Linux need {needed >> 20} MiB in {folder}, "
-                f"which has {free >> 20} MiB: set TMPDIR to another folder"
+                f"which has only {free >> 20} MiB free: set TMPDIR to another folder"
             )
         with file.open("wb") as output:
             for chunk in image.save(named=name):

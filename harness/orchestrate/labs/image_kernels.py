@@ -2,9 +2,8 @@
 
     a container of the image --compiles--> the kernel volume, or a folder of this user
 
-The volume belongs to the engine. If this user has access to its folder, the mark file there shows
-whether the kernels are complete. Otherwise a container checks that. `precompile` defines what is
-compiled.
+The volume belongs to the engine. If this user has access to its folder, a file in it shows whether
+the kernels are complete. Otherwise a container checks that. `precompile` defines what is compiled.
 """
 
 from __future__ import annotations
@@ -38,8 +37,8 @@ def volume_name() -> str:
 def compile_in_volume(report: Report = print_to_stderr) -> None:
     """Compile missing kernels into the volume. Raises LabError if the container fails.
 
-    The contents of this machine's cache are copied first: with the same version of Python,
-    containers can use them, too.
+    The contents of this machine's kernel cache are copied first. Containers can use them if they
+    have the same version of Python.
     """
     with engine.connection() as client:
         folder = _volume_folder(client)
@@ -51,10 +50,10 @@ def compile_in_volume(report: Report = print_to_stderr) -> None:
 
 
 def compile_in_folder(report: Report = print_to_stderr) -> Path:
-    """Compile missing kernels into a folder that this user can read, and return the folder.
+    """Compile missing kernels into a folder that this user can read. Returns the folder.
 
-    This is the volume's folder if this user has access to it, else a folder next to this machine's
-    kernel cache. Raises LabError if the container fails.
+    This is the volume's folder if this user has access to it. Otherwise it is a folder next to this
+    machine's kernel cache. Raises LabError if the container fails.
     """
     with engine.connection() as client:
         folder = _volume_folder(client)
@@ -71,7 +70,7 @@ def _volume_folder(client: engine.Client) -> Path:
     name = volume_name()
     labels = compose_file.shared_volumes(compose_file.read())[name]
     known = client.volumes.create(name, labels=labels).attrs
-    # A volume that is bound to a folder is only mounted while it is in use.
+    # A volume that is bound to a folder is mounted only while a container uses it.
     return Path((known.get("Options") or {}).get("device", known["Mountpoint"]))
 
 
@@ -110,7 +109,7 @@ def _compile(client: engine.Client, source: str, user: str, report: Report) -> N
 
 
 def _lines(chunks: Iterable[bytes]) -> Iterator[str]:
-    """Yield the lines of a container's output, which the engine delivers in arbitrary chunks."""
+    """Yield the lines of a container's output, which the engine delivers in arbitrary pieces."""
     rest = b""
     for chunk in chunks:
         *whole, rest = (rest + chunk).split(b"\n")

@@ -1,4 +1,4 @@
-"""Selection of the lab for a fidelity, and checks whether this machine can run it.
+"""Selection of the lab for a fidelity level, with checks that this machine can run it.
 
 The container lab is imported on demand, because a machine without an engine does not need it.
 """
@@ -28,17 +28,17 @@ _PACKAGES = {
 
 
 def require(fidelity: str) -> None:
-    """Raise LabError with everything that is missing unless this machine can run a fidelity's lab.
+    """Raise LabError if this machine cannot run a fidelity's lab. The error names what is missing.
 
-    Also compiles the kernels that the first processes of a lab would otherwise have to compile.
+    Also compiles the kernels that a lab's first processes would otherwise have to compile.
     """
     if fidelity == NETNS:
         missing = [program for program in _PACKAGES if shutil.which(program) is None]
         if missing:
             packages = " ".join(sorted({_PACKAGES[program] for program in missing}))
             raise LabError(
-                f"fidelity netns needs {', '.join(missing)}: on Debian or Ubuntu: apt-get install "
-                f"{packages}"
+                f"fidelity netns needs {', '.join(missing)}: on Debian or Ubuntu, run "
+                f"apt-get install {packages}"
             )
         privileges.require()
         precompile.compile_all(cache_root(), NETNS)
@@ -55,7 +55,7 @@ def require(fidelity: str) -> None:
 def require_hosts(fidelity: str, scenarios: Iterable[Scenario]) -> None:
     """Raise LabError if a lab of this fidelity cannot provide the hosts of a scenario.
 
-    Starts no process. A scenario that does not support this fidelity is ignored.
+    Starts no process. Scenarios that do not support this fidelity are ignored.
     """
     if fidelity != COMPOSE:
         return

@@ -5,8 +5,8 @@
 
 The kernel does not forward between the two pairs (ip_forward is 0 and IPv6 is off), so every packet
 passes through the relay. Segmentation offload is off on all links, because the middlebox and the
-captures must see each datagram as it was sent. Each host has a private directory in memory. The
-file system is shared, so a path is the same in every place.
+captures must see each datagram as it was sent. Each host has a private in-memory directory. All
+places share the file system, so a path is the same everywhere.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ echo 0 > /proc/sys/net/ipv4/ip_forward
 
 
 def environment() -> dict[str, str]:
-    """Return the environment of processes in a lab: the harness's variables without `AERON_*`."""
+    """Return the environment of a lab's processes: the harness's variables except `AERON_*`."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("AERON_")}
     return {**kept, "PYTHONUNBUFFERED": "1"}
 

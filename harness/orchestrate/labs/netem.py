@@ -1,4 +1,4 @@
-"""netem on the middlebox's interfaces: configuration, verification, and counters at the end.
+"""netem on the middlebox's interfaces: configuration, verification and final counters.
 
     host a ---- [to-a  relay  to-b: netem a->b] ---- host b       on egress, after the relay
 
@@ -25,7 +25,7 @@ _UNKNOWN = ("qdisc kind is unknown", "Unknown qdisc")
 
 
 class Netem:
-    """The netem impairments of one case on the middlebox of one lab."""
+    """The netem impairments that a scenario specifies, on the middlebox of a lab."""
 
     def __init__(self, lab: Lab, case: Case, log: Path) -> None:
         self._lab = lab
@@ -44,7 +44,7 @@ class Netem:
         """Configure all interfaces and verify them.
 
         Raises Unsupported if the kernel has no netem. Raises LabError with the differences if the
-        kernel reports other settings than the requested ones.
+        kernel reports settings other than the requested ones.
         """
         for impairment in self._impairments:
             interface, options = self._interfaces[impairment.link], arguments(impairment)
@@ -69,7 +69,7 @@ class Netem:
                 raise LabError(f"netem on {link.interface} cannot be removed: {text}")
 
     def _set(self, interface: str, options: list[str]) -> None:
-        # Not `replace`: an existing netem would keep the options that are not given.
+        # `replace` is not used: an existing netem would keep options that are not specified.
         command = ["tc", "qdisc", "add", "dev", interface, "root", "netem", *options]
         code, text = self._run(command)
         if code != 0 and any(known in text for known in _UNKNOWN):
@@ -90,7 +90,7 @@ class Netem:
             raise LabError(f"netem on {interface}: {error}") from error
 
     def _run(self, command: list[str]) -> tuple[int, str]:
-        """Run a short command in the middlebox, and return its exit code and output."""
+        """Run a short command in the middlebox. Returns its exit code and output."""
         before = self._log.stat().st_size if self._log.exists() else 0
         running = self._lab.spawn(MID, command, log=self._log)
         code = running.wait(COMMAND_TIMEOUT_S)

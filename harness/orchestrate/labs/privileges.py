@@ -3,10 +3,11 @@
     command --acquire--> unshare --user --net --mount --> this module --> the same command again
                          all capabilities, same user       with a private /run
 
-Root has these privileges. Any other user has them in a user namespace, if the kernel allows those.
-The command then executes itself again in one, with all capabilities, but only over its own
-networks. It keeps its user id, because programs such as tcpdump drop privileges when they run as
-root. This module never prompts for a password and never changes the system.
+Root has these privileges. Any other user has them in a user namespace, if the kernel allows user
+namespaces. The command then executes itself again in such a namespace, with all capabilities, but
+only for networks in the namespace. It keeps its user id, because programs such as tcpdump drop
+privileges when they run as root. This module never prompts for a password and never changes the
+system.
 """
 
 from __future__ import annotations
@@ -20,7 +21,7 @@ from pathlib import Path
 from windtunnel.harness.orchestrate.lab import LabError
 
 REENTERED = "WINDTUNNEL_USER_NAMESPACE"
-"""Environment variable that prevents a process from executing itself again more than once."""
+"""Environment variable that prevents a process from executing itself again repeatedly."""
 
 CAP_NET_ADMIN = 12
 CAP_NET_RAW = 13
@@ -76,7 +77,7 @@ def obstacles() -> list[str]:
 
 
 def require() -> None:
-    """Raise LabError with the missing capabilities unless this process can create namespaces."""
+    """Raise LabError with the missing capabilities if this process cannot create namespaces."""
     lacking = missing()
     if lacking:
         reasons = obstacles() or ["it was not started in a user namespace"]
@@ -89,8 +90,8 @@ def require() -> None:
 def acquire() -> None:
     """Execute this process again in a user namespace, unless it can already create namespaces.
 
-    If it executes again, the function does not return. Call it before threads, files or displays
-    exist.
+    Does not return if it executes the process again. Must be called before threads, files or
+    displays exist.
     """
     if not missing():
         return
@@ -104,7 +105,7 @@ def acquire() -> None:
 
 
 def enter(argv: list[str]) -> None:
-    """Prepare this process's namespaces for labs, then execute a command."""
+    """Prepare the namespaces of this process for labs, then execute a command in its place."""
     libc = ctypes.CDLL(None, use_errno=True)
     if libc.mount(b"windtunnel", RUN_FOLDER, b"tmpfs", 0, b"mode=755") != 0:
         reason = os.strerror(ctypes.get_errno())

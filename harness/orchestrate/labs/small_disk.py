@@ -1,4 +1,4 @@
-"""A wrapper that runs a program with a small tmpfs over one of its folders, to make its disk full.
+"""A wrapper that runs a program with a small tmpfs over one of its folders, to fill its disk.
 
     unshare --mount -- python -m windtunnel.harness.orchestrate.labs.small_disk
         --folder DIR --size BYTES -- PROGRAM...
@@ -31,7 +31,7 @@ FORWARDED_SIGNALS = (signal.SIGTERM, signal.SIGINT)
 
 
 def command(python: str, folder: str, size_bytes: int, program: Sequence[str]) -> list[str]:
-    """Return the command line that runs a program with a small disk."""
+    """Return the command line that runs a program with a small disk over a folder."""
     return [
         *("unshare", "--mount", "--propagation", "private", "--"),
         *(python, "-m", __name__),
@@ -40,7 +40,7 @@ def command(python: str, folder: str, size_bytes: int, program: Sequence[str]) -
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Mount the tmpfs, run the program, copy the files, and return the exit code."""
+    """Mount the tmpfs, run the program and copy its files. Returns the exit code."""
     parser = argparse.ArgumentParser(
         prog="python -m windtunnel.harness.orchestrate.labs.small_disk"
     )
@@ -51,7 +51,7 @@ def main(arguments: Sequence[str]) -> int:
     options.folder.mkdir(parents=True, exist_ok=True)
     # This keeps the folder accessible after the tmpfs has covered it.
     covered_fd = os.open(options.folder, os.O_RDONLY | os.O_DIRECTORY)
-    # A tmpfs is world-writable by default, and the copy would take over its mode.
+    # By default, a tmpfs is world-writable, and the copy would get its mode.
     mount_options = f"size={options.size},mode={stat.S_IMODE(os.fstat(covered_fd).st_mode):o}"
     mount = ["mount", "-t", "tmpfs", "-o", mount_options, "windtunnel", str(options.folder)]
     try:
@@ -69,7 +69,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def _run(program: Sequence[str]) -> int:
-    """Run the program, forwarding SIGTERM and SIGINT, and return its exit code, or 128 + signal."""
+    """Run the program, forwarding SIGTERM and SIGINT. Returns its exit code, or 128 + signal."""
     argv = ["setpriv", "--pdeathsig", "KILL", "--", *program]
     # A signal that arrives before the program has started stays pending.
     signal.pthread_sigmask(signal.SIG_BLOCK, FORWARDED_SIGNALS)

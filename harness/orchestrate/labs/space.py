@@ -5,7 +5,7 @@
     memory   per host: a cnc file; per stream and side: a log buffer of three terms
 
 The figures are upper bounds on what the run will write, plus a reserve that keeps the machine
-usable. Other users of the same disk are not considered.
+usable. The estimate ignores other users of the same disk.
 """
 
 from __future__ import annotations
@@ -67,12 +67,12 @@ def estimate(scenario: Scenario) -> SpaceEstimate:
 
 
 def require(folder: Path, bytes_needed: int, what: str) -> None:
-    """Raise LabError, with both figures, if the folder has less free space than needed."""
+    """Raise LabError, naming both figures, if the folder has less free space than needed."""
     free_bytes = shutil.disk_usage(folder).free
     if free_bytes < bytes_needed:
         raise LabError(
-            f"{what} may need {_mib(bytes_needed)} in {folder}, "
-            f"where {_mib(free_bytes)} are free: free some space there"
+            f"{what} may need {_mib(bytes_needed)} in {folder}, but "
+            f"only {_mib(free_bytes)} are free: free some space there"
         )
 
 

@@ -30,7 +30,7 @@ from windtunnel.harness.orchestrate.lab import LabError
 from windtunnel.harness.orchestrate.processes import process
 
 IMAGE = ("requirements.lock", "docker/Dockerfile")
-"""The files that determine the version of Python and of the compiler in a container."""
+"""Files that determine the versions of Python and of the compiler in a container."""
 
 PREFIX = "precompiled-"
 LOCK_FILE = "precompile.lock"
@@ -39,21 +39,19 @@ OF_PROCESSES: Programs = (
     ("windtunnel.harness.warm_up", "relay", "judge"),
     ("windtunnel.driver.warm_up", "--mode", "SHARED"),
 )
-"""The drivers of a lab use one thread each, since the hosts share a machine."""
+"""Programs for labs with real hosts. Each driver has one thread, since hosts share a machine."""
 OF_SIMULATOR: Programs = (
     ("windtunnel.harness.simulator", "warm-up"),
     ("windtunnel.harness.warm_up", "judge"),
 )
 PROGRAMS: dict[str, Programs] = {NETNS: OF_PROCESSES, COMPOSE: OF_PROCESSES, SIM: OF_SIMULATOR}
-"""The programs that compile what a lab of each fidelity needs, run in parallel."""
+"""Programs that compile the kernels for each fidelity. They run in parallel."""
 
-START_MESSAGE = "loading kernels; those that are missing are compiled, which takes about a minute"
+START_MESSAGE = "loading kernels; missing kernels are compiled, which takes about a minute"
 
 
 def mark_name(cache: Path, fidelity: str = NETNS) -> str:
-    """Return the name of the file whose presence shows that the kernels of the current sources are
-    compiled for this container image and processor.
-    """
+    """Return the name of the file that marks the current sources' kernels as compiled."""
     # numba is not imported, which takes a second, or ten seconds in User Mode Linux.
     from llvmlite import binding
 
@@ -70,16 +68,16 @@ def mark_name(cache: Path, fidelity: str = NETNS) -> str:
 
 
 def is_complete(cache: Path, fidelity: str = NETNS) -> bool:
-    """Return whether a cache has all compiled kernels of the current sources for a lab."""
+    """Return whether a cache has all kernels for a lab, compiled from the current sources."""
     return (cache / mark_name(cache, fidelity)).exists()
 
 
 def compile_all(cache: Path, fidelity: str = NETNS) -> None:
-    """Compile all kernels for a lab into a cache, unless it has them already.
+    """Compile all kernels for a lab into a cache, unless the cache already has them.
 
-    Concurrent callers are serialized, so the second caller finds the kernels. Progress is printed
-    to stderr. Raises LabError with the exit codes of the failed programs, or with the file that
-    cannot be written.
+    Concurrent callers are serialized, so the second caller finds the kernels compiled. Progress is
+    printed to stderr. Raises LabError with the exit codes of the failed programs, or with the file
+    that cannot be written.
     """
     try:
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -89,7 +87,8 @@ def compile_all(cache: Path, fidelity: str = NETNS) -> None:
 
 
 def _compile_missing(cache: Path, fidelity: str) -> None:
-    # Computed first: sources that change meanwhile are compiled by the processes that use them.
+    # The name is computed first. If sources change meanwhile, the processes that use them compile
+    # them.
     mark = cache / mark_name(cache, fidelity)
     if mark.exists():
         return
@@ -118,7 +117,7 @@ def _run(program: Sequence[str], cache: Path) -> int:
 
 
 def main() -> int:
-    """Fill the cache named by `WINDTUNNEL_KERNEL_CACHE`, and return the exit code."""
+    """Fill the cache named by `WINDTUNNEL_KERNEL_CACHE`. Returns the exit code."""
     try:
         compile_all(Path(os.environ[CACHE_VARIABLE]))
     except LabError as error:

@@ -1,1 +1,1 @@
-"""Processes: how they are started or forked, watched, signalled and reaped."""
+"""Processes: starting, forking, watching, signalling and reaping them."""

@@ -54,7 +54,7 @@ class ForkServerProcess:
         self._codes: dict[int, int] = {}
 
     def serve(self) -> Message | None:
-        """Serve requests until the end. Returns None in the server, and the request in a child."""
+        """Serve requests until the connection closes. Returns None, or the request in a child."""
         while data := self._connection.recv(MESSAGE_BYTES_MAX):
             request = json.loads(data)
             if request["operation"] == "spawn":
@@ -113,7 +113,7 @@ def set_up_child(request: Message, parent: int) -> None:
 
 
 def load_kernels(packages: Collection[str]) -> int:
-    """Load the cached compiled kernels of some packages' imported modules. Returns their number."""
+    """Load the cached kernels of the packages' imported modules. Returns the number loaded."""
     count = 0
     seen: set[int] = set()
     for name, module in list(sys.modules.items()):
@@ -135,7 +135,7 @@ def _package(module: str) -> str:
 
 
 def main(argv: list[str]) -> int:
-    """Run the fork server or, in a forked child, the requested module."""
+    """Run the fork server. In a forked child, run the requested module."""
     _LIBC.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     connection = socket.socket(fileno=int(argv[0]))
     for name in argv[1:]:

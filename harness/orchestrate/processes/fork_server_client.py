@@ -59,11 +59,11 @@ them, because it runs as `__main__` and would be imported a second time."""
 SUBJECT_PROGRAMS = ("windtunnel.driver", "windtunnel.driver.archive", "windtunnel.harness.workload")
 HARNESS_PROGRAMS = ("windtunnel.harness.middlebox", "windtunnel.harness.capture.counters")
 STARTUP_VARIABLES = ("PYTHON", "NUMBA_", "WINDTUNNEL_KERNEL_CACHE")
-"""Prefixes of the environment variables that affect imports and the loading of compiled kernels."""
+"""Prefixes of environment variables that affect imports or the loading of compiled kernels."""
 
 END_TIMEOUT_S = 5.0
 KILLED_TIMEOUT_S = 60.0
-"""Time limit for a killed process to end. This may take long on an overloaded machine."""
+"""Time limit for a killed process to end, which may take long on an overloaded machine."""
 _MODULE_AT = 2
 
 
@@ -76,7 +76,8 @@ class ForkedProcess:
         self.pid = pid
         self._server = server
         self._code: int | None = None
-        # The server only reaps a dead child when polled, so the process id cannot be reused here.
+        # The server only reaps a dead child when it is polled, so the process id cannot be reused
+        # here.
         self._handle = os.pidfd_open(pid)
 
     def poll(self) -> int | None:
@@ -113,7 +114,7 @@ class ForkedProcess:
 
 
 class ForkServer:
-    """A fork server process, and the connection to it."""
+    """A fork server process and the connection to it."""
 
     def __init__(self, programs: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         self._socket, child_socket = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
@@ -148,13 +149,13 @@ class ForkServer:
         return self._process.poll() is None
 
     def load_kernels(self) -> None:
-        """Load all compiled kernels in the server, once, for the children that it will fork."""
+        """Load all compiled kernels in the server, once for all children that it will fork."""
         if not self._has_kernels:
             self._has_kernels = True
             self.ask({"operation": "load_kernels"})
 
     def close(self) -> None:
-        """End the server and all its children."""
+        """End the server and all of its children."""
         self._socket.close()
         self._process.end(END_TIMEOUT_S)
 
@@ -164,7 +165,7 @@ _servers: dict[str, ForkServer] = {}
 
 @cache
 def _has_handles() -> bool:
-    """Return whether Linux supports process file descriptors (pidfd), as version 5.3 does."""
+    """Return whether Linux supports process file descriptors (pidfd): version 5.3 or later."""
     try:
         os.close(os.pidfd_open(os.getpid()))
     except OSError:
@@ -175,9 +176,9 @@ def _has_handles() -> bool:
 def can_fork(argv: Sequence[str], env: Mapping[str, str]) -> bool:
     """Return whether a command line can be executed by a fork server instead of a new process.
 
-    It must start one of Windtunnel's programs with this interpreter. `env` has the program's
-    environment variables in addition to the common ones. Variables that an interpreter reads at
-    startup have no effect on a forked program, so they exclude forking.
+    The command line must start one of Windtunnel's programs with this interpreter. `env` has the
+    program's environment variables in addition to the common ones. Variables that an interpreter
+    reads at startup have no effect on a forked program, so they exclude forking.
     """
     return (
         _has_handles()
@@ -198,7 +199,7 @@ def spawn(
     log: Path,
     network: Path | None,
 ) -> ForkedProcess:
-    """Fork one of Windtunnel's programs, in a network namespace if one is given.
+    """Fork one of Windtunnel's programs, inside a network namespace if one is given.
 
     `common` has the environment variables of all programs, and `env` those of this program only.
     Output is appended to `log`.
@@ -225,12 +226,12 @@ def _server_of(program: str, env: Mapping[str, str], cwd: Path) -> ForkServer:
 
 
 def start_servers(env: Mapping[str, str], cwd: Path) -> None:
-    """Start all fork servers, which import their modules while a lab is built."""
+    """Start all fork servers. They import their modules while a lab is built."""
     for programs in (SUBJECT_PROGRAMS, HARNESS_PROGRAMS):
         _server_of(programs[0], env, cwd)
 
 
 def load_kernels() -> None:
-    """Load all compiled kernels in the running fork servers. This pays off if more runs follow."""
+    """Load all compiled kernels in the running fork servers, as several runs will use them."""
     for server in _servers.values():
         server.load_kernels()

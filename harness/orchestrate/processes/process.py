@@ -48,8 +48,8 @@ def run(argv: Sequence[str], *, stdin: str = "", timeout_s: float = COMMAND_TIME
 def run_in_foreground(
     argv: Sequence[str], *, env: Mapping[str, str], stdout_to_stderr: bool = False
 ) -> int:
-    """Run a command on the harness's terminal, and return its exit code (128 + N for signal N)."""
-    # The descriptor that the child inherits as its stderr, wherever `sys.stderr` writes.
+    """Run a command on the harness's terminal. Returns its exit code, or 128 + N for signal N."""
+    # The child inherits this descriptor as its stderr, regardless of where `sys.stderr` writes.
     stdout = STDERR if stdout_to_stderr else None
     with subprocess.Popen(argv, env=dict(env), stdout=stdout) as running:
         try:
@@ -62,7 +62,7 @@ def run_in_foreground(
 
 
 def with_parent_death_signal(argv: Sequence[str]) -> list[str]:
-    """Make a command die with its parent process, if `setpriv` is installed, and return it."""
+    """Return a command that dies with its parent process. Without `setpriv`, it is unchanged."""
     wrapper = ["setpriv", "--pdeathsig", "KILL", "--"] if shutil.which("setpriv") else []
     return [*wrapper, *argv]
 
@@ -159,7 +159,7 @@ class HelperProcess:
         return self._popen.poll()
 
     def end(self, timeout_s: float) -> int:
-        """Wait until the process ends, kill it on timeout, and return its exit code."""
+        """Wait until the process ends, and kill it on timeout. Returns its exit code."""
         try:
             return self._popen.wait(timeout_s)
         except subprocess.TimeoutExpired:
@@ -168,7 +168,7 @@ class HelperProcess:
 
 
 class CleanupWatchdog:
-    """The harness's end of a cleanup watchdog, which cleans up if the harness dies."""
+    """The harness's end of a pipe to a cleanup watchdog, which cleans up if the harness dies."""
 
     def __init__(self, argv: Sequence[str], *, env: Mapping[str, str], cwd: Path) -> None:
         self._popen = subprocess.Popen(

@@ -2,8 +2,7 @@
 
 The id of a dead child is not reused until the parent has reaped the child. Afterwards the kernel
 may assign the id to any process, and on a machine that starts many processes, ids wrap around
-within seconds. The remaining processes of a group are therefore killed before the child is reaped,
-never later.
+within seconds. The remaining processes of a group are therefore killed before the child is reaped.
 """
 
 import contextlib

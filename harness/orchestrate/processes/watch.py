@@ -1,8 +1,8 @@
-"""Supervision of processes: waits until some are ready or have ended while others must stay alive.
+"""Supervision of processes: some must become ready or end, while others must stay alive.
 
-A process of a run is in one of three states: required (its exit is an error), expected to end by
-itself (a workload), or requested to end. A process reports that it is ready by a line in its log,
-because the harness can read logs in every kind of lab.
+A process of a run is in one of three states: required to run (its exit is an error), expected to
+end on its own (a workload), or requested to end. A process reports that it is ready by a line in
+its log, because the harness can read logs in every kind of lab.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class RunFailed(Exception):
     def __init__(self, text: str, *, harness_fault: bool) -> None:
         super().__init__(text)
         self.harness_fault = harness_fault
-        """Whether the harness failed. If not, the driver under test failed or was too slow."""
+        """Whether the harness failed. If not, the driver under test failed or is too slow."""
 
 
 @dataclass
@@ -42,13 +42,13 @@ class WatchedProcess:
     role: str
     log: Path
     end_requested: bool = False
-    """Whether the harness requested the end of the live process, or the scenario killed it."""
+    """Whether the harness requested the process to end, or an event of the scenario killed it."""
 
     late_s: float = 0.0
-    """Time after which the process was killed because it had not ended; 0 if it ended in time."""
+    """Time after which the process was killed because it did not end, or 0 if it ended in time."""
 
     reports_for: WatchedProcess | None = None
-    """The process that this one waits for before it reports ready, if any; named on timeout."""
+    """The process that must be ready before this one can be, or None. A timeout error names it."""
 
     offset: int = 0
     """Number of bytes of the log that have been read."""
@@ -83,7 +83,7 @@ class WatchedProcess:
     @property
     def late_text(self) -> str:
         """The error text for a process that had to be killed."""
-        return f"{self.name} did not end within {self.late_s:g} s of being asked to"
+        return f"{self.name} did not end within {self.late_s:g} s of the request to end"
 
     def facts(self, run_folder: Path) -> ProcessExit:
         return ProcessExit(
@@ -98,7 +98,7 @@ class WatchedProcess:
 
 
 def require_alive(watched: Iterable[WatchedProcess]) -> None:
-    """Raise RunFailed for the first process that has ended. The harness's processes come last."""
+    """Raise RunFailed if a process has ended. Processes of the harness are checked last."""
     for each in sorted(watched, key=lambda each: each.is_harness):
         if not each.end_requested and (text := each.describe_exit()):
             raise RunFailed(text, harness_fault=each.is_harness)
@@ -123,7 +123,7 @@ def wait_until_ready(
     required: Iterable[WatchedProcess],
     timeout_s: float,
 ) -> None:
-    """Wait until each process has logged a line for which `ready` returns true.
+    """Wait until each process has logged a line that the function `ready` accepts.
 
     Raises RunFailed with the last log lines if a process ends, or if one is not ready in time.
     """
@@ -144,12 +144,12 @@ def wait_until_ready(
 
 
 def end(watched: Iterable[WatchedProcess], timeout_s: float) -> list[str]:
-    """End processes like `end_or_kill`, and return an error message for each killed process."""
+    """End processes as `end_or_kill` does. Returns an error message for each killed process."""
     return [each.late_text for each in end_or_kill(watched, timeout_s)]
 
 
 def end_or_kill(watched: Iterable[WatchedProcess], timeout_s: float) -> list[WatchedProcess]:
-    """Send SIGTERM to all live processes, kill those that do not end in time, and return these."""
+    """Send SIGTERM to all live processes. Returns those that had to be killed."""
     living = [each for each in watched if each.process.poll() is None]
     for each in living:
         each.end_requested = True

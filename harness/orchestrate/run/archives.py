@@ -1,12 +1,12 @@
-"""Archives that run next to the drivers: requirements, command line, settings, and the ready line.
+"""Archives that run next to the drivers: requirements, command lines, settings and ready line.
 
     driver of host b <--shared memory--> archive of host b --> hosts/b/archive
                                              ^
     recorder on host b ----- aeron:ipc ------'
 
 An archive's directory is in the run folder, so its files are evidence without being copied. Clients
-control an archive over shared memory, which keeps all traffic but the scenario's off the link.
-Archives that replicate from each other also use UDP.
+control an archive over shared memory, so the link carries only the scenario's traffic. Archives
+that replicate from each other also use UDP.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ PROGRAM = ("-m", "windtunnel.driver.archive", "run")
 """Interpreter arguments that start Windtunnel's archive. Other archives are not supported."""
 
 _VARIABLES = {
-    # The same as for the driver, because hosts share one machine.
+    # The threading mode is the same as the driver's, because hosts share one machine.
     "AERON_ARCHIVE_THREADING_MODE": "SHARED",
     "AERON_ARCHIVE_IDLE_STRATEGY": "sleep-ns",
     "AERON_ARCHIVE_CONTROL_CHANNEL_ENABLED": "false",
-    # Longer than Aeron's defaults, because a slow host can exceed these, too.
+    # The timeouts are longer than Aeron's defaults, which a slow host can exceed.
     "AERON_ARCHIVE_CONNECT_TIMEOUT": "30s",
     "AERON_ARCHIVE_MESSAGE_TIMEOUT": "30s",
-    # An archive requires this even if it does not replicate.
+    # An archive requires these channels even if it does not replicate.
     "AERON_ARCHIVE_CONTROL_RESPONSE_CHANNEL": "aeron:udp?endpoint=localhost:0",
     "AERON_ARCHIVE_REPLICATION_CHANNEL": "aeron:udp?endpoint=localhost:0",
 }
@@ -56,7 +56,7 @@ def require(spec: RunSpec) -> None:
                 f"{tested.name} has no archive, but the scenario has one on host {archive.host}"
             )
         if archive.disk_bytes is not None and spec.fidelity != NETNS:
-            text = f"the archive on host {archive.host} needs a disk of a given size"
+            text = f"the archive on host {archive.host} needs a disk of limited size"
             raise Unsupported(f"{text}, which fidelity {spec.fidelity} cannot provide")
 
 
@@ -67,7 +67,7 @@ def command(python: str, *, archive: str, aeron: str, disk_bytes: int | None = N
 
 
 def variables(archive: Archive, address: str = "") -> dict[str, str]:
-    """Return the environment variables of an archive, with UDP channels if an address is given."""
+    """Return an archive's environment variables, including UDP channels if an address is given."""
     found = {**_VARIABLES, "AERON_ARCHIVE_SEGMENT_FILE_LENGTH": str(archive.segment_bytes)}
     if archive.disk_bytes is not None:
         # The archive must write until the disk is full.
@@ -84,11 +84,11 @@ def variables(archive: Archive, address: str = "") -> dict[str, str]:
 
 
 def driver_variables(all_archives: Sequence[Archive], host: str) -> dict[str, str]:
-    """Return the environment variables for the driver of a host, if its archive requires any.
+    """Return the environment variables that a host's archive requires its driver to have, if any.
 
     An archive subscribes with channels that lack a stream's `nak-delay`. By default a NAK is
-    repeated every 100 us. On slow hosts this is a NAK storm that fills the relay and the sockets.
-    With these variables a NAK is repeated every millisecond.
+    repeated every 100 us, which on slow hosts causes a NAK storm that fills the relay and the
+    sockets. With these variables a NAK is repeated every millisecond.
     """
     return _PACED_NAKS if any(each.host == host for each in all_archives) else {}
 

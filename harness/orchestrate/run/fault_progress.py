@@ -1,7 +1,8 @@
 """Counts of the relay's drops and the drivers' retransmits during a run, for the progress display.
 
-Each update reads the records that were appended to the decision log and the counter samples since
-the last one. A count is None until its file exists. Verdicts never depend on these counts.
+Each update reads the records that were appended to the decision log and to the counter samples
+since the previous update. A count is None until its file exists. Verdicts never depend on these
+counts.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ class FaultCounts:
         self.retransmit_count: int | None = None
 
     def update(self) -> None:
-        """Read the records that were appended since the last call."""
+        """Read the records that were appended since the previous call."""
         decisions = self._decisions.read()
         if decisions is not None:
             dropped = int(np.count_nonzero(decisions["action"] == DROP))
@@ -74,9 +75,7 @@ class _CounterReader:
 
 
 class _RecordReader:
-    """A reader of the records that are appended to a growing file, or to the file that replaces
-    it.
-    """
+    """Reads the records that are appended to a growing file, or to the file that replaces it."""
 
     def __init__(self, path: Path, dtype: np.dtype[Any]) -> None:
         self._path = path

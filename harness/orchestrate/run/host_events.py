@@ -1,4 +1,4 @@
-"""Host events: a scenario pauses processes, or kills and restarts them, during a run.
+"""Host events: pauses, kills and restarts of processes during a run, as the scenario specifies.
 
     pending --trigger--> active --duration has elapsed--> done
                 SIGSTOP or SIGKILL         SIGCONT or a restart
@@ -24,10 +24,10 @@ NS_PER_S = 1_000_000_000
 
 
 class ProcessControl(Protocol):
-    """The operations on a run's processes that events need."""
+    """The operations on a run's processes that host events require."""
 
     def on_host(self, host: str, *roles: str) -> list[WatchedProcess]:
-        """Return the active processes with these roles on a host."""
+        """Return the processes with these roles on a host that were not requested to end."""
 
     def kill(self, victim: WatchedProcess) -> None:
         """Kill a process with SIGKILL."""
@@ -60,17 +60,17 @@ class HostEvents:
 
     @property
     def is_active(self) -> bool:
-        """Whether a process is paused, or has been killed and not restarted yet."""
+        """Whether any process is paused, or has been killed but not restarted yet."""
         return bool(self._active)
 
     def poll_delay_s(self, usual_s: float) -> float:
-        """Return the time until the next call of `update`, at most `usual_s`."""
+        """Return the time to wait before the next call of `update`, at most `usual_s`."""
         now_s = time.monotonic()
         ends_s = [max(0.0, each.until_s - now_s) for each in self._active]
         return min([usual_s, *ends_s])
 
     def update(self, published_bytes: int, delivered_bytes: int) -> None:
-        """Begin and end the events that are due at the current progress of the streams."""
+        """Begin and end the events that are due, given the progress of the streams."""
         now_s = time.monotonic()
         if self._first_s is None and published_bytes:
             self._first_s = now_s
@@ -88,7 +88,7 @@ class HostEvents:
         roles = sorted({each.role for each in victims})
         applied = AppliedEvent(event.id, event.host, event.action, roles, time.time_ns(), 0)
         self._applied.append(applied)
-        # Applications come first, so that none of them runs while its driver is paused.
+        # Applications are paused first, so that none of them runs while its driver is paused.
         for each in sorted(victims, key=lambda each: each.role == "driver"):
             if event.action == "kill":
                 self._control.kill(each)
@@ -108,7 +108,7 @@ class HostEvents:
         each.applied.ended_ns = time.time_ns()
 
     def require_all_triggered(self) -> None:
-        """Raise RunFailed, but not as a harness failure, if an event was never triggered."""
+        """Raise RunFailed if an event was never triggered. This is not a harness failure."""
         if self._waiting:
             names = ", ".join(each.id for each in self._waiting)
             raise RunFailed(
@@ -117,7 +117,7 @@ class HostEvents:
             )
 
     def close(self, path: Path) -> None:
-        """Resume all paused processes, and write the record of all events."""
+        """Resume all paused processes and write the record of all events."""
         for each in list(self._active):
             self._active.remove(each)
             if each.case.action == "pause":

@@ -1,4 +1,4 @@
-"""Execution of one run from its specification to its verdict: lab, phases, cleanup and judge.
+"""Execution of one run, from its specification to its verdict: lab, phases, cleanup and judge.
 
     RunSpec --> lab up, phases, lab down --> run.json --judge--> verdict.json
 
@@ -83,7 +83,7 @@ def execute_run(
 
 
 def _execute(spec: RunSpec, emit: Emit, cancellation: Cancellation, begin: Begin) -> None:
-    """Execute the phases of a run. Always writes the manifest and removes the lab."""
+    """Execute the phases of a run. Always write the manifest and remove the lab."""
     lab, run = begin(spec, emit)
     is_fast = True
     try:
@@ -132,7 +132,7 @@ def _require_timeouts(spec: RunSpec) -> None:
 
 
 def make_lab(spec: RunSpec) -> Lab:
-    """Return the lab for a run. The lab is not up yet."""
+    """Return the lab for a run. The caller must call `up`."""
     scenario = spec.scenario
     network = topology.build(
         spec.run_id,
@@ -146,7 +146,7 @@ def make_lab(spec: RunSpec) -> Lab:
 
 
 def _tidy_up(run: Run, lab: Lab, *, is_fast: bool) -> None:
-    """Collect the evidence, take the lab down, and write the manifest, even if a step fails."""
+    """Collect the evidence, remove the lab and write the manifest, even if one of them fails."""
     try:
         run.finish(is_fast=is_fast)
     except (LabError, OSError) as error:
@@ -161,13 +161,13 @@ def _tidy_up(run: Run, lab: Lab, *, is_fast: bool) -> None:
 
 
 def _judge(folder: RunDir) -> tuple[str, str]:
-    """Judge a run folder, and return the outcome's name and a one-line reason."""
+    """Judge a run folder. Returns the outcome's name and a one-line reason."""
     verdict = judge(folder.path)
     return str(verdict.outcome), verdict.reason
 
 
 def _compress(spec: RunSpec, emit: Emit, reason: str) -> tuple[str, str]:
-    """Compress a passed run's captures, and judge the run again: the verdict names the files."""
+    """Compress a passed run's captures. Judge the run again, as its verdict names the files."""
     try:
         for host in spec.scenario.network.hosts:
             if spec.folder.capture(host).exists():
@@ -181,7 +181,7 @@ def _compress(spec: RunSpec, emit: Emit, reason: str) -> tuple[str, str]:
 def event_emitter(spec: RunSpec, index: int, count: int, on_event: OnEvent) -> Emit:
     """Return a function that reports the progress of a run as events."""
     faults = FaultCounts(spec.folder, spec.scenario.network.hosts)
-    # A simulator writes its files late, so that counts of them would be too low.
+    # A simulator writes its files at the end, so counts read from them would be too low.
     is_counted = spec.fidelity != SIM
 
     def emit(**fields: Any) -> None:

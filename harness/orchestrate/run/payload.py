@@ -1,9 +1,9 @@
 """The payload: a file with the bytes that publishers send.
 
-The default is a tar archive of the running Python's standard library, with sorted names and without
-owners and times, so its bytes only depend on the library. It is created once and stored in
-`runs/.payload/`, like a copy of any other file that a run sends. Run folders contain a link to this
-copy, so later changes to the user's file do not affect them.
+The default is a tar archive of the running Python's standard library. Its names are sorted and its
+owners and times are omitted, so the archive depends only on the library. It is created once and
+stored in `runs/.payload/`, as is a copy of any other file that a run sends. Run folders contain a
+link to this copy, so later changes to the user's file do not affect them.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ def _plain(entry: tarfile.TarInfo) -> tarfile.TarInfo:
 
 
 def write_archive(library: Path, files: list[Path], target: Path) -> None:
-    """Write a library's files as an archive whose bytes only depend on these files."""
+    """Write a library's files as a tar archive whose bytes depend only on these files."""
     with tarfile.open(target, "w", format=tarfile.USTAR_FORMAT) as archive:
         for path in files:
             archive.add(path, arcname=str(path.relative_to(library)), filter=_plain)
@@ -86,7 +86,7 @@ def _unfinished(store: Path) -> Iterator[Path]:
 
 
 def default_payload(store: Path, library: Path | None = None) -> Payload:
-    """Return the archive of the standard library. It is created if the store has none."""
+    """Return the archive of the standard library. Creates it if the store has none."""
     library = library or Path(sysconfig.get_path("stdlib"))
     files = _library_files(library)
     if not files:
@@ -101,7 +101,7 @@ def default_payload(store: Path, library: Path | None = None) -> Payload:
 
 
 def file_payload(store: Path, source: Path) -> Payload:
-    """Return the store's copy of a user's file. The copy is created if the store has none."""
+    """Return the stored copy of a user's file. Creates it if the store has none."""
     if not source.is_file():
         raise LabError(f"payload {source}: no such file")
     if source.stat().st_size == 0:

@@ -1,4 +1,4 @@
-"""The phases of a run in order, and the phases that finish the run after any failure.
+"""The phases of a run in order, including those that finish the run after any failure.
 
     prepare -> lab -> start -> subscribe -> traffic -> settle        any of these may fail
                                                         |
@@ -44,10 +44,10 @@ from windtunnel.harness.scenario.resolved.case import Case, resolve
 from windtunnel.harness.scenario.resolved.case import Payload as CasePayload
 
 READY_TIMEOUT_S = 300.0
-"""Time limit for a process to be ready. A machine's first run needs it to compile the kernels."""
+"""Time limit for a process to be ready, including compiling kernels on a machine's first run."""
 
 QUIET_S = 0.2
-"""Idle time between the end of the last workload and the end of the drivers."""
+"""Time between the end of the last workload and the end of the drivers."""
 
 Emit = Callable[..., None]
 
@@ -168,7 +168,7 @@ class Run:
         self._await("archives", archives_started, archives.is_ready_line)
 
     def _start_netem(self) -> None:
-        """Configure netem if the case uses it. The relay's impairments need no configuration."""
+        """Configure netem if the scenario uses it. The relay's impairments need no such step."""
         assert self._case is not None
         if any(self._case.backend_of(each.link) == "netem" for each in self._case.impairments):
             self._netem = Netem(self.lab, self._case, self.spec.folder.netem_log)
@@ -177,7 +177,7 @@ class Run:
     def _await(
         self, what: str, waiting: Sequence[WatchedProcess], ready: Callable[[str], bool]
     ) -> None:
-        """Wait until processes are ready. All processes started so far must stay alive."""
+        """Wait until processes are ready. Those that were started earlier must stay alive."""
         self._emit(kind="phase", phase=f"waiting for {what}")
         watch.wait_until_ready(
             waiting, ready, required=self.processes.watched, timeout_s=READY_TIMEOUT_S
@@ -223,20 +223,20 @@ class Run:
             emit=self._emit,
         )
         events.require_all_triggered()
-        # A sabotage that failed must not look like a sabotage that the judge has missed.
+        # A failed sabotage must not look like a sabotage that the judge has missed.
         watch.require_success(self.processes.of("saboteur"), STOP_TIMEOUT_S)
 
     # ---- finish ----
 
     def record_failure(self, failure: RunFailed) -> None:
-        """Record why the run cannot continue, as an error if the harness itself has failed."""
+        """Record why the run cannot continue. If the harness failed, record it as an error."""
         if failure.harness_fault:
             self.manifest.errors.append(str(failure))
         else:
             self.manifest.stopped = str(failure)
 
     def finish(self, *, is_fast: bool) -> None:
-        """Stop all processes and collect the evidence, even after a failure.
+        """Stop all processes and collect the evidence. Can be called after a failure.
 
         `is_fast` skips the wait for complete captures, for a run that will not be judged.
         """
@@ -263,7 +263,7 @@ class Run:
         self.processes.end("capture")
 
     def _wait_for_captures(self) -> None:
-        """Wait until all captures are complete, or until the time limit."""
+        """Wait until all captures are complete or the time limit is reached."""
         unsettled = [
             (each, sniffer.Settling(time.monotonic())) for each in self.processes.of("capture")
         ]
@@ -289,7 +289,7 @@ class Run:
         netem.account.write(self.spec.folder.netem)
 
     def _record_exit_errors(self) -> None:
-        """Record which of the harness's processes ended with an error when requested to end."""
+        """Record an error for each process of the harness that did not end successfully."""
         for each in self.processes.watched:
             is_good = each.process.poll() in (None, 0, -signal.SIGTERM, -signal.SIGKILL)
             if each.is_harness and each.end_requested and not is_good:
@@ -316,7 +316,7 @@ class Run:
                 SnmpFacts(self._snmp_before[host], after).write(folder.host(host).snmp)
 
     def _record_agreement(self) -> None:
-        """Record how many of the replayed decisions this run repeated, if it is a replay."""
+        """In a replay, record how many of the original run's decisions were repeated."""
         if self.spec.replayed is None or self._case is None:
             return
         folder = self.spec.folder

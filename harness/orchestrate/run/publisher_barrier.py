@@ -1,4 +1,4 @@
-"""A barrier for the publishers of a stream, because a late publisher would never catch up.
+"""A barrier for the publishers of a stream: a publisher that starts late would never catch up.
 
 started --> each has its publication --> each is connected --> SIGUSR1 to all
                                  |
@@ -17,7 +17,7 @@ from windtunnel.harness.orchestrate.subjects.subject import PROGRESS, READY
 
 
 def has_publication(line: str) -> bool:
-    """Return whether a line of a publisher's log shows that its publication exists."""
+    """Return whether a line in a publisher's log shows that its publication exists."""
     return line.startswith(PROGRESS) or _is_connected(line)
 
 

@@ -1,11 +1,11 @@
-"""The processes of a run: command lines, hosts, and replacements for killed processes.
+"""The processes of a run: their command lines, their hosts, and replacements for killed processes.
 
     place "a", "b", ...   capture, driver, sampler, publishers, subscribers, saboteur,
                           archive, recorders, replayers
     place MID             relay
 
 Each process has a unique name `<place>/<role>`, to which a replacement adds a number. The phases
-decide when processes start and end, except for processes that the scenario kills.
+start and end processes, except those that the scenario kills.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from windtunnel.harness.scenario.schema.archive import Archive
 from windtunnel.harness.scenario.schema.traffic import Traffic
 
 STOP_TIMEOUT_S = 60.0
-"""Time limit for ending a process: enough for overloaded machines and User Mode Linux."""
+"""Time limit for ending a process, which allows for overloaded machines and User Mode Linux."""
 
 SUCCESSOR = "#"
 """Separator between the name of a replacement process and its number."""
 
 WORKLOADS = ("publisher", "subscriber", "recorder", "replayer", "replicator")
-"""Roles for which a host may have several processes, each named after its stream."""
+"""Roles for which a host can have several processes, each named after its stream."""
 
 SUBJECT_ROLES = frozenset({"driver", "archive", *WORKLOADS})
 """Roles of the subject's processes. The judge decides whether they ended as expected."""
 
 ROLE_OF_FILES = {"replayer": "publisher", "replicator": "recorder"}
-"""Maps each role that writes another role's files to that other role."""
+"""Roles whose processes write files under another role's name, mapped to that role."""
 
 
 class RunProcesses:
@@ -47,13 +47,13 @@ class RunProcesses:
         self.spec = spec
         self.lab = lab
         self._errors = errors
-        """Receives an error message for each of the harness's processes that had to be killed."""
+        """Receives an error message for each process of the harness that had to be killed."""
         self.watched: list[WatchedProcess] = []
         self.timeouts: Mapping[str, str] = {}
         """Environment variables that set the timeouts of drivers and clients."""
 
     def of(self, *roles: str) -> list[WatchedProcess]:
-        """Return all processes with one of these roles."""
+        """Return all processes that have one of these roles."""
         return [each for each in self.watched if each.role in roles]
 
     def active(self, *roles: str) -> list[WatchedProcess]:
@@ -64,21 +64,21 @@ class RunProcesses:
         """End all processes with these roles, and record an error for each one that had to be
         killed.
 
-        If a process under test had to be killed, this is not an error of the run. It is recorded
+        A process under test that had to be killed is not an error of the run. The kill is recorded
         with the exit of the process.
         """
         late = watch.end_or_kill(self.of(*roles), STOP_TIMEOUT_S)
         self._errors += [each.late_text for each in late if each.role not in SUBJECT_ROLES]
 
     def on_host(self, host: str, *roles: str) -> list[WatchedProcess]:
-        """Return the active processes with these roles on a host."""
+        """Return the processes with these roles on a host that were not requested to end."""
         return [each for each in self.active(*roles) if each.name.partition("/")[0] == host]
 
     def kill(self, victim: WatchedProcess) -> None:
-        """Kill a process, for an event of the scenario."""
+        """Kill a process for an event of the scenario."""
         victim.end_requested = True
         victim.process.kill()
-        # After the kill, because this takes time and the scenario defines when to kill.
+        # This is done after the kill, because it takes time and the scenario defines when to kill.
         if victim.role == "driver":
             self._retire_sampler(victim)
 
@@ -98,7 +98,7 @@ class RunProcesses:
             self.start_workload(victim.role, host, streams[traffic_id])
 
     def _retire_sampler(self, driver: WatchedProcess) -> None:
-        """End the sampler of a dead driver, and move its files aside.
+        """End the sampler of a dead driver and rename its files.
 
         The sampler keeps the dead driver's files open. The new driver's sampler writes new files.
         """
@@ -152,7 +152,7 @@ class RunProcesses:
         return self.spawn("driver", host, tested.driver_command(*placeholders), log, env)
 
     def _placeholders(self, host: str) -> tuple[str, str, str]:
-        """Return the values of the placeholders in a subject's command lines on a host."""
+        """Return the values of the placeholders in the command lines of a subject on a host."""
         folder = self.spec.subject(host).libraries
         libraries = "" if folder is None else self.lab.path(folder)
         return self.lab.python(host), self._directory(host), libraries

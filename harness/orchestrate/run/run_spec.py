@@ -1,4 +1,4 @@
-"""The specification of a run: everything that is known before the run begins."""
+"""The specification of a run: everything that is known before the run starts."""
 
 from __future__ import annotations
 
@@ -14,19 +14,19 @@ from windtunnel.harness.scenario.schema.model import Scenario
 
 @dataclass(frozen=True)
 class Replayed:
-    """The decisions of an earlier run that a replay repeats."""
+    """Decisions of an earlier run, which a replay repeats."""
 
     run_id: str
     """Id of the earlier run."""
 
     decisions: Path
     command: tuple[str, ...]
-    """The command line that repeats this replay."""
+    """The command line that starts this replay again."""
 
 
 @dataclass(frozen=True)
 class RunSpec:
-    """Everything that defines a run before it begins."""
+    """Everything that defines a run before it starts."""
 
     run_id: str
     scenario: Scenario
@@ -39,7 +39,7 @@ class RunSpec:
     tested: Pair
     sabotage: str
     runs: Path
-    """The folder of all runs. Labs have access to it, and it also contains their records."""
+    """The folder of all runs, to which labs have access. It also contains the labs' records."""
 
     replayed: Replayed | None = None
     """Decisions to apply instead of the scenario's rules, or None."""

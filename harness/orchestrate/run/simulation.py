@@ -1,4 +1,4 @@
-"""A run on virtual time, in which one process simulates hosts, middlebox, captures and samplers.
+"""A run in virtual time: one process simulates the hosts, middlebox, captures and samplers.
 
     prepare -> lab -> simulate -> stop -> collect         the lab is a directory in memory
 
@@ -34,17 +34,17 @@ ROLE = "simulator"
 TRAFFIC = "traffic"
 SUBJECT_FAILED = 1
 CRASHES = frozenset({signal.SIGABRT, signal.SIGFPE, signal.SIGILL, signal.SIGSEGV})
-"""Signals that end a process because of its code. SIGBUS is not one of them: it is also sent if
-the memory for a mapped file is exhausted.
-"""
+"""Signals that a process receives because of a defect in its code. SIGBUS is not one of them: it is
+also sent if the memory for a mapped file is exhausted."""
 PROGRESS = "simulated "
 POLL_S = 0.05
 SLOWNESS_MAX = 10
-"""Limit on a run's real time, as a multiple of its budget. Longer runs are considered hung."""
+"""Limit on a run's real time, as a multiple of its budget. A longer run is considered hung."""
 
 
 def mutant_variables(tested: Pair) -> dict[str, str]:
-    """Return the environment variables that activate either subject's mutant in the simulator.
+    """Return the environment variables that activate either subject's mutant in the simulator. A
+    mutant is a planted defect.
 
     All hosts share the process, so the mutant is active on all of them. It takes effect on the side
     whose code it changes.
@@ -70,7 +70,8 @@ class SimulatedRun(Run):
             tested = self.spec.subject(host).name
             if tested not in (OURS.name, REAL):
                 raise Unsupported(
-                    f"sim only supports the drivers ours and pyaeron, but host {host} has {tested}"
+                    "sim supports only the drivers `ours` and `pyaeron`, but host "
+                    f"{host} has {tested}"
                 )
         self._phase("prepare", self._prepare)
         self._phase("lab", self.lab.up)
@@ -98,7 +99,7 @@ class SimulatedRun(Run):
         self._conclude(running.process.poll(), running.process.tail(1), running.describe_exit())
 
     def _conclude(self, code: int | None, last_line: str, exit_text: str) -> None:
-        """Raise the exception for the simulator's exit code, unless all streams were completed."""
+        """Raise the exception for the simulator's exit code, unless all streams are complete."""
         if self.real_hosts and code is not None and -code in CRASHES:
             self._record_crash(code, last_line)
         if code == UNSUPPORTED_EXIT_CODE:
@@ -132,7 +133,7 @@ class SimulatedRun(Run):
         )
 
     def _follow(self, running: WatchedProcess) -> None:
-        """Report progress until the process ends. It enforces the budget in virtual time."""
+        """Report progress until the process ends, which enforces the budget in virtual time."""
         limit_s = READY_TIMEOUT_S + SLOWNESS_MAX * self.spec.scenario.budget.wall_ns / 1e9
         deadline_s = time.monotonic() + limit_s
         while running.process.poll() is None:
@@ -182,7 +183,7 @@ class SimulatedRun(Run):
                 after = True
 
     def _read_simulation(self) -> Simulation | None:
-        """Return the simulation.json of the run, or None if it was not written."""
+        """Return the contents of the run's simulation.json, or None if it was not written."""
         try:
             return Simulation.read(self.spec.folder.simulation)
         except DocumentError as error:

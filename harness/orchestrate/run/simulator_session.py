@@ -1,10 +1,11 @@
-"""A simulator process that executes one simulated run after another, without being restarted.
+"""A simulator process that executes several simulated runs without being restarted.
 
     with SimulatorSession(spec) as session:
         execute_run(spec, emit, cancellation, on_result, session.begin)        repeatedly
 
-All runs have the same addresses, so equal cases have equal events. The process and its in-memory
-directory are removed with the session. If the session is killed, the cleanup watchdog removes them.
+All runs have the same addresses, so equal scenarios with equal seeds lead to equal events. The
+process and its in-memory directory are removed with the session. If the session is killed, the
+cleanup watchdog removes them.
 """
 
 from __future__ import annotations
@@ -101,7 +102,7 @@ class SimulatorSession:
         self._connection = Connection(own_socket.detach())
 
     def _end(self, *, is_ending: bool = False) -> int:
-        """End the process and return its exit code. `is_ending` means that it ends on its own."""
+        """End the process and return its exit code. If `is_ending`, the process ends on its own."""
         code = 0
         if self._connection is not None:
             self._connection.close()
@@ -115,7 +116,7 @@ class SimulatorSession:
 
 
 class _SessionRun(SimulatedRun):
-    """A run whose traffic is simulated by the process of a session."""
+    """A run whose traffic is simulated by a session's process."""
 
     def __init__(self, spec: RunSpec, lab: Lab, emit: Emit, session: SimulatorSession) -> None:
         super().__init__(spec, lab, emit)
@@ -133,7 +134,7 @@ def _last_log_line(spec: RunSpec) -> str:
 
 
 class _BorrowedLab:
-    """A lab that stays up when a run ends. Implements `Lab`."""
+    """A lab of a session, which stays up when a run ends. Implements `Lab`."""
 
     def __init__(self, lab: Lab) -> None:
         self._lab = lab

@@ -22,7 +22,7 @@ from windtunnel.harness.orchestrate.subjects.subject import PROGRESS, UNSUPPORTE
 POLL_S = 0.05
 PROGRESS_INTERVAL_S = 0.2
 GRACE_S = 3.0
-"""Time that the other workloads have to end after one has failed, because their logs may help."""
+"""Time in which other workloads can end after one has failed, because their logs may help."""
 
 
 class Overran(Exception):
@@ -30,7 +30,7 @@ class Overran(Exception):
 
 
 class Progress:
-    """The number of bytes published and delivered so far, according to the workloads' logs."""
+    """Number of bytes published and delivered so far, according to the workloads' logs."""
 
     def __init__(self, workloads: Callable[[], Sequence[WatchedProcess]]) -> None:
         self._workloads = workloads
@@ -47,7 +47,7 @@ class Progress:
                     self.begun |= each.role == "publisher"
 
     def total(self, role: str) -> int:
-        """Return the total progress of a role's current workloads, in bytes."""
+        """Return the number of bytes that all current workloads with a role have reported."""
         workloads = self._workloads()
         return sum(self._bytes.get(each.name, 0) for each in workloads if each.role == role)
 
@@ -120,7 +120,7 @@ def _emit_progress(progress: Progress, total_bytes: int, emit: Callable[..., Non
 
 
 def _failure(workloads: Sequence[WatchedProcess]) -> Exception:
-    """Return the exception for the first workload that failed."""
+    """Return the exception to raise for the first workload that failed."""
     for each in workloads:
         code = each.process.poll()
         if code == UNSUPPORTED_EXIT_CODE:

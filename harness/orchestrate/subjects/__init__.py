@@ -1,1 +1,1 @@
-"""The drivers under test: their names and command lines."""
+"""The drivers that can be tested: their names and command lines."""

@@ -33,7 +33,7 @@ from windtunnel.harness.orchestrate.subjects.subject import (
 JAR_VARIABLE = "AERON_ALL_JAR"
 PACKAGE = "pyaeron"
 STORE = ".peers"
-"""Name of the folder with files for containers, below the folder of all runs."""
+"""Name of the folder in which files for containers are stored, below the folder of all runs."""
 PATH_PREFIX = "aeronmd:"
 ALIASES = {"aeron-c": "pyaeron"}
 KNOWN = ("ours", "pyaeron", "java", f"{PATH_PREFIX}/path/to/aeronmd")
@@ -43,12 +43,12 @@ IMAGE_PYTHON = (3, 13)
 
 _C_ENVIRONMENT = {
     "AERON_DIR": DIRECTORY,
-    # The same as for `ours`: hosts share a machine, so each driver has one thread that sleeps when
-    # idle. By default both drivers send single datagrams.
+    # Hosts share one machine, so each driver has one thread that sleeps when idle, as with `ours`.
+    # By default both drivers send single datagrams.
     "AERON_THREADING_MODE": "SHARED",
     "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
     "AERON_SHARED_IDLE_STRATEGY_INIT_ARGS": "50us",
-    # A sparse log only uses memory where it has been written.
+    # A sparse log uses memory only for the parts that were written.
     "AERON_TERM_BUFFER_SPARSE_FILE": "true",
     "AERON_PRINT_CONFIGURATION": "true",
 }
@@ -62,7 +62,7 @@ _JAVA_OPTIONS = (
 _JAVA_SETTINGS = {
     "aeron.dir": DIRECTORY,
     "aeron.threading.mode": "SHARED",
-    # By default this driver sleeps for about 50 us, as configured for the others.
+    # By default this driver sleeps for about 50 us when idle, as configured for the others.
     "aeron.shared.idle.strategy": "org.agrona.concurrent.SleepingIdleStrategy",
     "aeron.term.buffer.sparse.file": "true",
     "aeron.print.configuration": "true",
@@ -75,7 +75,7 @@ class PeerError(ValueError):
 
 
 def find(name: str, fidelity: str, store: Path) -> Subject:
-    """Return the subject with this peer name, prepared for a lab of the given fidelity.
+    """Return the subject with this peer name, for a lab of the given fidelity.
 
     Files for containers are copied to `store`, which is below the folder of runs. Raises PeerError
     if the name is invalid, and OSError if the store cannot be written.
@@ -89,7 +89,7 @@ def find(name: str, fidelity: str, store: Path) -> Subject:
 
 
 def pair(publisher: str, subscriber: str, fidelity: str, store: Path) -> Pair:
-    """Return the pair of subjects for two peer names. See `find`."""
+    """Return the pair of subjects for two peer names, as found by `find`."""
     return Pair(find(publisher, fidelity, store), find(subscriber, fidelity, store))
 
 
@@ -135,7 +135,7 @@ def _java(fidelity: str, store: Path) -> Subject:
 
 
 def java_problem() -> str:
-    """Return why this machine cannot run Aeron's Java programs, or "" if it can."""
+    """Return the reason why this machine cannot run Aeron's Java programs, or "" if it can."""
     jar = os.environ.get(JAR_VARIABLE, "")
     if not jar:
         return f"{JAR_VARIABLE} is not set: expected the path of Aeron's aeron-all jar"
@@ -178,7 +178,7 @@ def _by_path(name: str, fidelity: str, store: Path) -> Subject:
 
 
 def _copy_to_store(source: Path, target: Path) -> Path:
-    """Copy a file or folder to the store, and return the path of the copy."""
+    """Copy a file or folder to the store. Returns the path of the copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     if source.is_dir():
         shutil.copytree(source, target, dirs_exist_ok=True)

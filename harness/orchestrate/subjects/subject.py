@@ -1,4 +1,4 @@
-"""Command lines of all processes of a run, except the capture tool.
+"""Command lines of all processes of a run, except for the capture tool.
 
     driver      python -m windtunnel.driver --dir D      (`ours`; other peers differ)
     publisher   python -m windtunnel.harness.workload publisher --case F --traffic ID ...
@@ -26,7 +26,7 @@ READY = "ready"
 PROGRESS = "progress "
 UNSUPPORTED_EXIT_CODE = 127
 CANNOT_START_EXIT_CODES = (126, 127)
-"""Exit codes of a driver that cannot be executed, as set by a shell, `env`, or the linker."""
+"""Exit codes of a driver that cannot be executed, as set by a shell, by `env` or by the linker."""
 
 SAMPLE_INTERVAL = "5ms"
 
@@ -42,12 +42,12 @@ SABOTAGES = tuple(SABOTAGE_ROLES)
 
 
 DELETE_DIRECTORY_ON_START = {"AERON_DIR_DELETE_ON_START": "true"}
-"""Environment variables for a driver that replaces a killed driver whose heartbeat is recent."""
+"""Environment variables of a driver that replaces a killed driver whose heartbeat is recent."""
 
 PYTHON = "{python}"
 DIRECTORY = "{dir}"
 LIBRARIES = "{libraries}"
-"""Placeholders in a subject's command lines and variables. They are filled in for each host."""
+"""Placeholders in a subject's command lines and variables, which are filled in for each host."""
 
 WORKLOAD = ("-m", "windtunnel.harness.workload")
 """Interpreter arguments that start Windtunnel's workloads, which can attach to any driver."""
@@ -65,16 +65,16 @@ class Subject:
     """Interpreter arguments that start a workload."""
 
     environment: dict[str, str] = field(default_factory=dict)
-    """Environment variables of all processes of the subject, with the same placeholders."""
+    """Environment variables of all of the subject's processes, with the same placeholders."""
 
     reads_environment: bool = True
     """Whether the driver reads Aeron's settings from environment variables."""
 
     libraries: Path | None = None
-    """Folder, below that of the runs, with files that the subject needs on every host, or None."""
+    """Folder, below the folder of runs, with files that every host needs, or None."""
 
     missing: str = ""
-    """Why this machine cannot start the subject, or an empty string if it can."""
+    """The reason why this machine cannot start the subject, or an empty string if it can."""
 
     has_archive: bool = False
     """Whether the subject includes Windtunnel's archive, which runs next to the driver."""
@@ -102,7 +102,7 @@ class Subject:
         out: str,
         host: str = "",
     ) -> list[str]:
-        """Return the command line of a workload. `host` selects one of several ends of a stream."""
+        """Return a workload's command line. `host` selects one of a stream's several ends."""
         return [
             *(python, *self.workload, role),
             *("--case", case),
@@ -150,8 +150,8 @@ class Pair:
 OURS = Subject(
     name="ours",
     driver=(PYTHON, "-m", "windtunnel.driver", "--dir", DIRECTORY),
-    # Hosts share one machine: each driver has one thread, and sleeps briefly instead of spinning,
-    # so that neither the relay nor another host starves.
+    # Hosts share one machine, so each driver has one thread that sleeps briefly instead of
+    # spinning. Otherwise the relay or another host would starve.
     environment={
         "AERON_THREADING_MODE": "SHARED",
         "AERON_SHARED_IDLE_STRATEGY": "sleep-ns",
@@ -166,7 +166,7 @@ OURS_WITH_OURS = Pair(OURS, OURS)
 
 
 def sabotage_arguments(role: str, sabotage: str) -> list[str]:
-    """Return the arguments that enable a sabotage, if this role performs it."""
+    """Return the arguments that enable a sabotage if this role performs it."""
     return ["--sabotage", sabotage] if SABOTAGE_ROLES.get(sabotage) == role else []
 
 

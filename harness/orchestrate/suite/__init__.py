@@ -1,1 +1,1 @@
-"""Suites and matrices of runs, which are executed sequentially or in parallel."""
+"""Suites and matrices of runs, executed sequentially or in parallel."""

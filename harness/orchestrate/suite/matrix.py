@@ -1,10 +1,10 @@
-"""A matrix of runs: each publisher with each subscriber, in each scenario, with each seed.
+"""A matrix of runs: each publisher with each subscriber, in each scenario and with each seed.
 
     runs/<matrix>/
       matrix.json                      the cells, rewritten after each run
       <publisher>-to-<subscriber>/     the suite of a pair: its runs and suite.json
 
-If this machine cannot start a pair, it is UNSUPPORTED in the matrix, and none of its runs is
+If this machine cannot start a pair, the pair is UNSUPPORTED in the matrix, and none of its runs is
 started.
 """
 
@@ -68,14 +68,14 @@ class MatrixSpec:
 
 @dataclass(frozen=True)
 class MatrixResult:
-    """The folder of a matrix and its final document."""
+    """The folder and the final document of a matrix."""
 
     matrix_dir: Path
     document: Matrix
 
 
 OnCell = Callable[[MatrixCell, int, int], None]
-"""A callback that receives each completed cell, and the numbers of completed and of all cells."""
+"""A callback that receives each completed cell, the number of completed cells and the total."""
 
 
 def ignore_cell(cell: MatrixCell, done_count: int, count: int) -> None:
@@ -87,8 +87,9 @@ def run_matrix(
 ) -> MatrixResult:
     """Execute all runs of a matrix, up to `jobs` in parallel.
 
-    Like `run_suite`, raises ScenarioError, PeerError or LabError only before anything is started.
-    Afterwards all outcomes are in the result, and signal N ends the matrix with exit code 128 + N.
+    As with `run_suite`, ScenarioError, PeerError and LabError are only raised before anything is
+    started. Afterwards all outcomes are in the result, and signal N ends the matrix with exit code
+    128 + N.
     """
     planned = plan(matrix_spec.scenarios, matrix_spec.seed, matrix_spec.seeds)
     labs.require_hosts(matrix_spec.fidelity, (each.scenario for each in planned))
@@ -126,7 +127,7 @@ def _execute_runs(running: _RunningMatrix, jobs: int, on_event: OnEvent, on_cell
 
 
 class _RunningMatrix:
-    """A matrix that is being executed: its folder, its document, and a suite for each pair."""
+    """A matrix that is being executed: its folder, its document, and one suite for each pair."""
 
     def __init__(self, matrix_spec: MatrixSpec, out: Path, planned: Sequence[PlannedRun]) -> None:
         publishers = _subjects(matrix_spec.publishers, matrix_spec.fidelity, out)
@@ -157,7 +158,7 @@ class _RunningMatrix:
         self._write()
 
     def _plan(self, planned: Sequence[PlannedRun], pairs: Sequence[Pair]) -> None:
-        """List all runs scenario by scenario, so that all driver pairs advance at the same pace."""
+        """List all runs, scenario by scenario, so that all pairs of drivers progress together."""
         by_scenario: dict[Path, list[PlannedRun]] = {}
         for each in planned:
             by_scenario.setdefault(each.file, []).append(each)
@@ -175,7 +176,7 @@ class _RunningMatrix:
                 self._places += [(suite, cell)] * len(runs)
 
     def record(self, index: int, result: RunResult) -> MatrixCell:
-        """Record a run's result in its suite and in the document, and return its cell."""
+        """Record a run's result in its suite and in the document. Returns the run's cell."""
         suite, cell = self._places[index]
         cell.runs.append(suite.record(self.specs[index], result))
         cell.runs.sort(key=lambda run: run.seed)
@@ -210,13 +211,13 @@ class _RunningMatrix:
 
 
 def _subjects(names: Sequence[str], fidelity: str, out: Path) -> dict[str, Subject]:
-    """Resolve peer names and aliases, and return the subjects by canonical name."""
+    """Resolve peer names and aliases. Returns the subjects by canonical name."""
     found = [peers.find(name, fidelity, out / peers.STORE) for name in names]
     return {each.name: each for each in found}
 
 
 def update_outcome(cell: MatrixCell) -> None:
-    """Set a cell's outcome from its runs so far."""
+    """Set a cell's outcome, given the results of its runs so far."""
     decided = [run for run in cell.runs if run.outcome != CANCELLED]
     cell.pass_count = sum(run.outcome == Outcome.PASS for run in decided)
     if not decided:

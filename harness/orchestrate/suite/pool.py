@@ -5,9 +5,9 @@
           --> worker n --/
 
 Runs share nothing: each has a lab with its own name and addresses, and each worker is an
-interpreter that executes one run at a time. Signals are only delivered to this process, which then
-requests the workers to end, and waits until all of them have cleaned up. If a worker dies, its run
-is lost, and the cleanup watchdog removes its lab.
+interpreter that executes one run at a time. Only this process receives signals. It then requests
+the workers to end, and waits until all of them have cleaned up. If a worker dies, its run is lost,
+and the cleanup watchdog removes its lab.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ OnResult = Callable[[int, RunResult], None]
 
 WORKER = worker.__name__
 END_TIMEOUT_S = 400.0
-"""Time limit for a worker to end: longer than a run takes to finish, including all waits."""
+"""Time limit for a worker to end. It is longer than a run takes to finish, including all waits."""
 
 
 def default_jobs() -> int:
@@ -58,7 +58,7 @@ def execute_runs(
     on_result: OnResult,
     cancellation: Cancellation,
 ) -> None:
-    """Execute all runs, up to `jobs` in parallel. If cancelled, raises Cancelled after cleanup."""
+    """Execute all runs, up to `jobs` in parallel. Raises Cancelled after cleanup if cancelled."""
     if jobs == 1 or len(specs) == 1:
         for index, spec in enumerate(specs):
             if index == 1:
@@ -79,11 +79,11 @@ def _with_index(index: int, on_result: OnResult) -> Callable[[RunResult], None]:
 
 
 def _ignore(*_: object) -> None:
-    """Do nothing. This replaces the callbacks after one has failed."""
+    """Do nothing. This function replaces the callbacks after one of them has failed."""
 
 
 class _Worker:
-    """A worker process, and the index of its current run, if any."""
+    """A worker process, and the index of its current run, or None if it is idle."""
 
     def __init__(self, count: int) -> None:
         own_socket, child_socket = socket.socketpair()
@@ -97,7 +97,7 @@ class _Worker:
 
     def assign(self, index: int, spec: RunSpec) -> None:
         self.index, self.started_ns = index, time.time_ns()
-        # A dead worker is detected when its connection is read.
+        # A worker's death is detected when its connection is read.
         with contextlib.suppress(OSError):
             self.connection.send((index, spec))
 
@@ -108,14 +108,14 @@ class _Worker:
             self._process.terminate()
 
     def reap(self, timeout_s: float) -> int:
-        """Wait until the worker ends, kill it on timeout, and return its exit code."""
+        """Wait until the worker ends, and kill it on timeout. Returns its exit code."""
         code = self._process.end(timeout_s)
         self.connection.close()
         return code
 
 
 class _WorkerPool:
-    """A pool of workers, and the specifications that are not yet assigned to one."""
+    """A pool of workers, and the specifications that are not assigned to a worker yet."""
 
     def __init__(
         self,
@@ -175,7 +175,7 @@ class _WorkerPool:
             self._on_result(index, message)
 
     def _remove_worker(self, dead: _Worker) -> None:
-        """Remove a worker that has ended, and report its current run, if any, as failed."""
+        """Remove a worker that has ended. If it was executing a run, report the run as failed."""
         self._workers.remove(dead)
         code = dead.reap(END_TIMEOUT_S)
         if dead.index is None:
@@ -186,7 +186,7 @@ class _WorkerPool:
         self._on_result(dead.index, RunResult(outcome, text, dead.started_ns, time.time_ns()))
 
     def end(self) -> None:
-        """End all workers. Those in the middle of a run finish it first."""
+        """End all workers. A worker that is executing a run finishes it first."""
         self._is_ending = True
         for each in self._workers:
             each.ask_to_end()

@@ -1,9 +1,9 @@
-"""Execution of a suite: from a list of scenario files to the result.
+"""Execution of a suite: from a list of scenario files to a result.
 
     files --load--> planned runs --suite--> RunSpecs --pool--> SuiteResult
 
 Nothing is started or written until all scenarios are validated and this machine is known to support
-the runs.
+all runs.
 """
 
 from __future__ import annotations
@@ -48,9 +48,9 @@ PAYLOAD_STORE = ".payload"
 def plan(
     scenarios: Sequence[Path], seed: int | None, seeds: int | None, backend: Backend | None = None
 ) -> list[PlannedRun]:
-    """Load all scenarios and list their runs. Raises ScenarioError if a file is invalid.
+    """Load all scenarios and list their runs. Raises ScenarioError if a scenario file is invalid.
 
-    `backend` overrides the impairment backend in the files.
+    `backend` overrides the impairment backend that the files specify.
     """
     loaded = [
         (path, _with_backend(load_runnable(path), backend)) for path in dict.fromkeys(scenarios)
@@ -63,14 +63,14 @@ def plan(
 
 
 def _with_backend(scenario: Scenario, backend: Backend | None) -> Scenario:
-    """Return a copy of the scenario in which a different backend applies the impairments."""
+    """Return a copy of the scenario that uses a different backend for its impairments."""
     if backend is None:
         return scenario
     return scenario.model_copy(update={"network": scenario.network.with_backend(backend)})
 
 
 def with_all_fidelities(scenario: Scenario) -> Scenario:
-    """Return a copy of the scenario that allows all fidelities."""
+    """Return a copy of the scenario that allows all fidelity levels."""
     return scenario.model_copy(update={"fidelity": get_args(Fidelity)})
 
 
@@ -93,13 +93,13 @@ def run_suite(
 ) -> SuiteResult:
     """Execute and judge all runs of all scenarios, up to `jobs` in parallel.
 
-    `compress` compresses the captures of runs that pass.
+    `compress` compresses the captures of passed runs.
 
-    With `replayed`, the decisions of another run are repeated, and all fidelities are allowed.
+    `replayed` repeats the decisions of another run, and allows all fidelity levels.
 
     Before anything is started, raises ScenarioError if a file is invalid, or LabError if this
     machine cannot execute a run. Afterwards all outcomes are in the result, and signal N ends the
-    suite with exit code 128 + N. LabError is then only raised if the suite folder cannot be
+    suite with exit code 128 + N. LabError is then raised only if the suite folder cannot be
     written.
     """
     if sabotage is not None and sabotage not in subject.SABOTAGES:
@@ -161,5 +161,5 @@ def verdict_event(specs: Sequence[RunSpec], index: int, result: RunResult) -> Ru
 
 
 def payload_of(store: Path, file: Path | None) -> Payload:
-    """Return the payload from a file, or the default payload if `file` is None."""
+    """Return the payload for a suite: a file, or the default payload if `file` is None."""
     return payload.default_payload(store) if file is None else payload.file_payload(store, file)

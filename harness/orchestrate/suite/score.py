@@ -1,4 +1,4 @@
-"""The score of a suite: known failures, failure rates of scenarios, and the exit code.
+"""The score of a suite: known failures, failure rates of scenarios, and exit code.
 
 run, its verdict --known failure?--> counts or not --by scenario--> k of n, interval, limit
 """
@@ -22,7 +22,7 @@ from windtunnel.harness.verdict.statistics.rate import Sample, judge_rate
 
 @dataclass(frozen=True)
 class _Violations:
-    """The names of the failed checks in a verdict."""
+    """The names of the checks that failed, according to a verdict."""
 
     checks: tuple[str, ...]
     unsafe: bool
@@ -38,7 +38,7 @@ class Score:
         self._known_runs: dict[str, int] = {}
 
     def add(self, scenario: Scenario, folder: RunDir, outcome: str, reason: str) -> tuple[str, str]:
-        """Count a judged run. Returns its outcome and reason, adjusted for known failures."""
+        """Count a judged run. Returns its outcome and reason, changed if its failure is known."""
         name = scenario.name
         limit = scenario.budget.failures
         self._limits[name] = None if limit is None else limit / BILLION
@@ -87,7 +87,7 @@ class Score:
         return exit_code(merge(Outcome[each.outcome] for each in self.scenarios()))
 
     def remarks(self) -> list[str]:
-        """Return remarks for the user about the file of known failures."""
+        """Return remarks for the user about the known-failures file."""
         return [*self._book.no_longer_failing(), *self._book.expired()]
 
 

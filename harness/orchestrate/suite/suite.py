@@ -33,7 +33,7 @@ from windtunnel.harness.verdict.core.outcome import Outcome, exit_code, merge
 
 @dataclass(frozen=True)
 class RunSummary:
-    """The outcome of one run in a suite, and the run's folder."""
+    """The outcome of one run of a suite, and the run's folder."""
 
     scenario: str
     seed: int
@@ -46,19 +46,19 @@ class RunSummary:
 
 @dataclass
 class SuiteResult:
-    """The result of a suite. Its exit code is that of the worst scenario, or of the signal."""
+    """The result of a suite. The exit code is that of the worst scenario, or of the signal."""
 
     exit_code: int
     suite_dir: Path
     runs: list[RunSummary] = field(default_factory=list)
     scenarios: list[ScenarioResult] = field(default_factory=list)
     remarks: list[str] = field(default_factory=list)
-    """Remarks about the file of known failures."""
+    """Remarks about the known-failures file."""
 
 
 @dataclass(frozen=True)
 class PlannedRun:
-    """A scenario and a seed to run."""
+    """A scenario and a seed with which to run it."""
 
     scenario: Scenario
     file: Path
@@ -79,7 +79,7 @@ class SuiteOptions:
     known: tuple[KnownFailure, ...] = ()
     replayed: Replayed | None = None
     compress: bool = False
-    """Whether to compress the captures of runs that pass."""
+    """Whether to compress the captures of passed runs."""
 
 
 class RunningSuite:
@@ -122,7 +122,7 @@ class RunningSuite:
         )
 
     def record(self, spec: RunSpec, result: RunResult) -> SuiteRun:
-        """Record the result of a run. A known failure is recorded as KNOWN instead of FAIL."""
+        """Record the result of a run. The outcome of a known failure is KNOWN instead of FAIL."""
         name, seed, folder = spec.scenario.name, spec.seed, spec.folder.path
         outcome, reason = result.outcome, result.reason
         if outcome != CANCELLED:

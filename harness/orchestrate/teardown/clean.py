@@ -1,6 +1,6 @@
 """Removal of what runs have left behind on the machine: processes, namespaces and directories.
 
-The module is used by a lab that goes down, by the cleanup watchdog of a killed harness, and by
+This module is used by a lab that goes down, by the cleanup watchdog of a killed harness, and by
 `windtunnel clean`, which also removes containers (see `labs.containers`). Nothing that belongs to a
 live harness is touched, and each removal is verified.
 
@@ -37,7 +37,7 @@ Report = Callable[[str], None]
 
 
 class NotAllRemoved(LabError):
-    """At least one removal failed. All others were attempted."""
+    """At least one removal failed. All other removals were attempted."""
 
     def __init__(self, removed: list[str], problems: list[str]) -> None:
         super().__init__("\n".join(problems))
@@ -65,7 +65,7 @@ def processes_in(namespace: str) -> list[int]:
 
 
 def remove_namespace(namespace: str) -> None:
-    """Kill all processes in a namespace and delete it. It is no error if it does not exist."""
+    """Kill all processes in a namespace and delete it. A missing namespace is not an error."""
     deadline_s = time.monotonic() + KILL_TIMEOUT_S
     while pids := [pid for pid in processes_in(namespace) if pid != os.getpid()]:
         if time.monotonic() > deadline_s:
@@ -81,7 +81,7 @@ def remove_namespace(namespace: str) -> None:
 
 
 def remove_directory(directory: Path) -> bool:
-    """Remove the in-memory directory of this user's lab, and return whether it existed.
+    """Remove the in-memory directory of this user's lab. Returns whether the directory existed.
 
     Raises LabError if the path is not a lab's directory. Links and other users' directories are
     left alone.
@@ -97,7 +97,7 @@ def remove_directory(directory: Path) -> bool:
 
 
 def remove(record: LabState, labs: Path) -> list[str]:
-    """Remove everything that a record names, then the record, and return what existed."""
+    """Remove everything that a record names, and then the record. Returns what existed."""
     removed = []
     for namespace in record.namespaces:
         if not namespace.startswith(state.NAME_PREFIX):
@@ -116,9 +116,9 @@ def remove(record: LabState, labs: Path) -> list[str]:
 
 
 def remove_recorded(path: Path) -> None:
-    """Remove everything that the lab with this record file created.
+    """Remove everything that was created by the lab with this record file.
 
-    If the file is rejected, the copy in memory is used. This happens on network file systems that
+    If the file is rejected, its copy in memory is used. This happens on network file systems that
     map root's files to another user.
     """
     in_memory = state.MEMORY_ROOT / f"{state.MEMORY_PREFIX}{path.stem}" / state.OWNER_FILE
@@ -129,14 +129,14 @@ def remove_recorded(path: Path) -> None:
 
 @dataclass
 class _Cleanup:
-    """The results of a cleanup: what was removed, and what could not be removed."""
+    """The results of a cleanup: what was removed, and what could not be."""
 
     removed: list[str] = field(default_factory=list)
     problems: list[str] = field(default_factory=list)
     skipped: list[str] = field(default_factory=list)
 
     def attempt(self, what: str, removal: Callable[[], list[str]]) -> None:
-        """Attempt a removal. A failure is recorded, and reported at the end."""
+        """Attempt a removal. A failure is recorded and reported at the end."""
         try:
             self.removed += removal()
         except NotAllRemoved as error:
@@ -161,7 +161,7 @@ def print_to_stderr(line: str) -> None:
 
 
 def remove_leftovers(runs: Path, report: Report = print_to_stderr) -> list[str]:
-    """Remove everything that this user's dead harnesses left behind, and return a line per removal.
+    """Remove everything that this user's dead harnesses left behind. Returns one line per removal.
 
     `runs` is the folder of run folders. Leftovers of other checkouts are found, too. Resources of a
     live harness are neither removed nor reported. `report` receives a line for each record or
@@ -212,8 +212,8 @@ def _remove_by_name(cleanup: _Cleanup, alive: set[str]) -> None:
     # belong to root.
     is_own = state.is_own_directory(NAMESPACE_FOLDER)
     namespaces = sorted(NAMESPACE_FOLDER.glob(f"{state.NAME_PREFIX}*")) if is_own else []
-    # This includes a lab that has started since the records were read, because it writes its record
-    # first.
+    # This also includes a lab that has started since the records were read, because a lab writes
+    # its record first.
     alive = alive | _live_tokens()
     for path in namespaces:
         token = path.name.removeprefix(state.NAME_PREFIX).partition("-")[0]

@@ -1,7 +1,7 @@
 """Removal of old suite and matrix folders from the folder of runs, for `windtunnel clean --runs`.
 
     runs/<suite id>/suite.json            with the schema and the name of its folder: a suite
-    runs/matrix-<suite id>/matrix.json    likewise: a matrix
+    runs/matrix-<suite id>/matrix.json    in the same way: a matrix
     everything else                       is left alone
 
 A folder is only removed if it is certainly a suite or matrix: a real directory of this user whose
@@ -33,7 +33,7 @@ BLOCK_BYTES = 512
 """The unit of `st_blocks`. It does not depend on the file system."""
 
 ABANDONED_S = 24 * 3600.0
-"""Time without a change after which a suite without an exit code is considered killed."""
+"""Age of the last change after which a suite without an exit code is considered killed."""
 
 _SUITE_ID = r"\d{8}T\d{6}Z-[0-9a-f]{4}"
 _MATRIX_PREFIX = "matrix-"
@@ -49,14 +49,14 @@ class OldSuite:
     """The file that identifies the folder. It is removed last."""
 
     size_bytes: int
-    """Disk space that the removal frees. Files that other folders link to are not included."""
+    """Disk space that removing the folder frees, without files that other folders link to."""
 
     may_run: bool
-    """Whether the suite has no exit code and may still be running."""
+    """Whether the suite may still be running, because it has no exit code."""
 
     @property
     def key(self) -> str:
-        """The suite id. Suite ids sort by time."""
+        """The suite id, by which suites are sorted. Ids increase with time."""
         return self.path.name.removeprefix(_MATRIX_PREFIX)
 
 
@@ -73,14 +73,14 @@ def find_suites(runs: Path, now_s: float | None = None) -> list[OldSuite]:
 
 
 def select(suites: list[OldSuite], keep: int) -> list[OldSuite]:
-    """Return the suites to remove, oldest first: all but the newest `keep` and the running ones."""
+    """Return the suites to remove, oldest first. Keeps the newest `keep` and all running suites."""
     return [each for each in suites[: max(0, len(suites) - keep)] if not each.may_run]
 
 
 def remove_suite(suite: OldSuite) -> None:
-    """Remove a suite folder. Raises LabError if any of it remains.
+    """Remove a suite folder. Raises LabError if any part of it remains.
 
-    The identifying document is removed last, so that an interrupted removal can be repeated.
+    The identifying document is removed last, so an interrupted removal can be repeated.
     """
     try:
         folder = os.open(suite.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -98,7 +98,7 @@ def remove_suite(suite: OldSuite) -> None:
 
 
 def _remove_entry(folder: int, name: str) -> None:
-    """Remove a file, a link or a whole folder. Links are not followed."""
+    """Remove a file, a link, or a folder with its contents. Links are not followed."""
     mode = os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode
     if stat.S_ISDIR(mode):
         shutil.rmtree(name, dir_fd=folder)
@@ -107,7 +107,7 @@ def _remove_entry(folder: int, name: str) -> None:
 
 
 def _suite(path: Path, live: set[str], now_s: float) -> OldSuite | None:
-    """Return the suite or matrix in a folder, or None if the folder is not certainly one."""
+    """Return the suite or matrix in a folder, or None if the folder may be something else."""
     try:
         status = path.lstat()
     except FileNotFoundError:
@@ -131,7 +131,7 @@ def _suite(path: Path, live: set[str], now_s: float) -> OldSuite | None:
 
 
 def _live_suites(runs: Path) -> set[str]:
-    """Return the names of suite folders that the labs of living harnesses belong to."""
+    """Return the names of the suite folders to which labs of live harnesses belong."""
     records = [state.load(path) for path in state.record_files(runs / LABS)]
     return {
         each.run_id.partition("/")[0]
@@ -157,7 +157,7 @@ def _statuses(folder: Path, depth: int = -1) -> Iterator[os.stat_result]:
 
 
 def _freed_bytes(folder: Path) -> int:
-    """Return the disk space in bytes that the removal of a folder frees."""
+    """Return the disk space in bytes that removing a folder frees."""
     names: dict[tuple[int, int], int] = {}
     freed = folder.lstat().st_blocks
     for status in _statuses(folder):
@@ -166,7 +166,8 @@ def _freed_bytes(folder: Path) -> int:
             continue
         identity = status.st_dev, status.st_ino
         names[identity] = names.get(identity, 0) + 1
-        # A file's space is free once its last name is removed, such as a payload's in two runs.
+        # A file's space is freed when its last name is removed, for example that of a payload in
+        # two runs.
         if names[identity] == status.st_nlink:
             freed += status.st_blocks
     return freed * BLOCK_BYTES

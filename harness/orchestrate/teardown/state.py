@@ -3,8 +3,8 @@
     runs/.lab/<token>.json                  for users, and for `clean` in this checkout
     /dev/shm/windtunnel-<token>/owner.json  a copy, for `clean` in other checkouts on the machine
 
-A record whose owner is dead names leftovers. The owner is a process id with its start time and boot
-id, because process ids are reused.
+A record whose owner is dead identifies leftovers. An owner is a process id with its start time and
+the boot id, because process ids are reused.
 
 Any user of the machine can create files in /dev/shm. A record is therefore only read if it is a
 regular file in a real directory, and both are owned by this process's effective user. All fields
@@ -65,7 +65,7 @@ def _boot_id() -> str:
 
 
 class RecordError(Exception):
-    """A file is not a lab's record. The message states what was expected and found."""
+    """A file is not a lab's record. The message states what was expected and what was found."""
 
 
 class ForeignRecordError(RecordError):
@@ -74,7 +74,7 @@ class ForeignRecordError(RecordError):
 
 @dataclass(frozen=True)
 class LabState:
-    """The record of a lab: everything that it may leave on the machine, and its owner."""
+    """The record of a lab: everything that it may leave on the machine, and who owns it."""
 
     token: str
     run_id: str
@@ -82,7 +82,7 @@ class LabState:
     """The fidelity of the lab: `netns`, `compose` or `sim`."""
     namespaces: tuple[str, ...] = ()
     directories: tuple[str, ...] = ()
-    """Directories below `MEMORY_ROOT`, which are removed with all their contents."""
+    """Directories below `MEMORY_ROOT`, which are removed together with their contents."""
     pid: int = field(default_factory=os.getpid)
     started_ticks: int = field(default_factory=lambda: _started_ticks(os.getpid()))
     boot_id: str = field(default_factory=_boot_id)
@@ -119,7 +119,7 @@ class LabState:
 
 
 def _write_atomically(path: Path, text: str) -> None:
-    """Replace a file atomically with a new file that this process is certain to have created."""
+    """Replace a file atomically with a new file that no other process can have created."""
     handle, fresh = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
     try:
         with os.fdopen(handle, "w") as file:
@@ -147,7 +147,7 @@ def read(path: Path) -> LabState:
     try:
         document = json.loads(_read_own(path))
     except (ValueError, RecursionError) as error:
-        raise RecordError(f"expected JSON, found {error}") from error
+        raise RecordError(f"expected JSON: {error}") from error
     schema = document.pop("schema", None) if isinstance(document, dict) else None
     if schema != SCHEMA:
         raise RecordError(f"expected an object with the schema {SCHEMA}, found another document")
@@ -161,7 +161,7 @@ def read(path: Path) -> LabState:
 
 
 def _read_own(path: Path) -> bytes:
-    """Read a small regular file. The current user must own the file and its directory.
+    """Read a small regular file. The current user must own both the file and its directory.
 
     Neither may be a symbolic link.
     """
@@ -176,7 +176,7 @@ def _read_own(path: Path) -> bytes:
     except FileNotFoundError:
         raise
     except OSError as error:
-        raise ForeignRecordError(f"expected a regular file, found {error.strerror}") from error
+        raise ForeignRecordError(f"expected a regular file: {error.strerror}") from error
     try:
         status = os.fstat(file)
         if not stat.S_ISREG(status.st_mode):
@@ -238,7 +238,7 @@ def _integer(document: dict[str, Any], name: str, least: int, most: int) -> int:
 
 
 def is_own_directory(path: Path) -> bool:
-    """Return whether a path is a directory that this user owns, and not a link."""
+    """Return whether a path is a directory owned by this user, and not a link."""
     try:
         status = path.lstat()
     except OSError:
@@ -247,7 +247,7 @@ def is_own_directory(path: Path) -> bool:
 
 
 def memory_directories() -> list[Path]:
-    """Return all paths in /dev/shm that have the name of a lab's directory, of any user."""
+    """Return all paths in /dev/shm that are named like a lab's directory, whoever owns them."""
     return sorted(MEMORY_ROOT.glob(f"{MEMORY_PREFIX}*"))
 
 

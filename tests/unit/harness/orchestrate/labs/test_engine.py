@@ -23,7 +23,7 @@ def no_engine(tmp_path, monkeypatch):
 
 
 def test_missing_engine_is_reported_with_its_address(no_engine):
-    with pytest.raises(LabError, match=f"no container engine listens at {no_engine}"):
+    with pytest.raises(LabError, match=f"no container engine listens on {no_engine}"):
         containers.require()
 
 

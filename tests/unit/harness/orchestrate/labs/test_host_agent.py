@@ -109,7 +109,7 @@ def test_death_of_the_harness_ends_what_it_started(agent, control, tmp_path):
     link.close()
     until(lambda: not is_alive(pid), "the process's end")
     again = agent_link.connect(control, PLACE, WAIT_S)
-    with pytest.raises(LabError, match="was not started here"):
+    with pytest.raises(LabError, match="was not started by this agent"):
         again.request("poll", pid=pid)
     again.close()
 
@@ -160,7 +160,7 @@ def test_makes_a_directory_anew(link, tmp_path):
     [
         ({"operation": "fly"}, "fly"),
         ({"operation": "poll"}, "pid"),
-        ({"operation": "poll", "pid": 1}, "was not started here"),
+        ({"operation": "poll", "pid": 1}, "was not started by this agent"),
         (
             {"operation": "spawn", "argv": ["/no/such"], "env": {}, "log": "/dev/null"},
             "No such file",

@@ -33,7 +33,7 @@ def test_too_little_room_is_reported_with_both_figures(with_image, tmp_path, mon
     monkeypatch.setattr(
         image_export.shutil, "disk_usage", lambda folder: SimpleNamespace(free=1 << 20)
     )
-    with pytest.raises(LabError, match=r"need 30 MiB in .* which has 1 MiB: set TMPDIR"):
+    with pytest.raises(LabError, match=r"need 30 MiB in .* which has only 1 MiB free: set TMPDIR"):
         image_export.save_image(tmp_path)
     assert list(tmp_path.iterdir()) == []
 

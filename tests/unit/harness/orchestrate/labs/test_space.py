@@ -49,7 +49,7 @@ def test_needs_a_cnc_file_a_host_and_a_log_buffer_a_side_in_memory(scenario):
 
 
 def test_reports_how_much_is_needed_how_much_is_free_and_where(tmp_path):
-    with pytest.raises(LabError, match=rf"1048576 MiB in {tmp_path}, where \d+ MiB are free"):
+    with pytest.raises(LabError, match=rf"1048576 MiB in {tmp_path}, but only \d+ MiB are free"):
         space.require(tmp_path, 1 << 40, "the run folder")
 
 

@@ -69,7 +69,7 @@ def test_a_subject_that_is_late_is_noted_with_its_end_and_is_no_error(
 def test_one_of_ours_that_is_late_is_an_error(processes, errors, tmp_path, role):
     join(processes, tmp_path, role, Stubborn())
     processes.end(role)
-    assert errors == [f"a/{role} did not end within 0.01 s of being asked to"]
+    assert errors == [f"a/{role} did not end within 0.01 s of the request to end"]
 
 
 def test_who_ends_when_it_is_asked_to_is_not_late(processes, errors, tmp_path):

@@ -131,7 +131,7 @@ def test_inside_compose_a_scenario_with_other_hosts_is_refused_before_anything_s
 ):
     monkeypatch.setenv(containers.INSIDE_VARIABLE, "1")
     bench.scenario.write_text(THREE_HOSTS.replace("[netns]", "[netns, compose]"))
-    with pytest.raises(LabError, match=r"scenario small: .*but the scenario has c"):
+    with pytest.raises(LabError, match=r"scenario small: .*but the scenario also has c"):
         bench.run(fidelity="compose")
     assert not (bench.folder / "runs").exists()
     assert bench.labs == bench.events == []
@@ -282,7 +282,7 @@ def test_a_process_that_does_not_end_when_asked_is_killed_and_mentioned(bench, m
     stubborn = "trap '' TERM; echo ready; while :; do sleep 0.02; done"
     result = bench.run(programs={"relay": stubborn})
     # Another may have been late, too, where this machine stood still.
-    text = "mid/relay did not end within 0.3 s of being asked to"
+    text = "mid/relay did not end within 0.3 s of the request to end"
     assert text in bench.manifest(result).errors
 
 
