@@ -41,7 +41,7 @@ EXIT_HARNESS = 3
 def wait_for_driver(
     directory: Path, stop: ShutdownSignal, interval_s: float, after_ms: int = 0
 ) -> CncFile | None:
-    """Wait for the driver's first heartbeat. Returns its cnc file, or None if stopped earlier.
+    """Wait for a driver's heartbeat. Returns the driver's cnc file, or None if stopped before that.
 
     A driver that started before `after_ms`, in milliseconds since 1970, is ignored.
     """

@@ -20,7 +20,7 @@ HELD_MAX = 512
 """Maximum number of open logs. If a run has more streams, only the first logs are copied."""
 
 LOG_LENGTH_MAX = 64 << 20
-"""Maximum length of a copied log. Longer logs have terms of at least 32 MiB, mostly unused."""
+"""Maximum length of a copied log. A longer log has terms of at least 32 MiB, mostly unused."""
 
 COPIED_BYTES_MAX = 256 << 20
 """Maximum number of bytes copied per host, not counting zeros."""
@@ -87,7 +87,7 @@ class LogHolder:
 
 
 def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
-    """Copy the blocks that are not zero, until a limit is exceeded. Returns the size copied."""
+    """Copy the blocks that are not zero, until a limit is exceeded. Returns the number of bytes."""
     copied = 0
     with target.open("wb") as output:
         output.truncate(length)
@@ -105,7 +105,7 @@ def _copy(handle: int, length: int, target: Path, remaining_bytes: int) -> int:
 
 
 def _data_from(handle: int, offset: int, length: int) -> int:
-    """Return the offset of the next data in a sparse file, from `offset` on, or `length`."""
+    """Return the offset of the first data in a sparse file from `offset` on, else `length`."""
     if offset >= length:
         return length
     try:

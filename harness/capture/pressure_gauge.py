@@ -31,7 +31,7 @@ _THROTTLED = {"throttled_usec": 1_000, "throttled_time": 1}
 class PressureGauge:
     """Records the scheduling pressure on a driver, with one row per `poll`.
 
-    `tick` is called for each sample in between.
+    `tick` must be called for each sample in between.
     """
 
     def __init__(self, pid: int, interval_ns: int) -> None:

@@ -22,7 +22,7 @@ from windtunnel.harness.dissect.driver_files.cnc_file import ALLOCATED, RECLAIME
 
 
 class Sampler:
-    """Stores the state of each counter at the last pass. The caller decides when to sample."""
+    """Stores the state of each counter as of the last pass. The caller decides when to sample."""
 
     def __init__(self, cnc: CncFile) -> None:
         self._cnc = cnc
@@ -63,13 +63,13 @@ class Sampler:
         return samples
 
     def _grow(self) -> int:
-        """Count the ids allocated so far. The ids are contiguous."""
+        """Return the number of counter ids allocated so far. Ids are contiguous."""
         while self._count < len(self._state) and self._state[self._count] != UNUSED:
             self._count += 1
         return self._count
 
     def _record_allocation(self, counter_id: int) -> None:
-        """Record the counter that an id now has. It may have been sampled before registration."""
+        """Record the counter to which an id now belongs. It may have been sampled unregistered."""
         facts = self._cnc.counter(counter_id)
         if facts is None:
             self._known[counter_id] = False

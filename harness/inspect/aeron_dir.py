@@ -36,7 +36,7 @@ LENGTH_MAX = (1 << 31) - 1
 """Maximum length of a cnc.dat or loss report in bytes: drivers store lengths in 32 bits."""
 _COUNTERS_A_READ = 256
 _BLOCK_LENGTH = 1 << 18
-"""Number of zero bytes that mark the end of the entries: no entry contains that many."""
+"""Number of consecutive zero bytes that mark the end of the entries. No entry contains as many."""
 
 
 class NothingThereError(LookupError):

@@ -1,7 +1,7 @@
-"""An atomic compare-and-swap on a live driver's memory.
+"""An atomic compare-and-swap operation on a live driver's memory.
 
-It is a full memory barrier. When the JIT is disabled, a non-atomic version replaces it, which is
-safe only for memory that is not shared.
+The operation is a full memory barrier. If the JIT is disabled, a non-atomic version replaces it,
+which is safe only for memory that is not shared.
 """
 
 from typing import Any

@@ -1,8 +1,8 @@
 """Selection of counters by pattern, as in Aeron's AeronStat.
 
 A pattern matches anywhere in the number or text. A filter applies only to counters that have the
-attribute; all others pass. Unlike in AeronStat, the newer stream counters (back pressure, NAKs,
-receivers) are filtered like the other counters of their stream.
+attribute, and all other counters pass. Unlike in AeronStat, the newer stream counters (back
+pressure, NAKs, receivers) are filtered like the other counters of their stream.
 """
 
 import re

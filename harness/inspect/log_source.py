@@ -16,7 +16,7 @@ BLOCK_LENGTH = 1 << 18
 
 
 class Blocks:
-    """Reads a file and caches one block."""
+    """Reads a file block by block. It keeps one block in memory."""
 
     def __init__(self, descriptor: int) -> None:
         self._descriptor = descriptor

@@ -32,7 +32,8 @@ ALIGNMENT = 8
 _WORD = 8
 _TAIL, _HEAD_CACHE, _HEAD, _CORRELATION_ID = 128, 256, 384, 512
 _ATTEMPTS_MAX = 10_000
-"""Maximum number of attempts against concurrent clients; then the ring counts as damaged."""
+"""Maximum number of attempts to claim space while other clients write. If all of them fail, the
+ring is considered damaged."""
 
 
 class RequestError(RuntimeError):
@@ -40,7 +41,7 @@ class RequestError(RuntimeError):
 
 
 def request_termination(directory: Path, token: bytes) -> None:
-    """Ask a driver to terminate. Raises NothingThereError, CncFileError or RequestError."""
+    """Request a driver's termination. Raises NothingThereError, CncFileError or RequestError."""
     path = directory / CNC_FILE
     try:
         header = np.fromfile(path, dtype=np.uint8, count=HEADER_LENGTH)
